@@ -14,7 +14,7 @@ The result depends on the three objects alone, and deploying twice changes nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, cast
 
@@ -162,12 +162,14 @@ def as_measured(engine: EngineProfile, model: Model, system: System) -> EnginePr
     measured = engine.measurements
     if measured is None:
         return engine
+    silicon = measured.silicon.get(system.family, {})
     device = measured.devices.get(system.slug, {})
     if engine.era:  # today's runs say nothing of one that ran otherwise
-        return tuned(engine, device, era=measured.eras.get(engine.era, {}))
+        return tuned(engine, device, above=(measured.eras.get(engine.era, {}), silicon))
     recipe = measured.recipes.get(recipe_key(engine, model, system))
     return replace(
-        tuned(engine, device, recipe), neighbours=measured.runs.get(round(model.parameters))
+        tuned(engine, device, recipe, above=(silicon,)),
+        neighbours=measured.runs.get(round(model.parameters)),
     )
 
 
@@ -181,13 +183,15 @@ def tuned(
     engine: EngineProfile,
     device: Mapping[str, float],
     recipe: MeasuredRecipe | None = None,
-    era: Mapping[str, float] | None = None,
+    *,
+    above: Sequence[Mapping[str, float]] = (),
 ) -> EngineProfile:
     """The engine with its constants multiplied by the factors of a device and of a recipe there.
 
-    device, era: {constant: factor}.  recipe: its factors come on top, its scales are kept.
+    device: {constant: factor}.  recipe: its factors come on top, its scales are kept.
+    above: factors of the levels above a device, its era and its silicon.
     """
-    factors = (era or {}, device, recipe.factors if recipe else {})
+    factors = (*above, device, recipe.factors if recipe else {})
     changes: dict[str, Any] = dict(_scaled(engine, factors))
     changes |= {"measured_on": "device" if device else "", "measurements": None}
     if recipe is not None:

@@ -70,7 +70,8 @@ class MeasuredRecipe:
 class EngineMeasurements:
     """Measured factors of one engine's constants by device, and its measured recipes.
 
-    devices: {slug: {constant: factor}}.  runs: by parameters of their model.
+    devices: {slug: {constant: factor}}, on top of those of their silicon.  silicon: {family:
+    {constant: factor}}, of all boards of it.  runs: by parameters of their model.
     eras: {era: {constant: factor}}, of releases that ran otherwise than today's.
     """
 
@@ -78,6 +79,7 @@ class EngineMeasurements:
     recipes: Mapping[RecipeKey, MeasuredRecipe]
     runs: Mapping[int, MeasuredRuns] = field(default_factory=dict)
     eras: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    silicon: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 # ------------------------------------------------------------------------------- the profile

@@ -130,6 +130,12 @@ class MissingSpec(RidgelineError):
     code = "missing_spec"
 
 
+class UnsupportedEngine(RidgelineError):
+    """An engine on a system that it does not run on."""
+
+    code = "unsupported_engine"
+
+
 class UnsupportedModel(RidgelineError):
     """An architecture, or a key that changes its shape, that no builder understands."""
 

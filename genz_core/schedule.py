@@ -125,6 +125,7 @@ def chunks(group: Group, split: Parallelism, engine: EngineProfile) -> tuple[Gro
     chunk = replace(
         group,
         sequences=(each / taken * sequences * new / total).ravel(),
+        fullest=(each / taken).ravel(),
         new_tokens=taken.ravel(),
         cached_tokens=(cached + (new - taken) / 2.0).ravel(),
         prompt=np.tile(np.broadcast_to(np.ravel(group.prompt), new.shape), 2),
@@ -134,9 +135,7 @@ def chunks(group: Group, split: Parallelism, engine: EngineProfile) -> tuple[Gro
 
 def _rank_tokens(group: Group, split: Parallelism) -> Array:
     """New tokens of the fullest rank, [configs]."""
-    ranks, sequences = np.asarray(split.dp, dtype=float), np.asarray(group.sequences, dtype=float)
-    fullest = np.where(ranks > 1, np.ceil(sequences / ranks), sequences)
-    return np.ravel(fullest * group.new_tokens)
+    return np.ravel(group.of_rank(split.dp) * group.new_tokens)
 
 
 def _most_tokens(group: Group, engine: EngineProfile) -> Array:

@@ -163,29 +163,31 @@ class StepEstimate:
         """Parts of each operator's time by name, [ops, configs] each; they sum to `operators_s`.
 
         The resource that binds an operator gets its bound.  Of the rest, "launch" is the time
-        before a kernel works, or that the host takes to launch it; what remains is named after the
-        resource: "tiles" (they do not fill, or reach, the peak), "bandwidth" that is not reached,
-        "links" (a collective beyond its bytes).
+        before a kernel works, or that the host takes to launch it; what remains is named after what
+        its kernel waits for: "tiles" (they do not fill, or reach, the peak), "bandwidth" that is
+        not reached, "links" (a collective beyond its bytes).
         """
-        bound = self.bound_s
+        bound, pricer = self.bound_s, Pricer(self.system, self.engine)
         binding = np.argmax(np.stack([self.communication_s, self.compute_s, self.memory_s]), axis=0)
+        waits_for, longer = binding.copy(), self._of_a_run(pricer.arithmetic_over_memory_s)
+        waits_for[longer > 0.0], waits_for[longer < 0.0] = 1, 2
         over = self.expected_s - bound
-        launch = np.minimum(over, self._launch_s())
+        launch = np.minimum(over, self._of_a_run(pricer.launch_s))
         split = {"launch": launch}
         for at, (resource, beyond) in enumerate(_BEYOND.items()):
             split[resource] = np.where(binding == at, bound, 0.0)
-            split[beyond] = np.where(binding == at, over - launch, 0.0)
+            split[beyond] = np.where(waits_for == at, over - launch, 0.0)
         return {name: split[name] * self.runs[:, None] for name in PARTS}
 
-    def _launch_s(self) -> Array:
-        """Time of launches in one run, [ops, configs]."""
-        pricer, weights = Pricer(self.system, self.engine), self.node_weights
+    def _of_a_run(self, seconds: Callable[[Op], Array]) -> Array:
+        """Seconds of an operator's configurations, averaged over the nodes, [ops, configs]."""
+        weights = self.node_weights
         nodes = 1 if weights is None else len(weights)
-        each = stack((pricer.launch_s(op) for op in self.graph.ops), nodes * self.configs)
+        each = stack((seconds(op) for op in self.graph.ops), nodes * self.configs)
         if weights is None:
             return each
-        launch_s: Array = np.einsum("okc,kc->oc", each.reshape(len(each), nodes, -1), weights)
-        return launch_s
+        mean_s: Array = np.einsum("okc,kc->oc", each.reshape(len(each), nodes, -1), weights)
+        return mean_s
 
     def bounds(self, config: int = 0) -> list[str]:
         """What most of each operator's time goes to in one configuration, [ops]: a resource, with
@@ -280,11 +282,7 @@ def price(
 
 def _rank_sequences(step: Step, parallelism: Parallelism) -> Num:
     """Sequences of the fullest attention rank; each rank has a scheduler and a host of its own."""
-    ranks = np.asarray(parallelism.dp, dtype=float)
-    shares = (
-        np.where(ranks > 1, np.ceil(g.sequences / ranks), g.sequences * 1.0) for g in step.groups
-    )
-    return sum(shares, start=np.float64(0.0))
+    return sum((g.of_rank(parallelism.dp) for g in step.groups), start=np.float64(0.0))
 
 
 def of_busiest_rank(graph: Graph, parallelism: Parallelism) -> Graph:

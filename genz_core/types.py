@@ -43,6 +43,8 @@ class Group:
     sampled: the last one, or all of a draft that is verified.
     prompt: tokens of each sequence's prompt, 0 where nobody says; a model with an encoder needs it
     to tell its input from what was generated since.
+    fullest: sequences of the fullest attention rank, where they are no whole ones (parts of
+    prompts); None: whole sequences, dealt evenly.
     """
 
     sequences: Num
@@ -51,11 +53,19 @@ class Group:
     drafted: Num = 0.0
     sampled: Num = 1.0
     prompt: Num = 0.0
+    fullest: Num | None = None
 
     @property
     def generates(self) -> Mask:
         """Whether its sequences generate, with one new token beside those of a draft."""
         return np.asarray(self.new_tokens) <= 1.0 + self.drafted
+
+    def of_rank(self, ranks: Num) -> Array:
+        """Sequences of the fullest of so many attention ranks; the one place that rounds them."""
+        if self.fullest is not None:
+            return np.asarray(self.fullest, dtype=float)
+        many = np.asarray(ranks, dtype=float)
+        return np.where(many > 1, np.ceil(self.sequences / many), self.sequences * 1.0)
 
 
 @dataclass(frozen=True, slots=True)

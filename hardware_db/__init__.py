@@ -35,6 +35,7 @@ from hardware_db.engine_files import (
     era_facts,
     load_engine,
     own_engines,
+    require_runs_on,
 )
 from hardware_db.engine_schema import EngineRecord
 from hardware_db.own_files import LeftOutWarning
@@ -62,6 +63,7 @@ __all__ = [
     "load_engine",
     "load_yaml",
     "names",
+    "require_runs_on",
     "spellings",
     "what_if",
 ]

@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from genz_core.engine import EngineProfile
-from genz_core.errors import LONGEST_NAME, InvalidValue, UnknownEngine
+from genz_core.errors import LONGEST_NAME, InvalidValue, UnknownEngine, UnsupportedEngine
 from genz_core.types import System
 from hardware_db import engine_versions, recipes, yaml_document
 from hardware_db.data_folder import data_folder
@@ -149,11 +149,30 @@ def engines_for(system: System) -> tuple[str, ...]:
     found = [
         record.id
         for record in sorted(_records().values(), key=lambda record: record.id != _DEFAULT)
-        if record.runs_on
-        and system.vendor in record.runs_on.vendors
-        and system.kind in record.runs_on.kinds
+        if record.runs_on and system in record.runs_on
     ]
     return tuple(found) or (GENERIC,)
+
+
+def require_runs_on(name: str, system: System) -> None:
+    """Refuse an engine on a system that it does not run on by its own documentation.
+
+    A system without a vendor (a user's own, a hypothetical one) is not refused.
+
+    Raises:
+        UnsupportedEngine: it names the systems that the engine runs on, and engines that run here.
+    """
+    record, _ = _named(name or GENERIC)
+    if not record.only_on or not system.vendor or any(system in some for some in record.only_on):
+        return
+    where = " and ".join(
+        f"{', '.join(some.vendors) or 'any'} {'/'.join(some.kinds)}" for some in record.only_on
+    )
+    source = record.sources[record.only_on[0].source].title
+    raise UnsupportedEngine(
+        f"{record.name} does not run on {system.name}: it runs on {where} ({source}). Engines that "
+        f"run there: {', '.join(engines_for(system))}"
+    )
 
 
 def default_engine(system: System) -> str:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from genz_core.engine import EagerFacts, EngineProfile
 from genz_core.errors import InvalidValue
+from genz_core.types import System
 from hardware_db.engine_versions import Era
 from hardware_db.schema_errors import sentence
 from hardware_db.system_schema import GIGA, MICRO, Fact, Source
@@ -87,7 +88,7 @@ class OnCpu(BaseModel):
 
 
 class RunsOn(BaseModel):
-    """Systems that an engine runs on: any of the kinds, of any of the vendors.
+    """Systems that an engine runs on: any of the kinds, of any of the vendors; () for all vendors.
 
     source: key of the file's sources that says so.
     """
@@ -95,8 +96,12 @@ class RunsOn(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: str
-    vendors: tuple[str, ...]
+    vendors: tuple[str, ...] = ()
     kinds: tuple[str, ...]
+
+    def __contains__(self, system: System) -> bool:
+        of_vendor = not self.vendors or system.vendor in self.vendors
+        return of_vendor and system.kind in self.kinds
 
 
 class EngineRecord(BaseModel):
@@ -104,7 +109,8 @@ class EngineRecord(BaseModel):
 
     versions: range that was measured.  eras: older ones that ran otherwise, oldest first.
     extra: an eager engine's `EagerFacts`, SI units.  on_cpu: what differs on CPUs; absent where it
-    runs on none.  runs_on: systems that plans try it on, absent for none.
+    runs on none.  runs_on: systems that plans try it on, absent for none.  only_on: all systems
+    that it runs on, where its documentation names them; it is refused elsewhere.
     The other keys are those of `EngineProfile`, in the units of their names.
     """
 
@@ -147,6 +153,7 @@ class EngineRecord(BaseModel):
     extra: dict[str, Fact] = {}
     on_cpu: OnCpu | None = None
     runs_on: RunsOn | None = None
+    only_on: tuple[RunsOn, ...] = ()
     eras: tuple[Era, ...] = ()
 
     def profile(self) -> EngineProfile:

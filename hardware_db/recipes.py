@@ -32,6 +32,8 @@ from hardware_db.tables import table
 from hardware_db.whole_file import write_whole
 
 _FILE = "recipes.csv"
+#: {level of measured factors, the name of its file: column of what it holds for}.
+_LEVELS = {"devices": "system", "silicon": "family", "eras": "era"}
 _REQUIRED = (*RecipeKey.__slots__, "model", *asdict(Recipe()))
 _REMEDY = "mend it, or calibrate anew"
 #: Columns of a scale of the step, the degrees of its deployment first.
@@ -76,9 +78,8 @@ def engine_measurements(engine: str, *, own: bool = True) -> EngineMeasurements:
     """
     recipes = {**_shipped(), **(_own_recipes() if own else {})}
     recipes = {key: recipe for key, recipe in recipes.items() if key.engine == engine}
-    devices = {slug: factors for (name, slug), factors in _devices().items() if name == engine}
-    eras = {era: factors for (name, era), factors in _eras().items() if name == engine}
-    return EngineMeasurements(devices, recipes, measured_runs.runs_of(engine), eras)
+    levels = {level: _level_factors(level).get(engine, {}) for level in _LEVELS}
+    return EngineMeasurements(recipes=recipes, runs=measured_runs.runs_of(engine), **levels)
 
 
 # ------------------------------------------------------------------------------- the files
@@ -274,16 +275,12 @@ def _shipped() -> Mapping[RecipeKey, MeasuredRecipe]:
 
 
 @cache
-def _devices() -> Mapping[tuple[str, str], Mapping[str, float]]:
-    """{(engine, system): {constant: factor}} of the devices that ship."""
-    rows = table("engines", "devices")
-    return {(row["engine"], row["system"]): _factors(row) for row in rows}
-
-
-@cache
-def _eras() -> Mapping[tuple[str, str], Mapping[str, float]]:
-    """{(engine, era): {constant: factor}} of the eras that were measured."""
-    return {(row["engine"], row["era"]): _factors(row) for row in table("engines", "eras")}
+def _level_factors(level: str) -> Mapping[str, Mapping[str, Mapping[str, float]]]:
+    """{engine: {label: {constant: factor}}} of a level that was measured, a key of `_LEVELS`."""
+    found: dict[str, dict[str, Mapping[str, float]]] = {}
+    for row in table("engines", level):
+        found.setdefault(row["engine"], {})[row[_LEVELS[level]]] = _factors(row)
+    return found
 
 
 def _by_key(rows: Iterable[Mapping[str, str]], *, own: bool) -> dict[RecipeKey, MeasuredRecipe]:

@@ -6,9 +6,11 @@ near the first by a prior (`genz_core.engine.CONSTANTS`):
 
     engine   what holds for it on any device            hardware_db/engines/<engine>.yaml
     era      what differed in one of its eras           hardware_db/engines/eras.csv
-    device   what differs on one of its devices         hardware_db/engines/devices.csv
+    silicon  what differs on one family of devices      hardware_db/engines/silicon.csv
+    device   what differs on one board of it            hardware_db/engines/devices.csv
 
-so that a device or a model without measurements is priced with what holds for the others.  What
+so that a device or a model without measurements is priced with what holds for the others, a board
+beside a measured one of its silicon with what was learned there.  What
 this misses of each served run corrects later predictions near it (`genz_core.measured_runs`):
 
     runs     the residuals                              hardware_db/engines/runs.csv

@@ -27,9 +27,8 @@ from app.engine_fit.splits import (
 from app.engine_fit.targets import load_measurements
 from app.engine_fit.writing import (
     ENGINES,
-    write_devices,
     write_engine,
-    write_eras,
+    write_factors,
     write_facts,
     write_kernels,
     write_runs,
@@ -47,8 +46,8 @@ def main() -> None:
     fitted = [fit(data, print) for data in load_measurements()]
     for engine_fit in fitted:
         write_engine(engine_fit, day)
-    print(write_devices(fitted, ENGINES / "devices.csv"), "devices")
-    print(write_eras(fitted, ENGINES / "eras.csv"), "eras")
+    for level in ("era", "silicon", "device"):
+        print(write_factors(fitted, level), f"factors of level {level}")
     print(write_facts(measured_facts(), ENGINES / "measured.csv"), "facts of measured runs")
     print(write_runs(fitted, ENGINES / "runs.csv"), "runs")
     kernels = fit_kernels([(engine_fit.data, engine_fit.logs) for engine_fit in fitted])

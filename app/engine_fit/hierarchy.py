@@ -1,4 +1,4 @@
-"""The fit of one engine: its constants on the levels engine, era and device, together.
+"""The fit of one engine: its constants on the levels engine, era, silicon and device, together.
 
 A scale of TTFT and of TPOT of every recipe takes up what is its own, so that it moves no constant;
 the scales are not kept: measured runs correct what is left (`app.engine_fit.neighbours`).
@@ -21,15 +21,18 @@ from genz_core.types import Array, Mask
 #: Share of a device's prior widths by the tier of its latency profile: what its kernels reach is
 #: known where they were timed.
 _OF_TIER = {"measured": 0.5, "sibling": 0.7, "default": 1.0}
+#: Shares of the prior widths of a device that lie between silicons and between boards of one: the
+#: same kernels run on all boards of one silicon.  Judgement; together they are the whole width.
+_OF_SILICON, _OF_BOARD = 0.92, 0.39
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
     """The parameters of a fit and the targets that each acts on.
 
-    levels, labels: of each parameter: "engine", "era" or "device" with its name, or "scale" with
-    metric and recipe.  constants: the constant it moves, -1 for a scale.  widths: of its prior.
-    All [parameters].  acts: [targets, parameters].
+    levels, labels: of each parameter: "engine", "era", "silicon" or "device" with its name, or
+    "scale" with metric and recipe.  constants: the constant it moves, -1 for a scale.
+    widths: of its prior.  All [parameters].  acts: [targets, parameters].
     """
 
     levels: tuple[str, ...]
@@ -40,10 +43,11 @@ class Design:
 
     @classmethod
     def of_targets(cls, targets: Sequence[Target]) -> Design:
-        """Constants of the engine, each era and device, scales of each recipe that was served."""
+        """Constants of the engine, each era, silicon and device, scales of each served recipe."""
         eras = np.array([t.facts["era"] for t in targets])
         systems = np.array([t.facts["system"] for t in targets])
-        tiers = {t.facts["system"]: t.facts["tier"] for t in targets}
+        silicons = np.array([t.facts["family"] for t in targets])
+        tiers = np.array([_OF_TIER[t.facts["tier"]] for t in targets])
         recipes = np.array([t.facts["recipe"] for t in targets])
         metrics = np.array([t.metric for t in targets])
         serving = np.array([t.facts["set"] == "serving" for t in targets])
@@ -54,9 +58,13 @@ class Design:
                 for name in np.unique(eras[eras != ""]):
                     rows.append(("era", name, at, constant.era, eras == name))
             if constant.device:
-                for name in np.unique(systems):
-                    width = constant.device * _OF_TIER[tiers[name]]
-                    rows.append(("device", name, at, width, systems == name))
+                for level, share, names in (
+                    ("silicon", _OF_SILICON, silicons),
+                    ("device", _OF_BOARD, systems),
+                ):
+                    for name in np.unique(names):
+                        width = constant.device * share * tiers[names == name].max()
+                        rows.append((level, name, at, width, names == name))
         for metric, width in SCALES.items():
             for name in np.unique(recipes[serving]):
                 acts = (recipes == name) & (metrics == metric)

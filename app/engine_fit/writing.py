@@ -33,7 +33,12 @@ _KEYS: Mapping[str, tuple[str, float]] = {
     **{name: (name, 1.0) for name in FIELDS if not name.endswith("_s")},
 }
 _DEVICE = tuple(c.field for c in CONSTANTS if c.device)
-_ERA = tuple(c.field for c in CONSTANTS if c.era)
+#: Of each level: the fact of a target that labels it, its file, the constants that differ there.
+_LEVELS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
+    "era": ("era", "eras.csv", tuple(c.field for c in CONSTANTS if c.era)),
+    "silicon": ("family", "silicon.csv", _DEVICE),
+    "device": ("system", "devices.csv", _DEVICE),
+}
 
 
 def write_engine(fitted: EngineFit, day: datetime.date) -> None:
@@ -60,32 +65,20 @@ def write_engine(fitted: EngineFit, day: datetime.date) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def write_devices(fitted: Sequence[EngineFit], path: Path) -> int:
-    """Write the factors of each engine's constants by device; returns the number of rows."""
+def write_factors(fitted: Sequence[EngineFit], level: str) -> int:
+    """Write the factors of each engine's constants on a level; returns the number of rows.
+
+    level: "era", "silicon" or "device" of `app.engine_fit.hierarchy.Design`.
+    """
+    fact, file, fields = _LEVELS[level]
     rows = []
     for engine_fit in fitted:
-        systems = [target.facts["system"] for target in engine_fit.data.targets]
-        for system in sorted(set(systems)):
-            factors = _factors(_level(engine_fit, "device", system), _DEVICE)
-            row = {
-                "engine": engine_fit.data.engine,
-                "system": system,
-                "points": systems.count(system),
-            }
+        labels = [target.facts[fact] for target in engine_fit.data.targets]
+        for label in sorted(set(labels) - {""}):
+            factors = _factors(_level(engine_fit, level, label), fields)
+            row = {"engine": engine_fit.data.engine, fact: label, "points": labels.count(label)}
             rows.append({**row, **factors})
-    return _write(path, rows, ("engine", "system"))
-
-
-def write_eras(fitted: Sequence[EngineFit], path: Path) -> int:
-    """Write the factors of each engine's constants by era; returns the number of rows."""
-    rows = []
-    for engine_fit in fitted:
-        eras = [target.facts["era"] for target in engine_fit.data.targets]
-        for era in sorted(set(eras) - {""}):
-            factors = _factors(_level(engine_fit, "era", era), _ERA)
-            row = {"engine": engine_fit.data.engine, "era": era, "points": eras.count(era)}
-            rows.append({**row, **factors})
-    return _write(path, rows, ("engine", "era"))
+    return _write(ENGINES / file, rows, ("engine", fact))
 
 
 def write_runs(fitted: Sequence[EngineFit], path: Path) -> int:

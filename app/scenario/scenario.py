@@ -153,6 +153,8 @@ def combined(
     version = scenario.engine_version
     if isinstance(name, str) and not name.strip():
         name = hardware_db.default_engine(system)
+    if isinstance(name, str):
+        hardware_db.require_runs_on(name, system)
     profile = name if isinstance(name, EngineProfile) else hardware_db.load_engine(name, version)
     if not measured:
         profile = replace(profile, measurements=None)

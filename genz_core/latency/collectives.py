@@ -22,6 +22,9 @@ from genz_core.latency.topology import Exchange, Tier, exchange_of, tiers
 from genz_core.registry import collective_kinds
 from genz_core.types import Array, Link, Num, Op
 
+#: Devices of the largest group that the constants of steps were fitted on, all of them rings.
+_RING = 8.0
+
 
 def collective_time(
     operation: str,
@@ -44,7 +47,9 @@ def collective_time(
         T       = base + step (steps(g) - steps(2)) + min(packets, bulk + w + sqrt(ramp w))
 
     load is what the wiring makes of the traffic (`genz_core.latency.wiring`), the same behind a
-    switch.  steps is 2(g-1) for an all-reduce, g-1 for the others.  Small messages go as packets in
+    switch.  steps is 2(g-1) for an all-reduce, g-1 for the others; behind one switch a group beyond
+    8 devices adds those of a tree, one (two) for each doubling, since no library rings over a
+    rack.  Small messages go as packets in
     one shot (an all-reduce sends its g-1 peers everything), large ones by the algorithm that moves
     least.  Over two tiers an all-reduce is a reduce-scatter inside, an all-reduce of the parts
     outside and an all-gather inside; a gather or scatter exchanges first outside, then inside; an
@@ -64,7 +69,8 @@ def collective_time(
         tree: an all-reduce up and down a binary tree, 2 log2(g) steps; rings otherwise.
 
     Source: bus-bandwidth factors of NVIDIA nccl-tests, doc/PERFORMANCE.md; Thakur et al. 2005,
-    doi:10.1177/1094342005051521; the two protocols: NCCL's LL and Simple.
+    doi:10.1177/1094342005051521; the two protocols: NCCL's LL and Simple; trees and reduction in
+    the switch in place of rings: NCCL's NCCL_ALGO (Ring, Tree, NVLS).
     """
     stages = partial(
         _stages, operation, links=links, parameters=parameters, upper=upper, floor_s=floor_s,
@@ -119,6 +125,8 @@ def _tier_s(
     group, message, bytes_per_s = tier.group, tier.message_bytes, tier.link.bytes_per_s
     octave = np.log2(np.maximum(group, 2.0))
     hops = octave - 1.0 if tree else group - 2.0
+    if not outer and tier.link.topology.form == "switch" and operation != "all_to_all":
+        hops = np.minimum(hops, _RING - 2.0 + np.maximum(octave - np.log2(_RING), 0.0))
     steps = (2.0 if operation == "all_reduce" else 1.0) * hops
     fitted = [constants.efficiency_2, constants.efficiency_4, constants.efficiency_8]
     # Between the fitted group sizes in the logarithm of the group, flat beyond them.

@@ -18,10 +18,12 @@ from genz_core.precision import bytes_of
 from genz_core.types import Array, Num, Op
 
 #: Output tiles (rows, columns) and K splits that kernels choose among; those thinner than 64 rows
-#: belong to kernels made for few rows, see `least_rows`.
+#: belong to kernels made for few rows, those thinner than 8 to matrix-vector kernels, see
+#: `least_rows`.
 _TILES = np.array(
-    [(8, 64), (16, 64), (16, 128), (32, 64), (32, 128), (64, 32), (64, 64), (64, 256), (128, 32),
-     (128, 64), (128, 128), (128, 256), (256, 128), (256, 256)], dtype=np.float64,
+    [(1, 64), (2, 64), (4, 64), (8, 64), (16, 64), (16, 128), (32, 64), (32, 128), (64, 32),
+     (64, 64), (64, 256), (128, 32), (128, 64), (128, 128), (128, 256), (256, 128), (256, 256)],
+    dtype=np.float64,
 )  # fmt: skip
 _SPLITS = np.array([1, 2, 4, 8, 16, 32], dtype=np.float64)
 _LEAST_K_PER_SPLIT = 128
@@ -69,7 +71,7 @@ def gemm_time(
             product; real decoding reads each weight once a step, cold.
         quantized: the activations are quantised on the fly before the product.
         least_rows: rows of the thinnest tile: 64 in the libraries' matrix kernels, 8 in kernels
-            made for few rows (weight-only formats, vector kernels).
+            made for few rows (weight-only formats), 1 where there are matrix-vector kernels.
         floor_s: replaces `parameters.launch_s` (an engine's kernel floor under CUDA graphs).
 
     Source: tile and wave quantisation as in NVIDIA, "Matrix Multiplication Background User's
@@ -208,8 +210,9 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
 
 
 def _least_rows(conditions: Conditions, op: Op, compute: str) -> int:
-    """Rows of the thinnest tile: 8 on CPUs and in kernels of weight-only formats, else 64."""
-    if conditions.system.kind == "cpu":
-        return 8
+    """Rows of the thinnest tile: 1 in engines with matrix-vector kernels, 8 on CPUs and in kernels
+    of weight-only formats, else 64."""
+    if conditions.engine.thin_products:
+        return 1
     weight_only = bytes_of(op.weights) < 1.5 and compute in ("bf16", "fp16", "fp32")
-    return 8 if weight_only or conditions.engine.thin_products else 64
+    return 8 if weight_only or conditions.system.kind == "cpu" else 64

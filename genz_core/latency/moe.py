@@ -38,6 +38,7 @@ def moe_time(
     floor_s: float | None = None,
     expert_s: float | None = None,
     at_random: bool = False,
+    vectors: bool = False,
 ) -> KernelTime:
     """Time of the routed experts of one layer on one device [s].
 
@@ -51,6 +52,9 @@ def moe_time(
         T         = launch + min p_norm(overlap, t_compute, t_memory) + k_step (H + I) / 64
                     + (permute_passes R + token_passes T) 2 H / bandwidth + expert_s local_experts
 
+    Where there are matrix-vector kernels, a tile may be one row: it computes R rows, without
+    padding, and reads the weights of its expert for each of them.
+
     Args:
         tokens: that the layer routes, over all devices that share the bank; like the sizes below
             a number or an array [shapes], zero costs nothing.
@@ -63,9 +67,11 @@ def moe_time(
         floor_s, expert_s: replace `launch_s` and `expert_s` (kernels of an engine).
         at_random: each token chooses its experts at random, as in a model; a benchmark deals the
             rows out evenly.
+        vectors: the engine has matrix-vector kernels of experts.
 
     Source: tile padding of grouped products, Gale et al., MegaBlocks (arXiv:2211.15841); the
-    rows of an expert under random routing are binomial.
+    rows of an expert under random routing are binomial.  Matrix-vector kernels of experts: ggml's
+    `mul_mat_id` (Metal and CUDA: `mul_mv_id`, `mul_mat_vec_q`) and MLX's `gather_qmv`.
     """
     stages = partial(
         _experts_stages,
@@ -76,6 +82,7 @@ def moe_time(
         parameters=parameters,
         expert_s=parameters.expert_s if expert_s is None else expert_s,
         at_random=at_random,
+        vectors=vectors,
     )
     return KernelTime(
         stages,
@@ -101,6 +108,7 @@ def _experts_stages(
     parameters: MoeParameters,
     expert_s: float,
     at_random: bool,
+    vectors: bool,
 ) -> Stages:
     """Stages of the grouped products for each row tile, [tiles, shapes], and the passes around."""
     routed = np.maximum(routed, 1e-9)
@@ -121,7 +129,11 @@ def _experts_stages(
     stream = (
         active * size * weight_bytes / (parameters.memory_efficiency * device.memory_bytes_per_s)
     )
-    stages = {"compute": compute, "memory": (stream / filling)[None, :]}
+    stages = {"compute": compute, "memory": np.broadcast_to(stream / filling, compute.shape)}
+    if vectors:
+        one_row = 2.0 * size / (parameters.compute_efficiency * peak_flops_per_s)
+        way = {"compute": routed * one_row, "memory": stream * np.maximum(routed / active, 1.0)}
+        stages = {name: np.vstack([way[name], times]) for name, times in stages.items()}
     moved = parameters.permute_passes * routed + parameters.token_passes * tokens
     passes = {
         "k_loop": parameters.k_step_s * (hidden + intermediate) / 64.0,
@@ -199,4 +211,5 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
         "floor_s": None if conditions.alone else conditions.engine.moe_floor_s,
         "expert_s": None if conditions.alone else conditions.engine.expert_s,
         "at_random": not conditions.alone,
+        "vectors": conditions.engine.thin_products,
     }

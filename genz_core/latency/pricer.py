@@ -161,6 +161,21 @@ class Pricer:
 
         return _by_phase(op, of_phase)
 
+    def arithmetic_over_memory_s(self, op: Op) -> Array:
+        """Time of the arithmetic of one run of `op` less that of its memory, both as priced [s].
+
+        In the shape of its configurations; zero where its kernel has not both stages.
+        """
+
+        def of_phase(model: LatencyModel, part: Op) -> Array:
+            kernel = self._kernel(model, part)
+            stages = kernel.terms().stages
+            if not {"compute", "memory"} <= stages.keys():
+                return np.zeros(kernel.shape)
+            return (stages["compute"] - stages["memory"]).reshape(kernel.shape)
+
+        return _by_phase(op, of_phase)
+
     def constants(self, op: Op) -> ConstantsUsed:
         """The constants that price `op`; those of prefill where an array mixes both phases."""
         operator, fmt = latency_model(op.kind, phases_of(op)[0]).key(self.conditions, op)

@@ -270,7 +270,7 @@ class _Laid:
 
 def _side_by_side(groups: Sequence[Group], size: int) -> Group:
     """One group of the columns of all, [groups x configs]."""
-    names = [entry.name for entry in fields(Group)]
+    names = [entry.name for entry in fields(Group) if entry.name != "fullest"]
     return Group(
         *(
             np.concatenate([np.broadcast_to(getattr(group, name), (size,)) for group in groups])

@@ -180,7 +180,7 @@ def _experts(block: Mixture, frame: DeviceFrame) -> Op:
         bias=block.bias,
     )
     up, down = frame.types("experts.up"), frame.types("experts.down")
-    op = moe("experts", frame.tokens * par.dp, bank, up, **frame.at("moe"))
+    op = moe("experts", frame.of_all_ranks, bank, up, **frame.at("moe"))
     return op if up == down else _with_other_down(op, bank, up.w, down.w)
 
 
@@ -203,12 +203,12 @@ def _gathers(block: Mixture, frame: DeviceFrame) -> Mask:
     """
     par = frame.par
     scattered = frame.tokens / par.tp * np.minimum(block.reached, par.ep)
-    return np.asarray(~((np.asarray(par.ep) > 1) & (scattered < frame.tokens * par.dp)))
+    return np.asarray(~((np.asarray(par.ep) > 1) & (scattered < frame.of_all_ranks)))
 
 
 def _gathered(block: Mixture, frame: DeviceFrame) -> Num:
     """Message of the all-gather over dp, and of the reduce-scatter back [bytes]."""
-    message = message_bytes(frame.tokens * frame.par.dp, _width(block, frame))
+    message = message_bytes(frame.of_all_ranks, _width(block, frame))
     return np.where((np.asarray(frame.par.dp) > 1) & _gathers(block, frame), message, 0.0)
 
 

@@ -41,6 +41,7 @@ class DeviceFrame:
 
     groups: sequences of this device's rank, their new tokens whole.
     tokens, sequences: new tokens on this device, and sequences, over all groups.
+    of_all_ranks: new tokens of all attention ranks together, as many as there are.
     sampled: tokens of all sequences whose successor is sampled.
     layers: indices of the equal layers; empty at the ends of the model, of which stage says the
     pipeline's.
@@ -54,6 +55,7 @@ class DeviceFrame:
     tokens: Num
     sequences: Num
     sampled: Num
+    of_all_ranks: Num
     layers: tuple[int, ...] = ()
     stage: Literal["first", "last"] = "last"
     encoded: tuple[EncodedInput, ...] = ()
@@ -63,15 +65,14 @@ class DeviceFrame:
         cls, spec: ModelSpec, precision: Precision, step: Step, par: Parallelism
     ) -> DeviceFrame:
         """The frame of the fullest rank: dp ranks share whole sequences, rounded up."""
-        dp = np.asarray(par.dp, dtype=float)
-        ranks = tuple(
-            replace(g, sequences=np.where(dp > 1, np.ceil(g.sequences / dp), g.sequences * 1.0))
-            for g in step.groups
+        ranks = tuple(replace(g, sequences=g.of_rank(par.dp)) for g in step.groups)
+        tokens, every = (
+            sum((g.sequences * _local(g, par) for g in groups), start=np.zeros(()))
+            for groups in (ranks, step.groups)
         )
-        tokens = sum((g.sequences * _local(g, par) for g in ranks), start=np.zeros(()))
         sequences = sum((g.sequences for g in ranks), start=np.zeros(()))
         sampled = sum((g.sequences * g.sampled for g in ranks), start=np.zeros(()))
-        return cls(spec, precision, par, ranks, tokens, sequences, sampled)
+        return cls(spec, precision, par, ranks, tokens, sequences, sampled, every)
 
     # --------------------------------------------------------------------------- the step
 

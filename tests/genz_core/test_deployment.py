@@ -37,6 +37,18 @@ def test_device_and_recipe_multiply_the_constants_and_bring_their_scales(model, 
     assert (engine.measured_on, engine.recipe) == ("recipe", SCALES)
 
 
+def test_boards_of_one_silicon_share_what_was_learned_of_it(model, system, measured):
+    shared = {system.family: {"host_step_s": 1.1, "compute_efficiency": 0.8}}
+    both = replace(measured, measurements=replace(measured.measurements, silicon=shared))
+    sibling = deploy(model, replace(system, slug="sibling"), both).engine
+    assert sibling.host_step_s == pytest.approx(1.1e-3)
+    assert sibling.compute_efficiency == pytest.approx(0.8)
+    assert sibling.measured_on == ""
+    assert deploy(model, system, both).engine.host_step_s == pytest.approx(6.6e-3)
+    other = replace(system, slug="other", family="another")
+    assert deploy(model, other, both).engine.compute_efficiency == measured.compute_efficiency
+
+
 def test_elsewhere_the_profile_alone_holds(model, system, measured):
     engine = deploy(model, replace(system, slug="elsewhere"), measured).engine
     assert engine == replace(measured, measurements=None)

@@ -147,6 +147,17 @@ def test_the_operator_table_adds_up_and_names_what_binds(model, system):
     assert bound_of["final_norm"] == "overhead"
 
 
+def test_what_a_kernel_waits_for_is_named_after_its_longer_stage(model, system):
+    """A product that memory bounds may still wait for its tiles: padded rows cost arithmetic."""
+    peaks = {name: peak / 20.0 for name, peak in system.peak_flops_per_s.items()}
+    slow = genz_core.decode_step(model, replace(system, peak_flops_per_s=peaks), 1, 1000)
+    product = [op.name for op in slow.graph.ops].index("gate_up_proj")
+    assert slow.memory_s[product] > slow.compute_s[product]
+    assert slow.parts()["tiles"][product] > 0.0
+    assert slow.parts()["bandwidth"][product] == 0.0
+    assert slow.bounds()[product] == "compute"
+
+
 def test_unequal_queries_cost_what_they_cost_alone(model, system):
     """A chunk of prefill beside decodes: attention of each group, products over all tokens."""
     from genz_core.types import Group

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import hardware_db
 import model_registry
 from genz_core import Parallelism, decode_step
 from genz_core.deployment import deploy
-from genz_core.errors import UnknownEngine
+from genz_core.errors import UnknownEngine, UnsupportedEngine
 from hardware_db.system_schema import Fact
 from hardware_db.tables import table
 
@@ -157,3 +159,34 @@ def test_a_token_on_a_cpu_costs_little_more_than_reading_the_weights(slug):
     step = decode_step(MODEL, system, 1, 512, Parallelism(), hardware_db.load_engine("vllm"))
     weights_s = 2.0 * MODEL.parameters / system.memory_bytes_per_s
     assert weights_s < float(step.total_s[0]) < 1.7 * weights_s
+
+
+# ------------------------------------------------------------------------------- where it runs
+
+
+@pytest.mark.parametrize("system", ["mi300x", "gaudi3", "tpu-v6e", "trainium2", "m4-max-40core"])
+def test_an_engine_is_refused_where_its_documentation_says_that_it_does_not_run(system):
+    with pytest.raises(UnsupportedEngine) as refused:
+        hardware_db.require_runs_on("trtllm", hardware_db.load(system))
+    assert "TensorRT-LLM" in str(refused.value)
+    assert "NVIDIA" in str(refused.value)
+    assert refused.value.code == "unsupported_engine"
+
+
+@pytest.mark.parametrize(
+    ("engine", "system"),
+    [("trtllm", "h100"), ("trtllm", "gb10"), ("mlx", "m4-max"), ("mlx", "epyc-9654"),
+     ("habana", "gaudi2"), ("vllm", "tpu-v6e"), ("llama.cpp", "mi300x"), ("generic", "groq-3-lpu")],
+)  # fmt: skip
+def test_an_engine_is_priced_where_it_runs_or_nobody_says_that_it_does_not(engine, system):
+    hardware_db.require_runs_on(engine, hardware_db.load(system))
+
+
+def test_a_system_of_ones_own_is_not_refused():
+    own = replace(hardware_db.load("mi300x"), vendor="")
+    hardware_db.require_runs_on("trtllm", own)
+
+
+def test_every_engine_runs_where_it_was_measured():
+    for row in table("engines", "devices"):
+        hardware_db.require_runs_on(row["engine"], hardware_db.load(row["system"]))

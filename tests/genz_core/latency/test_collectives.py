@@ -9,6 +9,7 @@ from genz_core.latency.collectives import collective_time
 from genz_core.latency.parameters import CollectiveParameters
 from genz_core.latency.topology import OPERATIONS, tiers
 from genz_core.types import Link
+from genz_core.wires import Topology
 
 message = st.floats(1.0, 1e10)
 group = st.sampled_from([2, 4, 8, 16, 32])
@@ -97,11 +98,12 @@ CONSTANTS = CollectiveParameters(
     packet_efficiency=0.05, ramp_s=4e-6,
 )  # fmt: skip
 TIERS = (Link("inner", 100e9, 0.0, 8), Link("outer", 10e9, 20e-6, 0))
+RACK = (Link("inner", 100e9, 0.0, 72), Link("outer", 10e9, 20e-6, 0))
 
 
-def by_hand(operation, size, members, **options):
+def by_hand(operation, size, members, links=TIERS, **options):
     kernel = collective_time(
-        operation, size, members, links=TIERS, parameters=CONSTANTS, **options
+        operation, size, members, links=links, parameters=CONSTANTS, **options
     ).terms()
     return float(kernel.terms["latency"].item()), float(kernel.terms["transfer"].item())
 
@@ -196,3 +198,16 @@ def test_a_tree_takes_fewer_steps_for_a_small_message_on_many_devices():
 def test_a_large_message_takes_its_bytes_either_way():
     ring, tree = all_reduce_s(4e9, False), all_reduce_s(4e9, True)
     assert np.allclose(ring, tree, rtol=2e-3)
+
+
+def test_nobody_rings_over_a_rack():
+    """Behind one switch every doubling beyond eight devices adds the steps of a tree."""
+    of_eight, _ = by_hand("all_reduce", 1e4, 8, links=RACK)
+    of_rack, _ = by_hand("all_reduce", 1e4, 64, links=RACK)
+    assert of_rack - of_eight == pytest.approx(2 * 3 * 1e-6)
+    assert by_hand("all_gather", 1e4, 64, links=RACK)[0] == pytest.approx(6e-6 + 9e-6)
+
+
+def test_a_torus_rings():
+    torus = (Link("ici", 100e9, 0.0, 64, topology=Topology("torus", shape=(8, 8))),)
+    assert by_hand("all_reduce", 1e4, 64, links=torus)[0] == pytest.approx(6e-6 + 2 * 62e-6)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -110,3 +112,38 @@ def test_random_routing_has_no_cliff_and_no_tokens_that_save_time(device, tokens
     one, next_one, more = price(device, at, at_random=True)
     assert one * (1 - 1e-9) <= next_one <= one * (1 + 1.2 / tokens + 0.006)
     assert more >= one * (1 - 1e-9)
+
+
+# ------------------------------------------------------------------------------- vector kernels
+
+#: A device of little arithmetic: 30 FLOP a byte, as local machines have.
+LOCAL = {"peak_flops_per_s": 16e12}
+
+
+def local(device, tokens, vectors):
+    weak = replace(device, memory_bytes_per_s=546e9)
+    kernel = moe_time(
+        tokens, tokens * TOP_K, active(tokens), local_experts=EXPERTS, hidden=HIDDEN,
+        intermediate=INTERMEDIATE, weight_bytes=0.5625, device=weak, parameters=MoeParameters(),
+        at_random=True, vectors=vectors, **LOCAL,
+    )  # fmt: skip
+    return kernel.terms(), float(kernel.seconds())
+
+
+def test_one_row_an_expert_is_not_padded_to_a_tile(device):
+    vectors, seconds = local(device, 1.0, vectors=True)
+    tiles, padded = local(device, 1.0, vectors=False)
+    assert tiles.stages["compute"] > tiles.stages["memory"]
+    assert vectors.stages["compute"] < 0.25 * vectors.stages["memory"]
+    assert seconds < 0.6 * padded
+
+
+@given(st.integers(1, 5_000), st.integers(1, 500))
+def test_vector_kernels_are_another_way_and_never_a_longer_one(device, tokens, more):
+    seconds = local(device, float(tokens), vectors=True)[1]
+    assert seconds <= local(device, float(tokens), vectors=False)[1] * (1 + 1e-9)
+    assert seconds <= local(device, float(tokens + more), vectors=True)[1] * (1 + 1e-9)
+
+
+def test_many_rows_an_expert_read_its_weights_once_as_tiles_do(device):
+    assert local(device, 4096.0, vectors=True)[1] == local(device, 4096.0, vectors=False)[1]
