@@ -86,3 +86,11 @@ def test_a_chunk_of_prompts_never_exceeds_the_tokens_of_a_step(batch, isl):
     engine = EngineProfile(chunk_tokens=8192)
     chunk = prefill_chunk(Workload(batch, isl, 1), engine)
     assert float(chunk.tokens) == pytest.approx(min(batch * isl, 8192))
+
+
+def test_the_runtimes_reserve_shrinks_with_a_small_device(model, system):
+    large, small = (replace(system, memory_bytes=size) for size in (80e9, 0.5e9))
+    reserved = [
+        float(memory(model, one, Workload(1, 10, 10)).reserve_bytes[0]) for one in (large, small)
+    ]
+    assert reserved == [EngineProfile().reserve_bytes, 0.05e9]
