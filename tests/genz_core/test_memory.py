@@ -77,7 +77,7 @@ def test_the_longest_context_fits_and_one_block_more_does_not(model, system):
 
 
 def test_nothing_fits_where_the_weights_alone_are_too_large(model, system):
-    tiny = replace(system, memory_bytes=1e9)
+    tiny = replace(system, memory_bytes=2.0 * model.parameters)
     assert genz_core.max_batch(model, tiny, Workload(), Parallelism(), ENGINE) == 0
 
 
