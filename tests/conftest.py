@@ -3,7 +3,6 @@
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
@@ -28,20 +27,16 @@ for variable in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
     os.environ[variable] = str(Path(_USER.name) / variable.lower())
 
 TESTS = Path(__file__).parent
-SERVERS = {"browser", "ops"}
 FOLDER_MARKS = {
     "benchmarks": (pytest.mark.benchmark,),
-    "browser": (pytest.mark.browser,),
+    # One worker, so one server and one browser, when the tests run in parallel.
+    "browser": (pytest.mark.browser, pytest.mark.xdist_group("browser")),
 }
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what lies under benchmarks/ and browser/, and what draws, before -m selects.
-
-    Those that start servers come first, so that no worker is left alone with them at the end.
-    """
-    items.sort(key=lambda item: item.path.parent.name not in SERVERS)
+    """Mark what lies under benchmarks/ and browser/, and what draws, before -m selects."""
     for item in items:
         test = getattr(item, "function", None)
         if is_hypothesis_test(test):
@@ -52,18 +47,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         for mark in FOLDER_MARKS.get(item.path.relative_to(TESTS).parts[0], ()):
             item.add_marker(mark)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With --dist loadgroup, tests of one file run on one worker and share what they compute."""
-    if config.getoption("dist") != "loadgroup":
-        return None
-    from xdist.scheduler import LoadGroupScheduling
-
-    class ByFile(LoadGroupScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            group = super()._split_scope(nodeid)
-            return nodeid.partition("::")[0] if group == nodeid else group
-
-    return ByFile(config, log)
