@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import wraps
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from app.question.parameter import Parameter
-from app.question.parameters import ALIASES
+from app.question.parameters import ALIASES, PARAMETERS
 from app.question.verbs import VERBS, parameters_of
 
 
@@ -45,34 +46,80 @@ def asks(verb: str, model: str = "argument") -> Callable[[Callable[..., None]], 
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        hints = get_type_hints(command, include_extras=True)
-        signature = inspect.signature(command)
-        place = next(name for name, kind in hints.items() if kind is Given)
-        own = {name for name in signature.parameters if name != place}
-        known = {n: one for n, one in parameters_of(verb).items() if n not in own}
-        options: list[inspect.Parameter] = []
-        for name, parameter in signature.parameters.items():
-            if name == place:
-                options += _options(known, model)
-            else:
-                options.append(
-                    parameter.replace(annotation=hints[name], kind=parameter.KEYWORD_ONLY)
-                )
+        own = set(inspect.signature(command).parameters)
+        known = {name: one for name, one in parameters_of(verb).items() if name not in own}
 
-        @wraps(command)
-        def run(**typed: Any) -> None:
-            given = Given()
-            for name, one in known.items():
-                value = _single(verb, one, typed.pop(name))
-                if value is not None:
-                    given[name] = value
-            command(**typed, **{place: given})
+        def read(typed: dict[str, Any]) -> Given:
+            values = {
+                name: _single(one, typed.pop(name), several=name in VERBS[verb].several)
+                for name, one in known.items()
+            }
+            return Given({name: value for name, value in values.items() if value is not None})
 
-        run.__annotations__ = {option.name: option.annotation for option in options}
-        vars(run)["__signature__"] = signature.replace(parameters=options)
-        return run
+        return _with_options(command, list(_options(known, model)), read)
 
     return decorate
+
+
+def takes(*several: str, **defaults: Any) -> Callable[[Callable[..., None]], Any]:
+    """Give a command that measures an option for some declared parameters.
+
+    The command's parameter of type `Given` receives their values, those that were not typed by
+    their default here, which is what a machine can measure in reasonable time.
+
+    several: parameters of which a list may be typed, as "1,2,4" or "1:8:x2"; given as lists.
+    defaults: {parameter: value, or text of several}.
+
+    Raises:
+        InvalidValue: when the command runs, a value that cannot be.
+    """
+    known = {name: replace(PARAMETERS[name], default=value) for name, value in defaults.items()}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def read(typed: dict[str, Any]) -> Given:
+            from app.question import typed as texts
+
+            found = Given()
+            for name, one in known.items():
+                text = _single(one, typed.pop(name), several=name in several)
+                if text is None:
+                    text = texts.text(one.default)
+                read_one = texts.values if name in several else texts.value
+                found[name] = read_one(one, text) if text else None
+            return found
+
+        return _with_options(command, list(_options(known, "option")), read)
+
+    return decorate
+
+
+def _with_options(
+    command: Callable[..., None],
+    options: list[inspect.Parameter],
+    read: Callable[[dict[str, Any]], Given],
+) -> Callable[..., None]:
+    """A command with options where its parameter of type `Given` stands, and what `read` makes of
+    what was typed in it."""
+    hints = get_type_hints(command, include_extras=True)
+    signature = inspect.signature(command)
+    place = next(name for name, kind in hints.items() if kind is Given)
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        if name == place:
+            parameters += options
+        else:
+            parameters.append(
+                parameter.replace(annotation=hints[name], kind=parameter.KEYWORD_ONLY)
+            )
+
+    @wraps(command)
+    def run(**typed: Any) -> None:
+        given = read(typed)
+        command(**typed, **{place: given})
+
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    vars(run)["__signature__"] = signature.replace(parameters=parameters)
+    return run
 
 
 def _options(known: dict[str, Parameter], model: str) -> Iterator[inspect.Parameter]:
@@ -114,14 +161,13 @@ def _default(one: Parameter) -> Any:
     return f"{one.default:g}" if one.kind == "number" else str(one.default)
 
 
-def _single(verb: str, one: Parameter, typed: Any) -> Any:
+def _single(one: Parameter, typed: Any, *, several: bool) -> Any:
     """One value of what was typed; several joined by commas where the parameter takes several."""
     if not isinstance(typed, list):
         return typed if typed != "" else None
     if not typed:
         return None
-    several = one.kind == "list" or one.name in VERBS[verb].several
-    if len(typed) > 1 and not several:
+    if len(typed) > 1 and not (several or one.kind == "list"):
         from genz_core.errors import InvalidValue
 
         raise InvalidValue(f"{one.option} is typed {len(typed)} times ({', '.join(typed)}): once")

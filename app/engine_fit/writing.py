@@ -65,7 +65,7 @@ def write_engine(fitted: EngineFit, day: datetime.date) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def write_factors(fitted: Sequence[EngineFit], level: str) -> int:
+def write_factors(fitted: Sequence[EngineFit], level: str, folder: Path = ENGINES) -> int:
     """Write the factors of each engine's constants on a level; returns the number of rows.
 
     level: "era", "silicon" or "device" of `app.engine_fit.hierarchy.Design`.
@@ -78,7 +78,7 @@ def write_factors(fitted: Sequence[EngineFit], level: str) -> int:
             factors = _factors(_level(engine_fit, level, label), fields)
             row = {"engine": engine_fit.data.engine, fact: label, "points": labels.count(label)}
             rows.append({**row, **factors})
-    return _write(ENGINES / file, rows, ("engine", fact))
+    return _write(folder / file, rows, ("engine", fact))
 
 
 def write_runs(fitted: Sequence[EngineFit], path: Path) -> int:

@@ -74,9 +74,11 @@ def test_runs_of_a_model_say_that_it_was_measured_and_move_no_constant():
 
 
 def test_every_factor_that_ships_is_of_a_constant_and_within_reason():
-    from hardware_db.recipes import _devices, _shipped
+    from hardware_db.recipes import _LEVELS, _level_factors, _shipped
 
-    factors = [*_devices().values(), *(recipe.factors for recipe in _shipped().values())]
+    by_engine = [of_engine for level in _LEVELS for of_engine in _level_factors(level).values()]
+    factors = [row for of_engine in by_engine for row in of_engine.values()]
+    factors += [recipe.factors for recipe in _shipped().values()]
     assert len(factors) > 40
     for row in factors:
         assert set(row) <= set(FIELDS)

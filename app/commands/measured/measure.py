@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from app.commands import options as opt
 from app.commands.measured import measure_endpoint, measure_serving
 from app.commands.options import Json
+from app.commands.question_options import CONTEXT, Given, takes
 
 if TYPE_CHECKING:
     from app.measuring.outcome import Outcome
@@ -53,20 +54,21 @@ def register(cli: typer.Typer) -> None:
         help="Run a model on this machine: `measure MODEL`, or one of the commands below.",
         no_args_is_help=True,
     )
-    group.command("run", help="One workload, repeated; the default.")(run)
+    group.command("run", context_settings=CONTEXT, help="One workload, repeated; the default.")(run)
     group.command("sweep", help="Batches and lengths in powers of two.")(sweep)
-    group.command("ranks", help="Tensor parallel over processes of this machine.")(ranks)
+    group.command(
+        "ranks", context_settings=CONTEXT, help="Tensor parallel over processes of this machine."
+    )(ranks)
     measure_serving.register(group)
     measure_endpoint.register(group)
     group.command("infer", help="Answer prompts from a file; nothing is profiled.")(infer)
     cli.add_typer(group, name="measure")
 
 
+@takes(batch=1, isl=512, osl=16)
 def run(
     model: ModelArgument,
-    batch: Annotated[int, typer.Option(help="Sequences at once.")] = 1,
-    isl: Annotated[int, typer.Option(help="Prompt tokens.")] = 512,
-    osl: Annotated[int, typer.Option(help="Output tokens.")] = 16,
+    sizes: Given,
     dtype: Dtype = "bfloat16",
     device: Device = "auto",
     attention: Attention = "sdpa",
@@ -110,9 +112,9 @@ def run(
     config = run_config.compose().with_fields(
         model={**opt.measured_model(model), "checkpoint": checkpoint, "layers": layers},
         run={
-            "batch": batch, "isl": isl, "osl": osl, "device": device, "dtype": dtype,
-            "attention": attention, "compile": compile_, "nvtx": nvtx, "warmup": warmup,
-            "repeats": repeats, "threads": threads,
+            **sizes, "device": device, "dtype": dtype, "attention": attention,
+            "compile": compile_, "nvtx": nvtx, "warmup": warmup, "repeats": repeats,
+            "threads": threads,
         },
         torch_profiler={"enable": profile, "trace": trace is not None},
         prompts={
@@ -174,12 +176,10 @@ def sweep(
         print_sweep(outcome.swept, identity, json)
 
 
+@takes(tp=2, batch=1, isl=128, osl=8)
 def ranks(
     model: ModelArgument,
-    tp: Annotated[int, typer.Option(min=1, help="Processes that share the model.")] = 2,
-    batch: Annotated[int, typer.Option(help="Sequences at once.")] = 1,
-    isl: Annotated[int, typer.Option(help="Prompt tokens.")] = 128,
-    osl: Annotated[int, typer.Option(help="Output tokens.")] = 8,
+    sizes: Given,
     dtype: Dtype = "bfloat16",
     device: Device = "auto",
     layers: Annotated[int, typer.Option(help="Cut to so many layers; 0: all.")] = 0,
@@ -193,14 +193,12 @@ def ranks(
     from app.commands.measured.measure_output import print_ranks
     from profilers import run_config
 
+    processes = sizes.pop("tp")
     config = run_config.compose().with_fields(
         model={**opt.measured_model(model), "layers": layers},
-        run={
-            "batch": batch, "isl": isl, "osl": osl, "device": device, "dtype": dtype,
-            "warmup": warmup, "repeats": repeats,
-        },
-        ranks={"tp": tp, "timeout_s": timeout_s},
-    )  # fmt: skip
+        run={**sizes, "device": device, "dtype": dtype, "warmup": warmup, "repeats": repeats},
+        ranks={"tp": processes, "timeout_s": timeout_s},
+    )
     print_ranks(*_measured(config, "measuring", keep, tag), json)
 
 

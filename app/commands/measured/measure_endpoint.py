@@ -10,6 +10,7 @@ import typer
 from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.options import Json
+from app.commands.question_options import CONTEXT, Given, takes
 
 if TYPE_CHECKING:
     from profilers.collect.serving.endpoint import EndpointRun
@@ -21,23 +22,18 @@ Remote = Annotated[
 
 
 def register(group: typer.Typer) -> None:
-    group.command("endpoint", help="An OpenAI-compatible server under a stated load; kept.")(
-        endpoint
-    )
+    measured = "An OpenAI-compatible server under a stated load; kept."
+    group.command("endpoint", context_settings=CONTEXT, help=measured)(endpoint)
     group.command("metrics", help="The /metrics page of vLLM or SGLang as a measurement.")(metrics)
 
 
+@takes(concurrency=None, rate=None, requests=None, isl=128, osl=64, seed=0)
 def endpoint(
     address: Address,
+    load: Given,
     model: Annotated[
         str, typer.Option(help="As the server names it; default: the only one it has.")
     ] = "",
-    concurrency: Annotated[int, typer.Option(help="Users; 0 where a rate is given.")] = 0,
-    rate: Annotated[float, typer.Option(help="Requests per second, Poisson arrivals.")] = 0.0,
-    requests: Annotated[int, typer.Option(help="In all; 0: ten a user, or 30 s of a rate.")] = 0,
-    isl: Annotated[int, typer.Option(help="Prompt tokens.")] = 128,
-    osl: Annotated[int, typer.Option(help="Output tokens.")] = 64,
-    seed: Annotated[int, typer.Option(help="Of the arrivals.")] = 0,
     client: Annotated[
         str, typer.Option(help="auto (what is installed), own, aiperf, guidellm or vllm.")
     ] = "auto",
@@ -64,13 +60,14 @@ def endpoint(
     from profilers.collect.serving.endpoint_load import EndpointLoad
 
     addresses.require_loopback(address, allow_remote)
-    users = concurrency or (0 if rate else 1)
-    load = EndpointLoad(users, rate, requests, isl, osl, seed)
+    users, rate = (load.pop(name) or 0 for name in ("concurrency", "rate"))
+    requests = load.pop("requests") or 0
+    asked = EndpointLoad(int(users or (0 if rate else 1)), float(rate), requests, **load)
     with tempfile.TemporaryDirectory(prefix="ridgeline-") as name:
         folder = Path(name)
         with running("measuring") as job:
             run = endpoints.measure(
-                Server(address, model, timeout_s), load, folder, client, tokenizer,
+                Server(address, model, timeout_s), asked, folder, client, tokenizer,
                 job.progress, job.cancelled,
             )  # fmt: skip
         identity = endpoint_run.keep(run, folder, label, tag or ()) if keep else ""

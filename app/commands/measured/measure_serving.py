@@ -9,35 +9,25 @@ import typer
 
 from app.commands import options as opt
 from app.commands.options import Json
-
-Users = Annotated[str, typer.Option("--concurrency", help='Users of each loop: "1,2,4", "1:8:x2".')]
-Isl = Annotated[int, typer.Option(help="Prompt tokens.")]
-Osl = Annotated[int, typer.Option(help="Output tokens.")]
-LengthRatio = Annotated[
-    float, typer.Option(help="Lengths are uniform from this share of nominal to 1.")
-]
+from app.commands.question_options import CONTEXT, Given, takes
 
 
 def register(group: typer.Typer) -> None:
-    group.command("serving", help="A serving engine that runs somewhere: closed loops of users.")(
-        serving
-    )
-    group.command("own-server", help="transformers' server, here, beside a simulation of it.")(
-        own_server
-    )
+    served = "A serving engine that runs somewhere: closed loops of users."
+    group.command("serving", context_settings=CONTEXT, help=served)(serving)
+    own = "transformers' server, here, beside a simulation of it."
+    group.command("own-server", context_settings=CONTEXT, help=own)(own_server)
 
 
+@takes(
+    "concurrency", concurrency="1,2,4,8", requests=None, isl=1024, osl=128, length_ratio=0.8, seed=0
+)
 def serving(
     address: Annotated[str, typer.Argument(help="Of the server: http://localhost:8000.")],
+    load: Given,
     model: Annotated[
         str, typer.Option(help="As the server names it; default: the only one it has.")
     ] = "",
-    concurrency: Users = "1,2,4,8",
-    requests: Annotated[int, typer.Option(help="Of each loop; 0: ten a user.")] = 0,
-    isl: Isl = 1024,
-    osl: Osl = 128,
-    length_ratio: LengthRatio = 0.8,
-    seed: Annotated[int, typer.Option(help="Of the lengths; a loop adds its users.")] = 0,
     timeout_s: Annotated[
         float, typer.Option("--timeout", help="Seconds that one request may take.")
     ] = 600.0,
@@ -53,15 +43,17 @@ def serving(
     from profilers.collect.serving.client import Server
     from profilers.collect.serving.closed_loop import ClosedLoop
 
-    loads = [ClosedLoop(at, requests, isl, osl, length_ratio, seed) for at in _users(concurrency)]
+    users = _users(load.pop("concurrency"))
+    load["requests"] = load["requests"] or 0
+    loads = [ClosedLoop(at, **load) for at in users]
     server = Server(address, model, timeout_s)
     rows: list[dict[str, Any]] = []
     with running("measuring") as job:
         server, asked = prompts.probe(server)
-        for at, load in enumerate(loads):
+        for at, loop in enumerate(loads):
             share = part(job.progress, at / len(loads), (at + 1) / len(loads))
-            served = closed_loop.serve(server, asked, load, share, job.cancelled)
-            path = output / f"concurrency-{load.concurrency}.json"
+            served = closed_loop.serve(server, asked, loop, share, job.cancelled)
+            path = output / f"concurrency-{loop.concurrency}.json"
             _write(path, to_json(result_file.document(served, server, {})))
             rows += result_file.table([served])
             rows[-1]["file"] = str(path)
@@ -70,13 +62,11 @@ def serving(
         _hint(server, asked.counted, rows[-1]["file"])
 
 
+@takes("concurrency", concurrency="1,2,4,8", isl=128, osl=64, length_ratio=0.5)
 def own_server(
-    concurrency: Users = "1,2,4,8",
+    load: Given,
     rounds: Annotated[int, typer.Option(help="Times that every loop is measured.")] = 3,
     calibrate_at: Annotated[int, typer.Option(help="Loop whose mean TPOT scales the steps.")] = 1,
-    isl: Isl = 128,
-    osl: Osl = 64,
-    length_ratio: LengthRatio = 0.5,
     threads: Annotated[int, typer.Option(help="Of the server, and of the calibration.")] = 1,
     output: Annotated[
         Path | None,
@@ -91,10 +81,9 @@ def own_server(
     from app.question.question import Question
     from profilers.collect.serving.own_server import ServerSettings
 
-    plan = comparison.Plan(
-        tuple(_users(concurrency)), rounds, calibrate_at,
-        Question(isl=isl, osl=osl, length_ratio=length_ratio), ServerSettings(threads=threads),
-    )  # fmt: skip
+    users = tuple(_users(load.pop("concurrency")))
+    settings = ServerSettings(threads=threads)
+    plan = comparison.Plan(users, rounds, calibrate_at, Question(**load), settings)
     with running("measuring") as job:
         found = comparison.compare(plan, job.progress, job.cancelled)
     if output is not None:
@@ -106,19 +95,19 @@ def own_server(
     typer.echo("\n" + document.sentence(found))
 
 
-def _users(text: str) -> list[int]:
+def _users(concurrency: list[float]) -> list[int]:
     """Users of each loop.
 
     Raises:
-        InvalidValue: no list of different whole numbers, or more than 32 of them.
+        InvalidValue: the same number twice, or more than 32 of them.
     """
-    from app.scenario.axis_values import parse_values
     from genz_core.errors import InvalidValue
 
-    values = [int(value) for value in parse_values("concurrency", text)]
-    if not 1 <= len(values) <= 32 or len(set(values)) < len(values):
-        raise InvalidValue(f"concurrency {text!r}: give one to 32 different numbers of users")
-    return values
+    users = [int(many) for many in concurrency]
+    if not 1 <= len(users) <= 32 or len(set(users)) < len(users):
+        typed = ",".join(map(str, users))
+        raise InvalidValue(f"concurrency {typed!r}: give one to 32 different numbers of users")
+    return users
 
 
 def _write(path: Path, text: str) -> None:

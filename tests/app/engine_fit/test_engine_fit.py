@@ -19,7 +19,7 @@ from app.engine_fit.splits import (
     with_own_runs,
 )
 from app.engine_fit.targets import Target, load_measurements
-from app.engine_fit.writing import write_devices, write_kernels, write_runs
+from app.engine_fit.writing import write_factors, write_kernels, write_runs
 from app.question.asking import Asked
 from app.question.question import Question
 from app.scenario.points_row import Point
@@ -105,18 +105,18 @@ def level(fitted, name, label, field):
     raise LookupError(label)
 
 
-def test_each_target_is_moved_by_its_engine_and_its_device_and_scaled_by_its_recipe():
+def test_each_target_is_moved_by_engine_silicon_and_device_and_scaled_by_its_recipe():
     data = synthetic()
     design = Design.of_targets(data.targets)
     moves = design.moves(np.ones(design.widths.size))
-    levels = [1 + bool(c.device) for c in CONSTANTS]
+    levels = [1 + 2 * bool(c.device) for c in CONSTANTS]
     np.testing.assert_array_equal(moves, np.tile(levels, (len(data.targets), 1)))
     assert set(design.scales(np.ones(design.widths.size))) == {1.0}
 
 
 def test_published_points_belong_to_devices_alone():
     design = Design.of_targets(synthetic(serving=False).targets)
-    assert set(design.levels) == {"engine", "device"}
+    assert set(design.levels) == {"engine", "silicon", "device"}
 
 
 def test_an_era_is_told_from_the_engine_of_today():
@@ -128,8 +128,11 @@ def test_an_era_is_told_from_the_engine_of_today():
 
 def test_one_slow_device_is_told_from_the_engine():
     fitted = fit(synthetic(slow=["h200"], serving=False))
-    of_device = level(fitted, "device", "h200", "memory_efficiency")
-    assert of_device < 0.87
+    of_device, of_silicon = (
+        level(fitted, name, "h200", "memory_efficiency") for name in ("device", "silicon")
+    )
+    assert of_device * of_silicon < 0.87
+    assert of_silicon < of_device < 1.0  # most is taken for its silicon's, which siblings share
     assert level(fitted, "engine", "", "memory_efficiency") == pytest.approx(1.0, abs=0.05)
     assert level(fitted, "device", "b200", "memory_efficiency") == pytest.approx(1.0, abs=0.06)
     assert np.median(np.abs(fitted.logs)) < 0.03
@@ -309,7 +312,7 @@ def test_static_batches_know_devices_and_requests_know_recipes():
 
 def test_the_files_hold_what_was_fitted(tmp_path):
     fitted = fit(synthetic(slow=["h200"]))
-    assert write_devices([fitted], tmp_path / "devices.csv") == len(SYSTEMS)
+    assert write_factors([fitted], "device", tmp_path) == len(SYSTEMS)
     runs = len(SYSTEMS) * len(MODELS) * len(BATCH)
     assert write_runs([fitted], tmp_path / "runs.csv") == runs
     kernels = fit_kernels([(fitted.data, fitted.logs)])
