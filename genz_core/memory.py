@@ -21,7 +21,6 @@ from genz_core.types import Array, Graph, Group, Mask, Model, Parallelism, Step,
 from genz_core.validity import stack, tiled
 
 _LARGEST = 2**31  # batches and contexts are not searched beyond this
-_MOST_RESERVED = 0.1  # of a device's memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class Memory:
     """Bytes on the fullest device, [configs] each.
 
     activations_bytes: the largest operator's operands and the residual stream of one step.
-    reserve_bytes: runtime context, graphs and workspaces, see `reserve_of`.
+    reserve_bytes: runtime context, graphs and workspaces, of the engine profile.
     usable_bytes: share of the device that the engine may take.  capacity_bytes: of the device.
     second: the memory that takes what does not fit, where it may; None without.
     """
@@ -149,20 +148,11 @@ def memory(
         weights_bytes=slowest_stage(graph, sizes["pp"][last], weights),
         kv_bytes=slowest_stage(graph, sizes["pp"][last], cache),
         activations_bytes=activations_bytes(graph, 2 * size)[largest],
-        reserve_bytes=np.full(size, reserve_of(system, engine)),
+        reserve_bytes=np.full(size, engine.reserve_bytes),
         usable_bytes=system.memory_bytes * engine.memory_fraction,
         capacity_bytes=system.memory_bytes,
         second=system.second_memory if second else None,
     )
-
-
-def reserve_of(system: System, engine: EngineProfile) -> float:
-    """What the runtime keeps of a device: the engine's reserve, no more than a share of the memory.
-
-    Reserves are those of devices of 16 GB and more; the share, by which they shrink on smaller
-    ones, is judgement.
-    """
-    return min(engine.reserve_bytes, _MOST_RESERVED * system.memory_bytes)
 
 
 def end_of(sizes: Mapping[str, Array], engine: EngineProfile) -> Group:

@@ -77,7 +77,7 @@ def test_the_longest_context_fits_and_one_block_more_does_not(model, system):
 
 
 def test_nothing_fits_where_the_weights_alone_are_too_large(model, system):
-    tiny = replace(system, memory_bytes=2.0 * model.parameters)
+    tiny = replace(system, memory_bytes=1e9)
     assert genz_core.max_batch(model, tiny, Workload(), Parallelism(), ENGINE) == 0
 
 
@@ -86,9 +86,3 @@ def test_a_chunk_of_prompts_never_exceeds_the_tokens_of_a_step(batch, isl):
     engine = EngineProfile(chunk_tokens=8192)
     chunk = prefill_chunk(Workload(batch, isl, 1), engine)
     assert float(chunk.tokens) == pytest.approx(min(batch * isl, 8192))
-
-
-def test_the_runtimes_reserve_shrinks_with_a_small_device(model, system):
-    large, small = (replace(system, memory_bytes=size) for size in (80e9, 0.5e9))
-    assert weigh(model, large).reserve_bytes[0] == ENGINE.reserve_bytes
-    assert weigh(model, small).reserve_bytes[0] == pytest.approx(0.05e9)
