@@ -17,7 +17,7 @@ from genz_core.step import StepEstimate
 from model_registry.graph.model import DescribedModel
 
 setup = sidebar.priced_setup()[0]
-resolved = cached.resolved(setup)
+deployment = cached.resolved(setup)
 look = export.look()
 BUILT, TRACED = "builder", "trace"
 figures: dict[str, Figure] = {}
@@ -32,7 +32,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         "Phase", PHASES, default="decode", required=True,
         key="inside_phase", bind="query-params", label_visibility="collapsed",
     )  # fmt: skip
-    described = isinstance(resolved.model, DescribedModel)
+    described = isinstance(deployment.model, DescribedModel)
     with_trace = described and st.toggle(
         "Trace beside it", key="with_trace",
         help="Run transformers' own code of this model on the meta device, from its config alone: "
@@ -43,10 +43,10 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
 def steps_by_side() -> dict[str, StepEstimate]:
     """The priced step of the builder, the trace or both; shows why a trace cannot be made."""
     own = BUILT if described else TRACED
-    steps = {own: builder_and_trace.priced_step(resolved, resolved.model, phase)}
+    steps = {own: builder_and_trace.priced_step(deployment, deployment.model, phase)}
     try:
         if with_trace and (trace := tracing.trace_beside(setup)):
-            steps[TRACED] = builder_and_trace.priced_step(resolved, trace, phase)
+            steps[TRACED] = builder_and_trace.priced_step(deployment, trace, phase)
     except RidgelineError as error:
         st.error(plain(error), icon=":material/error:")
     return steps
@@ -116,9 +116,9 @@ def detail(operators: dict[str, tuple[StepEstimate, int]]) -> None:
         hide_index=True, height="content", key="inside_tensors",
     )  # fmt: skip
     rows = roofline.operator_points(intervals.operator_table(step, 0), phase)
-    limits = roofline.frame(rows, resolved.system)
+    limits = roofline.frame(rows, deployment.system)
     figure = roofline.highlighted(
-        roofline.roofline(rows, resolved.system, limits, look), f"{phase}:{row}"
+        roofline.roofline(rows, deployment.system, limits, look), f"{phase}:{row}"
     )
     export.chart(figure, "inside_roofline", f"{op.name} on the roofline")
     figures["roofline"] = figure
@@ -139,7 +139,7 @@ with right if len(steps) == 1 else st.container():
     detail(operators)
 if len(steps) == 2:
     st.subheader("Builder and trace", anchor=False)
-    models = resolved.model, cached.traced(setup)
+    models = deployment.model, cached.traced(setup)
     beside = builder_and_trace.compared_figures(models, (steps[BUILT], steps[TRACED]))
     st.dataframe(beside, hide_index=True, height="content", key="inside_beside")
 notes = [note for step in steps.values() for note in step.graph.notes]
