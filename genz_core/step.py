@@ -192,10 +192,7 @@ class StepEstimate:
     def bounds(self, config: int = 0) -> list[str]:
         """What most of each operator's time goes to in one configuration, [ops]: a resource, with
         what is not reached of it, or "overhead", its launch."""
-        parts = {name: part[:, config] for name, part in self.parts().items()}
-        names = (*_BEYOND, "overhead")
-        shares = [parts[resource] + parts[beyond] for resource, beyond in _BEYOND.items()]
-        return [names[at] for at in np.argmax(np.stack([*shares, parts["launch"]]), axis=0)]
+        return _bounds({name: part[:, config] for name, part in self.parts().items()})
 
     def table(self, config: int = 0) -> dict[str, list[object]]:
         """Table of the operators in one configuration: {column: values [ops]}.
@@ -203,7 +200,7 @@ class StepEstimate:
         Columns: name, kind, class, module, runs, flops, bytes (both per run), flops_per_byte,
         compute, bound_s, predicted_s (all runs), share, bound, and the parts in seconds.
         """
-        ops = self.graph.ops
+        ops, parts = self.graph.ops, {n: part[:, config] for n, part in self.parts().items()}
         seconds, bound = self.operators_s[:, config], (self.bound_s * self.runs[:, None])[:, config]
         flops, moved = self.flops[:, config].tolist(), self.bytes[:, config].tolist()
         total = max(float(seconds.sum()), np.finfo(float).tiny)
@@ -220,11 +217,16 @@ class StepEstimate:
             "bound_s": bound.tolist(),
             "predicted_s": seconds.tolist(),
             "share": (seconds / total).tolist(),
-            "bound": list(self.bounds(config)),
+            "bound": list(_bounds(parts)),
         }
-        for name, part in self.parts().items():
-            columns[f"{name}_s"] = part[:, config].tolist()
-        return columns
+        return columns | {f"{name}_s": part.tolist() for name, part in parts.items()}
+
+
+def _bounds(parts: Mapping[str, Array]) -> list[str]:
+    """`StepEstimate.bounds` of the parts of each operator's time, [ops] each."""
+    names = (*_BEYOND, "overhead")
+    shares = [parts[resource] + parts[beyond] for resource, beyond in _BEYOND.items()]
+    return [names[at] for at in np.argmax(np.stack([*shares, parts["launch"]]), axis=0)]
 
 
 def price(

@@ -165,13 +165,11 @@ def require_runs_on(name: str, system: System) -> None:
     record, _ = _named(name or GENERIC)
     if not record.only_on or not system.vendor or any(system in some for some in record.only_on):
         return
-    where = " and ".join(
-        f"{', '.join(some.vendors) or 'any'} {'/'.join(some.kinds)}" for some in record.only_on
-    )
+    where = " and ".join(map(str, record.only_on))
     source = record.sources[record.only_on[0].source].title
     raise UnsupportedEngine(
-        f"{record.name} does not run on {system.name}: it runs on {where} ({source}). Engines that "
-        f"run there: {', '.join(engines_for(system))}"
+        f"{record.name} does not run on {system.name}, only on {where} ({source}); choose "
+        f"{' or '.join(engines_for(system))}"
     )
 
 

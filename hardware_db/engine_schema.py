@@ -87,6 +87,11 @@ class OnCpu(BaseModel):
         return {**of_kernels, **stated, **counts, "products": self.products}
 
 
+_KINDS = {
+    "gpu": "GPUs", "igpu": "integrated GPUs", "cpu": "CPUs", "npu": "accelerators", "tpu": "TPUs",
+}  # fmt: skip
+
+
 class RunsOn(BaseModel):
     """Systems that an engine runs on: any of the kinds, of any of the vendors; () for all vendors.
 
@@ -98,6 +103,10 @@ class RunsOn(BaseModel):
     source: str
     vendors: tuple[str, ...] = ()
     kinds: tuple[str, ...]
+
+    def __str__(self) -> str:
+        kinds = " and ".join(_KINDS[kind] for kind in self.kinds)
+        return f"{kinds} of {', '.join(self.vendors)}" if self.vendors else kinds
 
     def __contains__(self, system: System) -> bool:
         of_vendor = not self.vendors or system.vendor in self.vendors

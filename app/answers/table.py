@@ -84,7 +84,10 @@ class Table(Mapping[str, NDArray[Any]]):
 def later(
     names: Iterable[str], make: Callable[[], Mapping[str, Any]]
 ) -> dict[str, Callable[[], Any]]:
-    """Columns that `make`, which is called for each and had better be cached, gives together."""
+    """Columns that one call of `make` computes together, none of them before it is read.
+
+    Every column calls `make`: cache it.
+    """
 
     def column(name: str) -> Any:
         return make()[name]

@@ -270,6 +270,7 @@ class _Laid:
 
 def _side_by_side(groups: Sequence[Group], size: int) -> Group:
     """One group of the columns of all, [groups x configs]."""
+    # Sequences are those of a rank here, so no group says how many its fullest rank has.
     names = [entry.name for entry in fields(Group) if entry.name != "fullest"]
     return Group(
         *(
