@@ -27,11 +27,9 @@ for variable in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
     os.environ[variable] = str(Path(_USER.name) / variable.lower())
 
 TESTS = Path(__file__).parent
-FOLDER_MARKS = {
-    "benchmarks": (pytest.mark.benchmark,),
-    # One worker, so one server and one browser, when the tests run in parallel.
-    "browser": (pytest.mark.browser, pytest.mark.xdist_group("browser")),
-}
+# In parallel one worker runs a file, so what a module sets up is set up once, and one worker
+# drives the browser, so there is one server and one browser. (pytest 9.2 ignores these groups
+# silently with pytest-xdist 3.8: https://github.com/pytest-dev/pytest-xdist/issues/1386.)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -45,5 +43,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 seeded(draws.SEED)(test)
         if not item.path.is_relative_to(TESTS):
             continue
-        for mark in FOLDER_MARKS.get(item.path.relative_to(TESTS).parts[0], ()):
-            item.add_marker(mark)
+        inside = item.path.relative_to(TESTS)
+        folder, group = inside.parts[0], str(inside)
+        if folder == "browser":
+            item.add_marker("browser")
+            group = "browser"
+        elif folder == "benchmarks":
+            item.add_marker("benchmark")
+        item.add_marker(pytest.mark.xdist_group(group))

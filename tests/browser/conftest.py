@@ -29,7 +29,7 @@ def chromium() -> str | None:
     return named or next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the dashboard, started as the command `ridgeline app` starts it."""
     if chromium() is None:
@@ -38,9 +38,10 @@ def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser():
-    """A headless Chromium."""
+    """A headless Chromium, gone after the last of these tests: playwright keeps an event loop in
+    this thread while it runs, and other tests start loops of their own."""
     sync_api = pytest.importorskip("playwright.sync_api")
     if chromium() is None:
         pytest.skip("no Chromium or Chrome on this machine")
@@ -50,7 +51,7 @@ def browser():
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def tab(browser):
     """A tab that stays open: its engine compiles the dashboard's scripts once for all tests."""
     context = browser.new_context(accept_downloads=True)

@@ -11,11 +11,7 @@ import pytest
 
 from genz_core.errors import RidgelineError
 
-pytestmark = [
-    # One worker, so one calibration, when the tests run in parallel.
-    pytest.mark.xdist_group("calibration"),
-    pytest.mark.usefixtures("torch_threads", "own_data", "free_cores"),
-]
+pytestmark = pytest.mark.usefixtures("torch_threads", "own_data", "free_cores")
 HERE = ("--threads", "1", "--device", "cpu")
 
 
