@@ -63,9 +63,6 @@ def mixture(config: Config, **more: Any) -> Mixture:
 
     Shared experts are `num_shared_experts` times the width of a routed one, or as wide as
     `shared_expert_intermediate_size` says.  more: fields of `Mixture` that the family fixes.
-
-    Raises:
-        InvalidValue: more experts a token than there are.
     """
     width = config.integer("moe_intermediate_size", 0) or config.integer("intermediate_size")
     config.ignore("intermediate_size")  # of dense layers, where there are any
@@ -79,10 +76,6 @@ def mixture(config: Config, **more: Any) -> Mixture:
         "chosen_groups": config.integer("topk_group", 0),
         **more,
     }
-    if fields["top_k"] > fields["experts"]:
-        raise InvalidValue(
-            f"{config.name}: {fields['top_k']} experts per token of {fields['experts']} in all"
-        )
     return Mixture(**fields)
 
 

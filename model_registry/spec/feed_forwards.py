@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from genz_core.errors import InvalidValue
 from model_registry.spec.limits import SplitLimit
 
 
@@ -39,6 +40,9 @@ class Mixture:
     model's width in front of the router.  expert_scale: one weight an expert on its output.
     idle_choices: further choices of the router that pass a token on as it is (LongCat-Flash).
     groups: of experts, of which a token is routed to chosen_groups; 0 where all are open to it.
+
+    Raises:
+        InvalidValue: more experts a token than there are, or none at all.
     """
 
     module: ClassVar[str] = "moe"
@@ -58,6 +62,10 @@ class Mixture:
     idle_choices: int = 0
     groups: int = 0
     chosen_groups: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.top_k <= self.experts:
+            raise InvalidValue(f"{self.top_k} experts per token of {self.experts} in all")
 
     @property
     def reached(self) -> float:
