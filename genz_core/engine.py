@@ -18,13 +18,11 @@ TRIED_RUNS = 3
 class Recipe:
     """Measured over predicted for one engine, model, system and weight format.
 
-    queue_scale: of the decode steps that a new request waits for.  points: measured runs behind
-    the scales.
+    points: measured runs behind the scales.
     """
 
     tpot_scale: float = 1.0
     ttft_scale: float = 1.0
-    queue_scale: float = 1.0
     points: int = 0
 
 
@@ -136,11 +134,8 @@ class EngineProfile:
     cache is reserved on admission.  kv_cache: format of the cache where the user chose a format
     for the weights alone: that of published checkpoints of the weights' format ("checkpoint"), or
     the model's own type ("model"), unless the weights' format implies one.
-    queue_steps: decode steps that a new request waits for in its published measurements, before
-    its prefill starts and after it ends (batching window, streaming interval); balance_steps: as
-    many more where attention ranks wait for one another's prompts.  held_share: of a stream
-    interval, for which a first token is held back.  prefill_share: measured prefill time under load
-    over the priced one.
+    held_share: of a stream interval, for which a first token is held back.  ahead_steps: that the
+    scheduler plans ahead of the device, which a new request waits for while others run.
     eager: costs of its unfused kernels, for an engine that was measured running eagerly.
     on_cpu: {figure: value} of those that differ on CPUs, which `genz_core.deploy` puts in place
     there; None for software that runs on no CPU.
@@ -190,10 +185,8 @@ class EngineProfile:
     kv_block_tokens: int = 16
     reserve_output: float = 0.5
     kv_cache: Literal["checkpoint", "model"] = "checkpoint"
-    queue_steps: float = 2.0
-    balance_steps: float = 2.0
     held_share: float = 1.0
-    prefill_share: float = 1.0
+    ahead_steps: float = 0.0
     source: str = "assumed"
     assumptions: tuple[str, ...] = ()
     eager: EagerFacts | None = None
@@ -252,10 +245,7 @@ CONSTANTS = (
     EngineConstant("attention_efficiency", 0.05, 0.2, 0.2, era=0.3, most=0.1),
     EngineConstant("four_bit_efficiency", 0.5, era=0.3),
     EngineConstant("expert_efficiency", 0.5, era=0.3),
-    EngineConstant("host_request_s", 1.0, least=1e-4),
-    EngineConstant("queue_steps", 1.0, 0.0, 0.5, least=0.1),
-    EngineConstant("balance_steps", 1.0, least=0.1),
-    EngineConstant("prefill_share", 0.2, 0.0, 0.3),
+    EngineConstant("host_request_s", 1.0, least=1e-4, most=1.6),
 )
 FIELDS = tuple(constant.field for constant in CONSTANTS)
 #: {constant: value from which it starts where it is zero}.

@@ -49,6 +49,7 @@ LIMITS: Mapping[str, Limit] = {
     "mtp_tokens": Limit(0, 64, "tokens that the model's own module drafts in a step; 0: none"),
     "stream_interval": Limit(1, 1_000_000, "tokens that are sent together"),
     "recv_interval": Limit(1, 1_000_000, "decode steps between two looks at new requests"),
+    "batch_wait": Limit(0, 1_000_000, "decode steps that a prompt waits for others"),
     "max_num_seqs": Limit(1, 1_000_000, "sequences of a step and rank"),
     "max_num_batched_tokens": Limit(1, 100_000_000, "tokens of a step and rank"),
     "prefill_workers": Limit(1, 1_024, "workers that read prompts"),

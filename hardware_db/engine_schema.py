@@ -35,10 +35,8 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
     "attention_efficiency": ("attention_efficiency", 1.0),
     "four_bit_efficiency": ("four_bit_efficiency", 1.0),
     "expert_efficiency": ("expert_efficiency", 1.0),
-    "queue_steps": ("queue_steps", 1.0),
-    "balance_steps": ("balance_steps", 1.0),
     "held_share": ("held_share", 1.0),
-    "prefill_share": ("prefill_share", 1.0),
+    "ahead_steps": ("ahead_steps", 1.0),
     "sampling_s": ("sampling_us", MICRO),
 }
 #: Rates of an engine's own kernels, over those of the system's profile.
@@ -139,10 +137,8 @@ class EngineRecord(BaseModel):
     attention_efficiency: Fact | None = None
     four_bit_efficiency: Fact | None = None
     expert_efficiency: Fact | None = None
-    queue_steps: Fact | None = None
-    balance_steps: Fact | None = None
     held_share: Fact | None = None
-    prefill_share: Fact | None = None
+    ahead_steps: Fact | None = None
     sampling_us: Fact | None = None
     host_step_us: Fact
     host_sequence_us: Fact

@@ -295,7 +295,7 @@ def _key(row: Mapping[str, Any]) -> RecipeKey:
 
 
 def _scales(row: Mapping[str, Any]) -> Recipe:
-    scales = {name: _factor(row, name) for name in ("tpot_scale", "ttft_scale", "queue_scale")}
+    scales = {name: _factor(row, name) for name in ("tpot_scale", "ttft_scale")}
     return Recipe(points=int(row["points"]), **scales)
 
 

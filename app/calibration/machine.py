@@ -36,9 +36,6 @@ _OF_OTHER_MACHINES = (
     "memory_efficiency",
     "attention_efficiency",
     "four_bit_efficiency",
-    "queue_steps",
-    "balance_steps",
-    "prefill_share",
     "products",
     "on_cpu",
 )

@@ -84,6 +84,7 @@ def _numbers(point: Point) -> dict[str, float]:
         "length_ratio": float(scenario.length_ratio or 1.0),
         "stream_interval": float(scenario.stream_interval),
         "recv_interval": float(scenario.recv_interval),
+        "batch_wait": float(scenario.batch_wait),
         **{name: value for name, value in limits.items() if value},
     }
 

@@ -44,8 +44,8 @@ _UNSAID: Mapping[str, str] = {
 }
 #: Limits of an engine that a launch line says where the question states them.
 _LIMITS = (
-    "kv_tokens", "stream_interval", "recv_interval", "scheduler", "prefix_caching",
-    "redundant_experts", "moe_weights", "activations", "compute",
+    "kv_tokens", "stream_interval", "recv_interval", "batch_wait", "scheduler",
+    "prefix_caching", "redundant_experts", "moe_weights", "activations", "compute",
 )  # fmt: skip
 
 

@@ -148,6 +148,13 @@ class Deployment:
         "whole", 1, "Decode steps between two looks of the scheduler at new requests.",
         limit="recv_interval", array=True, group=ENGINE, aliases=("scheduler_recv_interval",),
     )  # fmt: skip
+    batch_wait: int = parameter(
+        "whole", 0,
+        "Decode steps that a prompt waits at most for others to be read with it: one for each "
+        "attention rank, or as many as fill a step.",
+        limit="batch_wait", array=True, group=ENGINE,
+        aliases=("batch_wait_timeout_iters", "timeout_iters"),
+    )  # fmt: skip
     scheduler: str = parameter(
         "text", "", "Scheduling policy in place of the engine's own.",
         choices=("", *SCHEDULERS), group=ENGINE,

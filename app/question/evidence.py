@@ -89,11 +89,12 @@ _LIMITS: Mapping[str, float] = {
     "length_ratio": 1.0,
     "stream_interval": 1.0,
     "recv_interval": 1.0,
+    "batch_wait": 0.0,
     "max_num_seqs": 0.0,
     "max_num_batched_tokens": 0.0,
 }
 #: Fields of `Traffic` that are no fact of their own: the load itself, and the protocol of a run.
-_PROTOCOL = ("concurrency", "rate_per_s", "waves", "as_benchmarked")
+_PROTOCOL = ("concurrency", "rate_per_s", "waves")
 #: Value of a number at which its category is off; sizes have none.
 _OFF: Mapping[str, float] = {
     **{

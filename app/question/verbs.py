@@ -92,8 +92,8 @@ _OF_PLAN = tuple(name for name in names_of(Search) if name not in _OF_SENSITIVIT
 #: Parameters that a static batch has no use for: it has no queue, no arrivals and no cache of
 #: earlier prompts.
 NOT_OF_A_BATCH = (
-    "burst_start", "stream_interval", "recv_interval", "prefix_hits", "shared_tokens", "turns",
-    "prefix_tier", "samples", "beams", "max_num_seqs", "step_scale",
+    "burst_start", "stream_interval", "recv_interval", "batch_wait", "prefix_hits",
+    "shared_tokens", "turns", "prefix_tier", "samples", "beams", "max_num_seqs", "step_scale",
 )  # fmt: skip
 #: Parameters that no engine's serving loop has.
 NOT_UNDER_LOAD = _STATIC

@@ -266,7 +266,7 @@ def _served(resolved: Resolved, arrays: Mapping[str, Array]) -> _Figures:
         not_validated=table.pop("not_validated"),
         columns={
             **table,
-            "wait_s": result.ttft_s - result.prefill_s,
+            "wait_s": result.wait_s,
             "memory_bytes_per_device": result.memory_bytes,
             "bound_prefill_s": result.bound_prefill_s,
             "bound_decode_step_s": result.bound_decode_step_s,

@@ -34,8 +34,8 @@ _DEGREES = ("tp", "pp", "dp", "ep", "moe_tp", "expert_imbalance", "redundant_exp
 #: Figures of a load that are latencies, each with an interval or none, and those that are not.
 LATENCIES = ("ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "e2e_s")
 OTHERS = (
-    "output_tokens_per_s", "output_tokens_per_s_per_device", "interactivity", "running",
-    "capacity", "utilisation",
+    "prefill_s", "wait_s", "output_tokens_per_s", "output_tokens_per_s_per_device",
+    "interactivity", "running", "capacity", "utilisation",
 )  # fmt: skip
 
 
@@ -147,7 +147,7 @@ def traffic(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Tr
         waves=_waves(q, of("concurrency")),
         stream_interval=of("stream_interval"),
         recv_interval=of("recv_interval"),
-        as_benchmarked=q.burst_start,
+        batch_wait=of("batch_wait"),
         max_num_seqs=of("max_num_seqs"),
         max_num_batched_tokens=of("max_num_batched_tokens"),
         spill=cast(What, q.offload) or None,

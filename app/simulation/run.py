@@ -42,7 +42,7 @@ _WAVES = (
 )
 _OPTIONS = (
     "max_num_seqs", "max_num_batched_tokens", "kv_tokens", "prefix_caching", "recv_interval",
-    "scheduler",
+    "batch_wait", "scheduler",
 )  # fmt: skip
 _NOTHING: Mapping[str, Any] = {}
 

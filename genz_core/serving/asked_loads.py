@@ -37,10 +37,10 @@ def check_load(traffic: Traffic) -> None:
             f"length_ratio = {wrong[0]:g}: the shortest over the nominal length lies above 0 and "
             "is at most 1"
         )
-    for name in ("stream_interval", "recv_interval"):
-        least = getattr(traffic, name)
-        if not np.all(np.asarray(least, dtype=float) >= 1.0):
-            raise InvalidValue(f"{name} = {np.min(least):g}: give a number of at least 1")
+    for name, least in (("stream_interval", 1), ("recv_interval", 1), ("batch_wait", 0)):
+        asked = getattr(traffic, name)
+        if not np.all(np.asarray(asked, dtype=float) >= least):
+            raise InvalidValue(f"{name} = {np.min(asked):g}: give a number of at least {least}")
     if traffic.rate_per_s is not None and np.any(~(rates(traffic) > 0)):
         raise InvalidValue(
             f"an arrival rate must be above 0 requests a second, not {rates(traffic).min():g}"

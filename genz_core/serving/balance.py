@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,15 +15,11 @@ from genz_core.types import Array, Mask, Places
 _GRID = 14  # numbers of decodes that a balance is looked for among
 _FINER = 9  # between two of them
 _CLOSER = 3  # times that it is looked for between two of those
-#: Of the requests admitted that a balance may have too many or too few.  Judgement: just above the
-#: 3.2 % of the measured loads that engines were fitted to, whose predictions stay as they were.
-_TOLERANCE = 0.04
-_LEAST = 1e-4  # of the requests admitted that decode
-#: Gaps between the tokens of an output that see the prompts of single steps, and so many that they
-#: are left to the mean step.  Judgement: measured runs begin at 100 tokens, and engines are fitted
-#: to them with the mean step; without an end the bound misses those of SGLang by more, until they
-#: are fitted anew.
-_FEW_GAPS, _MANY_GAPS = 20.0, 60.0
+#: Of the requests admitted that a balance may have too many or too few.
+_TOLERANCE = 0.002
+_LEAST = 1e-6  # of the requests admitted that decode
+#: Gaps between the tokens of a request of one token, so that it is priced as one of a little more.
+_READER_GAPS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +63,17 @@ def closed_loop(
     the others wait for their room.  Scales are of what is in balance.  of: the batching that each
     load has, of those priced.  users, limit: per rank, [configs].
     """
+    reader = batching.steps[of] <= 1.0
+    batching = replace(batching, steps=np.maximum(batching.steps, 1.0 + _READER_GAPS))
     clump = batching.clump_steps()
     decodes = _decoding(batching, clump)
     mean, median, cycle = _paced(batching, of, decodes, clump, scales)
     steps, admitted = batching.steps[of], batching.admitted[of]
-    served = admitted / (mean + np.maximum(steps - 1.0, 0.0) * cycle)
-    reader = steps <= 1.0
-    if np.any(reader):
-        at_most = batching.prompts_per_s()[of] / scales.ttft
-        alone = batching.first_wave_s()[of] * scales.ttft
-        served = np.where(reader, np.minimum(admitted / alone, at_most), served)
-        mean = np.where(reader, admitted / served, mean)
-        median = np.where(reader, mean, median)
+    at_most = batching.prompts_per_s()[of] / scales.ttft
+    served = admitted / (mean + (steps - 1.0) * cycle)
+    served = np.where(reader, np.minimum(served, at_most), served)
+    mean = np.where(reader, admitted / served, mean)
+    median = np.where(reader, mean, median)
     waiting = np.maximum(users - limit, 0.0) / served
     burst: Array | float = 0.0
     if np.any(batching.waves):
@@ -121,8 +116,7 @@ def _decoding(batching: Batching, clump: Array) -> Array:
 
 def _requests_per_s(batching: Batching, clump: Array, decodes: Array) -> Array:
     """Requests that so many decodes complete [1/s], unscaled."""
-    gaps = np.maximum(batching.steps - 1.0, 1e-9)
-    return decodes / (gaps * batching.mean_cycle_s(decodes, clump))
+    return decodes / ((batching.steps - 1.0) * batching.mean_cycle_s(decodes, clump))
 
 
 def _beyond(batching: Batching, clump: Array, decodes: Array) -> Array:
@@ -133,9 +127,8 @@ def _beyond(batching: Batching, clump: Array, decodes: Array) -> Array:
 
 def _unbalanced(batching: Batching, clump: Array, decodes: Array) -> Mask:
     """Where requests that decode are too many or too few for those admitted."""
-    off = np.abs(_beyond(batching, clump, decodes)) > _TOLERANCE * batching.admitted
-    unbalanced: Mask = off & (batching.steps > 1.0)
-    return unbalanced
+    off: Mask = np.abs(_beyond(batching, clump, decodes)) > _TOLERANCE * batching.admitted
+    return off
 
 
 def _paced(
@@ -143,28 +136,27 @@ def _paced(
 ) -> tuple[Array, Array, Array]:
     """Mean and median TTFT, and the cycle, of requests of a closed loop [s], [configs].
 
-    A request lasts no shorter than the prompts and steps of all that are admitted beside it: of
-    an output of a few tokens the mean step, of which it has few, says less.  Where prompts come
-    first, half of those that are read together delay a first token, and the others those behind.
+    A request lasts no shorter than the work on all that are admitted, so the work of a second is
+    never more than a second's.  Where prompts come first, half of those that are read together
+    delay a first token, and the others those behind; requests in step are all read together.
     """
     cycle = batching.mean_cycle_s(decodes, clump)
     mean, median = (batching.ttft_s(decodes, clump, median=which) for which in (False, True))
     steep = _unbalanced(batching, clump, decodes)
     told = (batching.admitted - decodes) / _requests_per_s(batching, clump, decodes)
     mean, median = np.where(steep, told, mean), np.where(steep, told, median)
-    gaps = np.maximum(batching.steps - 1.0, 0.0)
-    wave, lasts = sum(batching.wave_s(decodes)), mean + gaps * cycle
-    few = np.where(gaps > 0, np.clip((_MANY_GAPS - gaps) / (_MANY_GAPS - _FEW_GAPS), 0.0, 1.0), 0.0)
-    late = few * np.maximum(wave - lasts, 0.0)
-    if batching.mixed:
-        mean, median = mean + late, median + late
-    else:
-        slower = 1.0 + late / lasts
-        mean, median, cycle = mean * slower, median * slower, cycle * slower
-        most = batching.host_s + batching.half_wave_s(decodes)
-        behind = few * np.maximum(mean - most, 0.0)
-        mean, cycle = mean - behind, cycle + behind / np.maximum(gaps, 1e-9)
-        median = np.minimum(median, mean)
+    gaps = batching.steps - 1.0
+    lasts = mean + gaps * cycle
+    slower = np.maximum(sum(batching.wave_s(decodes)) / lasts, 1.0)
+    mean, median, cycle = mean * slower, median * slower, cycle * slower
+    if not batching.mixed:
+        lasts = mean + gaps * cycle
+        together = batching.in_step()
+        wave = batching.host_s + batching.half_wave_s(decodes, running=0.0)
+        apart = np.minimum(mean, batching.host_s + batching.half_wave_s(decodes))
+        mean = apart + together * (wave - apart)
+        median = np.where(together > 0.5, mean, np.minimum(median, mean))
+        cycle = (lasts - mean) / gaps
     return mean[of] * scales.ttft, median[of] * scales.ttft, cycle[of] * scales.tpot
 
 

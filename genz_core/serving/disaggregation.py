@@ -179,10 +179,9 @@ def _reading(pool: ServingPool, isl: float, together: float) -> tuple[Array, Arr
 
 def _under_load(step: StepEstimate, pool: ServingPool) -> tuple[Array, Array]:
     """(latency, time until the next may start) of steps that read prompts, [steps]."""
-    share, scale = pool.deployed.engine.prefill_share, pool.step_scale
-    latency = ((step.total_s - step.host_s) * share + step.host_s) * scale
+    latency = step.total_s * pool.step_scale
     if np.max(pool.parallelism.pp) > 1:
-        return latency, np.maximum(step.stage_s * share, step.host_s) * scale
+        return latency, np.maximum(step.stage_s, step.host_s) * pool.step_scale
     return latency, latency
 
 

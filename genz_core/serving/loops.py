@@ -261,7 +261,7 @@ class _ServedModel:
         sizes = replace(self.load, batch=1.0, cached=self.cached)
         numbers = columns(sizes, self.parallelism).values()
         names = ("max_num_batched_tokens", "length_ratio", "stream_interval", "recv_interval",
-                 "waves")  # fmt: skip
+                 "batch_wait", "waves")  # fmt: skip
         asked = [self._chosen(getattr(told, name), chosen) for name in names]
         return Kinds.told_by([admitted, *asked, *(self._chosen(x, chosen) for x in numbers)])
 
@@ -295,6 +295,8 @@ class _ServedModel:
             waves=self._chosen(self.traffic.waves, chosen),
             late_steps=self._late_steps(chosen),
             look_every=self._chosen(self.traffic.recv_interval, chosen),
+            batch_wait=self._chosen(self.traffic.batch_wait, chosen),
+            ahead_steps=engine.ahead_steps,
             closed=closed,
             mixed=engine.mixed_steps,
             whole=whole,
@@ -350,13 +352,8 @@ class _ServedModel:
 
     def _late_steps(self, chosen: NDArray[np.intp]) -> Array:
         """Steps between a first token and its delivery, see `Traffic.stream_interval`."""
-        engine, streamed = self.engine, np.asarray(self.traffic.stream_interval) - 1.0
-        held = self._chosen(streamed * engine.held_share, chosen)
-        if not self.traffic.as_benchmarked:
-            return held
-        balanced = np.where(np.asarray(self.ranks) > 1, engine.balance_steps, 0.0)
-        waits = (engine.queue_steps + balanced) * engine.recipe.queue_scale
-        return held + self._chosen(waits, chosen)
+        streamed = np.asarray(self.traffic.stream_interval) - 1.0
+        return self._chosen(streamed * self.engine.held_share, chosen)
 
     def _chosen(self, values: Num, chosen: NDArray[np.intp]) -> Array:
         """Values of some of the loads, of a number or an array [configs]."""
@@ -407,7 +404,7 @@ class _ServedModel:
             tpot_s=tpot,
             ttft_median_s=masked(balance.ttft_median_s, bound_prefill),
             tpot_median_s=tpot,
-            prefill_s=masked(prefill_s),
+            prefill_s=masked(np.minimum(prefill_s, np.maximum(balance.ttft_s, bound_prefill))),
             decode_step_s=masked(decode_s * each),
             bound_prefill_s=masked(bound_prefill),
             bound_decode_step_s=masked(bound_decode),

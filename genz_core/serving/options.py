@@ -14,7 +14,8 @@ class Options:
     max_num_seqs, max_num_batched_tokens: sequences and tokens of a step and rank at most.
     memory_fraction: see `with_memory`.  kv_tokens: that the cache of a rank holds,
     in place of what fits.  prefix_caching: equal prefixes are shared.  recv_interval: decode steps
-    between two looks at new requests.  scheduler: a policy in place of the engine's own, of
+    between two looks at new requests.  batch_wait: see `Traffic`.
+    scheduler: a policy in place of the engine's own, of
     `genz_core.serving.simulation.SCHEDULERS`.  step_scale: measured over priced time of a step;
     None for that of the engine's recipe where our own tables are the price.
     """
@@ -25,6 +26,7 @@ class Options:
     kv_tokens: float = 0.0
     prefix_caching: bool = True
     recv_interval: int = 1
+    batch_wait: int = 0
     scheduler: str = ""
     step_scale: float | None = None
 

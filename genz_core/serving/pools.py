@@ -103,10 +103,9 @@ def _reading(
     cached = np.repeat(starts, size)
     group = Group(np.tile(sequences, times), new, cached, prompt=part[1])
     step = mixed(deployed.model, deployed.system, [group], lanes, deployed.engine)
-    share = deployed.engine.prefill_share
     scale = _measured(deployed, lanes, part[1], _ANSWER, np.ones(new.size))
-    latency = ((step.total_s - step.host_s) * share + step.host_s) * scale
-    staged = np.maximum(step.stage_s * share, step.host_s) * scale
+    latency = step.total_s * scale
+    staged = np.maximum(step.stage_s, step.host_s) * scale
 
     def summed(values: Array) -> Array:
         return np.asarray(values.reshape(times, size).sum(0))

@@ -11,7 +11,7 @@ Requests that started together also end together: where lengths are alike, promp
 share `clump` of the steps and the rest carry none.  A prompt's first token takes what is left of
 the running step, the tokens that wait before it, and its own.
 
-Answers of few tokens see single steps, not a mean one: `wave_s` bounds what they take.
+No request lasts shorter than the work on all that are admitted, `wave_s`.
 
 This is the shadow of `genz_core.serving.simulation`, which runs the schedulers themselves; how far
 it lies from it is measured by `ridgeline validate simulation`.
@@ -49,7 +49,8 @@ class Batching:
     lanes: pipeline stages, each with a part of the batch.  budget: tokens of a step, 0 for whole
     prompts.  waves: requests that a user of a closed loop sends in all, 0 without a start.
     late_steps: decode steps between the first token and its delivery.  look_every: decode steps
-    between two looks at new requests.  closed: a user's next request follows the end of its last.
+    between two looks at new requests.  batch_wait: that a prompt waits at most for others to
+    be read with it.  ahead_steps: see `EngineProfile`.  closed: a user's next request follows the end of its last.
     mixed: prompts and decodes share a step.  whole: prompts are never cut.  host_s: of a request.
     """
 
@@ -64,6 +65,8 @@ class Batching:
     waves: Array
     late_steps: Array
     look_every: Array
+    batch_wait: Array
+    ahead_steps: float
     closed: bool
     mixed: bool
     whole: bool
@@ -109,7 +112,7 @@ class Batching:
 
     def _mixed_cycle_s(self, decodes: Array, prompts: Array) -> Array:
         """Mean cycle where each step of a lane meets Poisson many prompts [s]."""
-        any_prompt, busiest = _largest(prompts, self.times.ranks)
+        any_prompt, busiest = self._grouped(prompts)
         tokens, room = busiest * self.isl, self.room(decodes)
         share = any_prompt * np.maximum(tokens / room, 1.0)
         tokens = np.minimum(tokens, room)
@@ -126,6 +129,31 @@ class Batching:
         without = np.maximum(plain, plain_stage + (self.lanes - 1) * mean)
         cycle_s: Array = without + share * (with_prompt - without)
         return cycle_s
+
+    def _group(self, prompts: Array) -> Array:
+        """Prompts that are read in one step, as they wait for one another.
+
+        On several ranks one of each, else at most as many as fill a step.  prompts: that enter
+        with a step of a rank.
+        """
+        ranks = self.times.ranks
+        most = np.where(ranks > 1, ranks, np.maximum(self.times.sizes.tokens / self.isl, 1.0))
+        return np.minimum(1.0 + prompts * ranks * self.batch_wait, most)
+
+    def _grouped(self, prompts: Array) -> tuple[Array, Array]:
+        """P(a step has a prompt), and the mean number that its busiest rank then reads."""
+        ranks, group = self.times.ranks, self._group(prompts)
+        alone = np.where(ranks > 1, 1.0, group)
+        any_prompt, busiest = _largest(prompts / alone, ranks / np.where(ranks > 1, group, 1.0))
+        return any_prompt, busiest * alone
+
+    def _group_wait_steps(self, prompts: Array) -> Array:
+        """Decode steps that a prompt waits for those that are read with it, in the mean: the first
+        of a group for all that follow, the last for none."""
+        group = self._group(prompts)
+        arriving = np.maximum(prompts * self.times.ranks, 1e-12)
+        window = np.minimum((group - 1.0) / arriving, self.batch_wait)
+        return np.where(self.batch_wait > 0, window * (1.0 + group) / (2.0 * group), 0.0)
 
     def clump_steps(self) -> Array:
         """Steps of a request's life that prompts come in, at most all of its own.
@@ -152,11 +180,11 @@ class Batching:
         reading = self.admitted * self.isl / self.room(self.admitted) / self.lanes
         return np.maximum(reading, 1.0)
 
-    def _in_step(self) -> Array | float:
+    def in_step(self) -> Array | float:
         """Share of the requests that wait together, are read, and only then decode: 0 to 1."""
         if self.mixed:
             return 0.0
-        return np.clip(1.0 - self._walked_steps() / np.maximum(self.steps, 1.0), 0.0, 1.0)
+        return np.clip(1.0 - self._walked_steps() / self._wave_steps(), 0.0, 1.0)
 
     def mean_cycle_s(self, decodes: Array, clump: Array) -> Array:
         """Mean time between two steps of a request that decodes [s].
@@ -167,7 +195,7 @@ class Batching:
         steps = np.maximum(self.steps, 1.0)
         running = np.maximum(decodes, 1.0)
         none = np.zeros_like(running)
-        before = self._in_step() * (np.minimum(self._wave_steps(), clump) - 1.0) / 2.0
+        before = self.in_step() * (np.minimum(self._wave_steps(), clump) - 1.0) / 2.0
         seen = np.clip((clump - 1.0 - before) / np.maximum(steps - 1.0, 1e-9), 0.0, 1.0)
         together = self._mixed_cycle_s(running, self.prompts(decodes) * steps / clump)
         return seen * together + (1.0 - seen) * self.cycle_s(running, none)
@@ -188,16 +216,19 @@ class Batching:
         residual = self._residual_s(running, prompts, step)
         beside = decodes * self.others
         busy = np.minimum(beside * self.times.ranks, 1.0)
-        residual = busy * (residual + (looks - 1.0) / 2.0 * step)
+        waits = self.ahead_steps + (looks - 1.0) / 2.0
+        waits = waits + np.minimum(decodes, 1.0) * self._group_wait_steps(prompts)
+        residual = busy * (residual + waits * step)
         room = self.room(beside)
         used = np.minimum(prompts * self.isl / room, _FULLEST)
         before = self.isl * used / 2.0 / (1.0 - used)
         if median:
             crowded = np.maximum(used, 0.5)
             before = before / crowded * np.log(2.0 * crowded)
-        others = np.maximum(self.admitted - 1.0, 0.0) * (1.0 - self._in_step() / 2.0)
+        others = np.maximum(self.admitted - 1.0, 0.0) * (1.0 - self.in_step() / 2.0)
         before = np.minimum(before, others * self.isl)
-        ahead, together = before + self.isl, self.isl * (1.0 + prompts)
+        beside_own = np.where(self.times.ranks > 1, prompts, self._group(prompts) - 1.0)
+        ahead, together = before + self.isl, self.isl * (1.0 + np.maximum(prompts, beside_own))
         elsewhere = np.minimum(prompts * self.isl, room)
         alone = self.reading_s(none, ahead, self.isl, room, none)
         own = alone + busy * (
@@ -209,17 +240,17 @@ class Batching:
         """Time left of the running step when a request arrives [s].
 
         step: a cycle without prompts.  In a closed loop a request arrives `host_s` after the end
-        of a step, in the open one at any time.
+        of a step, unless that is long ago, in the open one at any time.
         """
 
         def left(length: Array) -> Array:
             if not self.closed:
                 return length / 2.0
-            return np.maximum(length * np.ceil(self.host_s / length - 1e-9) - self.host_s, 0.0)
+            return np.maximum(length - self.host_s, length / 2.0)
 
         if self.mixed:
             return left(self._mixed_cycle_s(decodes, prompts) / self.lanes)
-        any_prompt, busiest = _largest(prompts, self.times.ranks)
+        any_prompt, busiest = self._grouped(prompts)
         tokens = np.minimum(busiest * self.isl, self.room(decodes))
         reading = self.cycle_s(np.zeros_like(decodes), tokens) / self.lanes
         plain = step / self.lanes
@@ -269,25 +300,29 @@ class Batching:
     def wave_s(self, decodes: Array) -> tuple[Array, Array]:
         """Time in which the prompts of all admitted requests are read, and answered [s].
 
-        Where prompts share steps with so many decodes, the answers' time is in that of the prompts.
+        Where prompts share steps with so many decodes, the answers' time is in that of the prompts:
+        at least that of full steps, and at least what the prompts add to the steps of the answers.
         """
         none = np.zeros_like(decodes)
-        beside = np.maximum(decodes, 1.0) if self.mixed else none
+        others = decodes * self.others
+        beside = np.where(others < 1.0, 0.0, others) if self.mixed else none
         room, tokens = self.room(beside), self.admitted * self.isl / self.lanes
         reading = self.reading_s(beside, tokens, tokens, room, np.minimum(tokens, room))
+        answering = (self.steps - 1.0) * self.cycle_s(np.maximum(self.admitted, 1.0), none)
         if self.mixed:
-            return reading, none
-        gaps = np.maximum(self.steps - 1.0, 0.0)
-        return reading, gaps * self.cycle_s(np.maximum(self.admitted, 1.0), none)
+            added = self.cycle_s(beside, room, room) - self.cycle_s(beside, none)
+            return np.maximum(reading, added * tokens / room + answering), none
+        return reading, answering
 
-    def half_wave_s(self, decodes: Array) -> Array:
+    def half_wave_s(self, decodes: Array, running: float = 1.0) -> Array:
         """TTFT [s], without the host's time, where prompts are read one after another in steps of
-        their own and nobody waits for those behind: half of a wave's steps and one's own, after the
-        step that runs, and delivered late."""
+        their own and nobody waits for those behind: half of a wave's steps and one's own, after so
+        many steps that run, and delivered late."""
         none, steps = np.zeros_like(decodes), self._wave_steps()
         own = self.reading_s(none, self.isl, self.isl, self.room(none), none)
         read = np.maximum(self.wave_s(decodes)[0] * (steps + 1.0) / (2.0 * steps), own)
-        waits = 1.0 + (np.maximum(self.look_every, 1.0) - 1.0) / 2.0 + self.late_steps
+        waits = running * (1.0 + self.ahead_steps) + self.late_steps
+        waits = waits + (np.maximum(self.look_every, 1.0) - 1.0) / 2.0
         half: Array = waits * self.cycle_s(np.maximum(decodes, 1.0), none) + read
         return half
 

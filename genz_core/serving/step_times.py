@@ -72,7 +72,7 @@ class StepTimes:
     """Times of the steps of configurations with the same number of pipeline stages.
 
     model: device time of the model whose tokens are kept.  drafting: what drafts them, on the last
-    stage.  engine: its host times and its share of prompts.  spilled: what the host holds of it.
+    stage.  engine: its host times.  spilled: what the host holds of it.
     """
 
     model: ModelTimes
@@ -137,10 +137,10 @@ class StepTimes:
             elsewhere: prompt tokens on each of the other ranks.
         """
         decodes, tokens, elsewhere = np.broadcast_arrays(decodes, tokens, elsewhere)
-        device = least = self._device_s(decodes)
         if np.any(tokens > 0):
-            added = self._device_s(decodes, tokens, elsewhere) - least
-            device = least + added * self.engine.prefill_share
+            device = self._device_s(decodes, tokens, elsewhere)
+        else:
+            device = self._device_s(decodes)
         if self.spilled:
             device = device + self.spilled(decodes, tokens, elsewhere)
         sequences = decodes * self.sizes.branches + tokens / self.sizes.isl

@@ -22,8 +22,9 @@ class Traffic:
     waves: requests that a user of a closed loop sends in all, the first of all users at once; 0
     for a loop without a start.  stream_interval: tokens that the engine gathers before it
     sends them, the first one too as far as `EngineProfile.held_share` says.  recv_interval: decode
-    steps between two looks of the engine at new requests.  as_benchmarked: first tokens wait for
-    the steps that the engine's published measurements show (`EngineProfile.queue_steps`).
+    steps between two looks of the engine at new requests.  batch_wait: decode steps that a
+    prompt waits at most for others to be read with it, one for each attention data parallel rank,
+    or on a single rank as many as fill a step.
     max_num_seqs, max_num_batched_tokens: sequences and tokens of a step and rank at most, 0 for the
     engine's default.  sharing: what prompts and answers have in common.  spill: what the host holds
     where it does not fit the device, "weights" or "kv".
@@ -38,7 +39,7 @@ class Traffic:
     waves: Num = 0.0
     stream_interval: Num = 1.0
     recv_interval: Num = 1.0
-    as_benchmarked: bool = False
+    batch_wait: Num = 0.0
     max_num_seqs: Num = 0.0
     max_num_batched_tokens: Num = 0.0
     sharing: Sharing = ALONE
@@ -69,8 +70,8 @@ class ServingEstimate:
     capacity: sequences whose cache fits.  ranks: attention data parallel ranks they spread over.
     memory: with one sequence a rank.  utilisation: share of time spent on prompts (closed
     loop) or of the highest rate the deployment sustains (open loop).
-    prefill_s: one prompt alone; decode_step_s: the steady step, by the tokens that a sequence gains
-    in it (one, more with drafts); bound_*: the least of each.
+    prefill_s: one prompt alone, the rest of a TTFT is `wait_s`; decode_step_s: the steady step, by
+    the tokens that a sequence gains in it (one, more with drafts); bound_*: the least of each.
     osl: mean output tokens of a sequence; branches: of which a request writes so many.  offloaded:
     bytes of a device's weights or caches that lie on the host.
     status: "ok" or a reason code; messages: the sentence behind each code, by configuration.
@@ -115,6 +116,11 @@ class ServingEstimate:
             f"ServingEstimate({len(self.status):,} loads, {counts(self.status.tolist())}:\n"
             f"  {spans(figures)})"
         )
+
+    @property
+    def wait_s(self) -> Array:
+        """Mean time of a first token beyond the prefill of the prompt alone [s]."""
+        return self.ttft_s - self.prefill_s
 
     @property
     def e2e_s(self) -> Array:

@@ -13,7 +13,7 @@ from genz_core.eager import Unfused, eager_engine
 from genz_core.engine import EagerFacts, EngineMeasurements, MeasuredRecipe, Recipe
 from genz_core.serving import Traffic, serve
 
-SCALES = Recipe(tpot_scale=1.5, ttft_scale=2.0, queue_scale=1.0, points=4)
+SCALES = Recipe(tpot_scale=1.5, ttft_scale=2.0, points=4)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def system(name: str, called: str) -> dict[str, str]:
 
 
 def measured(ttft_scale: float) -> MeasuredRecipe:
-    scales = Recipe(tpot_scale=1.0, ttft_scale=ttft_scale, queue_scale=1.0, points=3)
+    scales = Recipe(tpot_scale=1.0, ttft_scale=ttft_scale, points=3)
     return MeasuredRecipe(scales, {}, "own", own=True)
 
 

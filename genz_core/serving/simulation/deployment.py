@@ -177,7 +177,9 @@ def workers(
             for _ in range(degree)
         ]
         groups = [ranks] if coupled else [[rank] for rank in ranks]
-        made += [Worker(group, scheduler, price, options.recv_interval) for group in groups]
+        waits = options.recv_interval, options.batch_wait
+        ahead = site.engine.ahead_steps > 0
+        made += [Worker(group, scheduler, price, *waits, ahead=ahead) for group in groups]
     return made
 
 

@@ -167,11 +167,13 @@ class Rank:
 
     reserves: a sequence's whole cache is taken when it is admitted, so that it never grows.
     waiting: requests that the scheduler knows and has not admitted, in order; mail: those that it
-    has not looked at; received: decode steps since it last looked.  preempted: see `preempt`.
+    has not looked at, the first `seen` of which it knew at the last step; received: decode steps
+    since it last looked.  preempted: see `preempt`.
     """
 
     __slots__ = (
-        "__weakref__", "_token_bytes", "cache", "lanes", "mail", "preempted", "received", "waiting",
+        "__weakref__", "_token_bytes", "cache", "lanes", "mail", "preempted", "received", "seen",
+        "waiting",
     )  # fmt: skip
 
     def __init__(self, cache: KvCache, lanes: int, *, reserves: bool) -> None:
@@ -181,6 +183,7 @@ class Rank:
         self.waiting: deque[Job] = deque()
         self.mail: deque[Job] = deque()
         self.received = 0
+        self.seen = 0
         self.preempted: list[Job] = []
 
     @property

@@ -98,8 +98,8 @@ class _Joined:
     prompts: Surface
     least_s: float
 
-    def seconds(self, rank: RankWork, *, prompts: bool) -> float:
-        parts = [self.prompts(new, cached) for new, cached in rank.prompts] if prompts else []
+    def seconds(self, rank: RankWork) -> float:
+        parts = [self.prompts(new, cached) for new, cached in rank.prompts]
         if rank.decodes:
             parts.append(self.decodes(rank.decodes, rank.tokens / rank.decodes))
         busy = [part for part in parts if part > 0]
@@ -127,16 +127,15 @@ class _Stage:
         seconds = self.tokens(tokens) + self.rows(sampled)
         return seconds + self.experts(mean) if self.experts else seconds
 
-    def groups_s(self, rank: RankWork, *, prompts: bool) -> float:
+    def groups_s(self, rank: RankWork) -> float:
         """Seconds of what depends on how a rank's tokens are spread."""
         seconds = 0.0
         if rank.decodes:
             seconds = self.decodes(rank.decodes, rank.tokens / rank.decodes)
-        if prompts:
-            for new, cached in rank.prompts:
-                seconds += self.prompts(new, cached)
+        for new, cached in rank.prompts:
+            seconds += self.prompts(new, cached)
         for shared in self.joined:
-            seconds += shared.seconds(rank, prompts=prompts)
+            seconds += shared.seconds(rank)
         return seconds
 
 
@@ -203,31 +202,29 @@ class ModelTables:
             query,
         )
 
-    def times(self, ranks: Sequence[RankWork], *, prompts: bool) -> list[float]:
+    def times(self, ranks: Sequence[RankWork]) -> list[float]:
         """Device time of every stage [s]; of ranks in lock-step each waits for the slowest."""
         if len(ranks) == 1:
             rank = ranks[0]
-            tokens, sampled = self._tokens(rank, prompts)
+            tokens, sampled = self._tokens(rank)
             return [
-                stage.products_s(tokens, tokens, sampled) + stage.groups_s(rank, prompts=prompts)
+                stage.products_s(tokens, tokens, sampled) + stage.groups_s(rank)
                 for stage in self._stages
             ]
-        sizes = [self._tokens(rank, prompts) for rank in ranks]
+        sizes = [self._tokens(rank) for rank in ranks]
         most, rows = max(tokens for tokens, _ in sizes), max(sampled for _, sampled in sizes)
         mean = sum(tokens for tokens, _ in sizes) / len(ranks)
         return [
-            stage.products_s(most, mean, rows)
-            + max(stage.groups_s(rank, prompts=prompts) for rank in ranks)
+            stage.products_s(most, mean, rows) + max(stage.groups_s(rank) for rank in ranks)
             for stage in self._stages
         ]
 
-    def _tokens(self, rank: RankWork, prompts: bool) -> tuple[int, int]:
+    def _tokens(self, rank: RankWork) -> tuple[int, int]:
         """(tokens, sampled ones) of a rank."""
         tokens, sampled = rank.decodes * self._query.tokens, rank.decodes * self._query.sampled
-        if prompts:
-            for new, _ in rank.prompts:
-                tokens += new
-                sampled += 1
+        for new, _ in rank.prompts:
+            tokens += new
+            sampled += 1
         return tokens, sampled
 
 
@@ -252,11 +249,11 @@ class _Drafting:
     later: ModelTables
     query: int
 
-    def seconds(self, ranks: Sequence[RankWork], *, prompts: bool) -> float:
-        seconds = self.extending * self.first.times(ranks, prompts=prompts)[0]
+    def seconds(self, ranks: Sequence[RankWork]) -> float:
+        seconds = self.extending * self.first.times(ranks)[0]
         if self.single:
             after = [self._after(rank) for rank in ranks]
-            seconds += self.single * self.later.times(after, prompts=prompts)[0]
+            seconds += self.single * self.later.times(after)[0]
         return seconds
 
     def _after(self, rank: RankWork) -> RankWork:
@@ -279,7 +276,6 @@ class StepTables:
         self._drafting = drafting
         self._step_s = engine.host_step_s + engine.sampling_s
         self._sequence_s = engine.host_sequence_s
-        self._share = engine.prefill_share
 
     @classmethod
     def of(
@@ -303,23 +299,14 @@ class StepTables:
 
     def __call__(self, ranks: Sequence[RankWork]) -> StepTime:
         """See `StepPrice`."""
-        device = self._times(ranks, prompts=True)
-        if self._share != 1.0 and any(rank.prompts for rank in ranks):
-            decodes = any(rank.decodes for rank in ranks)
-            alone = self._times(ranks, prompts=False) if decodes else [0.0] * len(device)
-            pairs = zip(device, alone, strict=True)
-            device = [least + self._share * (whole - least) for whole, least in pairs]
+        device = self._target.times(ranks)
+        if self._drafting:
+            device[-1] += self._drafting.seconds(ranks)
         sequences = max([rank.decodes + len(rank.prompts) for rank in ranks])
         host = self._step_s + self._sequence_s * sequences
         if len(device) == 1:
             return StepTime(device[0] + host, device[0] + host)
         return StepTime(sum(device) + host, max(*device, host))
-
-    def _times(self, ranks: Sequence[RankWork], *, prompts: bool) -> list[float]:
-        device = self._target.times(ranks, prompts=prompts)
-        if self._drafting:
-            device[-1] += self._drafting.seconds(ranks, prompts=prompts)
-        return device
 
 
 _TABLES: ByIdentity[StepTables] = ByIdentity(16)

@@ -66,17 +66,30 @@ class Worker:
     """See the module.
 
     recv_interval: decode steps between two looks of the scheduler at new requests.
+    batch_wait: that a new request waits at most until every rank has one, or on a single rank
+    until new prompts fill a step.  ahead: whether the next step is planned while one runs, so that
+    a new request is in the one after.
     stage_free_s: when the next step may start.  link_free_s: when its link to another pool has
     sent what it has to send.  busy_s: time in steps so far, of its lanes on average.
     """
 
     def __init__(
-        self, ranks: Sequence[Rank], scheduler: Scheduler, price: StepPrice, recv_interval: int = 1
+        self,
+        ranks: Sequence[Rank],
+        scheduler: Scheduler,
+        price: StepPrice,
+        recv_interval: int = 1,
+        batch_wait: int = 0,
+        *,
+        ahead: bool = False,
     ) -> None:
         self.ranks = ranks
         self.scheduler = scheduler
         self.price = price
         self.recv_interval = recv_interval
+        self.batch_wait = batch_wait
+        self.ahead = ahead
+        self._waited = 0  # decode steps that the first of the held requests has waited
         self.lanes = len(ranks[0].lanes)
         self.flights: list[Flight | None] = [None] * self.lanes
         self.stage_free_s = 0.0
@@ -92,18 +105,33 @@ class Worker:
     def least_steps(self) -> int:
         """Steps until the scheduler looks at new requests."""
         if self.recv_interval <= 1:
-            return 1
+            return max(self.batch_wait - self._waited, 1) if self._holds() else 1
         return self.recv_interval - max(rank.received for rank in self.ranks)
+
+    def _holds(self) -> bool:
+        """Whether new requests wait for others, while all ranks have something to do."""
+        if self._waited >= self.batch_wait or not all(rank.running for rank in self.ranks):
+            return False
+        new = [[*rank.mail, *rank.waiting] for rank in self.ranks]
+        if len(new) > 1:
+            return any(new) and not all(new)
+        full = getattr(self.scheduler, "budget", 0) or float("inf")
+        return bool(new[0]) and sum(job.prompt for job in new[0]) < full
 
     def start(self, lane: int, now: float, *, more_to_come: bool) -> Flight | None:
         """Begin the next steps of a lane; None where there is nothing to do."""
-        plans = [self._plan(rank, lane, more_to_come) for rank in self.ranks]
+        holds = self._holds()
+        plans = [self._plan(rank, lane, more_to_come, holds) for rank in self.ranks]
         self._note_preempted(now)
         made = [plan for plan in plans if plan]
         if not made:
             return None
         reads = any(new for plan in made for _, new in plan.pieces)
         steps = min(plan.steps for plan in made) if self.lanes == 1 else 1
+        if holds:
+            steps = min(steps, self.batch_wait - self._waited)
+        elif any(rank.seen for rank in self.ranks):
+            steps = 1
         for plan in made:
             plan.decodes = not (reads and self.scheduler.prompts_alone)
         pairs = zip(self.ranks, plans, strict=True)
@@ -117,6 +145,8 @@ class Worker:
     def land(self, flight: Flight) -> Landed:
         """End a flight: sequences have generated, prompts are read."""
         self.flights[flight.lane] = None
+        waiting = any(rank.mail for rank in self.ranks)
+        self._waited = self._waited + flight.steps if waiting else 0
         self.busy_s += flight.steps * flight.step_s / self.lanes
         landed = Landed()
         for rank, plan in zip(self.ranks, flight.plans, strict=True):
@@ -135,11 +165,12 @@ class Worker:
             self.preemptions += len(rank.preempted)
             rank.preempted.clear()
 
-    def _plan(self, rank: Rank, lane: int, more_to_come: bool) -> Plan | None:
-        if rank.mail and (rank.received >= self.recv_interval or not rank.running):
-            rank.waiting.extend(rank.mail)
-            rank.mail.clear()
-            rank.received = 0
+    def _plan(self, rank: Rank, lane: int, more_to_come: bool, holds: bool) -> Plan | None:
+        if rank.mail and not holds and (rank.received >= self.recv_interval or not rank.running):
+            known = rank.seen if self.ahead and rank.running else len(rank.mail)
+            rank.waiting.extend(rank.mail.popleft() for _ in range(known))
+            rank.seen = len(rank.mail)
+            rank.received = 0 if not rank.mail else rank.received
         return self.scheduler.plan(rank, rank.lanes[lane], more_to_come=more_to_come)
 
     @staticmethod

