@@ -135,7 +135,8 @@ class EngineProfile:
     for the weights alone: that of published checkpoints of the weights' format ("checkpoint"), or
     the model's own type ("model"), unless the weights' format implies one.
     held_share: of a stream interval, for which a first token is held back.  ahead_steps: that the
-    scheduler plans ahead of the device, which a new request waits for while others run.
+    scheduler plans ahead of the device, which a new request waits for while others run; none in a
+    pipeline.
     eager: costs of its unfused kernels, for an engine that was measured running eagerly.
     on_cpu: {figure: value} of those that differ on CPUs, which `genz_core.deploy` puts in place
     there; None for software that runs on no CPU.

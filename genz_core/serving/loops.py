@@ -296,7 +296,7 @@ class _ServedModel:
             late_steps=self._late_steps(chosen),
             look_every=self._chosen(self.traffic.recv_interval, chosen),
             batch_wait=self._chosen(self.traffic.batch_wait, chosen),
-            ahead_steps=engine.ahead_steps,
+            ahead_steps=engine.ahead_steps if stages == 1 else 0.0,
             closed=closed,
             mixed=engine.mixed_steps,
             whole=whole,

@@ -213,12 +213,11 @@ class Batching:
         none = np.zeros_like(decodes)
         step = self.cycle_s(running, none)
         looks = np.maximum(self.look_every, 1.0)
-        residual = self._residual_s(running, prompts, step)
+        residual, planned = self._steps_before_s(running, prompts, step)
         beside = decodes * self.others
         busy = np.minimum(beside * self.times.ranks, 1.0)
-        waits = self.ahead_steps + (looks - 1.0) / 2.0
-        waits = waits + np.minimum(decodes, 1.0) * self._group_wait_steps(prompts)
-        residual = busy * (residual + waits * step)
+        waits = (looks - 1.0) / 2.0 + np.minimum(decodes, 1.0) * self._group_wait_steps(prompts)
+        residual = busy * (residual + self.ahead_steps * planned + waits * step)
         room = self.room(beside)
         used = np.minimum(prompts * self.isl / room, _FULLEST)
         before = self.isl * used / 2.0 / (1.0 - used)
@@ -236,8 +235,8 @@ class Batching:
         )
         return self.host_s + residual + own + self.late_steps * step
 
-    def _residual_s(self, decodes: Array, prompts: Array, step: Array) -> Array:
-        """Time left of the running step when a request arrives [s].
+    def _steps_before_s(self, decodes: Array, prompts: Array, step: Array) -> tuple[Array, Array]:
+        """Time left of the running step when a request arrives, and time of a mean step [s].
 
         step: a cycle without prompts.  In a closed loop a request arrives `host_s` after the end
         of a step, unless that is long ago, in the open one at any time.
@@ -249,12 +248,15 @@ class Batching:
             return np.maximum(length - self.host_s, length / 2.0)
 
         if self.mixed:
-            return left(self._mixed_cycle_s(decodes, prompts) / self.lanes)
+            mean = self._mixed_cycle_s(decodes, prompts) / self.lanes
+            return left(mean), mean
         any_prompt, busiest = self._grouped(prompts)
         tokens = np.minimum(busiest * self.isl, self.room(decodes))
         reading = self.cycle_s(np.zeros_like(decodes), tokens) / self.lanes
         plain = step / self.lanes
-        return left(plain) + any_prompt * (left(np.maximum(reading, plain)) - left(plain))
+        longer = np.maximum(reading, plain)
+        residual = left(plain) + any_prompt * (left(longer) - left(plain))
+        return residual, (plain + any_prompt * reading) / (1.0 + any_prompt)
 
     def reading_s(
         self, decodes: Array, tokens: Array, together: Array, room: Array, elsewhere: Array

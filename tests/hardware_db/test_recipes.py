@@ -22,7 +22,7 @@ from hardware_db.recipes import StepScale, own_file
 
 KEY = RecipeKey("vllm", 123456789, "h100-sxm5-80gb", "fp8")
 FACTORS = {"memory_efficiency": 0.8, "host_step_s": 2.0}
-MINE = MeasuredRecipe(Recipe(0.9, 1.2, 1.0, 3), FACTORS, "My model", own=True)
+MINE = MeasuredRecipe(Recipe(0.9, 1.2, 3), FACTORS, "My model", own=True)
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ from tests.hardware_db.system_documents import BOARD
 from tests.profilers.test_store import measurement
 
 KEY = RecipeKey("vllm", 8030261248, "h100-sxm5-80gb", "bf16")
-MINE = MeasuredRecipe(Recipe(0.5, 1.2, 1.0, 3), {"memory_efficiency": 0.8}, "My model", own=True)
+MINE = MeasuredRecipe(Recipe(0.5, 1.2, 3), {"memory_efficiency": 0.8}, "My model", own=True)
 
 
 def a_system() -> Path:

@@ -178,7 +178,7 @@ def workers(
         ]
         groups = [ranks] if coupled else [[rank] for rank in ranks]
         waits = options.recv_interval, options.batch_wait
-        ahead = site.engine.ahead_steps > 0
+        ahead = site.engine.ahead_steps > 0 and lanes == 1
         made += [Worker(group, scheduler, price, *waits, ahead=ahead) for group in groups]
     return made
 

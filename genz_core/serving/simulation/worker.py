@@ -167,7 +167,8 @@ class Worker:
 
     def _plan(self, rank: Rank, lane: int, more_to_come: bool, holds: bool) -> Plan | None:
         if rank.mail and not holds and (rank.received >= self.recv_interval or not rank.running):
-            known = rank.seen if self.ahead and rank.running else len(rank.mail)
+            planned = self.ahead and any(other.running for other in self.ranks)
+            known = rank.seen if planned else len(rank.mail)
             rank.waiting.extend(rank.mail.popleft() for _ in range(known))
             rank.seen = len(rank.mail)
             rank.received = 0 if not rank.mail else rank.received
