@@ -26,7 +26,7 @@ def test_throughput_does_not_fall_with_users_and_tpot_hardly(run: dict[str, str]
     system, engine = hardware_db.load(run["system"]), hardware_db.load_engine(run["engine"])
     split = Parallelism(**{name: int(float(run[name])) for name in ("tp", "dp", "ep")})
     load = serve(
-        model, system, Traffic(isl, osl, USERS, as_benchmarked=True, waves=10), split, engine,
+        model, system, Traffic(isl, osl, USERS, waves=10), split, engine,
         on_error="status",
     )  # fmt: skip
     least = FALLS.get((run["id"], isl), 0.95)

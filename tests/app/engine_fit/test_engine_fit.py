@@ -33,7 +33,7 @@ MODELS = ("7b", "70b")
 BATCH = np.array([1.0, 4.0, 16.0, 64.0, 128.0])
 
 
-PRIOR = EngineProfile(host_step_s=1e-3)
+PRIOR = EngineProfile(host_step_s=1e-3, host_request_s=4e-3)
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Synthetic:
         batch = np.array([float(t.facts["batch"]) for t in targets])
         ttft = np.array([t.metric == "ttft_s" for t in targets])
         step = 5e-3 / engine.memory_efficiency + 2e-5 * batch / engine.compute_efficiency
-        waiting = 3e-3 * engine.queue_steps / PRIOR.queue_steps
+        waiting = 3e-3 * engine.host_request_s / PRIOR.host_request_s
         seconds = step + engine.host_step_s + ttft * waiting
         if recipe is None:
             return seconds
