@@ -1,0 +1,55 @@
+"""One user served, one request simulated and a static batch of one are the same physics."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import hardware_db
+import model_registry
+from app.question.question import Question
+from app.scenario.scenario import Resolved, combined
+from app.scenario.served_rows import served
+from app.simulation.run import run
+from genz_core.types import Workload
+from genz_core.workload import decode, prefill
+
+MODELS = {
+    "meta-llama/Llama-3.1-8B": 2, "Qwen/Qwen3-32B": 2, "openai/gpt-oss-120b": 2,
+    "deepseek-ai/DeepSeek-V3": 8,
+}  # fmt: skip
+
+
+def alone(model: str, engine: str, osl: int) -> Resolved:
+    """A single user of a deployment without what was measured of its engine."""
+    question = Question(
+        model=model, system="h200-sxm-141gb", engine=engine, tp=MODELS[model], osl=osl,
+        concurrency=1, length_ratio=1.0, requests=8,
+    )  # fmt: skip
+    plain = replace(hardware_db.load_engine(engine), measurements=None)
+    loaded = model_registry.load(model), hardware_db.load(question.system)
+    return combined(question, *loaded, engine=plain)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "generic"])
+@pytest.mark.parametrize("model", MODELS)
+def test_one_user_is_priced_alike_however_it_is_asked(model: str, engine: str):
+    asked = alone(model, engine, osl=200)
+    load, simulated = served(asked), run(asked).simulation.summary()
+    deployed = asked.model, asked.system
+    split, sizes = asked.scenario.parallelism, Workload(1.0, 1024.0, 200.0)
+    first = prefill(*deployed, Workload(1.0, 1024.0, 1.0), split, asked.engine).total_s
+    step = decode(*deployed, sizes, split, asked.engine).total_s
+    assert load.prefill_s[0] == pytest.approx(first[0], rel=0.01)
+    assert load.tpot_s[0] == pytest.approx(step[0], rel=0.01)
+    assert simulated["tpot_mean_s"] == pytest.approx(step[0], rel=0.01)
+    assert simulated["ttft_mean_s"] == pytest.approx(load.ttft_s[0], rel=0.01)
+    assert load.ttft_s[0] == pytest.approx(load.prefill_s[0] + load.wait_s[0])
+    assert load.wait_s[0] == pytest.approx(asked.engine.host_request_s, rel=0.5)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "generic"])
+def test_the_first_token_of_one_user_does_not_depend_on_the_length_of_the_answer(engine: str):
+    short, long = (served(alone("Qwen/Qwen3-32B", engine, osl)).ttft_s[0] for osl in (16, 512))
+    assert short == pytest.approx(long, rel=1e-6)
