@@ -139,6 +139,18 @@ def _on_cpu(engine: EngineProfile) -> tuple[EngineProfile, tuple[str, ...]]:
     return engine, (f"{engine.name} is not known to run on CPUs: priced with its figures on GPUs",)
 
 
+def as_server(engine: EngineProfile, system: System) -> EngineProfile:
+    """The engine with the limits that its server sets itself on the devices of a system."""
+    small = engine.on_small
+    if small is None or system.kind == "cpu":
+        return engine
+    named = any(part in system.slug for part in small.named)
+    if not named and system.memory_bytes >= small.below_bytes:
+        return engine
+    chunk, sequences = small.chunk_tokens, small.max_sequences
+    return replace(engine, chunk_tokens=chunk, max_sequences=sequences, on_small=None)
+
+
 def _with_cache(model: Model, engine: EngineProfile) -> tuple[Model, tuple[str, ...]]:
     """Apply the engine's default KV-cache format where the user chose the weights' format alone.
 

@@ -103,6 +103,20 @@ class EagerFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class SmallDevices:
+    """Limits that an engine's server sets itself on small devices.
+
+    below_bytes: memory of a device below which it counts as small.  named: parts of slugs that
+    count as small whatever their memory.
+    """
+
+    below_bytes: float
+    named: tuple[str, ...]
+    chunk_tokens: int
+    max_sequences: int
+
+
+@dataclass(frozen=True, slots=True)
 class EngineProfile:
     """Costs that serving software adds to its kernels, and its scheduling policy.
 
@@ -140,6 +154,7 @@ class EngineProfile:
     eager: costs of its unfused kernels, for an engine that was measured running eagerly.
     on_cpu: {figure: value} of those that differ on CPUs, which `genz_core.deploy` puts in place
     there; None for software that runs on no CPU.
+    on_small: limits of its server on small devices, see `genz_core.deployment.as_server`.
     source: origin of the figures; assumptions: figures without a measurement, in words.
     measurements: factors and recipes by device, for `genz_core.deploy` to apply.
     measured_on: the measurements of the system at hand that were applied: "own" (the user's runs
@@ -192,6 +207,7 @@ class EngineProfile:
     assumptions: tuple[str, ...] = ()
     eager: EagerFacts | None = None
     on_cpu: Mapping[str, float | str] | None = None
+    on_small: SmallDevices | None = None
 
     def __repr__(self) -> str:
         """Name, what was measured, and the figures that differ from the generic profile's."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from genz_core.engine import EagerFacts, EngineProfile
+from genz_core.engine import EagerFacts, EngineProfile, SmallDevices
 from genz_core.errors import InvalidValue
 from genz_core.types import System
 from hardware_db.engine_versions import Era
@@ -85,6 +85,23 @@ class OnCpu(BaseModel):
         return {**of_kernels, **stated, **counts, "products": self.products}
 
 
+class OnSmall(BaseModel):
+    """Limits that an engine sets itself on devices of less memory, or of these names."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str
+    below_gib: float
+    named: tuple[str, ...] = ()
+    chunk_tokens: Fact
+    max_sequences: Fact
+
+    def limits(self) -> SmallDevices:
+        """The same in the engine's types."""
+        counts = (int(fact.value) for fact in (self.chunk_tokens, self.max_sequences))
+        return SmallDevices(self.below_gib * 2**30, self.named, *counts)
+
+
 _KINDS = {
     "gpu": "GPUs", "igpu": "integrated GPUs", "cpu": "CPUs", "npu": "accelerators", "tpu": "TPUs",
 }  # fmt: skip
@@ -116,7 +133,7 @@ class EngineRecord(BaseModel):
 
     versions: range that was measured.  eras: older ones that ran otherwise, oldest first.
     extra: an eager engine's `EagerFacts`, SI units.  on_cpu: what differs on CPUs; absent where it
-    runs on none.  runs_on: systems that plans try it on, absent for none.  only_on: all systems
+    runs on none.  on_small: its limits on small devices.  runs_on: systems that plans try it on, absent for none.  only_on: all systems
     that it runs on, where its documentation names them; it is refused elsewhere.
     The other keys are those of `EngineProfile`, in the units of their names.
     """
@@ -157,6 +174,7 @@ class EngineRecord(BaseModel):
     kv_cache: Literal["checkpoint", "model"] = "checkpoint"
     extra: dict[str, Fact] = {}
     on_cpu: OnCpu | None = None
+    on_small: OnSmall | None = None
     runs_on: RunsOn | None = None
     only_on: tuple[RunsOn, ...] = ()
     eras: tuple[Era, ...] = ()
@@ -178,6 +196,7 @@ class EngineRecord(BaseModel):
             assumptions=tuple(self._assumptions()),
             eager=EagerFacts(**eager) if eager else None,
             on_cpu=self.on_cpu.figures() if self.on_cpu else None,
+            on_small=self.on_small.limits() if self.on_small else None,
         )
 
     def _assumptions(self) -> list[str]:

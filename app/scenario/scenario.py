@@ -25,7 +25,7 @@ from app.question.question import SPLIT, STANDARD, Question
 from app.scenario.gate import with_contexts
 from app.scenario.inputs import input_notes, reading
 from genz_core import EngineProfile, Estimate, System, Workload
-from genz_core.deployment import deploy
+from genz_core.deployment import as_server, deploy
 from genz_core.errors import InvalidValue
 from genz_core.model_kinds import prompt_tokens
 from genz_core.serving.options import Options
@@ -159,6 +159,8 @@ def combined(
     if not measured:
         profile = replace(profile, measurements=None)
     system = _as_asked(system, scenario)
+    if scenario.kind != "batch":
+        profile = as_server(profile, system)
     deployed = deploy(model, system, profile)
     said = engine_notes(profile) if isinstance(name, str) else ()
     notes = (*model.notes, *system.notes, *deployed.notes, *said)

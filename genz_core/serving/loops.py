@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.deployment import deploy, run_facts
+from genz_core.deployment import as_server, deploy, run_facts
 from genz_core.engine import EngineProfile
 from genz_core.memory import Memory, memory
 from genz_core.model_kinds import generates
@@ -89,7 +89,8 @@ def _served(
     parallelism: Parallelism | None,
     engine: EngineProfile | None,
 ) -> _ServedModel:
-    parallelism, deployed = parallelism or Parallelism(), deploy(model, system, engine)
+    parallelism = parallelism or Parallelism()
+    deployed = deploy(model, system, as_server(engine or EngineProfile(), system))
     traffic = of_kind(model, traffic)
     check_load(traffic)
     users = np.ones_like(rates(traffic)) if traffic.concurrency is None else traffic.concurrency

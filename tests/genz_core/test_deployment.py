@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 import genz_core
+import hardware_db
 from genz_core import EngineProfile, Parallelism, Precision, Workload
-from genz_core.deployment import deploy, recipe_key
+from genz_core.deployment import as_server, deploy, recipe_key
 from genz_core.eager import Unfused, eager_engine
 from genz_core.engine import EagerFacts, EngineMeasurements, MeasuredRecipe, Recipe
 from genz_core.serving import Traffic, serve
@@ -106,3 +107,14 @@ def test_an_engine_keeps_its_own_cache_only_where_nobody_chose_one(
     assert bool(deployed.notes) == (cache == "bf16")
     estimate = genz_core.estimate(model.with_precision(precision), system, engine=engine)
     assert estimate.model.precision.kv == cache and deployed.notes == estimate.notes
+
+
+@pytest.mark.parametrize(
+    ("slug", "limits"),
+    [("l40s", (2048, 256)), ("a100-sxm4-80gb", (2048, 256)), ("h100-sxm5-80gb", (8192, 1024))],
+)
+def test_a_server_of_vllm_takes_less_on_a_small_device_and_on_an_a100(slug, limits):
+    """vllm/engine/arg_utils.py, get_batch_defaults, of the API server."""
+    engine = as_server(hardware_db.load_engine("vllm"), hardware_db.load(slug))
+    assert (engine.chunk_tokens, engine.max_sequences) == limits
+    assert as_server(engine, hardware_db.load("h200-sxm-141gb")).chunk_tokens == limits[0]
