@@ -259,20 +259,30 @@ class Batching:
         return residual, (plain + any_prompt * reading) / (1.0 + any_prompt)
 
     def reading_s(
-        self, decodes: Array, tokens: Array, together: Array, room: Array, elsewhere: Array
+        self,
+        decodes: Array,
+        tokens: Array,
+        together: Array,
+        room: Array,
+        elsewhere: Array | None = None,
     ) -> Array:
         """Time of the steps that `tokens` of prompts take [s].
 
         together: tokens of the step where all of them fit one, the prompts beside one's own with
-        them.  room: of a step.  elsewhere: prompt tokens of each other rank's step.
+        them.  room: of a step.  elsewhere: prompt tokens of each other rank's step, by
+        default as many as here.
         """
         beside = decodes if self.mixed else np.zeros_like(decodes)
         whole = np.floor(tokens / room)
         rest = tokens - whole * room
         last = np.where(whole > 0, rest, np.minimum(together, room))
-        return whole * self.cycle_s(beside, room, elsewhere) + np.where(
-            last > 0, self.cycle_s(beside, np.maximum(last, 1.0), elsewhere), 0.0
+        some = np.maximum(last, 1.0)
+        others = (room, some) if elsewhere is None else (elsewhere, elsewhere)
+        full_s, last_s = (
+            self.cycle_s(beside, room, others[0]),
+            self.cycle_s(beside, some, others[1]),
         )
+        return whole * full_s + np.where(last > 0, last_s, 0.0)
 
     def first_wave_s(self) -> Array:
         """Mean time to the first token where all users start at once [s]."""
@@ -309,7 +319,7 @@ class Batching:
         others = decodes * self.others
         beside = np.where(others < 1.0, 0.0, others) if self.mixed else none
         room, tokens = self.room(beside), self.admitted * self.isl / self.lanes
-        reading = self.reading_s(beside, tokens, tokens, room, np.minimum(tokens, room))
+        reading = self.reading_s(beside, tokens, tokens, room)
         answering = (self.steps - 1.0) * self.cycle_s(np.maximum(self.admitted, 1.0), none)
         if self.mixed:
             added = self.cycle_s(beside, room, room) - self.cycle_s(beside, none)
