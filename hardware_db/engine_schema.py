@@ -133,8 +133,9 @@ class EngineRecord(BaseModel):
 
     versions: range that was measured.  eras: older ones that ran otherwise, oldest first.
     extra: an eager engine's `EagerFacts`, SI units.  on_cpu: what differs on CPUs; absent where it
-    runs on none.  on_small: its limits on small devices.  runs_on: systems that plans try it on, absent for none.  only_on: all systems
-    that it runs on, where its documentation names them; it is refused elsewhere.
+    runs on none.  on_small: its server's limits on small devices.  runs_on: systems that plans try
+    it on, absent for none.  only_on: all systems that it runs on, where its documentation names
+    them; it is refused elsewhere.
     The other keys are those of `EngineProfile`, in the units of their names.
     """
 

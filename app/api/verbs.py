@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from app.api.bodies import MOST_ROWS, Body
+from app.question import typed
 from app.question.asking import Asked, ask
 from app.question.extras import extras_of
+from app.question.parameters import PARAMETERS
 from app.scenario import results
 from app.scenario.reading import phases_of
 from app.scenario.summary import operator_rows
@@ -31,7 +33,7 @@ def sent(given: Mapping[str, Any]) -> dict[str, Any]:
 
     opened = dict(given)
     if text := opened.pop("trace", None):
-        count = int(given.get("requests") or 0)
+        count = typed.value(PARAMETERS["requests"], str(given.get("requests") or 0))
         opened["trace"] = trace_file.parse(io.BytesIO(text.encode()), "trace", count)
     if "lengths" in opened:
         opened["lengths"] = np.array(opened["lengths"], dtype=float)

@@ -50,7 +50,8 @@ class Batching:
     prompts.  waves: requests that a user of a closed loop sends in all, 0 without a start.
     late_steps: decode steps between the first token and its delivery.  look_every: decode steps
     between two looks at new requests.  batch_wait: that a prompt waits at most for others to
-    be read with it.  ahead_steps: see `EngineProfile`.  closed: a user's next request follows the end of its last.
+    be read with it.  ahead_steps: see `EngineProfile`.  closed: a user's next request follows the
+    end of its last.
     mixed: prompts and decodes share a step.  whole: prompts are never cut.  host_s: of a request.
     """
 
