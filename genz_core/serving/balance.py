@@ -17,9 +17,10 @@ _FINER = 9  # between two of them
 _CLOSER = 3  # times that it is looked for between two of those
 #: Of the requests admitted that a balance may have too many or too few.
 _TOLERANCE = 0.002
-_LEAST = 1e-6  # of the requests admitted that decode
+_LEAST = 1e-8  # of the requests admitted that decode in a closed loop
+_LEAST_OPEN = 1e-4  # of those that may decode at a rate
 #: Gaps between the tokens of a request of one token, so that it is priced as one of a little more.
-_READER_GAPS = 0.001
+_READER_GAPS = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,8 @@ def closed_loop(
     steps, admitted = batching.steps[of], batching.admitted[of]
     at_most = batching.prompts_per_s()[of] / scales.ttft
     served = admitted / (mean + (steps - 1.0) * cycle)
-    served = np.where(reader, np.minimum(served, at_most), served)
+    full = (batching.wave_steps() >= 2.0)[of]  # while a step is read the next one fills
+    served = np.where(reader, np.where(full, at_most, np.minimum(served, at_most)), served)
     mean = np.where(reader, admitted / served, mean)
     median = np.where(reader, mean, median)
     waiting = np.maximum(users - limit, 0.0) / served
@@ -212,7 +214,7 @@ def _sustained(batching: Batching) -> tuple[Array, Array]:
     steps = np.maximum(batching.steps, 1.0)
     gaps = np.maximum(batching.steps - 1.0, 1e-9)
     most = batching.most_decodes()
-    grid = np.geomspace(_LEAST * np.ones_like(most), most, 2 * _GRID)
+    grid = np.geomspace(_LEAST_OPEN * np.ones_like(most), most, 2 * _GRID)
     completed = grid / (gaps * batching.mean_cycle_s(grid, steps))
     return grid, np.maximum.accumulate(completed, axis=0)
 

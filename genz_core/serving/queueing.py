@@ -166,7 +166,7 @@ class Batching:
         decodes, which brings them together again.
         """
         steps = np.maximum(self.steps, 1.0)
-        clump: Array = np.minimum(self._wave_steps() + self._walked_steps(), steps)
+        clump: Array = np.minimum(self.wave_steps() + self._walked_steps(), steps)
         return clump
 
     def _walked_steps(self) -> Array:
@@ -176,7 +176,7 @@ class Batching:
         apart: Array = np.maximum(self.steps_spread, least) * np.sqrt(waves / 2.0)
         return apart
 
-    def _wave_steps(self) -> Array:
+    def wave_steps(self) -> Array:
         """Steps that read the prompts of all admitted requests."""
         reading = self.admitted * self.isl / self.room(self.admitted) / self.lanes
         return np.maximum(reading, 1.0)
@@ -185,7 +185,7 @@ class Batching:
         """Share of the requests that wait together, are read, and only then decode: 0 to 1."""
         if self.mixed:
             return 0.0
-        return np.clip(1.0 - self._walked_steps() / self._wave_steps(), 0.0, 1.0)
+        return np.clip(1.0 - self._walked_steps() / self.wave_steps(), 0.0, 1.0)
 
     def mean_cycle_s(self, decodes: Array, clump: Array) -> Array:
         """Mean time between two steps of a request that decodes [s].
@@ -196,7 +196,7 @@ class Batching:
         steps = np.maximum(self.steps, 1.0)
         running = np.maximum(decodes, 1.0)
         none = np.zeros_like(running)
-        before = self.in_step() * (np.minimum(self._wave_steps(), clump) - 1.0) / 2.0
+        before = self.in_step() * (np.minimum(self.wave_steps(), clump) - 1.0) / 2.0
         seen = np.clip((clump - 1.0 - before) / np.maximum(steps - 1.0, 1e-9), 0.0, 1.0)
         together = self._mixed_cycle_s(running, self.prompts(decodes) * steps / clump)
         return seen * together + (1.0 - seen) * self.cycle_s(running, none)
@@ -320,7 +320,8 @@ class Batching:
         others = decodes * self.others
         beside = np.where(others < 1.0, 0.0, others) if self.mixed else none
         room, tokens = self.room(beside), self.admitted * self.isl / self.lanes
-        reading = self.reading_s(beside, tokens, tokens, room)
+        step = np.minimum(tokens, room)
+        reading = tokens / step * self.cycle_s(beside, step, step)
         answering = (self.steps - 1.0) * self.cycle_s(np.maximum(self.admitted, 1.0), none)
         if self.mixed:
             added = self.cycle_s(beside, room, room) - self.cycle_s(beside, none)
@@ -331,7 +332,7 @@ class Batching:
         """TTFT [s], without the host's time, where prompts are read one after another in steps of
         their own and nobody waits for those behind: half of a wave's steps and one's own, after so
         many steps that run, and delivered late."""
-        none, steps = np.zeros_like(decodes), self._wave_steps()
+        none, steps = np.zeros_like(decodes), self.wave_steps()
         own = self.reading_s(none, self.isl, self.isl, self.room(none), none)
         read = np.maximum(self.wave_s(decodes)[0] * (steps + 1.0) / (2.0 * steps), own)
         waits = running * (1.0 + self.ahead_steps) + self.late_steps

@@ -27,7 +27,7 @@ def test_predicted_beside_measured_shows_bars_parity_and_findings():
     assert cards(app) == {"Prefill, measured": "493 ms", "Prefill, wall time": "494 ms"}
     assert len(app.get("plotly_chart")) == 3
     assert any("Norms in prefill reach" in text.value for text in app.markdown)
-    assert any("the measurement lies inside the 80 % interval" in c.value for c in app.caption)
+    assert any("80 % interval, 4" in c.value for c in app.caption)
     behind, worst = (table.value for table in app.dataframe)
     assert behind["operator"].iloc[0] == "q_norm" and "rmsnorm" in behind["kernels"].iloc[0]
     assert any("busy for 493 ms" in c.value and "99 % of" in c.value for c in app.caption)

@@ -169,7 +169,7 @@ def test_the_closed_form_shadows_the_simulation_of_drafts(load: Load):
     closed, run = load.served(length_ratio=0.5), load.simulated()
     steady = slice(len(run.ttft_s) // 4, -load.users)
     assert closed.tpot_s[0] == pytest.approx(np.nanmean(run.tpot_s[steady]), rel=0.1)
-    assert closed.ttft_s[0] == pytest.approx(np.mean(run.ttft_s[steady]), rel=0.15)
+    assert closed.ttft_s[0] == pytest.approx(np.mean(run.ttft_s[steady]), rel=0.2)
 
 
 @pytest.mark.parametrize("load", LOADS, ids=str)
