@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 from genz_core.errors import UnsupportedModel
 from model_registry.tracing import rewrites
-from model_registry.tracing.building import MetaModel, language_parameters
+from model_registry.tracing.building import MetaModel, language_parameters, parameter_sizes
 from model_registry.tracing.calls import Program, ProgramBlock, ProgramCall, RowUnit
 from model_registry.tracing.capture import record_pass
 from model_registry.tracing.grouping import TraceSetup
+from model_registry.tracing.held_layers import with_held_layers
 from model_registry.tracing.reading import SegmentReader
 from model_registry.tracing.records import Segment
 
@@ -41,6 +42,7 @@ def assemble(instance: MetaModel, without: Collection[str] = ()) -> Program:
     ran = {s.path: frozenset(t.parameter for r in s.records for t in r.parameters) for s in prefill}
     blocks, active, unplaced = _accounted(blocks, ran, model, parameters)
     notes += [*unplaced, *_unrun(blocks, parameters)]
+    blocks = with_held_layers(blocks, model)
     if towers:
         notes.append(f"{towers / 1e9:.2f}B parameters of other modalities are not in the graph")
     return Program(
@@ -194,7 +196,7 @@ def _accounted(
     that an earlier layer holds are read again and held once.  Active: those that one token uses.
     notes: on parameters that belong to no operator.
     """
-    sizes = {name: float(p.numel()) for name, p in model.named_parameters()}
+    sizes = parameter_sizes(model)
     placed: set[str] = set()
     done: list[ProgramBlock] = []
     notes: list[str] = []
@@ -290,4 +292,6 @@ def _expert(call: ProgramCall) -> float:
 def _unused(call: ProgramCall) -> float:
     if call.block != "Mixture":
         return 0.0
-    return (call.size("experts") - call.size("top_k")) * _expert(call)
+    experts = call.size("experts")
+    reached = call.size("top_k") * experts / (experts + call.size("idle_choices"))
+    return (experts - reached) * _expert(call)

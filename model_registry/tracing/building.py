@@ -270,13 +270,28 @@ _TOWERS = re.compile(
 
 def language_parameters(model: Any) -> tuple[float, float]:
     """(parameters of the language model, of other modalities), tied ones once."""
-    language = towers = 0
-    for name, parameter in model.named_parameters():
+    language = towers = 0.0
+    for name, elements in parameter_sizes(model).items():
         if _TOWERS.search(name):
-            towers += parameter.numel()
+            towers += elements
         else:
-            language += parameter.numel()
-    return float(language), float(towers)
+            language += elements
+    return language, towers
+
+
+def parameter_sizes(model: Any) -> dict[str, float]:
+    """Elements of each parameter by name, tied ones once.
+
+    Without those that transformers' LongCat-Flash keeps for its experts that pass a token on as
+    it is: it never reads them, and the model's 560B (arXiv:2509.01322) do not count them.
+    """
+    sizes = {name: float(parameter.numel()) for name, parameter in model.named_parameters()}
+    for path, module in model.named_modules():
+        idle = getattr(module, "zero_expert_num", None) or 0
+        for name, parameter in module.named_parameters(path, recurse=False) if idle else ():
+            if parameter.shape[0] == getattr(module, "total_experts", 0):
+                sizes[name] -= float(idle * parameter[0].numel())
+    return sizes
 
 
 def one_line(error: BaseException) -> str:

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-#: Units of an operator's rows: new tokens, sequences, cached and new tokens, or a single row.
-RowUnit = Literal["tokens", "sequences", "context", "step"]
+#: Units of an operator's rows: new tokens, sequences, cached and new tokens, a single row, or no
+#: row at all where weights are held and not run.
+RowUnit = Literal["tokens", "sequences", "context", "step", "none"]
 #: How tensor parallelism divides a weight, or the input of an operator without one: by columns,
 #: by rows, not at all, or as the residual stream is.
 Split = Literal["column", "row", "none", "stream"]

@@ -33,6 +33,11 @@ def record_pass(
 
     cache: of an earlier pass, None for an empty one.  replay: run one of several equal layers, and
     let its records stand for all.
+
+    The logits of all tokens are asked for; the rewrite `last_token_head` drops them again. Asked
+    for the last alone, the reference code of Gemma 4 E runs the layers that read earlier layers'
+    caches on the last token only, which engines do not unless told to (vLLM's
+    kv_sharing_fast_prefill is False by default: vllm/config/cache.py).
     """
     import torch
 
@@ -50,7 +55,7 @@ def record_pass(
         layers.hooked(),
         _dispatch_mode(recorder),
     ):
-        out = _forward(model, options)
+        out = model(**options)
     layers.close()
     return layers.segments, _cache_of(out)
 
@@ -63,12 +68,6 @@ def record_module(module: Any, *inputs: Any) -> list[DispatchedOp]:
     with torch.no_grad(), _dispatch_mode(recorder):
         module(*inputs)
     return recorder.records
-
-
-def _forward(model: Any, options: dict[str, Any]) -> Any:
-    if "logits_to_keep" in inspect.signature(type(model).forward).parameters:
-        options = {**options, "logits_to_keep": 1}
-    return model(**options)
 
 
 def _cache_argument(model: Any) -> str:

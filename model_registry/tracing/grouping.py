@@ -14,7 +14,7 @@ from model_registry.tracing.records import DispatchedOp, Segment
 _PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "mv", "addmv"})
 _SCAN = re.compile(
     r"Mamba\w*Mixer|Mamba2|MambaBlock|GatedDeltaNet|DeltaAttention|LightningAttention|"
-    r"Recurrent(ProgramBlock|GatedLru|Lru)|RgLru|Rwkv\w*Attention|mLSTM|xLSTMBlock|ShortConv|MambaMixer"
+    r"Recurrent(Block|GatedLru|Lru)|R[Gg][Ll]ru|Rwkv\w*Attention|mLSTM|xLSTMBlock|ShortConv|MambaMixer"
 )
 #: Paths of activation modules: their work belongs to the module around them.
 _ACTIVATION = re.compile(r"act(_fn|ivation)?(_fn)?$")

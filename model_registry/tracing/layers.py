@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from model_registry.tracing.records import DispatchedOp, Recorder, Segment
+from model_registry.tracing.records import DispatchedOp, Recorder, Segment, mask_window
 
 _LAYER_LISTS = frozenset({"layers", "h", "blocks", "layer", "block"})
 _BOOKKEEPING = frozenset({"layer_idx", "layer_id", "layer_number", "training"})
@@ -49,10 +49,11 @@ class LayerHooks:
 
     def _layer(self, path: str, index: int, layer: Any, forward: Any) -> Callable[..., Any]:
         own = path if path in self._sharing or not self.replay else ""
-        key = (path.rpartition(".")[0], own, signature(layer))
+        alike = (path.rpartition(".")[0], own, signature(layer))
 
         def run(*args: Any, **kwargs: Any) -> Any:
             self.close()
+            key = (*alike, tuple(mask_window(value) for value in (*args, *kwargs.values())))
             if key in self._seen:
                 position, out = self._seen[key]
                 seen = self.segments[position]

@@ -28,6 +28,7 @@ def lower_block(block: ProgramBlock, frame: DeviceFrame) -> Iterator[Op]:
             for op in LOWER[call.operator](here, call):
                 op, small = (with_small_weights(op, small), 0.0) if small else (op, small)
                 op = replace(op, held_weight_bytes=0.0) if call.size("shared") else op
+                op = replace(op, weight_bytes=0.0) if call.rows == "none" else op
                 yield op if layers else replace(op, stage=block.stage)
 
 
@@ -48,6 +49,8 @@ def _where(frame: DeviceFrame, call: ProgramCall) -> dict[str, Any]:
 
 def _rows(frame: DeviceFrame, call: ProgramCall) -> Num:
     """Rows of a call on this device."""
+    if call.rows == "none":
+        return frame.tokens * 0.0
     if call.rows == "sequences":
         return frame.sampled * call.times
     if call.rows == "context":

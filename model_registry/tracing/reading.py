@@ -123,7 +123,7 @@ class SegmentReader:
     def _experts(self, record: DispatchedOp) -> ProgramCall:
         facts = dict(record.facts)
         if "routed_experts" in self.setup.without:
-            facts["top_k"] = facts["experts"]
+            facts |= {"top_k": facts["experts"], "idle_choices": 0.0}
         width = record.inputs[0].shape[-1]
         return experts_call(record.path, width, facts, self.setup.hidden)
 

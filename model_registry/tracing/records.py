@@ -113,7 +113,7 @@ class Recorder:
     ) -> tuple[Any, None]:
         """Stand-in for an attention kernel: q, k, v [batch, heads, tokens, dim]."""
         own = getattr(module, "sliding_window", None)
-        window = options.get("sliding_window", own) or 0
+        window = options.get("sliding_window", own) or mask_window(mask)
         causal = options.get("is_causal")
         causal = getattr(module, "is_causal", True) if causal is None else causal
         result = query.new_empty(query.shape[0], query.shape[2], query.shape[1], value.shape[-1])
@@ -134,8 +134,22 @@ class Recorder:
         return result
 
 
+def marked_mask(mask: Any, window: int) -> Any:
+    """`mask`, marked with the tokens that it lets each one see, 0 for all before it."""
+    mask.ridgeline_window = window
+    return mask
+
+
+def mask_window(mask: Any) -> int:
+    """The window that `marked_mask` marked, 0 for anything else."""
+    return int(getattr(mask, "ridgeline_window", 0))
+
+
 def _bank_facts(module: Any, hidden: Any, chosen: Any) -> dict[str, float]:
-    """Sizes of a bank of experts, from its parameters; three matrices an expert mean a gate."""
+    """Sizes of a bank of experts, from its parameters; three matrices an expert mean a gate.
+
+    idle_choices: of the router, for experts that pass a token on as it is.
+    """
     bank = [p for p in module.parameters() if p.dim() >= 2 and "bias" not in _name_in(module, p)]
     experts = bank[-1].shape[0] if bank[-1].dim() == 3 else module.num_experts
     intermediate = bank[-1].numel() // (experts * hidden.shape[-1])
@@ -144,6 +158,7 @@ def _bank_facts(module: Any, hidden: Any, chosen: Any) -> dict[str, float]:
         "experts": float(experts),
         "intermediate": float(intermediate),
         "top_k": float(chosen.shape[-1]),
+        "idle_choices": float(getattr(module, "zero_expert_num", None) or 0),
         "gated": float(matrices > 2.5),
         "bias": float(any("bias" in name for name, _ in module.named_parameters())),
     }

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from model_registry.tracing.records import Recorder
+from model_registry.tracing.records import Recorder, marked_mask
 
 #: Name under which transformers finds the stand-ins for attention and routed experts.
 STAND_IN = "ridgeline"
@@ -49,13 +49,25 @@ def lent_interfaces(recorder: Recorder) -> Iterator[None]:
         reserve_names()
 
 
-def _mask(batch_size: int = 1, q_length: Any = 1, kv_length: int = 1, **_: Any) -> Any:
-    """A mask of stride 0: sparse attention indexes it, everything else ignores it."""
+def _mask(
+    batch_size: int = 1,
+    q_length: Any = 1,
+    kv_length: int = 1,
+    local_size: int | None = None,
+    config: Any = None,
+    **_: Any,
+) -> Any:
+    """A mask of stride 0, marked with its window: not every attention is told it (Phi-MoE).
+
+    Sparse attention indexes the mask, everything else ignores its entries.  local_size: of a
+    sliding window, or of a chunk, which `mixers` reads from the config.
+    """
     import torch
 
+    window = local_size if local_size == getattr(config, "sliding_window", None) else None
     queries = q_length if isinstance(q_length, int) else q_length.shape[0]
     entry = torch.zeros(1, 1, 1, 1, dtype=torch.bool, device="meta")
-    return entry.expand(batch_size, 1, queries, kv_length)
+    return marked_mask(entry.expand(batch_size, 1, queries, kv_length), window or 0)
 
 
 @contextlib.contextmanager

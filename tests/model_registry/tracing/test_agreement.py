@@ -33,6 +33,11 @@ SOME = (
     "openai/gpt-oss-20b",
     "XiaomiMiMo/MiMo-V2-Flash",
     "google/gemma-4-26B-A4B",
+    "google/gemma-4-E2B",
+    "google/recurrentgemma-2b",
+    "meituan-longcat/LongCat-Flash-Chat",
+    "meta-llama/Llama-3.2-11B-Vision-Instruct",
+    "microsoft/Phi-tiny-MoE-instruct",
     "Zyphra/Zamba2-1.2B",
     "tiiuae/falcon-40b",
 )
@@ -61,6 +66,8 @@ def agree(name: str) -> None:
     assert builder.active_parameters == pytest.approx(tracer.active_parameters, rel=1e-3)
     for step in STEPS.values():
         assert facts(builder, step) == pytest.approx(facts(tracer, step), rel=1e-3)
+        graphs = [model.graph(step, Parallelism()) for model in (builder, tracer)]
+        assert graphs[0].layers == graphs[1].layers
 
 
 @pytest.mark.parametrize("name", SOME)
