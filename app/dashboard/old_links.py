@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from app.dashboard.question_form import set_controls
 from app.question.parameters import PARAMETERS
 
 #: The controls of today that hold what an old key held.
@@ -35,7 +34,7 @@ _SAYS_NOTHING = ("none", "as decode", "")
 
 
 def take() -> None:
-    """Put the values of old keys into the controls of today; before any of them is drawn."""
+    """Write the address as today, whose keys the controls read; before any of them is drawn."""
     keys = [key for key in st.query_params if key in (*OLD, *_TARGETS) or key.startswith(_RENT)]
     if not keys:
         return
@@ -49,16 +48,17 @@ def take() -> None:
         values["price"] = ",".join(f"{system}={rent}" for system, rent in rents.items())
     if set(_TARGETS) & set(found):
         values["target"] = _targets({key: texts[-1] for key, texts in found.items()})
-    set_controls({name: each for name, each in values.items() if name not in st.query_params})
+    for name, value in values.items():
+        if name not in st.query_params:
+            st.query_params[name] = value
+    st.rerun()
 
 
-def _value(key: str, texts: Sequence[str]) -> str | bool | list[str]:
-    """What an old key said, as the control of today has it."""
+def _value(key: str, texts: Sequence[str]) -> str | list[str]:
+    """What an old key said, as the address of today has it."""
     name, text = OLD[key], texts[-1]
     if name in _SEVERAL:
         return [each.strip() for each in ",".join(texts).split(",")]
-    if PARAMETERS[name].kind == "truth":
-        return text.casefold() == "true"
     if key == "frontier_devices":
         return f"1:{text}"
     return _share(text) if key in _IN_PERCENT else text

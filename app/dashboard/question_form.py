@@ -21,7 +21,7 @@ from app.question.parameters import PARAMETERS, in_group
 AUTO = "as checkpoint"
 #: The engine that the defaults name, in the box of engines.
 DEFAULT_ENGINE = "default"
-_PRECISIONS = ("bf16", "fp8", "fp8_block", "int8", "int4", "mxfp4", "nvfp4", "q8_0", "q4_k_m")
+PRECISIONS = ("bf16", "fp8", "fp8_block", "int8", "int4", "mxfp4", "nvfp4", "q8_0", "q4_k_m")
 _DEGREES = ("tp", "pp", "dp", "ep")
 _HELP: Mapping[str, str] = {
     "model": "Type to search; any Hugging Face id of a known architecture is understood. "
@@ -114,7 +114,7 @@ def _options(one: Parameter) -> Sequence[str]:
     if one.name in _DEGREES:
         return ("1", "2", "4", "8", "16", "32", "64")
     if one.group == groups.FORMATS:
-        return (AUTO, *_PRECISIONS)
+        return (AUTO, *PRECISIONS)
     named = {
         "model": name_options.models,
         "system": name_options.systems,
@@ -146,7 +146,7 @@ def set_controls(values: Mapping[str, Any]) -> None:
 def _shown(name: str, value: Any) -> Any:
     """A parameter's value as its control holds it."""
     one = PARAMETERS.get(name)
-    if one is None or isinstance(value, (bool, list)):
+    if one is None or isinstance(value, bool):
         return value
     if value in (None, ""):
         return _text(one)

@@ -28,8 +28,8 @@ st.caption(
 )
 with st.container(horizontal=True, vertical_alignment="bottom"):
     systems = plan_form.chosen_systems("frontier", setup, 8)
-    engines = several("engine", "frontier", "Engines", s, width=260) or (s.engine,)
-    weights = several("weights", "frontier", "Weights", s, width=260)
+    engines = several("engine", "frontier", "Engines", s, width=240) or (s.engine,)
+    weights = several("weights", "frontier", "Weights", s, width=240)
 with st.container(horizontal=True, vertical_alignment="bottom"):
     devices = control("devices", width=150)
     target = control("target", label="Targets as guides", width=260)
@@ -37,11 +37,11 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
 question = plan_form.every_load(replace(plan_form.kept(s), devices=devices))
 if engines != (s.engine,):
     question = replace(question, engine_version="")  # one engine's release is none of another's
-several = {"engine": engines, **({"weights": weights} if weights else {})}
+among = {"engine": engines, **({"weights": weights} if weights else {})}
 if systems != [s.system]:
-    several["system"] = tuple(systems)
+    among["system"] = tuple(systems)
 searched = Searched(
-    replace(setup, scenario=question), tuple(several.items()), plan_form.own_systems()
+    replace(setup, scenario=question), tuple(among.items()), plan_form.own_systems()
 )
 try:
     targets = parse_targets(", ".join(target))

@@ -13,7 +13,6 @@ KINDS = ("text_input", "selectbox", "multiselect", "toggle")
 @pytest.mark.parametrize(
     ("old", "controls"),
     [
-        ({"sim_users": "24"}, {"concurrency": "24"}),
         ({"plan_hits": "60", "plan_lora_rank": "16"}, {"prefix_hits": "0.6", "lora_rank": "16"}),
         ({"plan_rent_h100": "2.5", "plan_rent_mi300x": "2"}, {"price": "h100=2.5,mi300x=2"}),
     ],
@@ -27,6 +26,7 @@ def test_a_value_of_an_old_key_stands_in_the_control_of_its_parameter(old, contr
 @pytest.mark.parametrize(
     ("page", "old", "controls"),
     [
+        ("serving", {"serving_tab": "Simulate", "sim_users": "24"}, {"concurrency": "24"}),
         ("serving", {"serving_users": "24"}, {"concurrency": "24"}),
         ("serving", {"serving_loop": OPEN, "serving_rate": "2.5"}, {"rate": "2.5"}),
         ("plan", {"plan_rate": "20.0", "plan_confidence": "90.0"},
@@ -60,4 +60,5 @@ def test_a_page_asks_what_an_old_link_asked_of_it(page, old, controls):
     assert not app.exception and not app.error
     drawn = {each.key: each.value for kind in KINDS for each in app.get(kind)}
     assert {name: drawn[name] for name in controls} == controls
-    assert not (set(old) - {"plan_load", "serving_loop", "sensitivity_tab"}) & set(app.query_params)
+    kept = {"plan_load", "serving_loop", "serving_tab", "sensitivity_tab"}
+    assert not (set(old) - kept) & set(app.query_params)
