@@ -2,46 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from app.dashboard.question_form import set_controls
 from app.question.parameters import PARAMETERS
 
-#: The tab Simulate once had controls of its own for each parameter, page Plan for some.
+#: The controls of today that hold what an old key held.
 OLD: Mapping[str, str] = {
     "sim_users": "concurrency",
     **{f"sim_{name}": name for name in PARAMETERS if name != "trace"},
-    "plan_hits": "prefix_hits",
-    "plan_lora_rank": "lora_rank",
-}
-_IN_PERCENT = ("plan_hits",)
+    "plan_hits": "prefix_hits", "plan_lora_rank": "lora_rank",
+    "plan_users": "concurrency", "plan_rate": "rate",
+    "serving_users": "concurrency", "serving_rate": "rate",
+    "plan_devices": "devices", "plan_kinds": "pools", "plan_rank": "rank", "plan_top": "top",
+    "plan_confidence": "confidence", "plan_simulate": "simulate", "plan_pays": "break_even",
+    "plan_cross_systems": "cross_systems",
+    "plan_systems": "plan_system", "plan_engines": "plan_engine", "plan_drafts": "plan_speculation",
+    "compare": "frontier_system", "frontier_engines": "frontier_engine",
+    "frontier_devices": "devices", "frontier_targets": "target",
+    "sensitivity_change": "change", "sensitivity_targets": "target",
+}  # fmt: skip
+_IN_PERCENT = ("plan_hits", "plan_confidence")
+_SEVERAL = ("pools", "plan_system", "plan_engine", "plan_speculation", "frontier_system",
+            "frontier_engine")  # fmt: skip
 _RENT = "plan_rent_"  # and the name of a system: its rent, in dollars an hour
+#: Figures that targets of page Plan were boxes for, with the unit and what stood there at first.
+_BOUNDS = {"ttft": ("ms", "0"), "tpot": ("ms", "30"), "e2e": ("s", "0"), "usd_per_mtok": ("", "0")}
+_TARGETS = (*(f"plan_{name}" for name in _BOUNDS), "plan_statistic", "plan_targets")
 _SAYS_NOTHING = ("none", "as decode", "")
 
 
 def take() -> None:
-    """Put the values of old keys into the controls of today; before any of them is drawn."""
-    found = {key: st.query_params[key] for key in st.query_params if key in OLD}
-    rents = {key: st.query_params[key] for key in st.query_params if key.startswith(_RENT)}
-    for key in (*found, *rents):
+    """Write the address as today, whose keys the controls read; before any of them is drawn."""
+    keys = [key for key in st.query_params if key in (*OLD, *_TARGETS) or key.startswith(_RENT)]
+    if not keys:
+        return
+    found = {key: st.query_params.get_all(key) for key in keys}
+    for key in keys:
         del st.query_params[key]
-    values = {OLD[key]: _value(key, text) for key, text in found.items()}
+    values = {OLD[key]: _value(key, texts) for key, texts in found.items() if key in OLD}
+    values = {name: value for name, value in values.items() if value not in _SAYS_NOTHING}
+    rents = {key.removeprefix(_RENT): text[-1] for key, text in found.items() if _RENT in key}
     if rents:
-        values["price"] = ",".join(f"{key.removeprefix(_RENT)}={rents[key]}" for key in rents)
+        values["price"] = ",".join(f"{system}={rent}" for system, rent in rents.items())
+    if set(_TARGETS) & set(found):
+        values["target"] = _targets({key: texts[-1] for key, texts in found.items()})
     for name, value in values.items():
-        if value not in _SAYS_NOTHING and name not in st.query_params:
-            set_controls({name: value})
+        if name not in st.query_params:
+            st.query_params[name] = value
+    st.rerun()
 
 
-def _value(key: str, text: str) -> str | bool:
-    """What an old key said, as the control of its parameter has it."""
-    if PARAMETERS[OLD[key]].kind == "truth":
-        return text.casefold() == "true"
-    if key not in _IN_PERCENT:
-        return text
+def _value(key: str, texts: Sequence[str]) -> str | list[str]:
+    """What an old key said, as the address of today has it."""
+    name, text = OLD[key], texts[-1]
+    if name in _SEVERAL:
+        return [each.strip() for each in ",".join(texts).split(",")]
+    if key == "frontier_devices":
+        return f"1:{text}"
+    return _share(text) if key in _IN_PERCENT else text
+
+
+def _share(percent: str) -> str:
     try:
-        return f"{float(text) / 100:g}"
+        return f"{float(percent) / 100:g}"
     except ValueError:
-        return text  # refused by the control, as it was typed
+        return percent  # refused by the control, as it was typed
+
+
+def _targets(said: Mapping[str, str]) -> str:
+    """The targets that the boxes of page Plan held: 0 for none, latencies of one statistic."""
+    statistic = said.get("plan_statistic", "mean")
+    terms = []
+    for name, (unit, usual) in _BOUNDS.items():
+        bound = said.get(f"plan_{name}", usual)
+        if bound not in ("", "0", "0.0"):
+            suffix = "" if statistic == "mean" or not unit else f"_{statistic}"
+            terms.append(f"{name}{suffix} < {bound}{unit}")
+    return ", ".join(filter(None, (*terms, said.get("plan_targets", ""))))

@@ -6,11 +6,13 @@ typed as text, "10k" and "1e6" among them; what cannot be is refused in a senten
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
+import hardware_db
+from app.dashboard import name_options, near_names
 from app.question import groups, typed
 from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS, in_group
@@ -20,8 +22,14 @@ AUTO = "as checkpoint"
 #: The engine that the defaults name, in the box of engines.
 DEFAULT_ENGINE = "default"
 PRECISIONS = ("bf16", "fp8", "fp8_block", "int8", "int4", "mxfp4", "nvfp4", "q8_0", "q4_k_m")
-DEGREES = ("1", "2", "4", "8", "16", "32", "64")
 _DEGREES = ("tp", "pp", "dp", "ep")
+_HELP: Mapping[str, str] = {
+    "model": "Type to search; any Hugging Face id of a known architecture is understood. "
+    "hf:owner/name stands for a model on the hub, which is asked when you press a button.",
+    "system": "Type to search; marketing names and what nvidia-smi prints are understood.",
+    "engine": "Serving software: its launch floors, host time, chunking and memory reserve. "
+    + PARAMETERS["engine"].help,
+}
 #: Groups of the drawer: what it holds beside what stands in view, drawn when opened or in use.
 DRAWER: Mapping[str, tuple[str, ...]] = {
     groups.FORMATS: ("kv", "moe_weights", "activations", "compute"),
@@ -47,31 +55,84 @@ def controls() -> tuple[str, ...]:
     return (*in_view, *(name for group in DRAWER.values() for name in group))
 
 
-def control(name: str, place: Any = st, label: str = "", **more: Any) -> Any:
+def control(
+    name: str, place: Any = st, label: str = "", options: Sequence[str] = (), **more: Any
+) -> Any:
     """Draw the control of a parameter and return its value.
 
-    place: where it stands.  more: arguments of the widget in place of the usual.
+    place: where it stands.  options: texts to choose among where none are declared.  more:
+    arguments of the widget in place of the usual.
 
     Raises:
         InvalidValue: the text in it is no value of the parameter.
     """
     one = PARAMETERS[name]
     label = label or one.label or one.name.replace("_", " ").capitalize()
-    common = {"key": name, "bind": "query-params", "help": one.help, **more}
+    common = {"key": name, "bind": "query-params", "help": _HELP.get(name, one.help), **more}
+    options = options or _options(one)
     if one.kind == "truth":
-        return place.toggle(label, one.default, **common)
+        return place.toggle(label, **{"value": one.default, **common})
+    if one.kind == "list" and options:
+        return tuple(place.multiselect(label, options, **common))
+    if not options:
+        return _from_text(one, label, place, common)
+    if one.names:
+        taking = {"on_change": near_names.take, "args": (name, options)}
+        first = options.index(one.default) if one.default in options else 0
+        common = {"index": first, **taking, **common}
+    chosen = place.selectbox(label, options, accept_new_options=not one.choices, **common)
+    return one.default if chosen is None else typed.value(one, _stated(one, str(chosen)))
+
+
+def several(
+    name: str, page: str, label: str, question: Any, options: Sequence[str] = (), **more: Any
+) -> tuple[str, ...]:
+    """Draw the box of values of a parameter to choose among; returns those that are chosen.
+
+    Its key is the page's name and the parameter's.  question: the sidebar's, whose value stands in
+    the empty box.  options, more: as of `control`.
+    """
+    one, key = PARAMETERS[name], f"{page}_{name}"
+    options = options or _options(one)
+    address = st.query_params.get_all(key)
+    if any("," in text for text in address):  # "a,b,c" as well as "a" and "b" and "c"
+        st.query_params[key] = typed.words(",".join(address))
+        st.rerun()
+    if one.names in ("model", "system"):
+        more |= {
+            "on_change": near_names.take_all, "args": (key, name, options),
+            "accept_new_options": True, "filter_mode": name_options.FILTER, "select_all": False,
+        }  # fmt: skip
+    now = getattr(question, name) or _blank(one)
+    usual = {"placeholder": f"as in the sidebar: {now}", "help": _HELP.get(name, one.help)}
+    chosen = st.multiselect(label, options, key=key, bind="query-params", **{**usual, **more})
+    return tuple(_stated(one, str(each)) for each in chosen)
+
+
+def _options(one: Parameter) -> Sequence[str]:
+    """Texts to choose among for a parameter, as its box shows them; () where it is typed."""
+    if one.name in _DEGREES:
+        return ("1", "2", "4", "8", "16", "32", "64")
     if one.group == groups.FORMATS:
-        options = {"accept_new_options": True, **common}
-        chosen = place.selectbox(label, (AUTO, *PRECISIONS), **options)
-        return "" if chosen == AUTO else str(chosen)
-    if name in _DEGREES:
-        chosen = place.selectbox(label, DEGREES, accept_new_options=True, **common)
-        return typed.value(one, str(chosen))
-    if one.choices:
-        shown = [choice or "none" for choice in one.choices]
-        chosen = place.selectbox(label, shown, **common)
-        return "" if chosen == "none" and "" in one.choices else chosen
-    return _from_text(one, label, place, common)
+        return (AUTO, *PRECISIONS)
+    named = {
+        "model": name_options.models,
+        "system": name_options.systems,
+        "engine": hardware_db.engine_names,
+    }
+    if one.name in named:
+        return named[one.name]()
+    return tuple(choice or _blank(one) for choice in one.choices)
+
+
+def _blank(one: Parameter) -> str:
+    """What stands for no text in a box of options."""
+    return {"engine": DEFAULT_ENGINE}.get(one.name, AUTO if one.group == groups.FORMATS else "none")
+
+
+def _stated(one: Parameter, shown: str) -> str:
+    """The text of a parameter that an option shows."""
+    return "" if shown == _blank(one) and "none" not in one.choices else shown
 
 
 def set_controls(values: Mapping[str, Any]) -> None:
@@ -88,7 +149,7 @@ def _shown(name: str, value: Any) -> Any:
     if one is None or isinstance(value, bool):
         return value
     if value in (None, ""):
-        return DEFAULT_ENGINE if name == "engine" else _text(one)
+        return _text(one)
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -123,8 +184,8 @@ def _in_use(names: Iterable[str]) -> bool:
 
 def _from_text(one: Parameter, label: str, place: Any, common: Mapping[str, Any]) -> Any:
     unit = f" [{one.unit}]" if one.unit and "[" not in label else ""
-    given = {"placeholder": "default", "max_chars": 200, **common}
-    text = str(place.text_input(f"{label}{unit}", _text(one), **given) or "").strip()
+    given = {"value": _text(one), "placeholder": "default", "max_chars": 200, **common}
+    text = str(place.text_input(f"{label}{unit}", **given) or "").strip()
     return typed.value(one, text) if text else one.default
 
 
@@ -133,5 +194,5 @@ def _text(one: Parameter) -> str:
     if one.kind == "truth":
         return str(one.default)
     if one.default in (None, "", ()):
-        return AUTO if one.group == groups.FORMATS else "none" if one.choices else ""
+        return _blank(one) if _options(one) else ""
     return f"{one.default:g}" if one.kind == "number" else str(one.default)

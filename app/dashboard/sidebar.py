@@ -12,7 +12,6 @@ from app.dashboard import (
     cached,
     export,
     hub_button,
-    name_options,
     near_names,
     old_links,
     open_point,
@@ -22,8 +21,7 @@ from app.dashboard import (
 )
 from app.dashboard.does_not_fit import runnable
 from app.dashboard.question_form import DEFAULT_ENGINE, control, drawer, set_controls
-from app.question.parameters import PARAMETERS
-from app.question.question import STANDARD, Question
+from app.question.question import Question
 from app.question.validity import meaningless, refuse_contradictions
 from app.scenario.describing import setup_words
 from app.scenario.gate import meaningless_for
@@ -68,7 +66,7 @@ def sidebar(*, plays: bool = True) -> None:
     with st.sidebar, st.container(key="scenario_controls"):
         for sentence in cached.left_out():
             st.warning(plain(sentence), icon=":material/warning:")
-        model, system = _names()
+        model, system = control("model"), control("system")
         try:
             hub_button.ask_button(model)
             chosen = _scenario(model, system)
@@ -164,39 +162,6 @@ def stop(error: RidgelineError) -> NoReturn:
 # ------------------------------------------------------------------------------- controls
 
 
-def _names() -> tuple[str, str]:
-    """Draw the boxes of model and system; returns the chosen names."""
-    models, systems = name_options.models(), name_options.systems()
-    model = st.selectbox(
-        "Model",
-        models,
-        index=_place(models, STANDARD.model),
-        key="model",
-        bind="query-params",
-        accept_new_options=True,
-        on_change=near_names.take,
-        args=("model", models),
-        help="Type to search; any Hugging Face id of a known architecture is understood. "
-        "hf:owner/name stands for a model on the hub, which is asked when you press a button.",
-    )
-    system = st.selectbox(
-        "System",
-        systems,
-        index=_place(systems, STANDARD.system),
-        key="system",
-        bind="query-params",
-        accept_new_options=True,
-        on_change=near_names.take,
-        args=("system", systems),
-        help="Type to search; marketing names and what nvidia-smi prints are understood.",
-    )
-    return str(model), str(system)
-
-
-def _place(names: list[str], wanted: str) -> int:
-    return names.index(wanted) if wanted in names else 0
-
-
 def _scenario(model: str, system: str) -> Question:
     """Draw what stands in view and the drawer of the rest; returns the question of them.
 
@@ -205,19 +170,8 @@ def _scenario(model: str, system: str) -> Question:
     """
     asked: dict[str, Any] = {"model": model, "system": system, **_degrees(), **_workload()}
     of_engine, of_version = st.columns((3, 2), gap="xxsmall")
-    engines = [DEFAULT_ENGINE, *hardware_db.engine_names()]
-    engine = of_engine.selectbox(
-        "Engine",
-        engines,
-        key="engine",
-        bind="query-params",
-        accept_new_options=True,
-        on_change=near_names.take,
-        args=("engine", engines),
-        help="Serving software: its launch floors, host time, chunking and memory reserve. "
-        + PARAMETERS["engine"].help,
-    )
-    asked["engine"] = "" if engine == DEFAULT_ENGINE else str(engine)
+    engines = (DEFAULT_ENGINE, *hardware_db.engine_names())
+    asked["engine"] = control("engine", of_engine, options=engines)
     asked["engine_version"] = control("engine_version", of_version, placeholder="any")
     asked["weights"] = control("weights")
     asked |= drawer({"price": {"placeholder": _public_rent(system)}})

@@ -12,6 +12,7 @@ import numpy as np
 from app.planning import demand
 from app.question import typed
 from app.question.asking import Asked
+from app.question.parameters import PARAMETERS
 from app.question.question import Question
 from app.scenario.gate import has_experts
 from app.scenario.scenario import SystemSource
@@ -28,7 +29,7 @@ _MOST_SYSTEMS = 64
 #: Limits of a batch that are tried where users wait for their answers.
 _LIMITS = (4, 16, 64, 256, 1024)
 #: What may be meant by `pools`.
-KINDS = ("aggregated", "disaggregated")
+KINDS = PARAMETERS["pools"].choices
 _CHECKPOINT = ("", "checkpoint", "auto")
 
 
@@ -79,15 +80,8 @@ def devices(question: Question) -> tuple[int, int]:
 
 
 def kinds(question: Question) -> tuple[str, ...]:
-    """Kinds of deployments to try, of `KINDS`.
-
-    Raises:
-        InvalidValue: another kind.
-    """
-    named = typed.words(question.pools) or KINDS
-    if wrong := [kind for kind in named if kind not in KINDS]:
-        raise InvalidValue(f"pools = {wrong[0]!r}: choose {' or '.join(KINDS)}")
-    return named
+    """Kinds of deployments to try, of `KINDS`."""
+    return tuple(question.pools) or KINDS
 
 
 def reach(system: System) -> float:

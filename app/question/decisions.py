@@ -17,7 +17,7 @@ class Targets:
 
     target: Any = parameter(
         "list", (), 'What must hold: "ttft_p95 < 500ms, tpot < 30ms, usd_per_mtok < 0.4".',
-        group=TARGETS,
+        group=TARGETS, label="Targets",
     )  # fmt: skip
     ttft_target_s: float | None = parameter(
         "number", None, "Most seconds to the first token of a good request.", unit="s",
@@ -114,27 +114,32 @@ class Search:
         also=("number", "numbers"),
     )  # fmt: skip
     pools: Any = parameter(
-        "text", "", "Deployments to try: aggregated, disaggregated; by default both.",
-        group=SEARCH, also=("texts",), aliases=("kind",),
+        "list", (), "Deployments to try; by default both. Disaggregated: prompts have workers of "
+        "their own, which nothing measured validates.",
+        choices=("aggregated", "disaggregated"), group=SEARCH, aliases=("kind",),
     )  # fmt: skip
     cross_systems: bool = parameter(
         "truth", False, "Prompts may be read on another system than answers are written on.",
-        group=SEARCH,
+        group=SEARCH, label="Prompts on another system",
     )  # fmt: skip
     rank: str = parameter(
         "text", "", "Figure that orders the plans; by default cost, else devices.", group=SEARCH,
+        label="Rank by",
     )  # fmt: skip
     confidence: float = parameter(
         "number", 0.0, "Least probability that all targets are met.", least=0.0, most=1.0 - 1e-9,
-        group=SEARCH,
+        group=SEARCH, label="Least probability",
     )  # fmt: skip
-    top: int = parameter("whole", 5, "Plans to show.", least=1, most=1000, group=SEARCH)
+    top: int = parameter(
+        "whole", 5, "Plans to show.", least=1, most=1000, group=SEARCH, label="Plans shown",
+    )  # fmt: skip
     simulate: bool = parameter(
         "truth", True, "Simulate the best plans for their percentiles.", group=SEARCH,
+        label="Simulate the best",
     )  # fmt: skip
     break_even: bool = parameter(
         "truth", False, "Also find the load at which drafts and prefill pools stop paying.",
-        group=SEARCH, aliases=("pays",),
+        group=SEARCH, label="Where drafts and pools pay", aliases=("pays",),
     )  # fmt: skip
     change: float = parameter(
         "number", 10.0, "Change of each resource, up and down.", unit="%", least=0.0, above=True,

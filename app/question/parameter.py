@@ -84,9 +84,10 @@ class Parameter:
         if isinstance(value, str):
             value = [part.strip() for part in value.split(",") if part.strip()]
         try:
-            return tuple(each if isinstance(each, str) else f"{each:.15g}" for each in value)
+            texts = tuple(each if isinstance(each, str) else f"{each:.15g}" for each in value)
         except (TypeError, ValueError):
             raise InvalidValue(f"{self.name} = {_brief(value)}: give a list of texts") from None
+        return tuple(dict.fromkeys(map(self._choice, texts))) if self.choices else texts
 
     def _other(self, value: Any) -> Any:
         """What stands for a text: a number as its text, so that both are the same question."""

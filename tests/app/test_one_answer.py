@@ -122,7 +122,7 @@ def test_a_load_has_one_answer(scenario: dict[str, Any]):
 
 @pytest.mark.parametrize("scenario", SERVED[:3], ids=named)
 def test_the_command_that_the_overview_shows_prints_its_figures(scenario: dict[str, Any]):
-    page = opened("overview", **scenario, asked="Under load", serving_users=48)
+    page = opened("overview", **scenario, asked="Under load", concurrency=48)
     name, *words = shlex.split(page.code[0].value)
     assert name == "ridgeline"
     (row,) = json.loads(run(*words, "--json"))

@@ -126,7 +126,7 @@ def _decide(walk: Walk) -> str:
     walk.press("Decide")
     walk.press("Plan", role="menuitem")
     walk.type("Model", "Qwen3-32B")
-    walk.type("Requests per second", "20")
+    walk.type("Rate [1/s]", "20")
     walk.page.wait_for_selector(DRAWN)
     walk.look("decide")
     return walk.see("^fewest that do: ")

@@ -12,7 +12,7 @@ from tests.browser.conftest import SETTLED
 
 pytestmark = pytest.mark.browser
 
-QUESTION = {"model": "Qwen/Qwen3-32B", "plan_rate": "20.0"}
+QUESTION = {"model": "Qwen/Qwen3-32B", "rate": "20"}
 DRAWN = ".js-plotly-plot .main-svg"
 PAGES = ("plan", "frontiers", "sensitivity", "economics")
 
@@ -28,10 +28,10 @@ def test_the_answer_fits_the_screen(open_page, width: int):
 
 def test_a_change_of_a_target_is_in_the_answer_and_in_the_address(open_page):
     page = open_page("plan", **QUESTION)
-    box = page.get_by_role("spinbutton", name="TPOT below [ms]")
-    box.fill("15")
+    box = page.get_by_role("textbox", name="Targets")
+    box.fill("tpot < 15ms")
     box.press("Enter")
-    page.wait_for_function("() => location.search.includes('plan_tpot=15')")
+    page.wait_for_function("() => location.search.includes('target=tpot')")
     page.wait_for_selector(SETTLED)
     page.wait_for_selector("text=/tpot < 15.0 ms/ >> visible=true")
 

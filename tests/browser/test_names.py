@@ -19,9 +19,9 @@ def test_a_typed_model_is_the_checkpoint_of_that_name(open_page):
 @pytest.mark.parametrize(
     ("path", "query", "key"),
     [
-        ("plan", {}, "plan_systems"),
+        ("plan", {}, "plan_system"),
         ("compare", {"compare_by": "Systems"}, "compare_system"),
-        ("frontiers", {}, "compare"),
+        ("frontiers", {}, "frontier_system"),
     ],
 )
 def test_a_bare_name_is_its_default_board(open_page, path: str, query: dict[str, str], key: str):

@@ -67,7 +67,7 @@ def simulated() -> AppTest:
 
 def several_systems() -> AppTest:
     names = "h100-sxm5-80gb,h200-sxm-141gb,b200-sxm-180gb,mi300x"
-    return opened("frontiers", compare=names, frontier_targets="tpot < 30ms", **BUSY)
+    return opened("frontiers", frontier_system=names, target="tpot < 30ms", **BUSY)
 
 
 def by_systems(tab: str) -> AppTest:
@@ -87,7 +87,7 @@ PAGES: dict[str, Callable[[], AppTest]] = {
     "compare frontiers": lambda: by_systems("Frontier"),
     "compare classes": lambda: by_systems("Breakdown"),
     "compare memory": lambda: by_systems("Memory"),
-    "plan": lambda: shown("plan", model="Qwen/Qwen3-32B", plan_rate="20.0"),
+    "plan": lambda: shown("plan", model="Qwen/Qwen3-32B", rate="20"),
     "frontiers": several_systems,
     "sensitivity": lambda: shown("sensitivity", **BUSY),
     "economics": lambda: shown("economics", economics_api_in="0.5", economics_api_out="2.0",

@@ -6,9 +6,10 @@ import streamlit as st
 
 from app.dashboard import load_curves
 from app.dashboard.load import Load
+from app.dashboard.question_form import control
+from app.question.parameters import PARAMETERS
 from app.scenario.setup import Setup
 from app.wording import quantities
-from genz_core.limits import LIMITS
 
 LOOPS = {"closed loop (concurrency)": "concurrency", "open loop (arrival rate)": "rate"}
 #: Share of the highest sustained rate that is asked for unless one is typed.
@@ -22,7 +23,7 @@ def asked_load(setup: Setup) -> Load:
     seven tenths of the highest rate that is sustained.
 
     Raises:
-        RidgelineError: the scenario cannot be priced.
+        RidgelineError: the scenario cannot be priced, or a number that cannot be.
     """
     with st.container(horizontal=True, vertical_alignment="bottom"):
         loop = st.segmented_control(
@@ -31,26 +32,11 @@ def asked_load(setup: Setup) -> Load:
         )  # fmt: skip
         place = st.container(width=150)
     name = LOOPS[loop]
-    with place:
-        value = _users(setup) if name == "concurrency" else _rate(setup)
-    return Load(name, value)
-
-
-def _users(setup: Setup) -> float:
-    limit, batch = LIMITS["concurrency"], setup.scenario.batch
-    typed = st.number_input(
-        "Users", limit.least, limit.most, None, placeholder=f"{batch:,}",
-        key="serving_users", bind="query-params",
-        help="Open requests in a closed loop; empty: the sidebar's batch.",
-    )  # fmt: skip
-    return float(typed or batch)
-
-
-def _rate(setup: Setup) -> float:
-    usual = USUAL_SHARE * load_curves.highest_rate(setup)
-    typed = st.number_input(
-        "Requests/s", 1e-6, 1e9, None, placeholder=quantities.digits(usual), format="%.4g",
-        key="serving_rate", bind="query-params",
-        help="Arrivals a second; empty: 70 % of the highest rate that is sustained.",
-    )  # fmt: skip
-    return float(typed or usual)
+    if name == "concurrency":
+        usual, empty = float(setup.scenario.batch), "the sidebar's batch"
+        shown = f"{usual:,.0f}"
+    else:
+        usual, empty = USUAL_SHARE * load_curves.highest_rate(setup), "70 % of the highest rate"
+        shown = quantities.digits(usual)
+    help_ = f"{PARAMETERS[name].help} Empty: {empty}."
+    return Load(name, float(control(name, place, placeholder=shown, help=help_) or usual))

@@ -9,12 +9,12 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-import hardware_db
 from app.charts import comparing as charts
 from app.charts import comparison
 from app.charts import frontiers as frontier_charts
-from app.dashboard import cached, export, name_options, near_names, own_definitions, planned
+from app.dashboard import cached, export, own_definitions, planned
 from app.dashboard.panels import plan_form
+from app.dashboard.question_form import several
 from app.decide import comparing as model
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.comparing import AXES, HEADLINES, USE_CASES
@@ -99,29 +99,22 @@ def show(axis: str, base: Setup) -> None:
 
 def _chosen(axis: str, base: Setup) -> list[str]:
     s = base.scenario
-    options = {
-        "model": name_options.models,
-        "system": name_options.systems,
-        "engine": hardware_db.engine_names,
-        "engine_version": lambda: measured_versions(cached.resolved(base).engine.name),
-        "use": lambda: list(USE_CASES),
-    }[axis]()
-    lengths = {name: f"{name} ({quantities.tokens(i)} / {quantities.tokens(o)})"
-               for name, (i, o) in USE_CASES.items()}  # fmt: skip
-    versions, typed = axis == "engine_version", axis in ("model", "system")
-    taking: dict[str, Any] = {
-        "on_change": near_names.take_all, "args": (f"compare_{axis}", axis, options),
-        "filter_mode": name_options.FILTER,
-    } if typed else {}  # fmt: skip
+    versions = axis == "engine_version"
     usual = usual_versions(cached.resolved(base)) if versions else list(_USUAL[axis])
-    picked = st.multiselect(
-        AXES[axis], options, key=f"compare_{axis}", bind="query-params", max_selections=_MOST,
-        format_func=lambda name: lengths.get(name, name), placeholder=", ".join(usual),
-        label_visibility="collapsed", accept_new_options=versions or typed,
-        select_all=False, **taking,
-    )  # fmt: skip
+    shown: dict[str, Any] = {
+        "max_selections": _MOST, "placeholder": ", ".join(usual), "label_visibility": "collapsed",
+        "select_all": False,
+    }  # fmt: skip
+    if axis == "use":
+        lengths = {name: f"{name} ({quantities.tokens(i)} / {quantities.tokens(o)})"
+                   for name, (i, o) in USE_CASES.items()}  # fmt: skip
+        return st.multiselect(AXES[axis], list(USE_CASES), key="compare_use", bind="query-params",
+                              format_func=lengths.get, **shown) or usual  # fmt: skip
+    if versions:
+        shown["options"] = measured_versions(cached.resolved(base).engine.name)
+    picked = several(axis, "compare", AXES[axis], s, accept_new_options=axis != "engine", **shown)
     own = {"model": [s.model], "system": [s.system]}.get(axis, [])
-    return [str(name) for name in picked] or list(dict.fromkeys([*own, *usual]))
+    return list(picked) or list(dict.fromkeys([*own, *usual]))
 
 
 @cached.by_setup(128)
@@ -196,9 +189,9 @@ def _frontier_tab(found: Mapping[str, Setup]) -> None:
 
 
 def _searched(setup: Setup) -> Searched:
-    """Every degree and load of a setup."""
+    """Every degree of up to eight devices and every load of a setup."""
     s = setup.scenario
-    question = plan_form.every_load(s, 8)
+    question = plan_form.every_load(s)
     return Searched(replace(setup, scenario=question), (("engine", (s.engine,)),))
 
 

@@ -34,7 +34,7 @@ _DOORS: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
     (
         "Decide",
         "The cheapest deployment of Qwen3-32B for 20 requests a second",
-        {"model": "Qwen/Qwen3-32B", "isl": 1024, "osl": 512, "plan_rate": 20.0},
+        {"model": "Qwen/Qwen3-32B", "isl": 1024, "osl": 512, "rate": 20},
         "plan",
     ),
     (

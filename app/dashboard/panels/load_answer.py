@@ -12,6 +12,7 @@ import streamlit as st
 from app.answers.columns import ends
 from app.charts import serving
 from app.charts.figure import Figure
+from app.charts.style import Look
 from app.dashboard import export, load_curves
 from app.dashboard.does_not_fit import figure_card, runnable
 from app.dashboard.load import Load
@@ -105,17 +106,23 @@ def _trust(setup: Setup) -> str:
 def _curve(setup: Setup, load: Load, row: Mapping[str, Any]) -> dict[str, Figure]:
     """Draw latency and throughput over the load, the load that is asked among them."""
     table = load_curves.curve(setup, load.name)
-    table, at = load_curves.with_load(table, row, load.name)
-    look = export.look()
+    table, _ = load_curves.with_load(table, row, load.name)
+    return load_charts("load", table, load, export.look())
+
+
+def load_charts(key: str, table: pd.DataFrame, load: Load, look: Look) -> dict[str, Figure]:
+    """Draw latencies and throughput over the load, the load that is asked marked."""
     figures = {
         "latency": serving.latencies(table, load.name, "Latency over the load", look),
         "throughput": serving.throughput(table, load.name, "Throughput over the load", look),
     }
-    for figure in figures.values():
-        serving.mark_load(figure, table[load.name][at], load.words, look)
-    left, right = st.columns(2, gap="medium")
-    with left:
-        export.chart(figures["latency"], "load-latency", "TTFT and TPOT over the load")
-    with right:
-        export.chart(figures["throughput"], "load-throughput", "Throughput over the load")
+    draw_both(key, figures, load, look)
     return figures
+
+
+def draw_both(key: str, figures: Mapping[str, Figure], load: Load, look: Look) -> None:
+    """Draw two charts over the load side by side, with the load that is asked marked in them."""
+    for place, (name, figure) in zip(st.columns(2, gap="medium"), figures.items(), strict=True):
+        serving.mark_load(figure, load.value, load.words, look)
+        with place:
+            export.chart(figure, f"{key}-{name}", f"{name.capitalize()} over the load")

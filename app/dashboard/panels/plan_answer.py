@@ -152,10 +152,7 @@ def _opened(key: str, answer: Answer, searched: Searched) -> None:
 def _chart(searched: Searched, answer: Answer) -> None:
     open_point.draw_opened()
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        x = st.selectbox("Across", list(ACROSS), format_func=lambda n: ACROSS[n].words,
-                         key="plan_x", bind="query-params", width=180)  # fmt: skip
-        y = st.selectbox("Upwards", list(UPWARDS), format_func=lambda n: UPWARDS[n].words,
-                         key="plan_y", bind="query-params", width=200)  # fmt: skip
+        x, y = plan_form.chosen_axes("plan")
     shown = points(answer, ACROSS[x], UPWARDS[y])
     if not shown.series:
         st.info("No candidate has both figures: a system without a price or a power has none.",

@@ -11,14 +11,14 @@ from typing import Any
 import streamlit as st
 
 import hardware_db
-from app.dashboard import name_options, near_names, own_definitions
-from app.dashboard.question_form import AUTO, DEFAULT_ENGINE, PRECISIONS, control
+from app.dashboard import own_definitions
+from app.dashboard.question_form import control, several
+from app.decide.axes import ACROSS, UPWARDS
 from app.decide.searched import Searched
 from app.planning.space import DEGREES, KINDS
 from app.planning.targets import FIGURES, parse_targets
 from app.question.parameters import PARAMETERS
 from app.question.question import STANDARD, Question
-from app.question.typed import words
 from app.question.verbs import parameters_of
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
@@ -26,9 +26,8 @@ from app.wording.markdown import plain
 RATE, USERS = "Arrivals", "Open requests"
 #: Toggle that frees the degrees and the engine of the sidebar.
 FREE = "plan_free"
-FORMATS = (AUTO, *PRECISIONS)
-_STATISTICS = ("mean", "p50", "p90", "p95", "p99")
-_SPECULATION = ("none", "mtp", "ngram", "eagle")
+#: Parameters of which several values may be tried, by the label of their box.
+_AMONG = {"engine": "Engines", "weights": "Weights", "speculation": "Speculation"}
 _MOST_SYSTEMS = 12
 _FREED = (*DEGREES, "engine", "engine_version", "max_num_seqs")
 
@@ -40,16 +39,18 @@ def searched(setup: Setup) -> Searched:
         RidgelineError: what was typed cannot be.
     """
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        systems = chosen_systems("plan_systems", setup)
+        systems = chosen_systems("plan", setup)
         load = _load(setup.scenario)
-    target = _targets()
+        target = control("target", value="tpot < 30ms", width=420)
     with st.expander("Search", icon=":material/tune:", key="plan_more"):
-        changed, several = _search(setup.scenario, target)
-    question = replace(kept(setup.scenario), **load, **changed)
+        changed, among = _search(setup.scenario)
+    if any(one.figure.percentile for one in parse_targets(", ".join(target))):
+        changed["simulate"] = True
+    question = replace(kept(setup.scenario), **load, **changed, target=target)
     question = freed(question) if _is_freed(question) else question
     if systems != [question.system]:
-        several["system"] = tuple(systems)
-    return Searched(replace(setup, scenario=question), tuple(several.items()), own_systems())
+        among["system"] = tuple(systems)
+    return Searched(replace(setup, scenario=question), tuple(among.items()), own_systems())
 
 
 def kept(question: Question) -> Question:
@@ -66,10 +67,10 @@ def freed(question: Question) -> Question:
     return replace(question, **{name: getattr(STANDARD, name) for name in _FREED})
 
 
-def every_load(question: Question, most: int) -> Question:
-    """The question of one replica at every degree of up to `most` devices and every load."""
+def every_load(question: Question) -> Question:
+    """The question of one replica at every degree that its devices allow and every load."""
     loop = replace(freed(question), batch=1, rate=None, concurrency=1)
-    return replace(loop, devices=(1, most), pools=KINDS[0], engine_version=question.engine_version)
+    return replace(loop, pools=KINDS[0], engine_version=question.engine_version)
 
 
 def _is_freed(question: Question) -> bool:
@@ -87,40 +88,20 @@ def _is_freed(question: Question) -> bool:
     )  # fmt: skip
 
 
-def chosen_systems(key: str, setup: Setup, most: int = _MOST_SYSTEMS) -> list[str]:
+def chosen_systems(page: str, setup: Setup, most: int = _MOST_SYSTEMS) -> list[str]:
     """Draw the box of systems; returns the chosen ones, the sidebar's where none is."""
-    names = name_options.systems()
-    typed = st.query_params.get_all(key)
-    if any("," in text for text in typed):  # "a,b,c" as well as "a" and "b" and "c"
-        named = [name.strip() for text in typed for name in text.split(",")]
-        st.query_params[key] = [name for name in named if name in names]
-        st.rerun()
-    chosen = st.multiselect(
-        "Systems", names, key=key, bind="query-params", max_selections=most, width=420,
-        select_all=False, accept_new_options=True, on_change=near_names.take_all,
-        args=(key, "system", names), filter_mode=name_options.FILTER,
-        placeholder=f"as in the sidebar: {setup.scenario.system}",
-        help="What could be rented or bought; none: the sidebar's system.",
-    )  # fmt: skip
-    return [str(name) for name in chosen] or [setup.scenario.system]
+    s = setup.scenario
+    chosen = several("system", page, "Systems", s, max_selections=most, width=420)
+    return list(chosen) or [s.system]
 
 
-def chosen_engines(key: str, question: Question) -> tuple[str, ...]:
-    """Draw the box of engines; returns the chosen ones, none for the sidebar's."""
-    return tuple(st.multiselect(
-        "Engines", hardware_db.engine_names(), key=key, bind="query-params", width=260,
-        placeholder=f"as in the sidebar: {question.engine or DEFAULT_ENGINE}",
-    ))  # fmt: skip
-
-
-def chosen_weights(key: str, question: Question) -> tuple[str, ...]:
-    """Draw the box of weight formats; returns the chosen ones, none for the sidebar's."""
-    chosen = st.multiselect(
-        "Weights", FORMATS, key=key, bind="query-params", width=260,
-        placeholder=f"as in the sidebar: {question.weights or AUTO}",
-        help="Another format is another quality: check answers.",
-    )  # fmt: skip
-    return tuple("" if name == AUTO else name for name in chosen)
+def chosen_axes(page: str) -> tuple[str, str]:
+    """Draw the boxes of a chart's axes; returns a name of `ACROSS` and one of `UPWARDS`."""
+    across = st.selectbox("Across", list(ACROSS), format_func=lambda name: ACROSS[name].words,
+                          key=f"{page}_x", bind="query-params", width=180)  # fmt: skip
+    upwards = st.selectbox("Upwards", list(UPWARDS), format_func=lambda name: UPWARDS[name].words,
+                           key=f"{page}_y", bind="query-params", width=200)  # fmt: skip
+    return across, upwards
 
 
 def own_systems() -> tuple[tuple[str, str], ...]:
@@ -142,98 +123,28 @@ def _load(question: Question) -> dict[str, Any]:
         "users who each wait for an answer before they ask again.",
     )  # fmt: skip
     if kind == USERS:
-        users = st.number_input(
-            "Open requests", 1, 1_000_000, None, key="plan_users", bind="query-params", width=150,
-            placeholder=f"{question.batch:,}", help="Empty: the sidebar's batch.",
-        )  # fmt: skip
-        return {"rate": None, "concurrency": int(users or question.batch)}
-    rate = st.number_input(
-        "Requests per second", 1e-3, 1e6, 10.0, step=1.0, key="plan_rate", bind="query-params",
-        format="%.4g", width=150,
-    )  # fmt: skip
-    return {"rate": rate, "concurrency": None}
+        users = control("concurrency", placeholder=f"{question.batch:,}", width=150)
+        return {"rate": None, "concurrency": users or question.batch}
+    return {"rate": control("rate", placeholder="10", width=150) or 10.0, "concurrency": None}
 
 
-def _targets() -> tuple[str, ...]:
-    """Draw the targets; returns them as the planner reads them."""
-    fields = {
-        "ttft": ("TTFT below [ms]", 0.0, "ms"),
-        "tpot": ("TPOT below [ms]", 30.0, "ms"),
-        "e2e": ("E2E below [s]", 0.0, "s"),
-        "usd_per_mtok": ("$ per Mtok out below", 0.0, ""),
-    }
-    asked_for = []
-    with st.grid(5, min_column_width=150):
-        for name, (label, value, unit) in fields.items():
-            bound = st.number_input(
-                label, 0.0, 1e6, value, key=f"plan_{name}", bind="query-params", format="%.4g",
-                help="0: no target.",
-            )  # fmt: skip
-            if bound:
-                asked_for.append((name, f"{bound:g}{unit}"))
-        statistic = st.selectbox(
-            "Latencies as", _STATISTICS, key="plan_statistic", bind="query-params",
-            help="Mean or percentile that the targets hold for; percentiles are simulated.",
-        )  # fmt: skip
-    suffix = "" if statistic == "mean" else f"_{statistic}"
-    named = [(n + suffix if n in ("ttft", "tpot", "e2e") else n, v) for n, v in asked_for]
-    return tuple(f"{name} < {value}" for name, value in named)
-
-
-def _search(question: Question, target: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _search(question: Question) -> tuple[dict[str, Any], dict[str, Any]]:
     """Draw what is folded away; returns parameters, and values to choose among.
 
     Raises:
-        InvalidValue: a target that cannot be.
+        InvalidValue: a value that cannot be.
     """
+    among = {}
     with st.grid(4, min_column_width=190):
-        devices = st.text_input(
-            "Devices", "1:64", key="plan_devices", bind="query-params",
-            help=PARAMETERS["devices"].help,
-        )  # fmt: skip
-        engines = chosen_engines("plan_engines", question)
-        weights = chosen_weights("plan_weights", question)
-        kinds = st.multiselect(
-            "Kinds", KINDS, key="plan_kinds", bind="query-params", placeholder="aggregated",
-            help="Disaggregated: prompts have workers of their own. Nothing measured validates it.",
-        )  # fmt: skip
-        drafts = st.multiselect(
-            "Speculation", _SPECULATION, key="plan_drafts", bind="query-params",
-            placeholder=f"as in the sidebar: {question.speculation or 'none'}",
-            help="Ways to draft to choose among; none: without drafts.",
-        )  # fmt: skip
-        rank = st.selectbox(
-            "Rank by", ("cost", *FIGURES), key="plan_rank", bind="query-params",
-            help="Cost, or devices where nothing is priced. Figures are called as in targets.",
-        )  # fmt: skip
-        confidence = st.number_input(
-            "Least probability [%]", 0.0, 99.9, 0.0, 5.0, key="plan_confidence",
-            bind="query-params", help="That all targets are met; what nothing validates has none.",
-        )  # fmt: skip
-        top = control("top", label="Plans shown", key="plan_top")
-    simulate = st.toggle(
-        "Simulate the best", key="plan_simulate", bind="query-params",
-        help="Request by request, for percentiles; always where a target is on one.",
-    )  # fmt: skip
-    where = st.toggle(
-        "Where drafts and pools pay", key="plan_pays", bind="query-params",
-        help="Also compares them by load with doing without; takes some seconds.",
-    )  # fmt: skip
-    across = KINDS[1] in kinds and control(
-        "cross_systems", label="Prompts on another system", key="plan_cross_systems"
-    )
-    extra = st.text_input(
-        "More targets", key="plan_targets", bind="query-params",
-        placeholder="ttft_p99 < 1s, joules_per_token < 2, output_tokens_per_s > 5000",
-    )  # fmt: skip
-    target = (*target, *words(extra))
-    on_percentiles = any(one.figure.percentile for one in parse_targets(", ".join(target)))
+        devices = control("devices", value="1:64")
+        for name, label in _AMONG.items():
+            among[name] = several(name, "plan", label, question)
+        pools = control("pools", default=KINDS[0], placeholder="both")
+        rank = control("rank", options=list(FIGURES), index=None, placeholder="cost, else devices")
+        confidence, top = control("confidence"), control("top")
     changed = {
-        "devices": devices.strip() or "none", "pools": ",".join(kinds) or KINDS[0],
-        "rank": "" if rank == "cost" else str(rank), "confidence": confidence / 100.0,
-        "simulate": simulate or on_percentiles, "break_even": where, "target": target,
-        "top": top, "cross_systems": across,
+        "devices": devices, "pools": pools, "rank": rank, "confidence": confidence, "top": top,
+        "simulate": control("simulate", value=False), "break_even": control("break_even"),
+        "cross_systems": KINDS[1] in (pools or KINDS) and control("cross_systems"),
     }  # fmt: skip
-    several: dict[str, Any] = {"engine": engines, "weights": weights}
-    several["speculation"] = tuple("" if name == "none" else name for name in drafts)
-    return changed, {name: values for name, values in several.items() if values}
+    return changed, {name: values for name, values in among.items() if values}

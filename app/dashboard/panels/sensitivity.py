@@ -11,6 +11,7 @@ import streamlit as st
 
 from app.charts import sensitivity as charts
 from app.dashboard import cached, export, sidebar
+from app.dashboard.question_form import control
 from app.decide import sensitivity as model
 from app.decide.loads import under_load
 from app.decide.sensitivity import FIGURES, RESOURCES, Figures, Requirement, Ridge, Sensitivity
@@ -58,9 +59,8 @@ def _requirement(setup: Setup, targets: str) -> Requirement:
 
 def answers(setup: Setup) -> None:
     """Draw how each figure answers to more and less of each resource."""
-    percent = st.slider("Change of a resource [%]", 1, 100, 10, key="sensitivity_change",
-                        bind="query-params", width=320)  # fmt: skip
     try:
+        percent = control("change", width=320)
         base, rows = found(replace(setup, scenario=replace(setup.scenario, change=percent)))
     except RidgelineError as error:
         sidebar.stop(error)
@@ -128,12 +128,10 @@ def _crossing_words(name: str, place: float | None, ridge: Ridge) -> str:
 
 def needed(setup: Setup) -> None:
     """Draw the targets, and what hardware would meet them."""
-    targets = st.text_input(
-        "Targets on mean TTFT and TPOT", "tpot < 20ms, ttft < 500ms", key="sensitivity_targets",
-        bind="query-params", width=420,
-    )  # fmt: skip
+    target = control("target", value="tpot < 20ms, ttft < 500ms", width=420,
+                     label="Targets on mean TTFT and TPOT")  # fmt: skip
     try:
-        need = _requirement(setup, targets)
+        need = _requirement(setup, ", ".join(target))
     except RidgelineError as error:
         st.error(str(error).replace("<", "\\<"), icon=":material/error:")
         return

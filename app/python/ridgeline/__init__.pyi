@@ -387,7 +387,7 @@ def plan(
     target: str | Sequence[str] = (),
     price: str | float | Mapping[str, float] = "",
     devices: str | float | Sequence[float] | np.ndarray = "1:8",
-    pools: str | Sequence[str] = "",
+    pools: str | Sequence[str] = (),
     cross_systems: bool = False,
     rank: str = "",
     confidence: float | str = 0.0,

@@ -8,6 +8,7 @@ import streamlit as st
 from app.charts import frontiers as charts
 from app.dashboard import display_tables, export, open_point, planned, sidebar
 from app.dashboard.panels import plan_form
+from app.dashboard.question_form import control, several
 from app.decide.axes import ACROSS, UPWARDS, guides
 from app.decide.candidate_points import shape
 from app.decide.frontiers import Curve
@@ -26,29 +27,24 @@ st.caption(
     "replica at every degree and load, and the best of them on two axes."
 )
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    systems = plan_form.chosen_systems("compare", setup, 8)
-    engines = plan_form.chosen_engines("frontier_engines", s) or (s.engine,)
-    weights = plan_form.chosen_weights("frontier_weights", s)
+    systems = plan_form.chosen_systems("frontier", setup, 8)
+    engines = several("engine", "frontier", "Engines", s, width=240) or (s.engine,)
+    weights = several("weights", "frontier", "Weights", s, width=240)
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    most = st.selectbox("Devices of a replica, at most", (1, 2, 4, 8, 16, 32, 64, 72), index=3,
-                        key="frontier_devices", bind="query-params", width=220)  # fmt: skip
-    typed = st.text_input("Targets as guides", key="frontier_targets", bind="query-params",
-                          placeholder="tpot < 30ms, usd_per_mtok < 1", width=260)  # fmt: skip
-    across = st.selectbox("Across", list(ACROSS), format_func=lambda name: ACROSS[name].words,
-                          key="frontier_x", bind="query-params", width=160)  # fmt: skip
-    upwards = st.selectbox("Upwards", list(UPWARDS), format_func=lambda name: UPWARDS[name].words,
-                           key="frontier_y", bind="query-params", width=180)  # fmt: skip
-question = plan_form.every_load(plan_form.kept(s), most)
+    devices = control("devices", width=150)
+    target = control("target", label="Targets as guides", width=260)
+    across, upwards = plan_form.chosen_axes("frontier")
+question = plan_form.every_load(replace(plan_form.kept(s), devices=devices))
 if engines != (s.engine,):
     question = replace(question, engine_version="")  # one engine's release is none of another's
-several = {"engine": engines, **({"weights": weights} if weights else {})}
+among = {"engine": engines, **({"weights": weights} if weights else {})}
 if systems != [s.system]:
-    several["system"] = tuple(systems)
+    among["system"] = tuple(systems)
 searched = Searched(
-    replace(setup, scenario=question), tuple(several.items()), plan_form.own_systems()
+    replace(setup, scenario=question), tuple(among.items()), plan_form.own_systems()
 )
 try:
-    targets = parse_targets(typed)
+    targets = parse_targets(", ".join(target))
     found = planned.frontier_curves(searched)
 except RidgelineError as error:
     sidebar.stop(error)

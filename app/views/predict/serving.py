@@ -5,7 +5,7 @@ import streamlit as st
 from app.charts import serving
 from app.dashboard import display_tables, explanations, export, load_curves, sidebar
 from app.dashboard.does_not_fit import figure_card
-from app.dashboard.panels.load_answer import gated_load, latency_cards
+from app.dashboard.panels.load_answer import gated_load, latency_cards, load_charts
 from app.dashboard.panels.reading_load import reading_load
 from app.dashboard.panels.runs_behind import runs_behind_list
 from app.dashboard.panels.simulation import simulation_panel
@@ -63,17 +63,7 @@ with st.grid(4, min_column_width=160, key="cards"):
         fits=fits,
     )
 
-figures = {
-    "latency": serving.latencies(table, load, "Latency over the load", look),
-    "throughput": serving.throughput(table, load, "Throughput over the load", look),
-}
-for figure in figures.values():
-    serving.mark_load(figure, asked.value, asked.words, look)
-left, right = st.columns(2, gap="medium")
-with left:
-    export.chart(figures["latency"], "serving-latency", "TTFT and TPOT over the load")
-with right:
-    export.chart(figures["throughput"], "serving-throughput", "Throughput over the load")
+figures = load_charts("serving", table, asked, look)
 
 shown = load_curves.without_waiting(table, load)
 curves = {f"TP{s.tp} (the scenario)": shown}

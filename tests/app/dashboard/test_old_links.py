@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.app.pages import shown
+from tests.app.pages import opened, shown
+
+OPEN = "open loop (arrival rate)"
+KINDS = ("text_input", "selectbox", "multiselect", "toggle")
 
 
 @pytest.mark.parametrize(
     ("old", "controls"),
     [
-        ({"sim_users": "24"}, {"concurrency": "24"}),
         ({"plan_hits": "60", "plan_lora_rank": "16"}, {"prefix_hits": "0.6", "lora_rank": "16"}),
         ({"plan_rent_h100": "2.5", "plan_rent_mi300x": "2"}, {"price": "h100=2.5,mi300x=2"}),
     ],
@@ -19,3 +21,44 @@ def test_a_value_of_an_old_key_stands_in_the_control_of_its_parameter(old, contr
     page = shown(**old)
     assert {name: page.session_state[name] for name in controls} == controls
     assert not set(old) & set(page.query_params)
+
+
+@pytest.mark.parametrize(
+    ("page", "old", "controls"),
+    [
+        ("serving", {"serving_tab": "Simulate", "sim_users": "24"}, {"concurrency": "24"}),
+        ("serving", {"serving_users": "24"}, {"concurrency": "24"}),
+        ("serving", {"serving_loop": OPEN, "serving_rate": "2.5"}, {"rate": "2.5"}),
+        ("plan", {"plan_rate": "20.0", "plan_confidence": "90.0"},
+         {"rate": "20.0", "confidence": "0.9", "target": "tpot < 30ms"}),
+        ("plan", {"plan_load": "Open requests", "plan_users": "64"}, {"concurrency": "64"}),
+        ("plan", {"plan_ttft": "500.0", "plan_statistic": "p95", "plan_usd_per_mtok": "0.4"},
+         {"target": "ttft_p95 < 500.0ms, tpot_p95 < 30ms, usd_per_mtok < 0.4"}),
+        ("plan", {"plan_tpot": "0.0"}, {"target": ""}),
+        ("plan", {"plan_e2e": "9.5", "plan_tpot": "0", "plan_targets": "devices < 8"},
+         {"target": "e2e < 9.5s, devices < 8"}),
+        ("plan", {"plan_systems": "h100-sxm5-80gb,h200-sxm-141gb", "plan_engines": "vllm",
+                  "plan_drafts": "ngram", "plan_devices": "1:4"},
+         {"plan_system": ["h100-sxm5-80gb", "h200-sxm-141gb"], "plan_engine": ["vllm"],
+          "plan_speculation": ["ngram"], "devices": "1:4"}),
+        ("plan", {"plan_kinds": "disaggregated", "plan_cross_systems": "true",
+                  "plan_devices": "1:2", "plan_rank": "devices", "plan_top": "3"},
+         {"pools": ["disaggregated"], "cross_systems": True, "rank": "devices", "top": "3"}),
+        ("plan", {"plan_simulate": "true", "plan_pays": "true", "plan_devices": "1:2"},
+         {"simulate": True, "break_even": True}),
+        ("frontiers", {"compare": "h200-sxm-141gb", "frontier_devices": "2",
+                       "frontier_targets": "tpot < 20ms", "frontier_engines": "vllm"},
+         {"frontier_system": ["h200-sxm-141gb"], "devices": "1:2", "target": "tpot < 20ms",
+          "frontier_engine": ["vllm"]}),
+        ("sensitivity", {"sensitivity_change": "20"}, {"change": "20"}),
+        ("sensitivity", {"sensitivity_tab": "Needed hardware", "sensitivity_targets": "tpot < 9ms"},
+         {"target": "tpot < 9ms"}),
+    ],
+)  # fmt: skip
+def test_a_page_asks_what_an_old_link_asked_of_it(page, old, controls):
+    app = opened(page, **old)
+    assert not app.exception and not app.error
+    drawn = {each.key: each.value for kind in KINDS for each in app.get(kind)}
+    assert {name: drawn[name] for name in controls} == controls
+    kept = {"plan_load", "serving_loop", "serving_tab", "sensitivity_tab"}
+    assert not (set(old) - kept) & set(app.query_params)

@@ -10,7 +10,7 @@ import ridgeline
 from app.dashboard.open_point import scenario_of
 from tests.app.pages import cards, charts, finished, opened, pressed, settled, shown
 
-ASKED = {"model": "Qwen/Qwen3-32B", "plan_rate": "20.0"}
+ASKED = {"model": "Qwen/Qwen3-32B", "rate": "20"}
 
 
 def text(app) -> str:
@@ -62,7 +62,7 @@ def test_all_candidates_are_drawn_with_the_target_as_a_guide():
 
 
 def test_what_cannot_be_met_says_what_would_have_to_change():
-    app = opened("plan", plan_tpot="0.5", plan_devices="1:2")
+    app = opened("plan", target="tpot < 0.5ms", devices="1:2")
     app = settled(app)
     app = finished(app, "plan_changes_job") if "plan_changes_job" in app.session_state else app
     assert "No deployment" in app.warning[0].value
@@ -71,19 +71,17 @@ def test_what_cannot_be_met_says_what_would_have_to_change():
 
 def test_many_systems_are_priced_in_a_job():
     systems = ["h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb"]
-    app = (
-        opened("plan", plan_devices="1:8").multiselect(key="plan_systems").set_value(systems).run()
-    )
+    app = opened("plan", devices="1:8").multiselect(key="plan_system").set_value(systems).run()
     assert not app.exception
     app = finished(app, "plan_priced_job")
     assert "Devices" in cards(app)
 
 
 def test_nonsense_is_a_sentence():
-    app = opened("plan", plan_targets="tpto < 3")
+    app = opened("plan", target="tpto < 3")
     assert not app.exception
     assert "tpto" in app.error[0].value
-    app = opened("plan", plan_devices="many")
+    app = opened("plan", devices="many")
     assert "many" in app.error[0].value
 
 
@@ -94,7 +92,7 @@ def test_a_point_becomes_a_scenario_of_one_replica():
 
 
 def test_the_best_plan_is_saved_for_a_cluster_as_python_writes_it():
-    ask = {**ASKED, "plan_engines": "vllm", "plan_tab": "Take it along"}
+    ask = {**ASKED, "plan_engine": "vllm", "plan_tab": "Take it along"}
     app = opened("plan", **ask, plan_deployment="kubernetes")
     assert not app.exception and not app.error
     files = {expander.label: expander.code for expander in app.expander if expander.code}
@@ -107,8 +105,8 @@ def test_the_best_plan_is_saved_for_a_cluster_as_python_writes_it():
 
 
 def test_the_command_asks_the_same_and_nothing_is_called_by_its_field():
-    app = shown("plan", plan_tab="Take it along", plan_engines="sglang", plan_devices="1:16",
-                plan_rank="devices", **ASKED)  # fmt: skip
+    app = shown("plan", plan_tab="Take it along", plan_engine="sglang", devices="1:16",
+                rank="devices", **ASKED)  # fmt: skip
     assert not app.exception and not app.error
     command = next(block.value for block in app.code if block.value.startswith("ridgeline plan"))
     for words in ("--engine sglang", "--devices 1:16", "--pools aggregated", "--rank devices"):
@@ -121,14 +119,14 @@ def test_the_command_asks_the_same_and_nothing_is_called_by_its_field():
 
 
 def test_a_link_may_name_the_figure_that_ranks():
-    app = shown("plan", plan_rank="usd_per_hour", **ASKED)
+    app = shown("plan", rank="usd_per_hour", **ASKED)
     assert not app.exception and "ranked by rent of all devices" in text(app)
 
 
 def test_a_stopped_search_says_so_and_can_be_asked_again():
     systems = ["h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "mi300x"]
-    app = opened("plan", plan_devices="1:64")
-    app = app.multiselect(key="plan_systems").set_value(systems).run()
+    app = opened("plan", devices="1:64")
+    app = app.multiselect(key="plan_system").set_value(systems).run()
     job = app.session_state["plan_priced_job"]
     app = pressed(app, "Cancel")
     deadline = time.monotonic() + 120
@@ -137,7 +135,7 @@ def test_a_stopped_search_says_so_and_can_be_asked_again():
         job.poll()
     app = app.run()
     assert not app.exception and "cancelled" in app.error[0].value
-    assert app.multiselect(key="plan_systems").value, "the page is as it was asked"
+    assert app.multiselect(key="plan_system").value, "the page is as it was asked"
     app = pressed(app, "Once more")
     assert not app.exception and not app.error
     assert app.session_state["plan_priced_job"] is not job

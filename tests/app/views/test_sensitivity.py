@@ -30,6 +30,6 @@ def test_a_chip_of_faster_memory_is_faster():
 
 
 def test_targets_that_cannot_be_read_are_a_sentence():
-    query = {"sensitivity_tab": "Needed hardware", "sensitivity_targets": "cost < 1"}
+    query = {"sensitivity_tab": "Needed hardware", "target": "cost < 1"}
     app = opened("sensitivity", **query)
     assert not app.exception and "mean latencies" in app.error[0].value

@@ -75,17 +75,17 @@ def test_a_load_whose_requests_wait_is_served_though_its_batch_does_not_fit():
 
 def test_drafts_of_the_sidebar_change_the_curves_and_have_no_interval():
     drafts = {"speculation": "ngram", "draft_tokens": 3, "acceptance": 0.6}
-    app = opened("serving", serving_users=4, **drafts)
+    app = opened("serving", concurrency=4, **drafts)
     (alone,) = ridgeline.serve(
         Question().model, system=Question().system, concurrency=4, **drafts
     ).rows
     assert cards(app)["TPOT"] == quantities.seconds(alone["tpot_s"])
-    assert cards(app)["TPOT"] != cards(opened("serving", serving_users=4))["TPOT"]
+    assert cards(app)["TPOT"] != cards(opened("serving", concurrency=4))["TPOT"]
 
 
 @pytest.mark.parametrize("users", [96, 100])
 def test_the_number_of_users_that_is_typed_is_the_number_that_is_priced(users: int):
-    app = opened("serving", engine="vllm", serving_users=users)
+    app = opened("serving", engine="vllm", concurrency=users)
     (alone,) = ridgeline.serve(
         Question().model, system=Question().system, engine="vllm", concurrency=users
     ).rows
@@ -95,7 +95,7 @@ def test_the_number_of_users_that_is_typed_is_the_number_that_is_priced(users: i
 
 
 def test_a_rate_that_is_typed_is_priced_and_none_is_seven_tenths_of_the_most():
-    app = opened("serving", **ARRIVALS, serving_rate=2)
+    app = opened("serving", **ARRIVALS, rate=2)
     (alone,) = ridgeline.serve(Question().model, system=Question().system, rate=2).rows
     assert cards(app)["TTFT"] == quantities.seconds(alone["ttft_s"])
     usual = shown("serving", **ARRIVALS)
