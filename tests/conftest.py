@@ -50,4 +50,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             group = "browser"
         elif folder == "benchmarks":
             item.add_marker("benchmark")
-        item.add_marker(pytest.mark.xdist_group(group))
+        if item.config.pluginmanager.hasplugin("xdist"):
+            item.add_marker(pytest.mark.xdist_group(group))

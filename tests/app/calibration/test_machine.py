@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from genz_core.errors import RidgelineError
+from profilers.collect.clock import OVERLOADED, contention
 
 pytestmark = pytest.mark.usefixtures("torch_threads", "own_data", "free_cores")
 HERE = ("--threads", "1", "--device", "cpu")
@@ -132,14 +133,20 @@ def test_calibrating_from_the_command_line_says_what_it_kept(
 
 @pytest.mark.slow
 def test_the_loop_predicts_a_model_it_never_saw(answer, tmp_path: Path) -> None:
+    """To 15 % on cores that count as free for a calibration: on others it measures their load."""
+    pytest.importorskip("torch")
     page = tmp_path / "accuracy.md"
+    before = contention(1)
     done = answer(
         "calibrate", "machine", *HERE, "--validate", "--rounds", "2", "--output", str(page)
     )
     assert done["points"] >= 12
-    assert done["median_error"] <= 0.15
     assert 0 < done["noise"] < 0.5
     assert "Repeats differ by" in page.read_text(encoding="utf-8")
+    busy = max(before, contention(1))
+    if done["median_error"] > 0.15 and busy > OVERLOADED:
+        pytest.skip(f"other programs hold the cores: {busy:.2f} times the processor time")
+    assert done["median_error"] <= 0.15, f"at a contention of {busy:.2f}"
 
 
 def test_a_model_that_was_fitted_on_says_nothing_and_is_refused(

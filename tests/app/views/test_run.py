@@ -70,6 +70,7 @@ def test_a_machine_that_is_not_calibrated_can_be_before_the_run(tmp_path: Path, 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("free_cores")
 def test_a_run_after_its_calibration_is_priced_with_it(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
     config = run_of_form(["model=qwen2.5-0.5b", "layers=2", "isl=16", "osl=2", "device=cpu"], {})
