@@ -133,6 +133,14 @@ class Config:
             raise InvalidValue(f"{self.name}: {key} is {value!r}, neither true nor false")
         return bool(value)
 
+    def factor(self, key: str, default: float) -> float:
+        """A finite number above zero.  Raises `InvalidValue` for anything else."""
+        value = self.value(key, default)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not 0 < value < math.inf:
+            raise InvalidValue(f"{self.name}: {key} is {value!r}, not a number above zero")
+        return float(value)
+
     def text(self, key: str, default: str = "") -> str:
         """A string.  Raises `InvalidValue` for anything else."""
         value = self.value(key, default)
