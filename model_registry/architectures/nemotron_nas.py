@@ -28,7 +28,7 @@ def _blocks(config: Config, block: dict[str, Any]) -> Iterator[Block]:
         raise UnsupportedModel(f"{config.name}: blocks replaced with linear layers are not read")
     if not inner.flag("no_op"):
         heads = config.integer("num_attention_heads")
-        shared = max(inner.integer("n_heads_in_group", 1), 1)
+        shared = inner.at_least_one("n_heads_in_group", 1)
         window = inner.integer("window_length", 0)
         yield attention(config, kv_heads=heads // shared, window=window)
     if not dense.flag("no_op"):

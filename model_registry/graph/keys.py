@@ -126,6 +126,17 @@ class Config:
             raise InvalidValue(f"{self.name}: {key} is {value}, outside what a model may have")
         return int(value)
 
+    def at_least_one(self, key: str, default: int) -> int:
+        """A whole number of at least one, such as a divisor.
+
+        Raises:
+            InvalidValue: zero, negative, or no whole number.
+        """
+        value = self.integer(key, default)
+        if value < 1:
+            raise InvalidValue(f"{self.name}: {key} is {value}, outside what a model may have")
+        return value
+
     def flag(self, key: str, default: bool = False) -> bool:
         """A truth value.  Raises `InvalidValue` for anything else."""
         value = self.value(key, default)

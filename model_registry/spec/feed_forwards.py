@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from genz_core.errors import InvalidValue
 from model_registry.spec.limits import SplitLimit
 
 
@@ -58,6 +59,11 @@ class Mixture:
     idle_choices: int = 0
     groups: int = 0
     chosen_groups: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise `InvalidValue` where a token is routed to more experts than there are."""
+        if self.experts < 1 or self.top_k > self.experts + self.idle_choices:
+            raise InvalidValue(f"{self.top_k} experts per token of {self.experts} in all")
 
     @property
     def reached(self) -> float:
