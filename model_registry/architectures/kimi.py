@@ -38,8 +38,8 @@ def kimi_linear(config: Config) -> ModelSpec:
 
 def _delta_attention(config: Config, inner: Config) -> DeltaNet:
     """Decay of rank head_dim; the output gate as well, unless it is of full rank."""
-    heads = inner.integer("num_heads", config.integer("linear_num_heads", 32))
-    width = inner.integer("head_dim", config.integer("linear_head_dim", 128))
+    heads = inner.at_least_one("num_heads", config.at_least_one("linear_num_heads", 32))
+    width = inner.at_least_one("head_dim", config.at_least_one("linear_head_dim", 128))
     kernel = inner.integer("short_conv_kernel_size", config.integer("linear_conv_kernel_dim", 4))
     return DeltaNet(
         key_heads=heads,

@@ -29,10 +29,10 @@ def _mixers(config: Config) -> list[Attention | ShortConvolution]:
 def lfm2(config: Config) -> ModelSpec:
     """The feed-forward is two thirds of the stated width, scaled, rounded up to a multiple."""
     width = config.integer("block_ff_dim", 0) or config.integer("intermediate_size")
-    multiple = config.integer("block_multiple_of", 256)
-    factor = config.value("block_ffn_dim_multiplier", 1.0)
+    multiple = config.at_least_one("block_multiple_of", 256)
+    factor = config.factor("block_ffn_dim_multiplier", 1.0)
     if config.flag("block_auto_adjust_ff_dim", True):
-        scaled = int(float(factor or 1.0) * int(2 * width / 3))
+        scaled = int(factor * int(2 * width / 3))
         width = multiple * -(-scaled // multiple)
     layers = [Layer((mixer, FeedForward(width))) for mixer in _mixers(config)]
     return decoder(config, layers, tied=config.flag("tie_embedding", True))

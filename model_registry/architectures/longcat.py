@@ -33,8 +33,8 @@ def longcat_flash(config: Config) -> ModelSpec:
 def _sequence_tables(config: Config) -> SequenceTables | None:
     """Tables for two to `emb_neighbor_num` tokens, each split in `emb_split_num` (Lite)."""
     ratio, split = config.integer("ngram_vocab_size_ratio", 0), config.integer("emb_split_num", 4)
-    tables = split * (config.integer("emb_neighbor_num", 4) - 1)
-    if not ratio:
+    tables = split * (config.at_least_one("emb_neighbor_num", 4) - 1)
+    if not ratio or not tables:
         return None
     width = config.integer("hidden_size") // tables
     return SequenceTables(tables, ratio * config.integer("vocab_size"), width)

@@ -23,16 +23,16 @@ def nemotron_nas(config: Config) -> ModelSpec:
 def _blocks(config: Config, block: dict[str, Any]) -> Iterator[Block]:
     if not isinstance(block, dict):
         raise InvalidValue(f"{config.name}: an entry of block_configs is {block!r}, not an object")
-    inner, dense = block.get("attention") or {}, block.get("ffn") or {}
-    if any(part.get("replace_with_linear") for part in (inner, dense)):
+    inner, dense = (Config(block, config.name).section(part) for part in ("attention", "ffn"))
+    if any(part.flag("replace_with_linear") for part in (inner, dense)):
         raise UnsupportedModel(f"{config.name}: blocks replaced with linear layers are not read")
-    if not inner.get("no_op"):
+    if not inner.flag("no_op"):
         heads = config.integer("num_attention_heads")
-        shared = int(inner.get("n_heads_in_group") or 1)
-        window = int(inner.get("window_length") or 0)
+        shared = inner.at_least_one("n_heads_in_group", 1)
+        window = inner.integer("window_length", 0)
         yield attention(config, kv_heads=heads // shared, window=window)
-    if not dense.get("no_op"):
-        yield FeedForward(_width(float(dense.get("ffn_mult") or 0), config.integer("hidden_size")))
+    if not dense.flag("no_op"):
+        yield FeedForward(_width(dense.factor("ffn_mult", 0.0), config.integer("hidden_size")))
 
 
 def _width(multiple: float, hidden: int) -> int:

@@ -14,7 +14,7 @@ def qwen_hybrid(config: Config) -> ModelSpec:
     config.ignore("mtp_use_dedicated_embeddings", "mamba_ssm_dtype", "intermediate_size")
     config.ignore("decoder_sparse_step", "mlp_only_layers", "mtp_num_hidden_layers")
     count = layer_count(config)
-    every = config.integer("full_attention_interval", 4)
+    every = config.at_least_one("full_attention_interval", 4)
     default = ["full_attention" if (at + 1) % every == 0 else "" for at in range(count)]
     gate = "element" if config.flag("attn_output_gate", True) else ""
     mixer = attention(config, norm="head", output_gate=gate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from genz_core.errors import InvalidValue
 from model_registry.architectures.registry import architecture
 from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import decoder, feed_forward, layer_count, mixture
@@ -25,10 +26,7 @@ def step3(config: Config) -> ModelSpec:
         query_rank=config.integer("share_q_dim"),
         kv_heads=config.integer("num_attention_groups", 1),
     )
-    named = config.value("moe_layers_enum", "")
-    sparse = (
-        {int(at) for at in named.split(",") if at.strip()} if isinstance(named, str) else set(named)
-    )
+    sparse = _sparse(config)
     experts = mixture(config, shared=config.integer("share_expert_dim", 0))
     dense = feed_forward(config)
     layers = [
@@ -36,3 +34,14 @@ def step3(config: Config) -> ModelSpec:
         for at in range(layer_count(config))
     ]
     return decoder(config, layers)
+
+
+def _sparse(config: Config) -> set[int]:
+    """Indices of the layers with experts: a list, or written as "4,5,6"; empty where all have."""
+    named = config.value("moe_layers_enum", "")
+    if not isinstance(named, str):
+        return set(config.integers("moe_layers_enum"))
+    parts = [part.strip() for part in named.split(",") if part.strip()]
+    if not all(part.isdecimal() for part in parts):
+        raise InvalidValue(f"{config.name}: moe_layers_enum is {named!r}, not a list of layers")
+    return {int(part) for part in parts}

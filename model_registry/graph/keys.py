@@ -126,12 +126,31 @@ class Config:
             raise InvalidValue(f"{self.name}: {key} is {value}, outside what a model may have")
         return int(value)
 
+    def at_least_one(self, key: str, default: int) -> int:
+        """A whole number of at least one, such as a divisor.
+
+        Raises:
+            InvalidValue: zero, negative, or no whole number.
+        """
+        value = self.integer(key, default)
+        if value < 1:
+            raise InvalidValue(f"{self.name}: {key} is {value}, outside what a model may have")
+        return value
+
     def flag(self, key: str, default: bool = False) -> bool:
         """A truth value.  Raises `InvalidValue` for anything else."""
         value = self.value(key, default)
         if not isinstance(value, bool | int):
             raise InvalidValue(f"{self.name}: {key} is {value!r}, neither true nor false")
         return bool(value)
+
+    def factor(self, key: str, default: float) -> float:
+        """A finite number above zero.  Raises `InvalidValue` for anything else."""
+        value = self.value(key, default)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not 0 < value < math.inf:
+            raise InvalidValue(f"{self.name}: {key} is {value!r}, not a number above zero")
+        return float(value)
 
     def text(self, key: str, default: str = "") -> str:
         """A string.  Raises `InvalidValue` for anything else."""

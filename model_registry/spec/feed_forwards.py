@@ -64,7 +64,7 @@ class Mixture:
     chosen_groups: int = 0
 
     def __post_init__(self) -> None:
-        if not 1 <= self.top_k <= self.experts:
+        if self.experts < 1 or not 1 <= self.top_k <= self.experts + self.idle_choices:
             raise InvalidValue(f"{self.top_k} experts per token of {self.experts} in all")
 
     @property

@@ -174,6 +174,13 @@ def test_experts_sit_where_the_config_puts_them() -> None:
     assert isinstance(mixture, Mixture) and mixture.shared == 32
 
 
+@pytest.mark.parametrize("wrong", ["x", float("nan"), float("inf"), -1, 0, True, [1.0]])
+def test_a_factor_that_is_no_number_above_zero_is_refused(wrong: Any) -> None:
+    config = {**shipped_models()["LiquidAI/LFM2-350M"].config(), "block_ffn_dim_multiplier": wrong}
+    with pytest.raises(InvalidValue, match="not a number above zero"):
+        model_registry.load(config)
+
+
 #: What a hostile or broken upload may hold in place of any value.
 WRONG: list[Any] = [
     None, 0, -1, 1.5, "x", "64", True, False, [], {}, [1], [None], {"a": 1}, 10**12, 1, 7,
