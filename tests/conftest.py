@@ -28,8 +28,8 @@ for variable in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
 
 TESTS = Path(__file__).parent
 # In parallel one worker runs a file, so what a module sets up is set up once, and one worker
-# drives the browser, so there is one server and one browser. (pytest 9.2 ignores these groups
-# silently with pytest-xdist 3.8: https://github.com/pytest-dev/pytest-xdist/issues/1386.)
+# drives the browser, so there is one server and one browser. (With pytest 9.2 these groups are
+# ignored silently by pytest-xdist 3.8, which is why an older pytest is pinned.)
 
 
 @pytest.hookimpl(tryfirst=True)
