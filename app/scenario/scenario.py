@@ -289,9 +289,10 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
     whole = isl, osl
     if np.any(mean != 1.0):
         isl, osl = (np.maximum(np.round(np.asarray(size) * mean), 1.0) for size in (isl, osl))
-    workload = Workload(
-        arrays.get("batch", question.batch), prompt_tokens(resolved.model, isl), osl
-    )
+    shape = np.broadcast_shapes(*(np.shape(values) for values in arrays.values()))
+    batch = arrays.get("batch", question.batch)
+    rows = np.broadcast_to(batch, shape) if shape else batch  # as many as what is not priced has
+    workload = Workload(rows, prompt_tokens(resolved.model, isl), osl)
     split = {name: values for name, values in arrays.items() if name in SPLIT}
     priced = genz_core.estimate(
         resolved.model,

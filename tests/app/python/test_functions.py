@@ -100,6 +100,14 @@ def test_objects_files_and_names_stand_for_each_other(tmp_path: Path):
     assert found.to_dict()["system"] == "own-h100"
 
 
+@pytest.mark.parametrize(
+    "same", [{"length_ratio": [1, 1, 1]}, {"max_num_batched_tokens": [512] * 3}]
+)
+def test_an_array_that_moves_no_figure_has_a_row_for_each_of_its_values(same):
+    rows = ridgeline.estimate(MODEL, batch=16, **same).rows
+    assert len(rows) == 3 and rows[0] == rows[2]
+
+
 def test_results_of_a_benchmark_are_judged():
     path = ROOT / "app" / "samples" / "sglang_llama-3.1-405b.jsonl"
     given = {"system": "h200", "tp": 8, "weights": "fp8"}
