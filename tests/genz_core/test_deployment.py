@@ -8,11 +8,13 @@ import pytest
 
 import genz_core
 import hardware_db
+import model_registry
 from genz_core import EngineProfile, Parallelism, Precision, Workload
 from genz_core.deployment import as_server, deploy, recipe_key
 from genz_core.eager import Unfused, eager_engine
 from genz_core.engine import EagerFacts, EngineMeasurements, MeasuredRecipe, Recipe
 from genz_core.serving import Traffic, serve
+from genz_core.serving.simulation.deployment import Site
 
 SCALES = Recipe(tpot_scale=1.5, ttft_scale=2.0, points=4)
 
@@ -118,3 +120,11 @@ def test_a_server_of_vllm_takes_less_on_a_small_device_and_on_an_a100(slug, limi
     engine = as_server(hardware_db.load_engine("vllm"), hardware_db.load(slug))
     assert (engine.chunk_tokens, engine.max_sequences) == limits
     assert as_server(engine, hardware_db.load("h200-sxm-141gb")).chunk_tokens == limits[0]
+
+
+def test_a_simulation_starts_with_the_limits_of_the_same_server():
+    site = Site.of(
+        model_registry.load("meta-llama/Llama-3.1-8B"), hardware_db.load("l40s"),
+        hardware_db.load_engine("vllm"), Parallelism(),
+    )  # fmt: skip
+    assert (site.engine.chunk_tokens, site.engine.max_sequences) == (2048, 256)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from genz_core.deployment import deploy
+from genz_core.deployment import as_server, deploy
 from genz_core.engine import EngineProfile
 from genz_core.errors import OutOfMemory
 from genz_core.memory import memory
@@ -76,7 +76,7 @@ class Site:
         """
         checked = check(model, Workload(), parallelism)
         raise_for_status(checked.status, lambda at: checked.complaints.get(at, ""))
-        deployed = deploy(model, system, engine)
+        deployed = deploy(model, system, as_server(engine or EngineProfile(), system))
         return cls(deployed.model, system, deployed.engine, parallelism)
 
     @property
