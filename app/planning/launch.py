@@ -37,6 +37,7 @@ _LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 #: What an engine may have no option for, by the word of its option.
 _UNSAID: Mapping[str, str] = {
     "lora_adapters": "LoRA adapters",
+    "batch_wait_of_ranks": "waits of attention ranks for one another",
     "weights_offload_gb": "weights on the host",
     "experts_offload_gb": "experts on the host",
     "kv_offload_gb": "caches of running sequences on the host",
@@ -237,6 +238,8 @@ def _asked(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
         f"{pool.role}_role": pool.role or None,
         **_format_words(family),
     }
+    if pool.dp > 1 and "batch_wait" in asked:  # ranks that wait for one another have another flag
+        asked["batch_wait_of_ranks"] = asked.pop("batch_wait")
     if family.speculation is not None:
         asked[family.speculation.method] = family.speculation.draft_tokens
     return {name: value for name, value in asked.items() if value is not None}
