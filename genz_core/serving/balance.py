@@ -70,12 +70,13 @@ def closed_loop(
     decodes = _decoding(batching, clump)
     mean, median, cycle = _paced(batching, of, decodes, clump, scales)
     steps, admitted = batching.steps[of], batching.admitted[of]
-    at_most = batching.prompts_per_s()[of] / scales.ttft
     served = admitted / (mean + (steps - 1.0) * cycle)
-    full = (batching.wave_steps() >= 2.0)[of]  # while a step is read the next one fills
-    served = np.where(reader, np.where(full, at_most, np.minimum(served, at_most)), served)
-    mean = np.where(reader, admitted / served, mean)
-    median = np.where(reader, mean, median)
+    if np.any(reader):
+        at_most = batching.prompts_per_s()[of] / scales.ttft
+        full = (batching.wave_steps() >= 2.0)[of]  # while a step is read the next one fills
+        served = np.where(reader, np.where(full, at_most, np.minimum(served, at_most)), served)
+        mean = np.where(reader, admitted / served, mean)
+        median = np.where(reader, mean, median)
     waiting = np.maximum(users - limit, 0.0) / served
     burst: Array | float = 0.0
     if np.any(batching.waves):
@@ -154,8 +155,8 @@ def _paced(
     if not batching.mixed:
         lasts = mean + gaps * cycle
         together = batching.in_step()
-        wave = batching.host_s + batching.half_wave_s(decodes, running=0.0)
-        apart = np.minimum(mean, batching.host_s + batching.half_wave_s(decodes))
+        wave = batching.host_s + batching.half_wave_s(decodes)
+        apart = np.minimum(mean, wave + batching.running_s(decodes))
         mean = apart + together * (wave - apart)
         median = np.where(together > 0.5, mean, np.minimum(median, mean))
         cycle = (lasts - mean) / gaps

@@ -328,15 +328,20 @@ class Batching:
             return np.maximum(reading, added * tokens / room + answering), none
         return reading, answering
 
-    def half_wave_s(self, decodes: Array, running: float = 1.0) -> Array:
+    def running_s(self, decodes: Array) -> Array:
+        """Time of the steps that run or are planned when a request arrives, each without prompts
+        [s]."""
+        step = self.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes))
+        return (1.0 + self.ahead_steps) * step
+
+    def half_wave_s(self, decodes: Array) -> Array:
         """TTFT [s], without the host's time, where prompts are read one after another in steps of
-        their own and nobody waits for those behind: half of a wave's steps and one's own, after so
-        many steps that run, and delivered late."""
+        their own and nobody waits for those behind: half of a wave's steps and one's own, with
+        nothing running when they arrive, and delivered late."""
         none, steps = np.zeros_like(decodes), self.wave_steps()
         own = self.reading_s(none, self.isl, self.isl, self.room(none), none)
         read = np.maximum(self.wave_s(decodes)[0] * (steps + 1.0) / (2.0 * steps), own)
-        waits = running * (1.0 + self.ahead_steps) + self.late_steps
-        waits = waits + (np.maximum(self.look_every, 1.0) - 1.0) / 2.0
+        waits = self.late_steps + (np.maximum(self.look_every, 1.0) - 1.0) / 2.0
         half: Array = waits * self.cycle_s(np.maximum(decodes, 1.0), none) + read
         return half
 
