@@ -32,7 +32,8 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     weights = several("weights", "frontier", "Weights", s, width=240)
 with st.container(horizontal=True, vertical_alignment="bottom"):
     devices = control("devices", width=150)
-    target = control("target", label="Targets as guides", width=260)
+    target = control("target", label="Targets as guides", width=260,
+                     placeholder="tpot < 30ms, usd_per_mtok < 1")  # fmt: skip
     across, upwards = plan_form.chosen_axes("frontier")
 question = plan_form.every_load(replace(plan_form.kept(s), devices=devices))
 if engines != (s.engine,):
