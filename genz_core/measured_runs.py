@@ -1,16 +1,24 @@
-"""Corrections from the nearest measured runs: a Gaussian process on ln(measured / predicted).
+"""What measured runs teach of an engine's steps: a Gaussian process over runs of one model.
 
-Physics says how a figure moves with loads, lengths and degrees; what it misses of one engine with
-one model (kernels that fit its shapes badly, versions, flags) is alike in runs that are alike.  The
-residuals of two runs of one engine and model are correlated by what else they share, and by how
-near their loads, lengths and degrees lie::
+Physics says how a step's time moves with loads, lengths and degrees.  What it misses of one engine
+with one model (kernels that fit its shapes badly, versions, flags) is alike in runs that are alike.
+It is learned as two numbers of a run, both logarithms (`LATENTS`)::
+
+    steps   measured over priced time of all its steps
+    wait    of a first token, over what its steps explain
+
+with which the closed form gives the TTFT and TPOT that were measured
+(`genz_core.step_correction` puts them into a price).  Those of two runs are correlated by what else
+they share, and by how near their loads, lengths and degrees lie::
 
     k(a, b) = sum_i v_i [same_i(a, b)] + m(|x_a - x_b|) sum_j w_j [same_j(a, b)],
     m(d) = (1 + sqrt(3) d) exp(-sqrt(3) d),  x = ln(isl, osl, concurrency, tp, pp, dp, ep) / lengths
 
-so that a prediction is corrected by its neighbours, each by its weight, and fades to physics where
-there are none.  A run beside its neighbours weighs less: noise is Student's t, by the weights of
-`genz_core.engine_calibration`.
+so that a price is corrected by its neighbours, each by its weight, and fades to physics where there
+are none: beyond the lengths and users of all runs too, nine tenths of it within a factor of ten.
+A run that differs from its neighbours weighs less: noise is Student's t, by the weights of
+`genz_core.engine_calibration`.  A run that physics misses by more than `MOST` teaches nothing:
+something else ran than is described.
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), 2.2 and 4.2.
 """
 
@@ -26,6 +34,10 @@ from genz_core.types import Array, Mask
 
 #: Sizes that runs lie near in, by their logarithms.
 SIZES = ("isl", "osl", "concurrency", "tp", "pp", "dp", "ep")
+#: Those beyond whose measured range a correction fades.
+_FADING = 3
+#: What is learned of a run.
+LATENTS = ("steps", "wait")
 #: Facts that two runs of one engine and model share, each with a constant of the residual.
 SHARED: Mapping[str, tuple[str, ...]] = {
     "model": (),
@@ -38,7 +50,7 @@ SHARED: Mapping[str, tuple[str, ...]] = {
 }
 #: Those of `SHARED` within which near sizes have near residuals.
 NEAR = ("model", "family", "recipe", "release")
-#: Largest residual of a figure that a run may tell: beyond, something else ran than is described.
+#: Largest ln(measured / physics) of a figure of a run that teaches.
 MOST: Mapping[str, float] = {"tpot_s": float(np.log(2.0)), "ttft_s": float(np.log(4.0))}
 FREEDOM = 4.0  # degrees of Student's t
 _ROUNDS = 5  # of weights
@@ -69,7 +81,7 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """How residuals of a figure spread, and how near is near.
+    """How one of `LATENTS` spreads over runs, and how near is near.
 
     constant, near: standard deviations by name of `SHARED` and of `NEAR`.  lengths: distances
     between logarithms, of each of `SIZES`, that count as one.  noise: of one run.
@@ -82,11 +94,11 @@ class Kernel:
 
     @property
     def variance(self) -> float:
-        """Of a residual of which nothing is known, without its noise."""
+        """Of a run of which nothing is known, without its noise."""
         return sum(sd**2 for sd in (*self.constant.values(), *self.near.values()))
 
     def covariance(self, shared: Mapping[str, Mask], one: Array, other: Array) -> Array:
-        """Between residuals at sizes `one` [m, sizes] and `other` [n, sizes], [m, n].
+        """Between runs of sizes `one` [m, sizes] and `other` [n, sizes], [m, n].
 
         shared: which pairs share what, by name of `SHARED`, [m, n] or to be broadcast.
         """
@@ -100,33 +112,32 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What neighbours say of a figure: logs to add to ln(predicted), [configs].
+    """What neighbours say of one of `LATENTS`, [configs].
 
-    novelty: standard deviation of what remains, over that where no run is near, both with noise:
-    1 where nothing near was measured.  weights: of each run's residual in the correction,
-    [configs, runs].
+    log: its expectation.  variance: of what remains, with the noise of one run.  weights: of each
+    run in the expectation, [configs, runs].
     """
 
     log: Array
-    novelty: Array
+    variance: Array
     weights: Array
 
 
 @dataclass(frozen=True)
 class MeasuredRuns:
-    """Runs of one engine with one model, and what the physics missed of them.
+    """Runs of one engine with one model, and what physics missed of them.
 
     Hold and share it: what is solved once is kept with it.
 
     names: of the runs.  facts: [runs].  sizes: logarithms of `SIZES`, [runs, sizes].
-    logs: ln(measured / predicted) by figure, NaN where a run has none, [runs].
-    kernels: by figure.
+    latents: each of `LATENTS`, NaN where a run teaches none, [runs].
+    kernels: of each.
     """
 
     names: tuple[str, ...]
     facts: tuple[RunFacts, ...]
     sizes: Array
-    logs: Mapping[str, Array]
+    latents: Mapping[str, Array]
     kernels: Mapping[str, Kernel]
 
     def picked(self, chosen: Mask) -> MeasuredRuns:
@@ -137,7 +148,7 @@ class MeasuredRuns:
             names=tuple(self.names[i] for i in at),
             facts=tuple(self.facts[i] for i in at),
             sizes=self.sizes[at],
-            logs={figure: logs[at] for figure, logs in self.logs.items()},
+            latents={latent: logs[at] for latent, logs in self.latents.items()},
         )
 
     def count(self, facts: RunFacts) -> int:
@@ -145,44 +156,42 @@ class MeasuredRuns:
         alike = facts.weights, facts.system
         return sum((run.weights, run.system) == alike for run in self.facts)
 
-    def correction(self, figure: str, facts: RunFacts, sizes: Array) -> Correction:
-        """The correction of a figure ("tpot_s", "ttft_s") at sizes, [configs, sizes].
+    def correction(self, latent: str, facts: RunFacts, sizes: Array) -> Correction:
+        """What the runs say of one of `LATENTS` at sizes, [configs, sizes].
 
-        Sizes beyond all runs count as the largest or smallest of theirs: trends are not continued.
-        The novelty counts them as they are, so it grows with the distance from all runs.
         Drafts that no run has count as none: their steps are priced, and otherwise alike.
         """
-        asked = np.log(sizes)
-        logs = np.clip(asked, self.sizes.min(0), self.sizes.max(0))
-        found = self._correction(figure, facts, logs)
-        if np.array_equal(logs, asked):
-            return found
-        return replace(found, novelty=self._correction(figure, facts, asked).novelty)
-
-    def _correction(self, figure: str, facts: RunFacts, logs: Array) -> Correction:
-        """The correction at logarithms of sizes, [configs, sizes]."""
         if facts.drafts not in {run.drafts for run in self.facts}:
             facts = replace(facts, drafts="")
+        logs = np.log(sizes)
         parts = [
-            self._corrected(figure, facts, logs[start : start + _AT_ONCE])
+            self._corrected(latent, facts, logs[start : start + _AT_ONCE])
             for start in range(0, len(logs), _AT_ONCE)
         ]
         return Correction(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS)
         )
 
-    def _corrected(self, figure: str, facts: RunFacts, sizes: Array) -> Correction:
-        kernel, (inverse, residuals) = self.kernels[figure], self._solved[figure]
+    def _corrected(self, latent: str, facts: RunFacts, sizes: Array) -> Correction:
+        kernel, (inverse, taught) = self.kernels[latent], self._solved[latent]
         shared = {
             name: np.array([run.key(name, at) == facts.key(name, -1) for at, run in self._numbered])
             for name in SHARED
         }
-        near = kernel.covariance(shared, sizes, self.sizes) * np.isfinite(self.logs[figure])
+        near = kernel.covariance(shared, sizes, self.sizes) * np.isfinite(self.latents[latent])
+        near = near * self._faded(sizes)[:, None]
         weights = near @ inverse
         left = kernel.variance - np.einsum("cr,cr->c", weights, near)
-        noise, whole = kernel.noise**2, kernel.variance + kernel.noise**2
-        novelty = np.sqrt((np.maximum(left, 0.0) + noise) / whole)
-        return Correction(weights @ residuals, novelty, weights)
+        return Correction(weights @ taught, np.maximum(left, 0.0) + kernel.noise**2, weights)
+
+    def _faded(self, sizes: Array) -> Array:
+        """Share of a correction that is left beyond the lengths and users of all runs, [configs].
+
+        sizes: logarithms, [configs, sizes].
+        """
+        least, most = self.sizes.min(0), self.sizes.max(0)
+        beyond = np.maximum(np.maximum(sizes - most, least - sizes), 0.0)[:, :_FADING]
+        return np.asarray(10.0 ** -((beyond / np.log(10.0)) ** 2).sum(1))
 
     @property
     def _numbered(self) -> Sequence[tuple[int, RunFacts]]:
@@ -201,30 +210,30 @@ class MeasuredRuns:
 
     @cached_property
     def _solved(self) -> Mapping[str, tuple[Array, Array]]:
-        """Inverse covariance of the runs, noise included, and their residuals, by figure."""
-        return {figure: self._solved_for(figure) for figure in self.logs}
+        """Inverse covariance of the runs, noise included, and what each teaches, by latent."""
+        return {latent: self._solved_for(latent) for latent in self.latents}
 
-    def weights(self, figure: str) -> Array:
-        """Weight of each run's residual of a figure, by how it fits its neighbours, [runs]."""
-        kernel, (signal, residuals) = self.kernels[figure], self._signal(figure)
-        weights = np.ones(len(residuals))
+    def weights(self, latent: str) -> Array:
+        """Weight of each run in a latent, by how it fits its neighbours, [runs]."""
+        kernel, (signal, taught) = self.kernels[latent], self._signal(latent)
+        weights = np.ones(len(taught))
         for _ in range(_ROUNDS):
             noisy = signal + np.diag(kernel.noise**2 / weights)
-            missed = residuals - signal @ np.linalg.solve(noisy, residuals)
+            missed = taught - signal @ np.linalg.solve(noisy, taught)
             weights = (FREEDOM + 1.0) / (FREEDOM + (missed / kernel.noise) ** 2)
         return weights
 
-    def _solved_for(self, figure: str) -> tuple[Array, Array]:
-        signal, residuals = self._signal(figure)
-        noise = self.kernels[figure].noise ** 2 / self.weights(figure)
-        return np.asarray(np.linalg.inv(signal + np.diag(noise)), dtype=float), residuals
+    def _solved_for(self, latent: str) -> tuple[Array, Array]:
+        signal, taught = self._signal(latent)
+        noise = self.kernels[latent].noise ** 2 / self.weights(latent)
+        return np.asarray(np.linalg.inv(signal + np.diag(noise)), dtype=float), taught
 
-    def _signal(self, figure: str) -> tuple[Array, Array]:
-        """Covariance of the runs without noise, and their residuals, 0 where there is none."""
-        known = np.isfinite(self.logs[figure])
-        residuals = np.clip(np.where(known, self.logs[figure], 0.0), -MOST[figure], MOST[figure])
-        signal = self.kernels[figure].covariance(self.shared, self.sizes, self.sizes)
-        return signal * np.outer(known, known), residuals
+    def _signal(self, latent: str) -> tuple[Array, Array]:
+        """Covariance of the runs without noise, and what each teaches, 0 where nothing."""
+        known = np.isfinite(self.latents[latent])
+        taught = np.where(known, self.latents[latent], 0.0)
+        signal = self.kernels[latent].covariance(self.shared, self.sizes, self.sizes)
+        return signal * np.outer(known, known), taught
 
 
-_FIELDS = ("log", "novelty", "weights")
+_FIELDS = ("log", "variance", "weights")

@@ -45,7 +45,7 @@ _BUSIEST: Mapping[str, Callable[[Op, Num], Op]] = {
 #: Fields of a `StepEstimate` that are arrays over configurations.
 BY_CONFIG = (
     "compute_s", "memory_s", "communication_s", "expected_s", "stage_s", "wait_s", "least_s",
-    "stages", "micro_batches", "host_s", "flops", "bytes",
+    "stages", "micro_batches", "host_s", "learned_s", "flops", "bytes",
 )  # fmt: skip
 
 
@@ -61,6 +61,7 @@ class StepEstimate:
     wait_s: of the step beyond that one's way through all stages, [configs].
     least_s: least time of the step under any schedule, [configs].
     stages: pipeline stages; micro_batches: runs of one, [configs].  host_s: host time, [configs].
+    learned_s: what measured runs add to physics, or take off it, [configs].
     flops, bytes: of one run, [ops, configs].
     node_weights: [nodes, configs], of the contexts that a mean step averages, or the number of
     chunks that read the prompts (a run is then one in each chunk); the graph's numbers lie node by
@@ -81,6 +82,7 @@ class StepEstimate:
     stages: Array
     micro_batches: Array
     host_s: Array
+    learned_s: Array
     flops: Array
     bytes: Array
     node_weights: Array | None = None
@@ -150,8 +152,9 @@ class StepEstimate:
 
     @property
     def total_s(self) -> Array:
-        """Expected latency of the step, [configs]: operators, pipeline wait and host."""
-        total_s: Array = self.operators_s.sum(0) + self.pipeline_s + self.host_s
+        """Expected latency of the step, [configs]: operators, pipeline wait, host, and what
+        measured runs add."""
+        total_s: Array = self.operators_s.sum(0) + self.pipeline_s + self.host_s + self.learned_s
         return total_s
 
     @property
@@ -277,6 +280,7 @@ def price(
         stages=stages,
         micro_batches=np.ones(size),
         host_s=spread(np.asarray(host, dtype=float), size),
+        learned_s=np.zeros(size),
         flops=stack((op.flops for op in graph.ops), size),
         bytes=stack((op.memory_bytes for op in graph.ops), size),
     )

@@ -20,6 +20,7 @@ from genz_core.diffusion import denoising
 from genz_core.engine import EngineProfile
 from genz_core.errors import ContextTooLong, OutOfMemory
 from genz_core.latency.roofline import roofline
+from genz_core.measured_runs import SIZES
 from genz_core.memory import Memory, memory
 from genz_core.model_kinds import generates
 from genz_core.offload import Offload, What, offload, second_memory
@@ -37,8 +38,9 @@ from genz_core.schedule import (
 from genz_core.short_repr import clipped, counts, spans
 from genz_core.speculative import steps_per_token
 from genz_core.step import StepEstimate, of_busiest_rank, price
+from genz_core.step_correction import StepCorrection, step_correction
 from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
-from genz_core.validity import OnError, check, raise_for_status, tiled
+from genz_core.validity import OnError, check, columns, raise_for_status, tiled
 
 #: Gauss-Legendre nodes and weights on [0, 1]: exact for costs up to degree five in the context.
 _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(3)[0] + 1) / 2, np.array([5, 8, 5]) / 18
@@ -57,6 +59,7 @@ class Estimate:
     prefill: the step that reads the prompts.  decode: the mean step over the output.
     status: "ok" or a reason code per configuration; times of invalid ones are NaN, those of ones
     with a code of `WITH_TIMES` are kept.
+    correction: what measured runs say of the steps, which is in them.
     complaints: {configuration: sentence} where it is not the memory.
     offload: bytes moved off the device.  notes: assumptions, in words.
     """
@@ -68,6 +71,7 @@ class Estimate:
     parallelism: Parallelism
     prefill: StepEstimate
     decode: StepEstimate
+    correction: StepCorrection
     memory: Memory
     status: NDArray[np.str_]
     complaints: Mapping[int, str]
@@ -112,9 +116,8 @@ class Estimate:
 
     @property
     def ttft_s(self) -> Array:
-        """Prefill of the batch, to the first token [s]."""
-        first = self.prefill.total_s * self._first_passes
-        return self._masked(first + self.engine.host_request_s)
+        """Prefill of the batch, to the first token [s]: no server is in the way."""
+        return self._masked(self.prefill.total_s * self._first_passes)
 
     @property
     def tpot_s(self) -> Array:
@@ -233,6 +236,7 @@ def estimate(
     if moved is not None and over is not None:
         moved = replace(moved, cache_bytes=over.far_kv_bytes)
     fits = weighed.fits if moved is None else moved.fits
+    learned = step_correction(engine, model, system, *_among_runs(load, split))
     status = np.where((checked.status == "ok") & ~fits, OUT_OF_MEMORY, checked.status)
     priced = Estimate(
         model=deployed.model,
@@ -240,8 +244,9 @@ def estimate(
         engine=engine,
         workload=workload,
         parallelism=parallelism,
-        prefill=_with_offload(first, moved),
-        decode=_with_offload(later, moved),
+        prefill=learned.of_step(_with_offload(first, moved), reads=True),
+        decode=learned.of_step(_with_offload(later, moved)),
+        correction=learned,
         memory=weighed,
         offload=moved,
         status=status,
@@ -400,6 +405,14 @@ def mixed(
     step = Step(tuple(queries))
     graph = deployed.graph(step, parallelism)
     return price(graph, step, system, parallelism, deployed.engine)
+
+
+def _among_runs(load: Workload, split: Parallelism) -> tuple[Array, Array]:
+    """Where batches lie among measured runs, and the tokens of a prompt that are read."""
+    numbers = columns(load, split)
+    names = {"concurrency": "batch"}
+    sizes = np.stack([numbers[names.get(name, name)] for name in SIZES], axis=-1)
+    return sizes, np.maximum(numbers["isl"] - numbers["cached"], 1.0)
 
 
 def _with_offload(step: StepEstimate, moved: Offload | None) -> StepEstimate:

@@ -1,6 +1,6 @@
-"""Measured runs that correct predictions under load: the residuals that the engines' fit left.
+"""Measured runs and what they teach of an engine's steps.
 
-`engines/runs.csv` has a row a run, `engines/kernels.csv` how residuals spread and how near is near
+`engines/runs.csv` has a row a run, `engines/kernels.csv` how runs spread and how near is near
 (`genz_core.measured_runs`); both are written by `python -m app.engine_fit`.
 """
 
@@ -12,10 +12,19 @@ from functools import cache
 
 import numpy as np
 
-from genz_core.measured_runs import NEAR, SHARED, SIZES, Kernel, MeasuredRuns, RunFacts
+from genz_core.measured_runs import (
+    LATENTS,
+    NEAR,
+    SHARED,
+    SIZES,
+    Kernel,
+    MeasuredRuns,
+    RunFacts,
+)
 from hardware_db.tables import table
 
 FACTS = ("weights", "system", "family", "version", "drafts")
+#: Figures of a run, of which the file has ln(measured / physics).
 FIGURES = ("tpot_s", "ttft_s")
 
 
@@ -35,7 +44,7 @@ def measured_runs(rows: Sequence[Mapping[str, str]], kernels: Mapping[str, Kerne
         names=tuple(row["id"] for row in rows),
         facts=tuple(RunFacts(*(row[name] for name in FACTS)) for row in rows),
         sizes=np.log([[float(row[name]) for name in SIZES] for row in rows]),
-        logs={name: np.array([float(row[name] or "nan") for row in rows]) for name in FIGURES},
+        latents={name: np.array([float(row[name] or "nan") for row in rows]) for name in LATENTS},
         kernels=kernels,
     )
 
@@ -53,16 +62,16 @@ def shipped_recipes() -> Iterable[tuple[Mapping[str, str], int]]:
 
 @cache
 def kernels() -> Mapping[str, Kernel]:
-    """How the residuals of each figure spread."""
+    """How each of `genz_core.measured_runs.LATENTS` spreads."""
     terms: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
     for row in table("engines", "kernels"):
-        terms[row["figure"]][row["term"], row["of"]] = float(row["value"])
+        terms[row["latent"]][row["term"], row["of"]] = float(row["value"])
     return {
-        figure: Kernel(
+        latent: Kernel(
             {name: values["constant", name] for name in SHARED},
             {name: values["near", name] for name in NEAR},
             tuple(values["length", name] for name in SIZES),
             values["noise", ""],
         )
-        for figure, values in terms.items()
+        for latent, values in terms.items()
     }

@@ -50,7 +50,7 @@ def main() -> None:
         print(write_factors(fitted, level), f"factors of level {level}")
     print(write_facts(measured_facts(), ENGINES / "measured.csv"), "facts of measured runs")
     print(write_runs(fitted, ENGINES / "runs.csv"), "runs")
-    kernels = fit_kernels([(engine_fit.data, engine_fit.logs) for engine_fit in fitted])
+    kernels = fit_kernels([(engine_fit.data, engine_fit.learned) for engine_fit in fitted])
     write_kernels(kernels, ENGINES / "kernels.csv")
     table.cache_clear()
     measured_runs.kernels.cache_clear()

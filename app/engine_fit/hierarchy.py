@@ -1,7 +1,7 @@
 """The fit of one engine: its constants on the levels engine, era, silicon and device, together.
 
 A scale of TTFT and of TPOT of every recipe takes up what is its own, so that it moves no constant;
-the scales are not kept: measured runs correct what is left (`app.engine_fit.neighbours`).
+the scales are not kept: measured runs teach what is left (`app.engine_fit.neighbours`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engine_fit.neighbours import corrected
+from app.engine_fit.neighbours import Latents, by_row, corrected, latents
 from app.engine_fit.targets import EngineFitData, Target
 from genz_core.engine import CONSTANTS
 from genz_core.engine_calibration import MOST_WIDTHS, SCALES, SPREAD, map_step, optimum, slopes
@@ -106,10 +106,23 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True)
+class Errors:
+    """ln(predicted / measured) of an engine's targets, [targets]; NaN where it is not asked.
+
+    physics: with nothing learned.  logs: with what runs teach; novelty: among these.
+    """
+
+    logs: Array
+    novelty: Array
+    physics: Array
+
+
+@dataclass(frozen=True, slots=True)
 class EngineFit:
     """The fit of an engine: its parameters, the logs without any scale, and their derivatives.
 
     at: [parameters].  logs: ln(predicted / measured), [targets].  matrix: [targets, parameters].
+    learned: what its rows teach beyond the constants.
     """
 
     data: EngineFitData
@@ -117,6 +130,7 @@ class EngineFit:
     at: Array
     logs: Array
     matrix: Array
+    learned: Latents
 
     def refitted(self, kept: Mask) -> Array:
         """The parameters fitted on the kept targets alone, by one step from the whole fit."""
@@ -128,18 +142,17 @@ class EngineFit:
         )
         return self.design.limited(self.at + step)
 
-    def priced(self, kept: Mask) -> tuple[Array, Array]:
-        """Logs with constants fitted on the kept targets and corrected by their runs, [targets].
+    def priced(self, kept: Mask) -> Errors:
+        """Errors with constants and runs of the kept targets alone.
 
-        And their novelty among these runs.  Where some are left out, logs of other models than
-        theirs are NaN.
+        Where some are left out, those of other models than theirs are not asked.
         """
-        if kept.all():
-            return corrected(self.data, self.logs, kept)
         models = np.array([target.facts["parameters"] for target in self.data.targets])
-        wanted = np.isin(models, models[~kept])
-        logs = self.data.logs(self.design.moves(self.refitted(kept)), wanted)
-        return corrected(self.data, logs, kept)
+        wanted = np.isin(models, models[~kept]) | kept.all()
+        moves = self.design.moves(self.refitted(kept))
+        physics = self.logs if kept.all() else self.data.logs(moves, wanted)
+        learned = self.learned.shifted(by_row(self.data, physics))
+        return Errors(*corrected(self.data, moves, learned, kept, wanted), physics)
 
 
 def fit(data: EngineFitData, say: Callable[[str], None] = lambda text: None) -> EngineFit:
@@ -161,7 +174,9 @@ def fit(data: EngineFitData, say: Callable[[str], None] = lambda text: None) -> 
         say(f"{data.engine} round {number}: median {typical:.1%}")
 
     at, logs, matrix = optimum(around, _spread(data), design.widths, design.limited, report)
-    return EngineFit(data, design, at, logs - design.scales(at), matrix)
+    physics = logs - design.scales(at)
+    learned = latents(data, design.moves(at), physics)
+    return EngineFit(data, design, at, physics, matrix, learned)
 
 
 def _spread(data: EngineFitData) -> Array:

@@ -1,89 +1,166 @@
-"""What measured runs tell of their neighbours: residuals of the fit, and how far they reach.
+"""What measured runs teach of an engine's steps, and how far it reaches.
 
-`genz_core.measured_runs` has the model.  Its standard deviations and lengths are those under which
-the residuals of all engines are likeliest, by figure, around priors of round numbers.
+`genz_core.measured_runs` has the model: of each run the scale of its steps and its wait, with which
+the closed form gives what was measured.  Its standard deviations and lengths are those under which
+these are likeliest over all engines, around priors of round numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
-from app.engine_fit.targets import EngineFitData
-from genz_core.engine_calibration import SCALES
-from genz_core.measured_runs import MOST, NEAR, SHARED, SIZES, Kernel, MeasuredRuns, RunFacts
+from app.engine_fit.targets import EngineFitData, Under
+from app.scenario.scenario import Resolved
+from genz_core.engine import NO_RECIPE, EngineProfile, Recipe
+from genz_core.measured_runs import LATENTS, MOST, NEAR, SHARED, SIZES, Kernel, MeasuredRuns, RunFacts
 from genz_core.types import Array, Mask
 from hardware_db.measured_runs import kernels as shipped_kernels
 
-#: Prior standard deviation of a figure's residual, shared by its terms; a third of it is noise.
-_SPREAD: Mapping[str, float] = {"tpot_s": 0.15, "ttft_s": 0.4}
+#: Prior standard deviation of each latent, shared by its terms; a third of it is noise.
+_SPREAD: Mapping[str, float] = {"steps": 0.15, "wait": 0.4}
 _LENGTH = 1.5  # prior, of every logarithm
 _DOUBT = 1.0  # standard deviation of the logarithm of each, around its prior
-_STEPS = 40  # of the search, twice
-_FIGURES = tuple(SCALES)
+_STEPS = 60  # of the search, twice
+_ROUNDS = 3  # of the search for the latents of a run
+_EXPLAINED = 0.1  # of a logarithm: a wait that leaves more of a first token open teaches nothing
 
 
-def corrected(data: EngineFitData, logs: Array, kept: Mask) -> tuple[Array, Array]:
-    """ln(predicted / measured) with the correction by the kept runs of their model, [targets].
+@dataclass(frozen=True, slots=True)
+class Latents:
+    """What each row of an engine's measurements teaches, [rows]; NaN where nothing.
 
-    And the novelty of each target among these runs, 1 where there are none.  Where all are kept,
-    each run is among its own neighbours.
+    steps, wait: see `genz_core.measured_runs`.  physics: ln(measured / predicted) of each figure
+    with nothing learned, by its name.
     """
-    after, novelty = logs.copy(), np.ones_like(logs)
-    for runs, rows in by_model(data, logs):
-        for figure in _FIGURES:
-            at = np.array([rows[name].get(figure, -1) for name in runs.names])
-            here = (at >= 0) & np.isfinite(np.where(at >= 0, logs[at], np.nan))
-            known = here & kept[at]
-            if not known.any():
-                continue
-            neighbours = runs.picked(known)
-            for place in np.flatnonzero(here & (~kept[at] | kept.all())):
-                sizes = np.exp(runs.sizes[place : place + 1])
-                found = neighbours.correction(figure, runs.facts[place], sizes)
-                after[at[place]] += found.log[0]
-                novelty[at[place]] = found.novelty[0]
-    return after, novelty
+
+    steps: Array
+    wait: Array
+    physics: Mapping[str, Array]
+
+    def shifted(self, physics: Mapping[str, Array]) -> Latents:
+        """Under other constants, with which physics misses each figure by this much instead."""
+        tpot, ttft = (physics[name] - self.physics[name] for name in ("tpot_s", "ttft_s"))
+        return Latents(self.steps + tpot, self.wait + ttft - tpot, physics)
 
 
-def by_model(
-    data: EngineFitData, logs: Array, kernels: Mapping[str, Kernel] | None = None
-) -> Iterator[tuple[MeasuredRuns, Mapping[str, Mapping[str, int]]]]:
-    """The served runs of each model, and the targets of each run by figure.
+def by_row(data: EngineFitData, logs: Array) -> Mapping[str, Array]:
+    """ln(measured / predicted) of each figure under load, NaN where there is none, [rows].
 
     logs: ln(predicted / measured), [targets].
     """
-    models: dict[str, dict[str, dict[str, int]]] = {}
+    found = {name: np.full(len(data.rows), np.nan) for name in MOST}
     for at, target in enumerate(data.targets):
         if target.facts["set"] == "serving":
-            runs = models.setdefault(target.facts["parameters"], {})
-            runs.setdefault(target.run, {})[target.metric] = at
-    for rows in models.values():
-        first = [next(iter(figures.values())) for figures in rows.values()]
+            found[target.metric][target.row] = -logs[at]
+    return found
+
+
+def latents(data: EngineFitData, moves: Array, logs: Array) -> Latents:
+    """The steps and the wait with which each served run's figures are those measured.
+
+    Of runs that can have run as they are described, and that physics misses by at most
+    `genz_core.measured_runs.MOST`.
+
+    moves: of the constants, [targets, constants].  logs: ln(predicted / measured) by physics.
+    """
+    physics = by_row(data, logs)
+    possible = np.zeros(len(data.rows), dtype=bool)
+    for target in data.targets:
+        possible[target.row] |= target.facts["possible"] == "yes"
+    teaches = possible & np.all([np.abs(physics[name]) <= most for name, most in MOST.items()], 0)
+    steps, wait = physics["tpot_s"].copy(), physics["ttft_s"] - physics["tpot_s"]
+    wanted = np.array([bool(teaches[target.row]) for target in data.targets])
+    left = physics
+    for _ in range(_ROUNDS):
+        left = by_row(data, data.logs(moves, wanted, _as_told(steps, wait)))
+        steps = steps + left["tpot_s"]
+        wait = np.clip(wait + left["ttft_s"] - left["tpot_s"], -MOST["ttft_s"], MOST["ttft_s"])
+    left = by_row(data, data.logs(moves, wanted, _as_told(steps, wait)))
+    teaches &= np.abs(left["tpot_s"]) <= _EXPLAINED
+    explained = teaches & (np.abs(left["ttft_s"]) <= _EXPLAINED)
+    return Latents(np.where(teaches, steps, np.nan), np.where(explained, wait, np.nan), physics)
+
+
+def _as_told(steps: Array, wait: Array) -> Under:
+    """Engines of rows whose steps and waits are known, 0 where they are not."""
+
+    def under(resolved: Resolved, rows: Sequence[int], engine: EngineProfile) -> EngineProfile:
+        of_steps = np.nan_to_num(steps[list(rows)])
+        first = of_steps + np.nan_to_num(wait[list(rows)])
+        by_row: Any = np.exp([of_steps, first])  # a scale for each row, side by side
+        return replace(engine, recipe=Recipe(*by_row))
+
+    return under
+
+
+def corrected(
+    data: EngineFitData, moves: Array, learned: Latents, kept: Mask, wanted: Mask
+) -> tuple[Array, Array]:
+    """ln(predicted / measured) with what the kept runs of each model teach, [targets].
+
+    And the novelty of each target among these runs, 1 where there are none.
+
+    moves: of the constants, [targets, constants].  kept: targets whose runs teach; wanted: those
+    to be priced.
+    """
+    rows = np.zeros(len(data.rows), dtype=bool)
+    rows[[target.row for target, keep in zip(data.targets, kept, strict=True) if keep]] = True
+    taught = {
+        model: runs.picked(rows[places])
+        for model, runs, places in by_model(data, learned)
+        if rows[places].any()
+    }
+
+    def under(resolved: Resolved, rows: Sequence[int], engine: EngineProfile) -> EngineProfile:
+        runs = taught.get(str(round(resolved.model.parameters)))
+        version = resolved.engine.version
+        return replace(engine, recipe=NO_RECIPE, neighbours=runs, version=version)
+
+    return data.logs(moves, wanted, under), _novelty(data, taught)
+
+
+def _novelty(data: EngineFitData, taught: Mapping[str, MeasuredRuns]) -> Array:
+    """How far each target lies from the runs of its model, see `StepCorrection`, [targets]."""
+    found = np.ones(len(data.targets))
+    for at, target in enumerate(data.targets):
+        runs = taught.get(target.facts["parameters"])
+        if runs is None or target.facts["set"] != "serving":
+            continue
+        left = whole = 0.0
+        for latent in LATENTS[:1] if target.metric == "tpot_s" else LATENTS:
+            sizes = np.array([run_sizes(data, target.row)])
+            left += float(runs.correction(latent, run_facts(data, at), sizes).variance[0])
+            whole += runs.kernels[latent].variance + runs.kernels[latent].noise ** 2
+        found[at] = np.sqrt(left / whole)
+    return found
+
+
+def by_model(
+    data: EngineFitData, learned: Latents, kernels: Mapping[str, Kernel] | None = None
+) -> Iterator[tuple[str, MeasuredRuns, list[int]]]:
+    """Parameters of each model, its served runs, and the rows that they are."""
+    models: dict[str, dict[int, int]] = {}
+    for at, target in enumerate(data.targets):
+        if target.facts["set"] == "serving":
+            models.setdefault(target.facts["parameters"], {}).setdefault(target.row, at)
+    for parameters, targets in models.items():
+        rows = list(targets)
         yield (
+            parameters,
             MeasuredRuns(
-                names=tuple(rows),
-                facts=tuple(run_facts(data, at) for at in first),
-                sizes=np.log([run_sizes(data, at) for at in first]),
-                logs={
-                    figure: np.array(
-                        [_missed(data, logs, row.get(figure)) for row in rows.values()]
-                    )
-                    for figure in _FIGURES
-                },
+                names=tuple(data.targets[at].run for at in targets.values()),
+                facts=tuple(run_facts(data, at) for at in targets.values()),
+                sizes=np.log([run_sizes(data, row) for row in rows]),
+                latents={name: getattr(learned, name)[rows] for name in LATENTS},
                 kernels=kernels or shipped_kernels(),
             ),
             rows,
         )
-
-
-def _missed(data: EngineFitData, logs: Array, at: int | None) -> float:
-    """ln(measured / predicted) of a target; none of a load that cannot have run."""
-    possible = at is not None and data.targets[at].facts["possible"] == "yes"
-    return -float(logs[at]) if at is not None and possible else np.nan
 
 
 def run_facts(data: EngineFitData, at: int) -> RunFacts:
@@ -99,9 +176,9 @@ def run_facts(data: EngineFitData, at: int) -> RunFacts:
     )
 
 
-def run_sizes(data: EngineFitData, at: int) -> list[float]:
-    """The sizes of the run of a target, in the order of `SIZES`."""
-    question = data.rows[data.targets[at].row].question
+def run_sizes(data: EngineFitData, row: int) -> list[float]:
+    """The sizes of the run of a row, in the order of `SIZES`."""
+    question = data.rows[row].question
     sizes = {"concurrency": question.concurrency or question.batch}
     return [float(sizes.get(name) or getattr(question, name)) for name in SIZES]
 
@@ -109,54 +186,91 @@ def run_sizes(data: EngineFitData, at: int) -> list[float]:
 # ------------------------------------------------------------------------------- the kernel
 
 
-def fit_kernels(pairs: Sequence[tuple[EngineFitData, Array]]) -> dict[str, Kernel]:
-    """The kernel of each figure under which the residuals of all engines are likeliest.
+def fit_kernels(pairs: Sequence[tuple[EngineFitData, Latents]]) -> dict[str, Kernel]:
+    """The kernel of each latent under which the runs of all engines are likeliest.
 
-    pairs: of every engine, its data and the logs without scales [targets].
+    pairs: of every engine, its data and what its rows teach.
     """
-    return {figure: _fit_kernel(figure, pairs) for figure in _FIGURES}
+    return {latent: _fit_kernel(latent, pairs) for latent in LATENTS}
 
 
-def _fit_kernel(figure: str, pairs: Sequence[tuple[EngineFitData, Array]]) -> Kernel:
-    kernel = _start(figure)
+def _fit_kernel(latent: str, pairs: Sequence[tuple[EngineFitData, Latents]]) -> Kernel:
+    kernel = _start(latent)
     for _ in range(2):  # the weights of runs rest on the kernel, and the other way round
-        blocks = [
-            (runs, runs.weights(figure))
-            for data, logs in pairs
-            for runs, _ in by_model(data, logs, dict.fromkeys(_FIGURES, kernel))
+        every = [
+            runs.picked(np.isfinite(runs.latents[latent]))
+            for data, learned in pairs
+            for _, runs, _ in by_model(data, learned, dict.fromkeys(LATENTS, kernel))
+            if np.isfinite(runs.latents[latent]).any()
         ]
-        cost = partial(_cost, figure, blocks)
-        start = np.log(_vector(kernel))
-        found = minimize(cost, start, method="L-BFGS-B", options={"maxiter": _STEPS})
+        blocks = [_Block.of(runs, latent) for runs in every]
+        start = np.log(_vector(_start(latent)))
+
+        def cost(at: Array, blocks: Sequence[_Block] = blocks, start: Array = start):
+            moved = at - start
+            value, slope = 0.5 * moved @ moved / _DOUBT**2, moved / _DOUBT**2
+            for block in blocks:
+                more, steeper = block.unlikely(np.exp(at))
+                value, slope = value + more, slope + steeper
+            return value, slope
+
+        found = minimize(
+            cost, np.log(_vector(kernel)), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}
+        )
         kernel = _kernel(np.exp(found.x))
     return kernel
 
 
-def _cost(figure: str, blocks: Sequence[tuple[MeasuredRuns, Array]], at: Array) -> float:
-    """How unlikely residuals and parameters are, but for a constant; at: logarithms of these."""
-    tried = _kernel(np.exp(at))
-    unlikely = sum(_unlikely(runs, figure, tried, weights) for runs, weights in blocks)
-    moved = at - np.log(_vector(_start(figure)))
-    return float(unlikely + 0.5 * moved @ moved / _DOUBT**2)
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Runs of a model, as the likelihood of a kernel takes them.
+
+    taught, weights: [runs].  shared: which pairs share what, by name of `SHARED`.  squares: of the
+    distance of each pair in each size, [sizes, runs, runs].
+    """
+
+    taught: Array
+    weights: Array
+    shared: Mapping[str, Mask]
+    squares: Array
+
+    @classmethod
+    def of(cls, runs: MeasuredRuns, latent: str) -> _Block:
+        apart = runs.sizes[:, None, :] - runs.sizes[None, :, :]
+        squares = np.moveaxis(apart**2, -1, 0)
+        return cls(runs.latents[latent], runs.weights(latent), runs.shared, squares)
+
+    def unlikely(self, values: Array) -> tuple[float, Array]:
+        """Negative logarithm of the marginal likelihood but a constant, and its derivatives by the
+        logarithms of a kernel's values, see `_vector`."""
+        kernel = _kernel(values)
+        lengths = np.asarray(kernel.lengths)
+        distance = np.sqrt(3.0 * np.tensordot(lengths**-2.0, self.squares, 1))
+        decay = np.exp(-distance)
+        fading, near = (1.0 + distance) * decay, np.zeros_like(distance)
+        parts = [sd**2 * self.shared[name] for name, sd in kernel.constant.items()]
+        for name, sd in kernel.near.items():
+            near = near + sd**2 * self.shared[name]
+            parts.append(sd**2 * self.shared[name] * fading)
+        noise = kernel.noise**2 / self.weights
+        inverse = np.linalg.inv(sum(parts) + np.diag(noise))
+        solved = inverse @ self.taught
+        sign = inverse - np.outer(solved, solved)  # twice the derivative by the covariance
+        value = 0.5 * self.taught @ solved - 0.5 * np.linalg.slogdet(inverse)[1]
+        by_parts = [float((sign * part).sum()) for part in parts]
+        # d fading / d ln(length_i) = 3 exp(-distance) squares_i / length_i^2
+        falling = 1.5 * sign * near * decay
+        by_lengths = np.tensordot(self.squares, falling, 2) / lengths**2
+        return float(value), np.array([*by_parts, *by_lengths, float(np.diag(sign) @ noise)])
 
 
-def _unlikely(runs: MeasuredRuns, figure: str, kernel: Kernel, weights: Array) -> float:
-    """Negative logarithm of the marginal likelihood of residuals, but a constant."""
-    known = np.isfinite(runs.logs[figure])
-    signal = kernel.covariance(runs.shared, runs.sizes, runs.sizes)[np.ix_(known, known)]
-    residuals = np.clip(runs.logs[figure][known], -MOST[figure], MOST[figure])
-    lower = np.linalg.cholesky(signal + np.diag(kernel.noise**2 / weights[known]))
-    scaled = np.linalg.solve(lower, residuals)
-    return float(0.5 * scaled @ scaled + np.log(np.diag(lower)).sum())
-
-
-def _start(figure: str) -> Kernel:
-    each = _SPREAD[figure] / 2.0
+def _start(latent: str) -> Kernel:
+    each = _SPREAD[latent] / 2.0
     return Kernel(
         dict.fromkeys(SHARED, each),
         dict.fromkeys(NEAR, each),
         (_LENGTH,) * len(SIZES),
-        _SPREAD[figure] / 3.0,
+        _SPREAD[latent] / 3.0,
     )
 
 

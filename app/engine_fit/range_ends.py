@@ -12,7 +12,7 @@ writes hardware_db/engines/range_ends.csv, from what the last fit left.  Takes a
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,12 +21,14 @@ from scipy.optimize import minimize_scalar
 
 from app.answers.table import TableFormat, render
 from app.engine_fit.writing import ENGINES, write_table
-from genz_core.measured_runs import SIZES, MeasuredRuns
+from genz_core.measured_runs import LATENTS, SIZES, MeasuredRuns
 from genz_core.types import Array
 from hardware_db.engine_files import engine_names
 from hardware_db.intervals import held_out_interval, stretch
 from hardware_db.measured_runs import FIGURES, runs_of
 
+#: What each figure follows, where nobody queues.
+_OF_FIGURE: Mapping[str, tuple[str, ...]] = {"tpot_s": LATENTS[:1], "ttft_s": LATENTS}
 _CUT = ("isl", "osl", "concurrency", "tp")
 _LEAST = 10  # runs on the near side of a cut
 _BINS = (0.0, 0.8, 1.5, 2.2, 3.0)  # lower ends, of the distance
@@ -64,20 +66,23 @@ def far_runs() -> Iterator[FarRun]:
 def _beyond(engine: str, runs: MeasuredRuns, near: Any, distance: Array) -> Iterator[FarRun]:
     kept = runs.picked(near)
     per_rank = runs.sizes[:, SIZES.index("concurrency")] - runs.sizes[:, SIZES.index("dp")]
-    for figure in FIGURES:
-        if np.isfinite(kept.logs[figure]).sum() < _LEAST:
+    for figure, latents in _OF_FIGURE.items():
+        taught = np.sum([runs.latents[name] for name in latents], axis=0)
+        if np.isfinite(taught[near]).sum() < _LEAST:
             continue
-        for at in np.flatnonzero(~near & np.isfinite(runs.logs[figure])):
+        for at in np.flatnonzero(~near & np.isfinite(taught)):
             if not kept.count(runs.facts[at]):
                 continue
             sizes = np.exp(runs.sizes[at : at + 1])
-            found = kept.correction(figure, runs.facts[at], sizes)
+            found = [kept.correction(name, runs.facts[at], sizes) for name in latents]
+            kernels = [kept.kernels[name] for name in latents]
+            whole = sum(kernel.variance + kernel.noise**2 for kernel in kernels)
             yield FarRun(
                 engine,
                 figure,
                 float(distance[at]),
-                float(runs.logs[figure][at] - found.log[0]),
-                float(found.novelty[0]),
+                float(taught[at] - sum(one.log[0] for one in found)),
+                float(np.sqrt(sum(one.variance[0] for one in found) / whole)),
                 float(np.exp(per_rank[at])),
             )
 

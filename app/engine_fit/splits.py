@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 import hardware_db
-from app.engine_fit.hierarchy import EngineFit
+from app.engine_fit.hierarchy import EngineFit, Errors
 from app.engine_fit.targets import EngineFitData, Target
 from genz_core.engine import EngineProfile, Recipe
 from genz_core.engine_calibration import SCALES, SPREAD, calibrate_engine, moved
@@ -29,7 +29,9 @@ SPLITS: Mapping[str, str] = {
 SUBSETS: Mapping[str, tuple[str, str]] = {
     "possible": ("possible", "yes"),
     "concurrency 1-4": ("load", "low"),
+    "physics alone": ("possible", "yes"),
 }
+PHYSICS = "physics alone"  # of possible rows
 OWN_RUNS = (0, 1, 3, 5)
 REQUEST = "e2e_s"  # a whole request under load
 _FOLDS = 5
@@ -41,21 +43,23 @@ _LEAST_RUNS = 8  # that a recipe needs for some to be drawn and others to be jud
 class Residuals:
     """Targets of all engines with their ln(predicted / measured), [targets].
 
-    novelty: among the runs that corrected them, 1 where none did; [targets].
+    novelty: among the runs that corrected them, 1 where none did; physics: the logs with nothing
+    learned; [targets].
     """
 
     targets: list[Target]
     logs: Array
     novelty: Array
+    physics: Array
 
     def of_metric(self, metric: str, subset: str = "") -> Array:
-        """The logs of one metric, of all rows or of a subset of `SUBSETS`."""
+        """The logs of one metric, of all rows, of a subset of `SUBSETS`, or by `PHYSICS`."""
         fact, value = SUBSETS.get(subset, ("metric", metric))
         chosen = [
             t.metric == metric and {"metric": metric, **t.facts}[fact] == value
             for t in self.targets
         ]
-        return self.logs[np.array(chosen)]
+        return (self.physics if subset == PHYSICS else self.logs)[np.array(chosen)]
 
     def of_set(self, name: str) -> Array:
         """The logs of "serving" or "published" points."""
@@ -76,18 +80,18 @@ def left_out(fitted: Sequence[EngineFit], by: str) -> Residuals:
     Points of which that fact is not known are not judged.
     """
 
-    def priced(engine_fit: EngineFit) -> tuple[Array, Array]:
-        logs = np.full(len(engine_fit.data.targets), np.nan)
-        novelty = np.ones_like(logs)
+    def priced(engine_fit: EngineFit) -> Errors:
+        found = Errors(*(np.full(len(engine_fit.data.targets), np.nan) for _ in fields(Errors)))
         for mask in _folds(engine_fit.data.targets, by):
-            found, far = engine_fit.priced(~mask)
-            logs[mask], novelty[mask] = found[mask], far[mask]
-        return logs, novelty
+            of_fold = engine_fit.priced(~mask)
+            for entry in fields(Errors):
+                getattr(found, entry.name)[mask] = getattr(of_fold, entry.name)[mask]
+        return found
 
     residuals = _gather(fitted, priced)
     known = np.array([target.facts[by] != "" for target in residuals.targets])
     targets = [target for target, judged in zip(residuals.targets, known, strict=True) if judged]
-    return Residuals(targets, residuals.logs[known], residuals.novelty[known])
+    return Residuals(targets, *(getattr(residuals, entry.name)[known] for entry in fields(Errors)))
 
 
 def as_generic(fitted: Sequence[EngineFit]) -> Residuals:
@@ -97,15 +101,16 @@ def as_generic(fitted: Sequence[EngineFit]) -> Residuals:
     """
     engine = hardware_db.load_engine(GENERIC)
 
-    def priced(engine_fit: EngineFit) -> tuple[Array, Array]:
+    def priced(engine_fit: EngineFit) -> Errors:
         logs = engine_fit.data.logs_of(engine)
-        return logs, np.ones_like(logs)
+        return Errors(logs, np.ones_like(logs), logs)
 
     residuals = _gather(fitted, priced)
     pairs = zip(residuals.targets, residuals.logs, strict=True)
     today = [(target, log) for target, log in pairs if not target.facts["era"]]
     targets = [replace(t, facts={**t.facts, "engine": GENERIC}) for t, _ in today]
-    return Residuals(targets, np.array([log for _, log in today]), np.ones(len(today)))
+    logs = np.array([log for _, log in today])
+    return Residuals(targets, logs, np.ones_like(logs), logs)
 
 
 def with_requests(residuals: Residuals) -> Residuals:
@@ -114,7 +119,7 @@ def with_requests(residuals: Residuals) -> Residuals:
     A request is mostly TPOT: its novelty is that of this.
     """
     targets, logs = list(residuals.targets), residuals.logs.tolist()
-    novelty = residuals.novelty.tolist()
+    novelty, physics = residuals.novelty.tolist(), residuals.physics.tolist()
     pairs = zip(residuals.targets, residuals.targets[1:], logs, logs[1:], strict=False)
     for at, (one, other, one_log, other_log) in enumerate(pairs):
         if one.run != other.run or {one.metric, other.metric} != set(SCALES):
@@ -127,15 +132,15 @@ def with_requests(residuals: Residuals) -> Residuals:
         predicted = first * np.exp(first_log) + gaps * gap * np.exp(gap_log)
         targets.append(replace(one, metric=REQUEST, measured_s=measured))
         logs.append(float(np.log(predicted / measured)))
-    return Residuals(targets, np.array(logs), np.array(novelty))
+        physics.append(np.nan)
+    return Residuals(targets, np.array(logs), np.array(novelty), np.array(physics))
 
 
-def _gather(
-    fitted: Sequence[EngineFit], priced: Callable[[EngineFit], tuple[Array, Array]]
-) -> Residuals:
+def _gather(fitted: Sequence[EngineFit], priced: Callable[[EngineFit], Errors]) -> Residuals:
     targets = [target for engine_fit in fitted for target in engine_fit.data.targets]
-    logs, novelty = zip(*(priced(engine_fit) for engine_fit in fitted), strict=True)
-    return Residuals(targets, np.concatenate(logs), np.concatenate(novelty))
+    found = [priced(engine_fit) for engine_fit in fitted]
+    columns = ([getattr(one, entry.name) for one in found] for entry in fields(Errors))
+    return Residuals(targets, *map(np.concatenate, columns))
 
 
 def _folds(targets: Sequence[Target], by: str) -> Iterator[Mask]:
@@ -209,7 +214,7 @@ def with_own_runs(fitted: Sequence[EngineFit], count: int) -> Residuals:
                     logs.append(_calibrated(engine_fit.data, engine, own.ravel(), judged))
                     targets += judged
     joined = np.concatenate(logs)
-    return Residuals(targets, joined, np.ones_like(joined))
+    return Residuals(targets, joined, np.ones_like(joined), joined)
 
 
 def _calibrated(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,8 @@ from genz_core.operator_calibration import TOLERANCE
 from genz_core.types import Array, Mask
 from hardware_db.engine_files import prior_engine
 
+#: (deployment, its rows, its engine) -> the engine that the rows are priced with.
+Under = Callable[[Resolved, Sequence[int], EngineProfile], EngineProfile]
 _LOW = 4  # users, up to which an engine is close to idle
 
 
@@ -60,18 +62,20 @@ class EngineFitData:
     groups: list[tuple[Resolved, list[int]]]
     targets: list[Target]
 
-    def logs(self, moves: Array, wanted: Mask | None = None) -> Array:
+    def logs(self, moves: Array, wanted: Mask | None = None, under: Under | None = None) -> Array:
         """ln(predicted / measured), [targets]; NaN for those that are not wanted.
 
-        moves: of the logarithm of each constant of the prior, [targets, constants].
+        moves: of the logarithm of each constant of the prior, [targets, constants].  under: what
+        else the engine of some rows has; nothing is learned without.
         """
         chosen = np.ones(len(self.targets), dtype=bool) if wanted is None else wanted
         of_row = {self.targets[at].row: moves[at] for at in np.flatnonzero(chosen)}
         priced: dict[int, points_file.Row] = {}
         for resolved, members in self.groups:
             if rows := [row for row in members if row in of_row]:
-                engine = moved(self.prior, of_row[rows[0]])
-                priced |= self._price(resolved, rows, engine, None)
+                engine = replace(moved(self.prior, of_row[rows[0]]), recipe=NO_RECIPE)
+                engine = under(resolved, rows, engine) if under else engine
+                priced |= self._price(resolved, rows, engine)
         predicted = [
             _figure(priced[target.row], target) if target.row in priced else np.nan
             for target in self.targets
@@ -91,14 +95,15 @@ class EngineFitData:
         priced: dict[int, points_file.Row] = {}
         for resolved, members in self.groups:
             if wanted_members := [at for at in members if at in wanted]:
-                priced |= self._price(resolved, wanted_members, engine, recipe)
+                scaled = replace(engine, recipe=recipe or NO_RECIPE)
+                priced |= self._price(resolved, wanted_members, scaled)
         return np.array([_figure(priced[target.row], target) for target in targets])
 
     def _price(
-        self, resolved: Resolved, rows: Sequence[int], engine: EngineProfile, recipe: Recipe | None
+        self, resolved: Resolved, rows: Sequence[int], engine: EngineProfile
     ) -> dict[int, points_file.Row]:
-        """The priced rows by their number; without a recipe nothing is scaled."""
-        under = replace(resolved, engine=replace(engine, recipe=recipe or NO_RECIPE))
+        """The priced rows by their number."""
+        under = replace(resolved, engine=engine)
         priced = points_file.price_group(under, [self.rows[at] for at in rows])
         return dict(zip(rows, priced, strict=True))
 
@@ -166,7 +171,7 @@ def _add_possible(data: EngineFitData) -> None:
     bounds: dict[int, points_file.Row] = {}
     for resolved, members in data.groups:
         smallest = replace(resolved.scenario, kv=resolved.scenario.kv or "fp8")
-        bounds |= data._price(_resolved(smallest), members, data.prior, None)
+        bounds |= data._price(_resolved(smallest), members, data.prior)
     broken = {
         target.row
         for target in data.targets

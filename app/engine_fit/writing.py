@@ -82,40 +82,46 @@ def write_factors(fitted: Sequence[EngineFit], level: str, folder: Path = ENGINE
 
 
 def write_runs(fitted: Sequence[EngineFit], path: Path) -> int:
-    """Write what the fit missed of each served run; returns the number of rows."""
+    """Write what physics misses of each served run, and what the run teaches; returns the number
+    of rows."""
     rows = []
     for engine_fit in fitted:
-        data, targets = engine_fit.data, engine_fit.data.targets
-        for runs, places in by_model(data, engine_fit.logs):
-            for at, name in enumerate(runs.names):
-                first = targets[next(iter(places[name].values()))]
+        data, learned = engine_fit.data, engine_fit.learned
+        named = {target.row: target.facts["named"] for target in data.targets}
+        for parameters, runs, places in by_model(data, learned):
+            for at, row in enumerate(places):
                 rows.append(
                     {
                         "engine": data.engine,
-                        "parameters": first.facts["parameters"],
-                        "id": name,
-                        "model": first.facts["named"],
+                        "parameters": parameters,
+                        "id": runs.names[at],
+                        "model": named[row],
                         **asdict(runs.facts[at]),
                         **{
                             size: f"{np.exp(value):.6g}"
                             for size, value in zip(SIZES, runs.sizes[at], strict=True)
                         },
-                        **{figure: f"{logs[at]:.5f}" for figure, logs in runs.logs.items()},
+                        **{name: _cell(logs[row]) for name, logs in learned.physics.items()},
+                        **{name: _cell(logs[at]) for name, logs in runs.latents.items()},
                     }
                 )
     return _write(path, rows, ("engine", "parameters", "id"))
 
 
+def _cell(value: float) -> str:
+    return f"{value:.5f}" if np.isfinite(value) else ""
+
+
 def write_kernels(kernels: Mapping[str, Kernel], path: Path) -> None:
-    """Write how the residuals of each figure spread."""
+    """Write how each latent of `genz_core.measured_runs` spreads."""
     rows = []
-    for figure, kernel in kernels.items():
+    for latent, kernel in kernels.items():
         terms = [("constant", name, value) for name, value in kernel.constant.items()]
         terms += [("near", name, value) for name, value in kernel.near.items()]
         terms += [("length", *pair) for pair in zip(SIZES, kernel.lengths, strict=True)]
         terms.append(("noise", "", kernel.noise))
         rows += [
-            {"figure": figure, "term": term, "of": of, "value": f"{value:.4g}"}
+            {"latent": latent, "term": term, "of": of, "value": f"{value:.4g}"}
             for term, of, value in terms
         ]
     _write(path, rows)

@@ -224,7 +224,8 @@ def _static(resolved: Resolved, arrays: Mapping[str, Array]) -> _Figures:
     load, split = _sound(result.workload, result.parallelism, result.valid)
     context = load.isl + np.where(np.asarray(load.osl) > 1, np.asarray(load.osl) / 2.0, 0.0)
     model, system = resolved.model, resolved.system
-    step = decode_step(model, system, load.batch, context, split, resolved.engine)
+    priced = decode_step(model, system, load.batch, context, split, resolved.engine)
+    step = result.correction.of_step(priced)
     each = steps_per_token(model, load.osl)
     latencies = {
         "prefill_s": result.prefill.total_s,

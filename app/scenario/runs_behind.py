@@ -1,7 +1,8 @@
-"""The measured runs behind a figure under load, each with its weight in the correction."""
+"""The measured runs behind a figure under load, each with its weight in what they teach."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -11,22 +12,23 @@ import numpy as np
 from app.scenario.scenario import Resolved
 from app.scenario.served_rows import traffic
 from genz_core.deployment import run_facts
-from genz_core.measured_runs import SIZES, MeasuredRuns
+from genz_core.measured_runs import LATENTS, SIZES, MeasuredRuns
 from genz_core.serving import run_sizes
 from genz_core.types import Array
+from hardware_db.measured_runs import FIGURES
 from hardware_db.tables import table
 
 MOST = 8
-FIGURES = ("tpot_s", "ttft_s")
 
 
 def runs_behind(
     resolved: Resolved, arrays: Mapping[str, Array] | None = None, most: int = MOST
 ) -> list[dict[str, Any]]:
-    """The runs that weigh most in the TPOT of one load, heaviest first; none where nobody measured.
+    """The runs that weigh most in the steps of one load, heaviest first; none where nobody measured.
 
     A row: the run's id, what ran, its load, `measured_*` [s], `of_physics_*` (measured over what
-    physics alone predicted for it) and `weight_*` (the power of that ratio in the prediction).
+    physics alone predicts for it), `learned_*` (what it teaches: the scale of its steps, and of a
+    first token beyond them) and `weight_*` (the power of that factor in the prediction).
 
     arrays: numbers of one load in place of the question's, [1] each.
 
@@ -40,15 +42,15 @@ def runs_behind(
     load, split = traffic(resolved, arrays), resolved.scenario.parallelism
     sizes = run_sizes(model, system, load, split, engine)
     facts = run_facts(engine, model, system)
-    weights = {name: runs.correction(name, facts, sizes[:1]).weights[0] for name in FIGURES}
-    order = np.argsort(-np.abs(weights["tpot_s"]), kind="stable")[:most]
+    weights = {name: runs.correction(name, facts, sizes[:1]).weights[0] for name in LATENTS}
+    order = np.argsort(-np.abs(weights["steps"]), kind="stable")[:most]
     return [_row(runs, int(at), {name: weights[name][at] for name in FIGURES}) for at in order]
 
 
 def _row(runs: MeasuredRuns, at: int, weights: Mapping[str, float]) -> dict[str, Any]:
     facts, name = runs.facts[at], runs.names[at]
     sizes = map(round, np.exp(runs.sizes[at]).tolist())
-    measured = _measured().get(name, {})
+    measured, told = _measured().get(name, {}), _of_physics()[name]
     row: dict[str, Any] = {
         "run": name,
         "system": facts.system,
@@ -59,8 +61,10 @@ def _row(runs: MeasuredRuns, at: int, weights: Mapping[str, float]) -> dict[str,
     }
     for figure in FIGURES:
         row[f"measured_{figure}"] = float(measured.get(f"measured_{figure}") or "nan")
-        row[f"of_physics_{figure}"] = round(float(np.exp(runs.logs[figure][at])), 3)
-        row[f"weight_{figure}"] = round(float(weights[figure]), 3)
+        row[f"of_physics_{figure}"] = round(math.exp(float(told[figure] or "nan")), 3)
+    for latent in LATENTS:
+        row[f"learned_{latent}"] = round(float(np.exp(runs.latents[latent][at])), 3)
+        row[f"weight_{latent}"] = round(float(weights[latent]), 3)
     return row
 
 
@@ -68,3 +72,9 @@ def _row(runs: MeasuredRuns, at: int, weights: Mapping[str, float]) -> dict[str,
 def _measured() -> Mapping[str, Mapping[str, str]]:
     """{id: row} of the measured runs that ship."""
     return {row["id"]: row for row in table("measurements", "serving")}
+
+
+@cache
+def _of_physics() -> Mapping[str, Mapping[str, str]]:
+    """{id: row} of what the fit left of each run."""
+    return {row["id"]: row for row in table("engines", "runs")}

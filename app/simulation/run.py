@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -19,7 +19,9 @@ from app.scenario.setup import Setup, resolve_setup
 from app.simulation import disaggregation, offered_load
 from app.simulation.disaggregation import Prefill, balance_sentence, matched
 from app.simulation.trace_file import Trace
+from app.wording import quantities
 from genz_core.deployment import recipe_key
+from genz_core.engine import NO_RECIPE
 from genz_core.errors import ContextTooLong
 from genz_core.model_kinds import check_one_by_one
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent
@@ -52,8 +54,8 @@ class Run:
     """What a simulation came to.
 
     resolved: the question that was asked, and what it names.  drawn: all requests that were sent.
-    step_scale: that was applied; kept_scale: the user's calibration it came from, if any.
-    ttft_correction: that was applied to simulated first tokens, see `measured_corrections`.
+    options: what the engine was told, with what measured runs say of its steps.
+    kept_scale: the user's calibration that the scale of these came from, if any.
     speculation, prefill: what drafts and who reads the prompts, if anything does.
     prefill_scale: the user's calibration of these.  balance: of both pools.
     """
@@ -61,13 +63,17 @@ class Run:
     resolved: Resolved
     drawn: Trace
     simulation: Simulation
-    step_scale: float = 1.0
+    options: Options = field(default_factory=Options)
     kept_scale: StepScale | None = None
     speculation: Speculation | None = None
     prefill: Prefill | None = None
     prefill_scale: StepScale | None = None
     balance: Balance | None = None
-    ttft_correction: float = 1.0
+
+    @property
+    def step_scale(self) -> float:
+        """Measured over priced time of a step."""
+        return self.options.step_scale or 1.0
 
     @property
     def question(self) -> Question:
@@ -94,11 +100,19 @@ class Run:
             notes.insert(0, _WAVES)
         if self.kept_scale:
             notes.append(self.kept_scale.sentence)
-        if abs(self.ttft_correction - 1.0) > _ALIKE:
-            notes.append(
-                f"measured runs near this load: simulated first tokens x {self.ttft_correction:.3g}"
-            )
+        if not self.kept_scale and (said := self._learned):
+            notes.append(f"measured runs near this load: {said}")
         return [*notes, *self._pools, UNVALIDATED]
+
+    @property
+    def _learned(self) -> str:
+        """What measured runs say of the steps, in words; "" where they take what physics says."""
+        told = self.options
+        scales = {"steps": self.step_scale, "prompts in them": told.prompt_scale}
+        said = [f"{name} x {by:.3g}" for name, by in scales.items() if abs(by - 1.0) > _ALIKE]
+        if told.wait_s:
+            said.append(f"{quantities.seconds(told.wait_s)} of wait before a request is read")
+        return ", ".join(said)
 
     @property
     def _pools(self) -> list[str]:
@@ -176,10 +190,11 @@ def run(
             raise ContextTooLong(complaint)
     form = _ClosedForm(resolved, drawn, draft_model)
     scaled = _scaled(form)
-    theirs, pool, correction = None, None, scaled.ttft_correction
+    theirs, pool = None, None
     if prefill:
         theirs = _scaled(_ClosedForm(prefill.resolved, drawn, draft_model))
-        correction = 1.0  # no run with a pool of its own was measured
+        # no run with a pool of its own was measured
+        scaled = replace(scaled, options=replace(scaled.options, wait_s=0.0))
         pool = prefill.disaggregation(theirs.options)
     simulation = simulate(
         resolved.model,
@@ -188,7 +203,7 @@ def run(
         question.parallelism,
         resolved.engine,
         concurrency=int(question.concurrency or 0),
-        start_s=form.session_s(scaled.scale) if offered_load.is_steady(question) else 0.0,
+        start_s=form.session_s(scaled.options.step_scale or 1.0) if offered_load.is_steady(question) else 0.0,
         counted=offered_load.counted(question),
         options=scaled.options,
         replicas=question.replicas,
@@ -205,14 +220,13 @@ def run(
     return Run(
         resolved,
         drawn,
-        simulation.with_first_tokens(correction),
-        scaled.scale,
+        simulation,
+        scaled.options,
         scaled.kept,
         drafts,
         prefill,
         theirs.kept if theirs else None,
         matched(pool, resolved, scaled.options, drawn.requests, drafts) if pool else None,
-        correction,
     )
 
 
@@ -253,7 +267,7 @@ class _ClosedForm:
         q, found = self.resolved.scenario, self.served
         osl = float(np.mean(self._drawn.requests.output_tokens))
         later = found.tpot_s[0] * (osl - 1.0) if osl > 1.0 else 0.0
-        request_s = float(found.ttft_s[0] + later) * scale / float(found.tpot_scale[0])
+        request_s = float(found.ttft_s[0] + later) * scale / float(found.correction.steps[0])
         session_s = request_s * q.turns + q.think_s * (q.turns - 1)
         return session_s if math.isfinite(session_s) else 0.0
 
@@ -285,34 +299,33 @@ def _mean(tokens: Array) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Scaled:
-    """What is told to the engine of a deployment, with the scale of its steps.
+    """What is told to the engine of a deployment, with what was measured of its steps.
 
-    ttft_correction: of its first tokens.  kept: the user's calibration of the steps, which says
-    nothing else of first tokens.
+    kept: the user's calibration of the steps, if they are from one.
     """
 
     options: Options
-    scale: float
-    ttft_correction: float
     kept: StepScale | None
 
 
 def _scaled(form: _ClosedForm) -> _Scaled:
     resolved, question = form.resolved, form.resolved.scenario
     kept = None if question.step_scale else kept_scale(resolved)
-    scale, correction = question.step_scale or (kept.scale if kept else 0.0), 1.0
-    if not scale:
-        scale, correction = measured_corrections(form)
-    told = {name: getattr(question, name) for name in _OPTIONS}
-    return _Scaled(Options(**told, step_scale=scale), scale, correction, kept)
+    told = Options(**{name: getattr(question, name) for name in _OPTIONS})
+    if scale := question.step_scale or (kept.scale if kept else 0.0):
+        return _Scaled(replace(told, step_scale=scale), kept)
+    return _Scaled(replace(told, **learned(form)), None)
 
 
-def measured_corrections(form: _ClosedForm) -> tuple[float, float]:
-    """What measured runs near this load say of its steps and first tokens, as in the closed form.
-
-    Measured over priced time of a step, and the factor on a TTFT whose steps have that scale.
-    """
+def learned(form: _ClosedForm) -> dict[str, Any]:
+    """What measured runs near this load say of its steps, as in the closed form: `Options`."""
     engine = form.resolved.engine
-    if engine.neighbours is None:
-        return engine.recipe.tpot_scale, engine.recipe.ttft_scale / engine.recipe.tpot_scale
-    return float(form.served.tpot_scale[0]), float(form.served.ttft_correction[0])
+    if engine.neighbours is None and engine.recipe == NO_RECIPE:
+        return {"step_scale": 1.0}
+    found = form.served
+    outside = float(found.outside_s[0])
+    return {
+        "step_scale": float(found.correction.steps[0]),
+        "prompt_scale": float(found.correction.prompts[0]),
+        "wait_s": outside if math.isfinite(outside) else 0.0,
+    }

@@ -43,14 +43,17 @@ def picked_columns(record: Any, chosen: Places) -> dict[str, Array]:
     return {name: value[..., chosen] for name, value in values if isinstance(value, np.ndarray)}
 
 
-def bound_and_total_s(
+def step_seconds(
     price: Callable[[Workload, Parallelism], StepEstimate], load: Workload, split: Parallelism
-) -> tuple[Array, Array]:
-    """Bound and time of a phase of each load [s], [configs]; equal ones are priced once."""
+) -> tuple[Array, Array, Array]:
+    """Time of a phase of each load, the host's part of it, and its bound [s], [configs] each.
+
+    Equal ones are priced once.
+    """
     numbers = columns(load, split)
     kinds = Kinds.told_by(numbers.values())
     once = {name: column[kinds.first] for name, column in numbers.items()}
     varying = {name: once[name] for name in once if np.ndim(getattr(split, name, 0.0))}
     loads = Workload(once["batch"], once["isl"], once["osl"], once["cached"])
     priced = price(loads, split_of(split, varying))
-    return priced.bound_total_s[kinds.of], priced.total_s[kinds.of]
+    return priced.total_s[kinds.of], priced.host_s[kinds.of], priced.bound_total_s[kinds.of]

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from genz_core.serving.queueing import Batching
 from genz_core.types import Array, Mask, Places
@@ -24,31 +23,19 @@ _READER_GAPS = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
-class Scales:
-    """Measured over predicted times, [configs]: of a step, and of an admitted request's prompt."""
-
-    tpot: Array
-    ttft: Array
-
-    def picked(self, chosen: NDArray[np.intp]) -> Scales:
-        """Those of some configurations."""
-        return Scales(self.tpot[chosen], self.ttft[chosen])
-
-
-@dataclass(frozen=True, slots=True)
 class Balance:
     """A load in balance, [configs].
 
     running: admitted requests.  ttft_s, ttft_median_s: of a request; cycle_s: between two of its
-    steps.  ttft_correction: mean TTFT over what it would be if first tokens were off by no more
-    than steps are.  requests_per_s: completed.  utilisation: see `ServingEstimate`.
+    steps.  outside_s: of a TTFT, what measured runs say of a wait outside of steps.
+    requests_per_s: completed.  utilisation: see `ServingEstimate`.
     most_per_s: requests that the deployment sustains, infinite in a closed loop.
     """
 
     running: Array
     ttft_s: Array
     ttft_median_s: Array
-    ttft_correction: Array
+    outside_s: Array
     cycle_s: Array
     requests_per_s: Array
     utilisation: Array
@@ -56,44 +43,43 @@ class Balance:
 
 
 def closed_loop(
-    batching: Batching, of: Places, users: Array, limit: Array, ranks: Array, scales: Scales
+    batching: Batching, of: Places, users: Array, limit: Array, ranks: Array, steps: Array
 ) -> Balance:
     """Closed loop: each user sends its next request when the last one completes.
 
     The requests admitted decode or wait for their first token, D + X TTFT of them by Little's law;
-    the others wait for their room.  Scales are of what is in balance.  of: the batching that each
-    load has, of those priced.  users, limit: per rank, [configs].
+    the others wait for their room, or outside of the engine.  of: the batching that each load has,
+    of those priced.  users, limit: per rank; steps: measured over priced time of one, [configs].
     """
     reader = batching.steps[of] <= 1.0
     batching = replace(batching, steps=np.maximum(batching.steps, 1.0 + _READER_GAPS))
     clump = batching.clump_steps()
     decodes = _decoding(batching, clump)
-    mean, median, cycle = _paced(batching, of, decodes, clump, scales)
-    steps, admitted = batching.steps[of], batching.admitted[of]
-    served = admitted / (mean + (steps - 1.0) * cycle)
+    inside, median, cycle = (seconds[of] * steps for seconds in _paced(batching, decodes, clump))
+    late = 1.0 + np.broadcast_to(batching.wait, batching.isl.shape)[of]
+    gaps, admitted = batching.steps[of] - 1.0, batching.admitted[of]
+    first = inside * late
+    served = np.minimum(admitted / (inside + gaps * cycle), users / (first + gaps * cycle))
     if np.any(reader):
-        at_most = batching.prompts_per_s()[of] / scales.ttft
+        at_most = batching.prompts_per_s()[of] / steps
         full = (batching.wave_steps() >= 2.0)[of]  # while a step is read the next one fills
         served = np.where(reader, np.where(full, at_most, np.minimum(served, at_most)), served)
-        mean = np.where(reader, admitted / served, mean)
-        median = np.where(reader, mean, median)
-    waiting = np.maximum(users - limit, 0.0) / served
+    queue = np.maximum(users / served - gaps * cycle - first, 0.0)
     burst: Array | float = 0.0
     if np.any(batching.waves):
-        waves, first = batching.waves[of], batching.first_wave_s()[of] * scales.ttft
-        late = np.maximum(first - mean, 0.0) / np.where(waves > 0, waves, 1.0)
-        burst = np.where(waves > 0, late, 0.0)
-    as_steps = (mean + burst) * scales.tpot / scales.ttft + waiting
+        waves, wave = batching.waves[of], batching.first_wave_s()[of] * steps * late
+        behind = np.maximum(wave - first, 0.0) / np.where(waves > 0, waves, 1.0)
+        burst = np.where(waves > 0, behind, 0.0)
     alone = batching.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes))
-    plain = alone[of] * scales.tpot
+    mean = first + burst + queue
     return Balance(
         running=np.minimum(users, limit) * ranks,
-        ttft_s=mean + burst + waiting,
-        ttft_median_s=np.minimum(median, mean + burst) + waiting,
-        ttft_correction=(mean + burst + waiting) / as_steps,
+        ttft_s=mean,
+        ttft_median_s=np.where(reader, mean, np.minimum(median * late, first + burst) + queue),
+        outside_s=first - inside,
         cycle_s=cycle,
         requests_per_s=served * ranks,
-        utilisation=np.where(reader, 1.0, 1.0 - np.minimum(plain / cycle, 1.0)),
+        utilisation=np.where(reader, 1.0, 1.0 - np.minimum(alone[of] * steps / cycle, 1.0)),
         most_per_s=np.full_like(mean, np.inf),
     )
 
@@ -123,9 +109,15 @@ def _requests_per_s(batching: Batching, clump: Array, decodes: Array) -> Array:
 
 
 def _beyond(batching: Batching, clump: Array, decodes: Array) -> Array:
-    """Requests that decode or wait for a first token, beyond those admitted."""
+    """Requests that decode or wait for a first token, beyond those admitted.
+
+    Or, where a request waits outside of the engine too, beyond those of all users.
+    """
     waiting = _requests_per_s(batching, clump, decodes) * batching.ttft_s(decodes, clump)
-    return decodes + waiting - batching.admitted
+    beyond: Array = decodes + waiting - batching.admitted
+    if np.any(batching.wait):
+        beyond = np.maximum(beyond, decodes + waiting * (1.0 + batching.wait) - batching.users)
+    return beyond
 
 
 def _unbalanced(batching: Batching, clump: Array, decodes: Array) -> Mask:
@@ -134,56 +126,56 @@ def _unbalanced(batching: Batching, clump: Array, decodes: Array) -> Mask:
     return off
 
 
-def _paced(
-    batching: Batching, of: Places, decodes: Array, clump: Array, scales: Scales
-) -> tuple[Array, Array, Array]:
-    """Mean and median TTFT, and the cycle, of requests of a closed loop [s], [configs].
+def _paced(batching: Batching, decodes: Array, clump: Array) -> tuple[Array, Array, Array]:
+    """Mean and median TTFT inside the engine, and the cycle, of requests of a closed loop [s].
 
-    A request lasts no shorter than the work on all that are admitted, so the work of a second is
-    never more than a second's.  Where prompts come first, half of those that are read together
-    delay a first token, and the others those behind; requests in step are all read together.
+    No more requests are served than the work on all that are admitted lets be.  Where prompts come
+    first, half of those that are read together delay a first token, and the others those behind;
+    requests in step are all read together.
     """
-    cycle = batching.mean_cycle_s(decodes, clump)
+    cycle, gaps = batching.mean_cycle_s(decodes, clump), batching.steps - 1.0
     mean, median = (batching.ttft_s(decodes, clump, median=which) for which in (False, True))
+    admitted, users, late = batching.admitted, batching.users, 1.0 + batching.wait
     steep = _unbalanced(batching, clump, decodes)
-    told = (batching.admitted - decodes) / _requests_per_s(batching, clump, decodes)
+    left = np.minimum(admitted - decodes, (users - decodes) / late)
+    told = left / _requests_per_s(batching, clump, decodes)
     mean, median = np.where(steep, told, mean), np.where(steep, told, median)
-    gaps = batching.steps - 1.0
     lasts = mean + gaps * cycle
-    slower = np.maximum(sum(batching.wave_s(decodes)) / lasts, 1.0)
-    mean, median, cycle = mean * slower, median * slower, cycle * slower
+    served = np.minimum(admitted / lasts, users / (mean * late + gaps * cycle))
+    slower = np.maximum(sum(batching.wave_s(decodes)) * served / admitted, 1.0)
+    mean, median, cycle, lasts = mean * slower, median * slower, cycle * slower, lasts * slower
     if not batching.mixed:
-        lasts = mean + gaps * cycle
         together = batching.in_step()
         wave = batching.host_s + batching.half_wave_s(decodes)
         apart = np.minimum(mean, wave + batching.running_s(decodes))
         mean = apart + together * (wave - apart)
         median = np.where(together > 0.5, mean, np.minimum(median, mean))
         cycle = (lasts - mean) / gaps
-    return mean[of] * scales.ttft, median[of] * scales.ttft, cycle[of] * scales.tpot
+    return mean, median, cycle
 
 
-def open_loop(batching: Batching, of: Places, rate: Array, ranks: Array, scales: Scales) -> Balance:
+def open_loop(batching: Batching, of: Places, rate: Array, ranks: Array, steps: Array) -> Balance:
     """Open loop: requests arrive at `rate` [1/s]; as many decode as keep up with them.
 
-    of: the batching that each load has, of those priced, [configs].
+    of: the batching that each load has, of those priced; steps: measured over priced time of one,
+    [configs].
     """
     grid, sustained = _sustained(batching)
     batching = batching.picked(of)
-    one, steps = np.ones_like(rate), np.maximum(batching.steps, 1.0)
+    one, life = np.ones_like(rate), np.maximum(batching.steps, 1.0)
     reader = batching.steps <= 1.0
-    reading = batching.prompts_per_s() / scales.ttft
-    most_per_s = np.where(reader, reading, sustained[-1, of] / scales.tpot)
+    reading = batching.prompts_per_s() / steps
+    most_per_s = np.where(reader, reading, sustained[-1, of] / steps)
     each = np.minimum(rate / ranks, most_per_s)
     decodes = np.array(
         [
             np.interp(asked, sustained[:, kind], grid[:, kind])
-            for asked, kind in zip(each * scales.tpot, of, strict=True)
+            for asked, kind in zip(each * steps, of, strict=True)
         ]
     )
-    cycle = batching.mean_cycle_s(decodes, steps) * scales.tpot
+    cycle = batching.mean_cycle_s(decodes, life) * steps
     mean, median = (
-        batching.ttft_s(decodes, steps, median=which) * scales.ttft for which in (False, True)
+        batching.ttft_s(decodes, life, median=which) * steps for which in (False, True)
     )
     utilisation = rate / ranks / most_per_s
     if np.any(reader):
@@ -192,14 +184,14 @@ def open_loop(batching: Batching, of: Places, rate: Array, ranks: Array, scales:
             one * 0, batching.isl, batching.isl, batching.room(one * 0), one * 0
         )
         queue = batching.host_s + alone * (1.0 + load / (2.0 * (1.0 - load)))
-        mean = np.where(reader, queue * scales.ttft, mean)
+        mean = np.where(reader, queue * steps, mean)
         median = np.where(reader, mean, median)
-    full = utilisation >= 1.0
+    full, late = utilisation >= 1.0, 1.0 + batching.wait
     return Balance(
         running=(decodes + each * np.where(full, 0.0, mean)) * ranks,
-        ttft_s=np.where(full, np.inf, mean),
-        ttft_median_s=np.where(full, np.inf, np.minimum(median, mean)),
-        ttft_correction=scales.ttft / scales.tpot,
+        ttft_s=np.where(full, np.inf, mean * late),
+        ttft_median_s=np.where(full, np.inf, np.minimum(median, mean) * late),
+        outside_s=mean * (late - 1.0),
         cycle_s=cycle,
         requests_per_s=rate,
         utilisation=utilisation,

@@ -12,13 +12,13 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.deployment import as_server, deploy, run_facts
+from genz_core.deployment import as_server, deploy
 from genz_core.engine import EngineProfile
 from genz_core.memory import Memory, memory
 from genz_core.model_kinds import generates
-from genz_core.serving.alike import Kinds, bound_and_total_s
+from genz_core.serving.alike import Kinds, step_seconds
 from genz_core.serving.asked_loads import check_load, of_kind, rates, real_lengths
-from genz_core.serving.balance import Balance, Scales, closed_loop, open_loop
+from genz_core.serving.balance import Balance, closed_loop, open_loop
 from genz_core.serving.model_times import Sizes
 from genz_core.serving.queueing import Batching
 from genz_core.serving.room import sequences_that_fit, step_rooms
@@ -26,6 +26,7 @@ from genz_core.serving.spilled import Banks, Spilled
 from genz_core.serving.step_times import StepTimes
 from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
 from genz_core.speculative import steps_per_token
+from genz_core.step_correction import StepCorrection, step_correction
 from genz_core.types import Array, Mask, Model, Num, Parallelism, Places, System, Workload
 from genz_core.validity import OnError, check, columns, raise_for_status, split_of
 from genz_core.workload import OUT_OF_MEMORY, decode, prefill
@@ -60,8 +61,9 @@ def serve(
         OutOfMemory: not even one sequence fits.
     """
     served = _served(model, system, traffic, parallelism, engine)
-    scales, novelty = served.scales()
-    estimate = served.estimate(served.balance(scales), scales, novelty)
+    users = served.users()
+    correction = served.correction(users)
+    estimate = served.estimate(served.balance(correction), correction, users)
     if on_error == "raise":
         raise_for_status(estimate.status, lambda at: estimate.messages.get(at, ""))
     return estimate
@@ -185,33 +187,17 @@ class _ServedModel:
         beside = np.floor(np.maximum(free, 0.0) / np.maximum(self.memory.kv_bytes, 1.0))
         return np.where(told, self.capacity, np.minimum(self.capacity, beside * self.ranks))
 
-    def scales(self) -> tuple[Scales, Novelty]:
-        """What was measured over what is priced: of the engine's recipe, or by measured runs.
-
-        And how far the loads lie from these runs.
-        """
-        scales, users = self._of_recipe(), self.users()
-        of_rank = users / self._chosen(self.ranks, np.arange(users.size))
-        if (runs := self.engine.neighbours) is None:
-            return scales, Novelty(np.ones_like(users), np.ones_like(users), of_rank)
-        facts = run_facts(self.engine, self.model, self.system)
+    def correction(self, users: Array) -> StepCorrection:
+        """What measured runs say of the steps of each load.  users: open requests, [configs]."""
         sizes = self.run_sizes(users)
-        tpot = runs.correction("tpot_s", facts, sizes)
-        if self.traffic.sharing:
-            cached = self._chosen(self.cached, np.arange(len(sizes)))
-            sizes[:, 0] = np.maximum(sizes[:, 0] - cached, 1.0)
-        ttft = runs.correction("ttft_s", facts, sizes)
-        corrected = Scales(scales.tpot * np.exp(tpot.log), scales.ttft * np.exp(ttft.log))
-        return corrected, Novelty(tpot.novelty, ttft.novelty, of_rank)
-
-    def _of_recipe(self) -> Scales:
-        recipe, one = self.engine.recipe, np.ones(self.status.shape)
-        return Scales(one * recipe.tpot_scale, one * recipe.ttft_scale)
+        cached = self._chosen(self.cached if self.traffic.sharing else 0.0, np.arange(len(sizes)))
+        read = np.maximum(sizes[:, 0] - cached, 1.0)
+        return step_correction(self.engine, self.model, self.system, sizes, read)
 
     def users(self) -> Array:
         """Requests that are open, [configs]."""
         closed = self.traffic.rate_per_s is None
-        users = self.load.batch if closed else self._open(self._of_recipe())
+        users = self.load.batch if closed else self._open()
         return self._chosen(users, np.arange(self.status.size))
 
     def run_sizes(self, users: Array) -> Array:
@@ -221,26 +207,32 @@ class _ServedModel:
         columns = (*lengths, np.minimum(users, self.limit), split.tp, split.pp, split.dp, split.ep)
         return np.stack([self._chosen(column, everyone) for column in columns], axis=-1)
 
-    def _open(self, scales: Scales) -> Array:
-        """Requests that are open at a rate, by Little's law; of one too high, at the highest."""
-        balance = self.balance(scales)
+    def _open(self) -> Array:
+        """Requests that are open at a rate, by Little's law; of one too high, at the highest.
+
+        As the engine's recipe has them: which runs are near is not known before.
+        """
+        alone, anywhere = replace(self.engine, neighbours=None), np.ones((self.status.size, 1))
+        balance = self.balance(step_correction(alone, self.model, self.system, anywhere))
         gaps = np.maximum(self.osl - 1.0, 0.0) * steps_per_token(self.model, self.osl)
         ttft = np.where(np.isfinite(balance.ttft_s), balance.ttft_s, 0.0)
         rate = np.minimum(rates(self.traffic), balance.most_per_s)
         return np.maximum(rate * (ttft + gaps * balance.cycle_s), 1.0)
 
-    def balance(self, scales: Scales) -> Balance:
+    def balance(self, correction: StepCorrection) -> Balance:
         """The loads in balance; those with the same number of pipeline stages side by side."""
         stages = np.broadcast_to(np.asarray(self.parallelism.pp), self.status.shape)
         whole = {name: np.empty(self.status.size) for name in Balance.__dataclass_fields__}
         for degree in np.unique(stages):
             chosen = np.flatnonzero(stages == degree)
-            part = self._balance_of(chosen, int(degree), scales.picked(chosen))
+            part = self._balance_of(chosen, int(degree), correction.picked(chosen))
             for name, column in whole.items():
                 column[chosen] = getattr(part, name)
         return Balance(**whole)
 
-    def _balance_of(self, chosen: NDArray[np.intp], stages: int, scales: Scales) -> Balance:
+    def _balance_of(
+        self, chosen: NDArray[np.intp], stages: int, correction: StepCorrection
+    ) -> Balance:
         """The balance of some of the loads, all with so many pipeline stages."""
         ranks = self._chosen(self.ranks, chosen)
         limit, users = (self._chosen(x, chosen) / ranks for x in (self.limit, self.load.batch))
@@ -251,10 +243,12 @@ class _ServedModel:
             priced = self._batching(chosen[kinds.first], stages, admitted[kinds.first])
             self.kept[stages] = priced, kinds.of
         batching, of = self.kept[stages]
+        if correction.corrects:
+            batching, of = batching.picked(of).corrected(correction, users), np.arange(of.size)
         if closed:
-            return closed_loop(batching, of, users, limit, ranks, scales)
+            return closed_loop(batching, of, users, limit, ranks, correction.steps)
         asked = self._chosen(rates(self.traffic), chosen)
-        return open_loop(batching, of, asked, ranks, scales)
+        return open_loop(batching, of, asked, ranks, correction.steps)
 
     def _kinds(self, chosen: NDArray[np.intp], admitted: Array) -> Kinds:
         """Some of the loads by all that `_batching` makes of them."""
@@ -360,8 +354,10 @@ class _ServedModel:
         """Values of some of the loads, of a number or an array [configs]."""
         return np.broadcast_to(np.asarray(values, dtype=float), self.status.shape)[chosen]
 
-    def estimate(self, balance: Balance, scales: Scales, novelty: Novelty) -> ServingEstimate:
-        """The figures of all loads, no latency below its bound.
+    def estimate(
+        self, balance: Balance, correction: StepCorrection, users: Array
+    ) -> ServingEstimate:
+        """The figures of all loads, no latency below its bound.  users: open requests, [configs].
 
         A TPOT averages over many steps: its median is its mean.
         """
@@ -369,14 +365,16 @@ class _ServedModel:
         branches = self.traffic.sharing.branches
         sequences = np.maximum(np.round(balance.running), 1.0) * branches
         engine = self.engine
-        bound_decode, decode_s = bound_and_total_s(
+        decode_s, decode_host, bound_decode = step_seconds(
             lambda loads, split: decode(*deployed, loads, split, engine),
             Workload(sequences, self.load.isl, self.osl), self.parallelism,
         )  # fmt: skip
-        bound_prefill, prefill_s = bound_and_total_s(
+        prefill_s, prefill_host, bound_prefill = step_seconds(
             lambda loads, split: prefill(*deployed, loads, split, engine),
             Workload(1.0, self.load.isl, 1.0, self.cached), self.parallelism,
         )  # fmt: skip
+        decode_s = correction.seconds(decode_s, decode_host, bound_decode)
+        prefill_s = correction.seconds(prefill_s, prefill_host, bound_prefill, reads=True)
         over = (
             (balance.utilisation >= 1.0) & (self.status == "ok") & np.isfinite(balance.most_per_s)
         )
@@ -400,6 +398,7 @@ class _ServedModel:
         if not generates(self.model):
             tpot = np.full_like(tpot, np.nan)
         served = np.minimum(balance.requests_per_s, balance.most_per_s)
+        of_rank = users / self._chosen(self.ranks, np.arange(status.size))
         return ServingEstimate(
             ttft_s=masked(balance.ttft_s, bound_prefill),
             tpot_s=tpot,
@@ -410,9 +409,9 @@ class _ServedModel:
             bound_prefill_s=masked(bound_prefill),
             bound_decode_step_s=masked(bound_decode),
             running=balance.running,
-            tpot_scale=scales.tpot,
-            novelty=novelty,
-            ttft_correction=balance.ttft_correction,
+            correction=correction,
+            novelty=Novelty(correction.tpot_novelty, correction.ttft_novelty, of_rank),
+            outside_s=balance.outside_s,
             capacity=self.capacity,
             utilisation=balance.utilisation,
             output_tokens_per_s=masked(served * self.osl * self.traffic.sharing.kept),

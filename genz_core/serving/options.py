@@ -17,7 +17,9 @@ class Options:
     between two looks at new requests.  batch_wait: see `Traffic`.
     scheduler: a policy in place of the engine's own, of
     `genz_core.serving.simulation.SCHEDULERS`.  step_scale: measured over priced time of a step;
-    None for that of the engine's recipe where our own tables are the price.
+    None for that of the engine's recipe where our own tables are the price.  prompt_scale: of what
+    prompts add to a step, on top.  wait_s: of a request before the engine has it, on top of the
+    engine's own.
     """
 
     max_num_seqs: int = 0
@@ -29,6 +31,8 @@ class Options:
     batch_wait: int = 0
     scheduler: str = ""
     step_scale: float | None = None
+    prompt_scale: float = 1.0
+    wait_s: float = 0.0
 
     def with_memory(self, engine: EngineProfile) -> EngineProfile:
         """The engine with its part of the memory as it was told: `memory_fraction`, if not 0.

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.deployment import Deployment, run_facts
+from genz_core.deployment import Deployment
 from genz_core.serving.disaggregation import queue_s
 from genz_core.serving.room import sequences_that_fit
 from genz_core.serving.sharing import ALONE, Sharing
+from genz_core.step_correction import step_correction
 from genz_core.types import Array, Group, Mask, Parallelism, Workload
 from genz_core.validity import columns, split_of
 from genz_core.workload import decode_step, mixed
@@ -103,7 +104,7 @@ def _reading(
     cached = np.repeat(starts, size)
     group = Group(np.tile(sequences, times), new, cached, prompt=part[1])
     step = mixed(deployed.model, deployed.system, [group], lanes, deployed.engine)
-    scale = _measured(deployed, lanes, part[1], _ANSWER, np.ones(new.size))
+    scale = _step_scale(deployed, lanes, part[1], _ANSWER, np.ones(new.size))
     latency = step.total_s * scale
     staged = np.maximum(step.stage_s, step.host_s) * scale
 
@@ -144,7 +145,7 @@ def decode_workers(
         engine,
     )
     least = step.bound_total_s.reshape(_RUNNING, size)
-    measured = _measured(deployed, _tiled(split, _RUNNING), isl, osl, running.ravel())
+    measured = _step_scale(deployed, _tiled(split, _RUNNING), isl, osl, running.ravel())
     seconds = np.maximum((step.total_s * measured).reshape(_RUNNING, size), least)
     none = np.zeros((1, size))
     answers = running / (max(steps, 1e-9) * seconds)
@@ -160,19 +161,14 @@ def decode_workers(
     )
 
 
-def _measured(
+def _step_scale(
     deployed: Deployment, split: Parallelism, isl: float, osl: float, running: Array
 ) -> Array:
     """Measured over priced time of a step, as `loops` has it of replicas, [configs]."""
-    engine = deployed.engine
-    scale = np.full(running.shape, engine.recipe.tpot_scale)
-    if engine.neighbours is None:
-        return scale
     degrees = (split.tp, split.pp, split.dp, split.ep)
     columns = [np.broadcast_to(column, running.shape) for column in (isl, osl, running, *degrees)]
-    facts = run_facts(engine, deployed.model, deployed.system)
     sizes = np.stack(columns, axis=-1)
-    return np.asarray(scale * np.exp(engine.neighbours.correction("tpot_s", facts, sizes).log))
+    return step_correction(deployed.engine, deployed.model, deployed.system, sizes).steps
 
 
 def _tiled(split: Parallelism, times: int) -> Parallelism:

@@ -27,6 +27,7 @@ import numpy as np
 
 from genz_core.serving.alike import picked_columns
 from genz_core.serving.step_times import StepTimes
+from genz_core.step_correction import StepCorrection
 from genz_core.types import Array, Places
 
 _WAVES = 10.0  # of a public benchmark
@@ -53,6 +54,7 @@ class Batching:
     be read with it.  ahead_steps: see `EngineProfile`.  closed: a user's next request follows the
     end of its last.
     mixed: prompts and decodes share a step.  whole: prompts are never cut.  host_s: of a request.
+    wait: of a request outside of its steps and host, as a share of its first token without it; users: requests that are open, inside or outside.
     """
 
     times: StepTimes
@@ -72,11 +74,27 @@ class Batching:
     mixed: bool
     whole: bool
     host_s: Array | float
+    wait: Array | float = 0.0
+    users: Array | float = np.inf
 
     def picked(self, chosen: Places) -> Batching:
         """That of some configurations."""
         columns: dict[str, Any] = picked_columns(self, chosen)
         return replace(self, times=self.times.picked(chosen), **columns)
+
+    def corrected(self, correction: StepCorrection, users: Array) -> Batching:
+        """With what measured runs say beyond the scale of all steps, which is left to the caller:
+        every time that comes out is to be multiplied by it, so the host's is divided here.
+
+        users: open requests of a rank, [configs].
+        """
+        return replace(
+            self,
+            times=replace(self.times, prompts=correction.prompts),
+            host_s=self.host_s / correction.steps,
+            wait=correction.wait,
+            users=users,
+        )
 
     # --------------------------------------------------------------------------- a step
 

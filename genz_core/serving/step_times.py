@@ -21,7 +21,7 @@ from genz_core.speculative import (
     SpeculativeModel,
     draft_parallelism,
 )
-from genz_core.types import Array, Model, Parallelism, Places, System
+from genz_core.types import Array, Model, Num, Parallelism, Places, System
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,15 @@ class StepTimes:
     """Times of the steps of configurations with the same number of pipeline stages.
 
     model: device time of the model whose tokens are kept.  drafting: what drafts them, on the last
-    stage.  engine: its host times.  spilled: what the host holds of it.
+    stage.  engine: its host times.  spilled: what the host holds of it.  prompts: measured over
+    priced time of what prompts add to a step, [configs] or one for all.
     """
 
     model: ModelTimes
     drafting: Drafting | None
     engine: EngineProfile
     spilled: Spilled | None = None
+    prompts: Num = 1.0
 
     @classmethod
     def of(
@@ -117,7 +119,9 @@ class StepTimes:
         """That of some configurations."""
         drafting = self.drafting.picked(chosen) if self.drafting else None
         spilled = self.spilled.picked(chosen) if self.spilled else None
-        return replace(self, model=self.model.picked(chosen), drafting=drafting, spilled=spilled)
+        prompts = self.prompts if np.ndim(self.prompts) == 0 else np.asarray(self.prompts)[chosen]
+        model = self.model.picked(chosen)
+        return replace(self, model=model, drafting=drafting, spilled=spilled, prompts=prompts)
 
     @property
     def ranks(self) -> Array:
@@ -139,6 +143,9 @@ class StepTimes:
         decodes, tokens, elsewhere = np.broadcast_arrays(decodes, tokens, elsewhere)
         if np.any(tokens > 0):
             device = self._device_s(decodes, tokens, elsewhere)
+            if np.any(self.prompts != 1.0):
+                plain = self._device_s(decodes)
+                device = plain + self.prompts * (device - plain)
         else:
             device = self._device_s(decodes)
         if self.spilled:

@@ -11,6 +11,7 @@ from genz_core.memory import Memory
 from genz_core.offload import What
 from genz_core.serving.sharing import ALONE, Sharing
 from genz_core.short_repr import counts, spans
+from genz_core.step_correction import StepCorrection
 from genz_core.types import Array, Num, Parallelism
 
 
@@ -50,7 +51,7 @@ class Traffic:
 class Novelty:
     """How far loads lie from what was measured, [configs].
 
-    tpot, ttft: see `genz_core.measured_runs.Correction.novelty`.  users: open requests
+    tpot, ttft: see `genz_core.step_correction.StepCorrection`.  users: open requests
     of an attention rank.
     """
 
@@ -63,10 +64,9 @@ class Novelty:
 class ServingEstimate:
     """Serving figures, [configs] each; times in seconds.
 
-    ttft_s, tpot_s: means; *_median_s: medians.  running: sequences in a steady step.  tpot_scale:
-    measured over priced time of a step, which is in the figures.  ttft_correction: the mean TTFT
-    over what it would be if first tokens were off by no more than steps are.  novelty: how far
-    these loads lie from measured runs.
+    ttft_s, tpot_s: means; *_median_s: medians.  running: sequences in a steady step.  correction:
+    what measured runs say of the steps, which is in the figures.  novelty: how far these loads lie
+    from them.  outside_s: of a TTFT, what runs say of a wait outside of steps.
     capacity: sequences whose cache fits.  ranks: attention data parallel ranks they spread over.
     memory: with one sequence a rank.  utilisation: share of time spent on prompts (closed
     loop) or of the highest rate the deployment sustains (open loop).
@@ -87,9 +87,9 @@ class ServingEstimate:
     bound_prefill_s: Array
     bound_decode_step_s: Array
     running: Array
-    tpot_scale: Array
+    correction: StepCorrection
     novelty: Novelty
-    ttft_correction: Array
+    outside_s: Array
     capacity: Array
     utilisation: Array
     output_tokens_per_s: Array

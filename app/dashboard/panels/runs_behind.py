@@ -1,4 +1,4 @@
-"""The measured runs that corrected a load, in a list that opens."""
+"""The measured runs that teach the steps of a load, in a list that opens."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,17 +11,20 @@ from app.scenario import runs_behind as behind
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
 
-_WIDTHS = {
+_COLUMNS = {
     "measured_tpot_s": "TPOT measured [s]",
     "of_physics_tpot_s": "of physics",
-    "weight_tpot_s": "weight",
+    "learned_steps": "steps",
+    "weight_steps": "weight",
     "measured_ttft_s": "TTFT measured [s]",
     "of_physics_ttft_s": "of physics ",
-    "weight_ttft_s": "weight ",
+    "learned_wait": "first token",
+    "weight_wait": "weight ",
 }
 _HELP = (
-    "What physics alone predicts is multiplied by each run's measured over predicted, to the power "
-    "of its weight: runs of the same GPU, format and release, of near lengths, loads and degrees "
+    "Each run teaches two factors: of all steps, and of a first token beyond its steps. The steps "
+    "of this load are multiplied by each run's factor to the power of its weight, and so is the "
+    "first token: runs of the same GPU, format and release, of near lengths, loads and degrees "
     "weigh most."
 )
 
@@ -48,10 +51,10 @@ def runs_behind_list(setup: Setup, load: str, value: float) -> None:
             hide_index=True,
             key="serving_runs",
             column_order=_order(rows[0]),
-            column_config=dict(_WIDTHS),
+            column_config=dict(_COLUMNS),
         )
 
 
 def _order(row: Mapping[str, Any]) -> list[str]:
     """The figures first, what ran behind them."""
-    return ["run", *_WIDTHS, *(name for name in row if name not in ("run", *_WIDTHS))]
+    return ["run", *_COLUMNS, *(name for name in row if name not in ("run", *_COLUMNS))]

@@ -106,5 +106,6 @@ def simulate(
         deployed = deploy(site.model, site.system, site.engine)
         decode = ServingPool(deployed, parallelism, replicas, options)
         pools.insert(0, prefill_pool(disaggregation, decode, requests, speculation, price))
-    client = Client(concurrency, start_s, request_s=site.engine.host_request_s)
+    before = site.engine.host_request_s + options.wait_s
+    client = Client(concurrency, start_s, request_s=before)
     return Simulator(requests, steps, pools, client, progress, cancelled, counted).run()

@@ -72,21 +72,6 @@ class Simulation:
         end = later.min() if later.size else np.max((self.arrival_s + self.e2e_s)[done])
         return float(end - np.min(self.arrival_s[done]))
 
-    def with_first_tokens(self, factor: float) -> Simulation:
-        """The same answers with first tokens later or earlier by a factor on their TTFT.
-
-        What follows a first token is moved with it; when requests were sent stays as it was.
-        """
-        if factor == 1.0:
-            return self
-        moved = self.ttft_s * (factor - 1.0)
-        return replace(
-            self,
-            ttft_s=self.ttft_s * factor,
-            queue_s=self.queue_s * factor,
-            e2e_s=self.e2e_s + moved,
-        )
-
     def latencies(self) -> dict[str, tuple[Array, Array]]:
         """(values, how many there are of each) of ttft_s, tpot_s, itl_s, e2e_s and queue_s."""
         names = ("ttft_s", "tpot_s", "e2e_s", "queue_s")

@@ -167,8 +167,9 @@ def workers(
     if price is None:
         price = _tables(site, requests, scheduler, layout, open_requests)
         scale = site.engine.recipe.tpot_scale if scale is None else scale
-    if scale not in (None, 1.0):
-        price = ScaledPrice(price, scale)
+    scale = 1.0 if scale is None else scale
+    if (scale, options.prompt_scale) != (1.0, 1.0):
+        price = ScaledPrice(price, scale, options.prompt_scale)
     degree, lanes = int(np.max(site.parallelism.dp)), int(np.max(site.parallelism.pp))
     made, coupled = [], site.coupled
     for _ in range(replicas):

@@ -55,14 +55,21 @@ class StepPrice(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ScaledPrice:
-    """A price times what was measured over it."""
+    """A price times what was measured over it.
+
+    scale: of a step.  prompts: of what prompts add to one, on top.
+    """
 
     price: StepPrice
     scale: float
+    prompts: float = 1.0
 
     def __call__(self, ranks: Sequence[RankWork]) -> StepTime:
         """See `StepPrice`."""
         time = self.price(ranks)
+        if self.prompts != 1.0 and any(rank.prompts for rank in ranks):
+            plain = self.price([RankWork(rank.decodes, rank.tokens) for rank in ranks])
+            time = StepTime(*(p + self.prompts * (t - p) for p, t in zip(plain, time, strict=True)))
         return StepTime(time.latency_s * self.scale, time.stage_s * self.scale)
 
 

@@ -1,0 +1,97 @@
+"""What measured runs say of an engine's steps, as every price takes it.
+
+There is one correction: a scale of all steps, and a wait of a request outside of them.  A first
+token that came sooner than the steps explain makes what prompts add to steps cheaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from genz_core.deployment import run_facts
+from genz_core.engine import EngineProfile
+from genz_core.measured_runs import LATENTS
+from genz_core.step import StepEstimate
+from genz_core.types import Array, Model, Num, Places, System
+
+
+@dataclass(frozen=True, slots=True)
+class StepCorrection:
+    """Measured over priced times of configurations, [configs].
+
+    steps: of a step.  prompts: of what prompts add to a step, on top; at most 1.  wait: time of a
+    request outside of steps, as a share of its first token without it.
+    tpot_novelty, ttft_novelty: standard deviation of what measured runs leave open of a TPOT and a
+    TTFT, over that where no run is near, both with noise: 1 where nothing near was measured.
+    """
+
+    steps: Array
+    prompts: Array
+    wait: Array
+    tpot_novelty: Array
+    ttft_novelty: Array
+
+    def picked(self, chosen: Places) -> StepCorrection:
+        """That of some configurations."""
+        return StepCorrection(*(getattr(self, entry.name)[chosen] for entry in fields(self)))
+
+    @property
+    def corrects(self) -> bool:
+        """Whether any time is another than the priced one."""
+        return bool(np.any(self.steps != 1.0) or np.any(self.prompts != 1.0) or np.any(self.wait))
+
+    def seconds(self, total: Array, host: Array, least: Array, *, reads: bool = False) -> Array:
+        """Time of steps [s], [configs], no shorter than their bounds `least`.
+
+        total, host: priced, with the host's part.  reads: they read prompts and decode nothing.
+        """
+        share = self.prompts if reads else 1.0
+        corrected = np.maximum(self.steps * (host + share * (total - host)), least)
+        return np.where(self.steps * share == 1.0, total, corrected)
+
+    def of_step(self, step: StepEstimate, *, reads: bool = False) -> StepEstimate:
+        """A priced step with this correction, see `seconds`."""
+        priced = step.total_s
+        total = self.seconds(priced, step.host_s, step.bound_total_s, reads=reads)
+        return replace(step, learned_s=total - priced)
+
+
+def step_correction(
+    engine: EngineProfile, model: Model, system: System, sizes: Array, read: Array | None = None
+) -> StepCorrection:
+    """What measured runs say of the steps of a deployment.
+
+    Args:
+        engine: with the measurements of this model and system applied (`genz_core.deploy`).
+        sizes: where loads lie among runs, `genz_core.measured_runs.SIZES`, [configs, sizes].
+        read: tokens of a prompt that are read, where some are cached, [configs].
+    """
+    recipe, one = engine.recipe, np.ones(len(sizes))
+    logs = {"steps": np.log(recipe.tpot_scale) * one}
+    logs["wait"] = np.log(recipe.ttft_scale) - logs["steps"]
+    left: dict[str, Array] = {}
+    whole: dict[str, float] = {}
+    if (runs := engine.neighbours) is not None:
+        facts = run_facts(engine, model, system)
+        reads = sizes if read is None else np.column_stack([read, sizes[:, 1:]])
+        for latent, where in zip(LATENTS, (sizes, reads), strict=True):
+            found, kernel = runs.correction(latent, facts, where), runs.kernels[latent]
+            logs[latent] = logs[latent] + found.log
+            left[latent], whole[latent] = found.variance, kernel.variance + kernel.noise**2
+    return StepCorrection(
+        steps=np.exp(logs["steps"]),
+        prompts=np.exp(np.minimum(logs["wait"], 0.0)),
+        wait=np.expm1(np.maximum(logs["wait"], 0.0)),
+        tpot_novelty=_novelty(left, whole, LATENTS[:1]) * one,
+        ttft_novelty=_novelty(left, whole, LATENTS) * one,
+    )
+
+
+def _novelty(left: Mapping[str, Array], whole: Mapping[str, float], of: Sequence[str]) -> Num:
+    """Standard deviation that is left of a sum of latents, over the whole; 1 without runs."""
+    if not left:
+        return 1.0
+    return np.sqrt(sum(left[name] for name in of) / sum(whole[name] for name in of))
