@@ -17,8 +17,8 @@ they share, and by how near their loads, lengths and degrees lie::
 so that a price is corrected by its neighbours, each by its weight, and fades to physics where there
 are none: beyond the lengths and users of all runs too, nine tenths of it within a factor of ten.
 A run that differs from its neighbours weighs less: noise is Student's t, by the weights of
-`genz_core.engine_calibration`.  A run that physics misses by more than `MOST` teaches nothing:
-something else ran than is described.
+`genz_core.engine_calibration`.  A run that physics misses by more than `ODD` may have run otherwise
+than is described: it teaches its own recipe alone, and nothing beyond `MOST`.
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), 2.2 and 4.2.
 """
 
@@ -50,8 +50,12 @@ SHARED: Mapping[str, tuple[str, ...]] = {
 }
 #: Those of `SHARED` within which near sizes have near residuals.
 NEAR = ("model", "family", "recipe", "release")
-#: Largest ln(measured / physics) of a figure of a run that teaches.
-MOST: Mapping[str, float] = {"tpot_s": float(np.log(2.0)), "ttft_s": float(np.log(4.0))}
+#: Those within which a run teaches however odd it is.
+OWN = ("recipe", "release")
+#: Largest ln(measured / physics) of the figures of a run that teaches others, and of one that
+#: teaches at all.
+ODD: Mapping[str, float] = {"tpot_s": float(np.log(1.6)), "ttft_s": float(np.log(2.5))}
+MOST: Mapping[str, float] = {"tpot_s": float(np.log(3.0)), "ttft_s": float(np.log(8.0))}
 FREEDOM = 4.0  # degrees of Student's t
 _ROUNDS = 5  # of weights
 _AT_ONCE = 4096  # configurations whose neighbours are compared in one array
@@ -130,14 +134,15 @@ class MeasuredRuns:
     Hold and share it: what is solved once is kept with it.
 
     names: of the runs.  facts: [runs].  sizes: logarithms of `SIZES`, [runs, sizes].
-    latents: each of `LATENTS`, NaN where a run teaches none, [runs].
-    kernels: of each.
+    latents: each of `LATENTS`, NaN where a run teaches none, [runs].  odd: which runs teach their
+    own recipe alone, [runs].  kernels: of each latent.
     """
 
     names: tuple[str, ...]
     facts: tuple[RunFacts, ...]
     sizes: Array
     latents: Mapping[str, Array]
+    odd: Mask
     kernels: Mapping[str, Kernel]
 
     def picked(self, chosen: Mask) -> MeasuredRuns:
@@ -149,6 +154,7 @@ class MeasuredRuns:
             facts=tuple(self.facts[i] for i in at),
             sizes=self.sizes[at],
             latents={latent: logs[at] for latent, logs in self.latents.items()},
+            odd=self.odd[at],
         )
 
     def count(self, facts: RunFacts) -> int:
@@ -176,6 +182,7 @@ class MeasuredRuns:
         kernel, (inverse, taught) = self.kernels[latent], self._solved[latent]
         shared = {
             name: np.array([run.key(name, at) == facts.key(name, -1) for at, run in self._numbered])
+            & self._teaching(name)
             for name in SHARED
         }
         near = kernel.covariance(shared, sizes, self.sizes) * np.isfinite(self.latents[latent])
@@ -189,8 +196,7 @@ class MeasuredRuns:
 
         sizes: logarithms, [configs, sizes].
         """
-        least, most = self.sizes.min(0), self.sizes.max(0)
-        beyond = np.maximum(np.maximum(sizes - most, least - sizes), 0.0)[:, :_FADING]
+        beyond = np.maximum(sizes - self.sizes.max(0), 0.0)[:, :_FADING]
         return np.asarray(10.0 ** -((beyond / np.log(10.0)) ** 2).sum(1))
 
     @property
@@ -205,8 +211,13 @@ class MeasuredRuns:
             codes: dict[tuple[str, ...], int] = {}
             keys = [run.key(name, at) for at, run in self._numbered]
             code = np.array([codes.setdefault(key, len(codes)) for key in keys])
-            pairs[name] = code[:, None] == code[None, :]
+            teaching = self._teaching(name)
+            pairs[name] = (code[:, None] == code[None, :]) & np.outer(teaching, teaching)
         return pairs
+
+    def _teaching(self, shared: str) -> Mask:
+        """Which runs teach those that share something of `SHARED` with them, [runs]."""
+        return np.ones_like(self.odd) if shared in OWN else ~self.odd
 
     @cached_property
     def _solved(self) -> Mapping[str, tuple[Array, Array]]:

@@ -157,6 +157,11 @@ class StepEstimate:
         total_s: Array = self.operators_s.sum(0) + self.pipeline_s + self.host_s + self.learned_s
         return total_s
 
+    def learned_factor(self, config: int = 0) -> float:
+        """What measured runs make of a step, over what physics says of it."""
+        total = float(self.total_s[config])
+        return total / (total - float(self.learned_s[config]))
+
     @property
     def bound_total_s(self) -> Array:
         """Least latency of the step under any schedule, [configs]."""

@@ -15,12 +15,14 @@ import numpy as np
 from genz_core.measured_runs import (
     LATENTS,
     NEAR,
+    ODD,
     SHARED,
     SIZES,
     Kernel,
     MeasuredRuns,
     RunFacts,
 )
+from genz_core.types import Array, Mask
 from hardware_db.tables import table
 
 FACTS = ("weights", "system", "family", "version", "drafts")
@@ -44,9 +46,23 @@ def measured_runs(rows: Sequence[Mapping[str, str]], kernels: Mapping[str, Kerne
         names=tuple(row["id"] for row in rows),
         facts=tuple(RunFacts(*(row[name] for name in FACTS)) for row in rows),
         sizes=np.log([[float(row[name]) for name in SIZES] for row in rows]),
-        latents={name: np.array([float(row[name] or "nan") for row in rows]) for name in LATENTS},
+        latents={name: _column(rows, name) for name in LATENTS},
+        odd=is_odd({name: _column(rows, name) for name in FIGURES}),
         kernels=kernels,
     )
+
+
+def is_odd(physics: Mapping[str, Array]) -> Mask:
+    """Which runs physics misses by more than `genz_core.measured_runs.ODD`, [runs].
+
+    physics: ln(measured / physics) by figure, [runs].
+    """
+    odd: Mask = np.any([np.abs(physics[name]) > most for name, most in ODD.items()], axis=0)
+    return odd
+
+
+def _column(rows: Sequence[Mapping[str, str]], name: str) -> Array:
+    return np.array([float(row[name] or "nan") for row in rows])
 
 
 def shipped_recipes() -> Iterable[tuple[Mapping[str, str], int]]:

@@ -293,11 +293,14 @@ def step_markdown(estimate: Estimate, phase: str) -> str:
     words = f"**6. Step** = operators {quantities.seconds(operators)}"
     words += f" + pipeline wait {quantities.seconds(wait)}" if wait else ""
     whole = intervals.step_latency(estimate, phase)
-    words += f" + host {quantities.seconds(host)} = {_trusted(whole)}"
+    words += f" + host {quantities.seconds(host)}"
+    if learned := float(step.learned_s[0]):
+        sign = "+" if learned > 0 else "-"
+        words += f" {sign} {quantities.seconds(abs(learned))}, as measured runs of near loads teach"
+    words += f" = {_trusted(whole)}"
     if phase == "prefill":
-        request = quantities.seconds(step.engine.host_request_s)
         ttft = _trusted(intervals.latency(estimate, "ttft_s"))
-        last = f"**7. TTFT** = prefill step + request {request} = {ttft}"
+        last = f"**7. TTFT** = prefill step = {ttft}"
     else:
         tpot = _trusted(intervals.latency(estimate, "tpot_s"))
         last = f"**7. TPOT** = mean of the decode step over the output = {tpot}"

@@ -182,15 +182,14 @@ def _table(step: StepEstimate) -> str:
 
 
 def _latencies(priced: Estimate) -> str:
-    request = priced.prefill.engine.host_request_s
     ttft, tpot, e2e = (float(getattr(priced, f"{name}_s")[0]) for name in ("ttft", "tpot", "e2e"))
     trusted = {
         name: intervals.latency(priced, f"{name}_s").trust for name in ("ttft", "tpot", "e2e")
     }
     return (
         "## 6. From steps to what a user feels\n\n"
-        f"- TTFT = prefill {_ms(float(priced.prefill.total_s[0]))} + request on the host "
-        f"{_ms(request)} = **{_ms(ttft)}**\n"
+        f"- TTFT = prefill = **{_ms(ttft)}**; a server adds the host's time of a request, and a "
+        "wait\n"
         f"- TPOT = mean decode step, while the context grows from {SCENARIO.isl:,} to "
         f"{SCENARIO.isl + SCENARIO.osl:,} tokens = **{_ms(tpot)}**\n"
         f"- E2E = TTFT + TPOT × ({SCENARIO.osl} − 1) = **{_ms(e2e)}**\n\n"

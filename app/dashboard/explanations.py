@@ -125,10 +125,7 @@ def _latency_formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> l
     """The formulas of latencies and throughput."""
     s = setup.scenario
     seconds = {name: quantities.seconds(float(getattr(estimate, name)[0])) for name in _LATENCIES}
-    first = (
-        f"{_sum(estimate, 'prefill')} + request "
-        f"{quantities.seconds(resolved.engine.host_request_s)} = {seconds['ttft_s']}"
-    )
+    first = f"{_sum(estimate, 'prefill')} = {seconds['ttft_s']}"
     if not generates(resolved.model):
         rate = quantities.rate(float(estimate.sequences_per_s[0]), "sequences/s")
         through = f"**Throughput** = batch {s.batch:,} / latency = {rate}"

@@ -19,6 +19,7 @@ from app.scenario.scenario import Resolved
 from genz_core.engine import NO_RECIPE, EngineProfile, Recipe
 from genz_core.measured_runs import LATENTS, MOST, NEAR, SHARED, SIZES, Kernel, MeasuredRuns, RunFacts
 from genz_core.types import Array, Mask
+from hardware_db.measured_runs import is_odd
 from hardware_db.measured_runs import kernels as shipped_kernels
 
 #: Prior standard deviation of each latent, shared by its terms; a third of it is noise.
@@ -41,6 +42,11 @@ class Latents:
     steps: Array
     wait: Array
     physics: Mapping[str, Array]
+
+    @property
+    def odd(self) -> Mask:
+        """Which rows teach their own recipe alone, [rows]."""
+        return is_odd(self.physics)
 
     def shifted(self, physics: Mapping[str, Array]) -> Latents:
         """Under other constants, with which physics misses each figure by this much instead."""
@@ -157,6 +163,7 @@ def by_model(
                 facts=tuple(run_facts(data, at) for at in targets.values()),
                 sizes=np.log([run_sizes(data, row) for row in rows]),
                 latents={name: getattr(learned, name)[rows] for name in LATENTS},
+                odd=learned.odd[rows],
                 kernels=kernels or shipped_kernels(),
             ),
             rows,
@@ -198,12 +205,11 @@ def _fit_kernel(latent: str, pairs: Sequence[tuple[EngineFitData, Latents]]) -> 
     kernel = _start(latent)
     for _ in range(2):  # the weights of runs rest on the kernel, and the other way round
         every = [
-            runs.picked(np.isfinite(runs.latents[latent]))
+            runs.picked(np.isfinite(runs.latents[latent]) & ~runs.odd)
             for data, learned in pairs
             for _, runs, _ in by_model(data, learned, dict.fromkeys(LATENTS, kernel))
-            if np.isfinite(runs.latents[latent]).any()
         ]
-        blocks = [_Block.of(runs, latent) for runs in every]
+        blocks = [_Block.of(runs, latent) for runs in every if runs.names]
         start = np.log(_vector(_start(latent)))
 
         def cost(at: Array, blocks: Sequence[_Block] = blocks, start: Array = start):

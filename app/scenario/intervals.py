@@ -93,6 +93,10 @@ class Latency:
         timed = [part for part in parts if part.seconds > 0]
         return cls(*(sum(getattr(part, end) for part in timed) for end in cls.__slots__))
 
+    def times(self, factor: float) -> Latency:
+        """The latency, and its ends, multiplied."""
+        return Latency(self.seconds * factor, self.low_s * factor, self.high_s * factor)
+
 
 def _ends(seconds: Any, interval: Interval | None, bound_s: Any = 0.0) -> tuple[Any, Any]:
     """Ends of an interval, of a number or an array [s]; nothing is faster than its bound."""
@@ -344,11 +348,16 @@ def of_rows(table: Mapping[str, Sequence[Any]]) -> list[Latency]:
 
 
 def by_class(step: StepEstimate, config: int = 0) -> dict[str, Latency]:
-    """A step's time by operator class, and "host" for host and pipeline; they sum to it."""
-    table = operator_table(step, config)
-    rows = list(zip(table["class"], of_rows(table), strict=True))
+    """A step's time by operator class, and "host" for host and pipeline; they sum to it.
+
+    What measured runs teach of all steps scales every part alike.
+    """
+    table, learned = operator_table(step, config), step.learned_factor(config)
+    latencies = (latency.times(learned) for latency in of_rows(table))
+    rows = list(zip(table["class"], latencies, strict=True))
     classes = {
         kind: Latency.total(latency for name, latency in rows if name == kind)
         for kind in dict.fromkeys(table["class"])
     }
-    return classes | {"host": Latency(float(step.host_s[config] + step.pipeline_s[config]))}
+    host_s = float(step.host_s[config] + step.pipeline_s[config])
+    return classes | {"host": Latency(host_s * learned)}

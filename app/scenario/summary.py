@@ -158,15 +158,21 @@ def beyond_bound(estimate: Estimate, phase: str) -> dict[str, float]:
     if phase not in ("prefill", "decode"):
         return {}
     step = step_of(estimate, phase)
-    parts = parts_of(step)
+    factor, learned = step.learned_factor(), float(step.learned_s[0])
+    parts = {name: seconds / factor for name, seconds in parts_of(step).items()}
     least = [parts.pop(name) for name in ("compute", "memory", "communication") if name in parts]
     beyond = sum(least) - float(step.bound_total_s[0])
-    return {**parts, "pipeline": parts.get("pipeline", 0.0) + beyond}
+    return {**parts, "pipeline": parts.get("pipeline", 0.0) + beyond, "learned": learned}
 
 
 def parts_of(step: StepEstimate, config: int = 0) -> dict[str, float]:
-    """Seconds of a step by what takes them, host and pipeline among them; they sum to its total."""
+    """Seconds of a step by what takes them, host and pipeline among them; they sum to its total.
+
+    What measured runs teach of all steps scales every part alike.
+    """
     parts = {name: float(part[:, config].sum()) for name, part in step.parts().items()}
     parts |= {"host": float(step.host_s[config]), "pipeline": float(step.pipeline_s[config])}
+    factor = step.learned_factor(config)
+    parts = {name: seconds * factor for name, seconds in parts.items()}
     noise = 1e-9 * sum(parts.values())
     return {name: value if value > noise else 0.0 for name, value in parts.items()}

@@ -12,6 +12,7 @@ from genz_core.serving.queueing import Batching
 from genz_core.types import Array, Mask, Places
 
 _GRID = 14  # numbers of decodes that a balance is looked for among
+_OPEN_GRID = 42  # the same at a rate, without a closer look
 _FINER = 9  # between two of them
 _CLOSER = 3  # times that it is looked for between two of those
 #: Of the requests admitted that a balance may have too many or too few.
@@ -207,7 +208,7 @@ def _sustained(batching: Batching) -> tuple[Array, Array]:
     steps = np.maximum(batching.steps, 1.0)
     gaps = np.maximum(batching.steps - 1.0, 1e-9)
     most = batching.most_decodes()
-    grid = np.geomspace(_LEAST_OPEN * np.ones_like(most), most, 2 * _GRID)
+    grid = np.geomspace(_LEAST_OPEN * np.ones_like(most), most, _OPEN_GRID)
     completed = grid / (gaps * batching.mean_cycle_s(grid, steps))
     return grid, np.maximum.accumulate(completed, axis=0)
 

@@ -23,27 +23,34 @@ def sizes(*changes: dict[str, float]) -> np.ndarray:
     return np.array([[({**BESIDE, **change})[name] for name in SIZES] for change in changes])
 
 
-def runs(logs: list[float], at: np.ndarray, facts: list[RunFacts] | None = None) -> MeasuredRuns:
-    names = tuple(f"run {number}" for number in range(len(logs)))
-    kinds = tuple(facts or [HERE] * len(logs))
-    return MeasuredRuns(names, kinds, np.log(at), {"tpot_s": np.array(logs)}, {"tpot_s": KERNEL})
+def runs(
+    logs: list[float], at: np.ndarray, facts: list[RunFacts] | None = None, *, odd: bool = False
+) -> MeasuredRuns:
+    return MeasuredRuns(
+        names=tuple(f"run {number}" for number in range(len(logs))),
+        facts=tuple(facts or [HERE] * len(logs)),
+        sizes=np.log(at),
+        latents={"steps": np.array(logs)},
+        odd=np.full(len(logs), odd),
+        kernels={"steps": KERNEL},
+    )
 
 
-#: Novelty of a load whose residual is known but for its noise.
-LEAST = KERNEL.noise / np.hypot(np.sqrt(KERNEL.variance), KERNEL.noise)
+#: Variance of a load that is known but for its noise, and of one of which nothing is known.
+LEAST, MOST = KERNEL.noise**2, KERNEL.variance + KERNEL.noise**2
 LADDER = sizes(*({"concurrency": users} for users in (4, 16, 64, 256)))
 
 
 def test_a_run_that_was_measured_is_predicted_as_it_was_within_its_noise():
     known = runs([0.2, 0.25, 0.3, 0.35], LADDER)
-    found = known.correction("tpot_s", HERE, LADDER)
+    found = known.correction("steps", HERE, LADDER)
     assert found.log == pytest.approx([0.2, 0.25, 0.3, 0.35], abs=0.02)
-    assert np.all(found.novelty < 2 * LEAST)
+    assert np.all(found.variance < 4 * LEAST)
 
 
 def test_between_two_runs_lies_what_they_say():
     known = runs([0.2, 0.3], LADDER[1:3])
-    (middle,) = known.correction("tpot_s", HERE, sizes({"concurrency": 32})).log
+    (middle,) = known.correction("steps", HERE, sizes({"concurrency": 32})).log
     assert 0.2 < middle < 0.3
 
 
@@ -55,38 +62,45 @@ def test_what_shares_less_is_corrected_less_and_is_less_certain():
         RunFacts("fp8", "h200-sxm-141gb", "hopper"),
         RunFacts("bf16", "b200-sxm-180gb", "blackwell"),
     )
-    found = [known.correction("tpot_s", kind, LADDER[2:3]) for kind in kinds]
-    logs, spread = ([float(getattr(f, name)[0]) for f in found] for name in ("log", "novelty"))
+    found = [known.correction("steps", kind, LADDER[2:3]) for kind in kinds]
+    logs, spread = ([float(getattr(f, name)[0]) for f in found] for name in ("log", "variance"))
     assert logs == sorted(logs, reverse=True) and logs[-1] > 0
     assert spread == sorted(spread)
 
 
-def test_beyond_all_runs_the_nearest_edge_counts_and_no_trend_goes_on():
-    known = runs([0.1, 0.2, 0.3, 0.4], LADDER)
-    edge, beyond = known.correction(
-        "tpot_s", HERE, sizes({"concurrency": 256}, {"concurrency": 10**6, "isl": 10**7})
-    ).log
-    assert beyond == pytest.approx(edge)
+@pytest.mark.parametrize("size", ["isl", "osl", "concurrency"])
+def test_at_ten_times_the_largest_measured_size_nine_tenths_are_gone(size):
+    ladder = sizes(*({size: 4.0**power} for power in range(1, 5)))
+    known = runs([0.3, 0.3, 0.3, 0.3], ladder)
+    beyond = sizes(*({size: 256 * times} for times in (1, 2, 5, 10, 100)))
+    found = known.correction("steps", HERE, beyond)
+    shares = found.log / found.log[0]
+    assert np.all(np.diff(shares) < 0) and np.all(np.diff(found.variance) > 0)
+    assert shares[1] > 0.7 and shares[3] < 0.1 and shares[4] < 1e-4
+    assert found.variance[4] == pytest.approx(MOST)
 
 
-def test_a_run_tells_at_most_a_factor_of_two_of_a_step():
-    known = runs([3.0] * 4, LADDER)
-    (found,) = known.correction("tpot_s", HERE, LADDER[1:2]).log
-    assert 0.5 * np.log(2) < found <= np.log(2)
+def test_an_odd_run_teaches_its_own_recipe_alone():
+    odd = runs([0.6] * 4, LADDER, odd=True)
+    own, other = (
+        odd.correction("steps", facts, LADDER[1:2]).log[0]
+        for facts in (HERE, replace(HERE, system="h200-sxm-141gb"))
+    )
+    assert own > 0.3 and other == 0.0
 
 
 def test_drafts_that_no_run_has_count_as_none():
     known = runs([0.3], LADDER[:1])
     drafting = replace(HERE, drafts="3")
-    plain, drafted = (known.correction("tpot_s", f, LADDER[:1]).log for f in (HERE, drafting))
+    plain, drafted = (known.correction("steps", f, LADDER[:1]).log for f in (HERE, drafting))
     assert drafted == pytest.approx(plain)
 
 
 def test_an_unknown_version_is_like_no_other_not_like_another_unknown_one():
     unknown = RunFacts("fp8", "h100-sxm5-80gb", "hopper")
     known = runs([0.3], LADDER[:1], [unknown])
-    same = known.correction("tpot_s", unknown, LADDER[:1]).log
-    versioned = runs([0.3], LADDER[:1]).correction("tpot_s", HERE, LADDER[:1]).log
+    same = known.correction("steps", unknown, LADDER[:1]).log
+    versioned = runs([0.3], LADDER[:1]).correction("steps", HERE, LADDER[:1]).log
     assert same[0] < versioned[0]
 
 
@@ -94,18 +108,18 @@ def test_a_run_that_contradicts_its_neighbours_weighs_little():
     logs = [0.1] * 9 + [2.0]
     users = sizes(*({"concurrency": 8 * number} for number in range(1, 11)))
     known = runs(logs, users)
-    weights = known.weights("tpot_s")
+    weights = known.weights("steps")
     assert weights[-1] < 0.2 * weights[:-1].min()
-    (found,) = known.correction("tpot_s", HERE, sizes({"concurrency": 60})).log
+    (found,) = known.correction("steps", HERE, sizes({"concurrency": 60})).log
     assert found == pytest.approx(0.1, abs=0.05)
 
 
-def test_runs_without_a_figure_say_nothing_of_it():
+def test_runs_that_do_not_teach_something_say_nothing_of_it():
     known = runs([0.3, np.nan], LADDER[:2])
     alone = runs([0.3], LADDER[:1])
     at = LADDER[:1]
-    both, one = (r.correction("tpot_s", HERE, at) for r in (known, alone))
-    assert both.log == pytest.approx(one.log) and both.novelty == pytest.approx(one.novelty)
+    both, one = (r.correction("steps", HERE, at) for r in (known, alone))
+    assert both.log == pytest.approx(one.log) and both.variance == pytest.approx(one.variance)
     assert both.weights[0, 1] == 0
 
 
@@ -117,25 +131,25 @@ def test_laws_of_a_correction(logs: list[float], at: list[float]):
     users = sizes(*({"concurrency": 2.0**number} for number in range(len(logs))))
     known = runs(logs, users, [HERE, ELSEWHERE][: len(logs)] + [HERE] * max(len(logs) - 2, 0))
     places = sizes(*({"isl": size} for size in at))
-    found = known.correction("tpot_s", HERE, places)
-    assert np.all((found.novelty >= LEAST) & (found.novelty <= 1.0 + 1e-12))
+    found = known.correction("steps", HERE, places)
+    assert np.all((found.variance >= LEAST) & (found.variance <= MOST * (1.0 + 1e-12)))
     assert found.log == pytest.approx(found.weights @ np.array(logs), abs=1e-12)
-    alone = [known.correction("tpot_s", HERE, places[n : n + 1]).log[0] for n in range(3)]
+    alone = [known.correction("steps", HERE, places[n : n + 1]).log[0] for n in range(3)]
     assert found.log == pytest.approx(alone, abs=1e-12)
 
 
 def test_many_configurations_are_corrected_as_one_by_one():
     known = runs([0.2, 0.3], LADDER[:2])
     places = sizes(*({"isl": float(size)} for size in range(1, 5001)))
-    found = known.correction("tpot_s", HERE, places)
+    found = known.correction("steps", HERE, places)
     assert found.log.shape == (5000,) and found.weights.shape == (5000, 2)
     assert found.log[4500] == pytest.approx(
-        known.correction("tpot_s", HERE, places[4500:4501]).log[0]
+        known.correction("steps", HERE, places[4500:4501]).log[0]
     )
 
 
 def test_picked_runs_are_those_alone():
     known = runs([0.2, 0.3, 0.4], LADDER[:3])
     picked = known.picked(np.array([True, False, True]))
-    assert picked.names == ("run 0", "run 2") and picked.logs["tpot_s"].tolist() == [0.2, 0.4]
+    assert picked.names == ("run 0", "run 2") and picked.latents["steps"].tolist() == [0.2, 0.4]
     assert known.count(HERE) == 3 and known.count(ELSEWHERE) == 0

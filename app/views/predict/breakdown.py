@@ -37,13 +37,11 @@ totals = {NAMES[p]: intervals.step_latency(estimate, p) for p in steps}
 by_class = {NAMES[p]: intervals.by_class(step) for p, step in steps.items()}
 classes = breakdown.time_by_class(by_class, totals, look)
 export.chart(classes, "classes", f"Share of {' and '.join(totals)} by operator class")
-request = quantities.seconds(resolved.engine.host_request_s)
-first = f"TTFT is the prefill step and {request} of host time for the request; TPOT is the mean"
 st.caption(
-    f"{first} decode step over the output. A class's interval is under the pointer."
-    if len(PHASES) > 1
-    else f"Latency is the pass and {request} of host time for the request. A class's interval is "
+    "TTFT is the prefill step; TPOT is the mean decode step over the output. A class's interval is "
     "under the pointer."
+    if len(PHASES) > 1
+    else "Latency is one pass. A class's interval is under the pointer."
 )
 
 
@@ -72,9 +70,11 @@ def one_phase() -> None:
         column_config=display_tables.operator_columns(), key="operators",
         placeholder=quantities.NOT_VALIDATED,
     )  # fmt: skip
+    factor = steps[phase].learned_factor()
+    learned = f", times {factor:.3g} as measured runs of near loads teach," if factor != 1.0 else ""
     st.caption(
-        f"Operators, host and pipeline wait sum to {quantities.seconds(whole.seconds)} (80 %: "
-        f"{whole.trust}); times are of all runs in one step."
+        f"Operators, host and pipeline wait sum to{learned} {quantities.seconds(whole.seconds)} "
+        f"(80 %: {whole.trust}); times are of all runs in one step."
     )
     figures = {"classes": classes, "waterfall": fall, "layer groups": tree}
     with st.container(horizontal=True):

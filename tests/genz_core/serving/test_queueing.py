@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from genz_core.serving.balance import Scales, closed_loop
+from genz_core.serving.balance import closed_loop
 from genz_core.serving.queueing import Batching, _largest
 
 ONE = np.ones(1)
@@ -203,8 +203,7 @@ def test_no_more_decode_than_steps_can_keep_up_with():
 def balanced(load, users=None):
     users = float(load.admitted[0]) if users is None else users
     limit = load.admitted
-    unscaled = Scales(ONE, ONE)
-    return closed_loop(load, np.zeros(1, int), users * ONE, limit, ONE, unscaled)
+    return closed_loop(load, np.zeros(1, int), users * ONE, limit, ONE, ONE)
 
 
 @pytest.mark.parametrize("steps", [2.0, 3.0, 11.0, 200.0])

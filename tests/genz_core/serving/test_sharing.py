@@ -116,8 +116,8 @@ def test_a_prefix_on_the_host_comes_over_its_link():
     load = {"rate_per_s": 0.1}
     here, there = (served(sharing=Sharing(3072, from_host=host), **load) for host in (False, True))
     seconds = 3072 * KV_BYTES / H100.host_bytes_per_s
-    factor = here.ttft_correction[0] * here.tpot_scale[0]
-    assert (there.ttft_s[0] - here.ttft_s[0]) / factor == pytest.approx(seconds, rel=0.05)
+    late = 1.0 + here.correction.wait[0]
+    assert there.ttft_s[0] - here.ttft_s[0] == pytest.approx(late * seconds, rel=0.05)
     with pytest.raises(MissingSpec, match="host link"):
         served(replace(H100, host_bytes_per_s=None), sharing=Sharing(3072, from_host=True), **load)
 
@@ -133,7 +133,7 @@ def test_weights_on_the_host_are_those_that_do_not_fit_and_are_read_in_every_ste
     step = decode_step(model, H100, 4.0, 1024.0, Parallelism(), ENGINE)
     static = offload(weighed, H100, "weights", step)
     assert moved.offloaded[0] == pytest.approx(static.host_bytes[0], rel=0.01)
-    assert moved.tpot_s[0] / moved.tpot_scale[0] > static.step_s[0]
+    assert moved.tpot_s[0] / moved.correction.steps[0] > static.step_s[0]
     assert moved.memory_bytes[0] <= weighed.usable_bytes * 1.001
 
 

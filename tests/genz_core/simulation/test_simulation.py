@@ -102,15 +102,20 @@ def test_lengths_are_drawn_between_a_share_of_the_nominal_one_and_all_of_it():
     assert set(draws.uniform_lengths(100, 2, 0.0, generator)) == {1, 2}, "never none"
 
 
-def test_first_tokens_that_come_later_move_what_follows_and_nothing_before(model, system):
-    run = served(model, system, Requests([1.0, 1.0], [1000, 500], [11, 1]))
-    later = run.with_first_tokens(1.5)
-    assert later.ttft_s == pytest.approx(1.5 * run.ttft_s)
-    assert later.queue_s == pytest.approx(1.5 * run.queue_s)
-    assert later.e2e_s - later.ttft_s == pytest.approx(run.e2e_s - run.ttft_s)
-    assert np.array_equal(later.arrival_s, run.arrival_s)
-    assert np.array_equal(later.tpot_s, run.tpot_s, equal_nan=True)
-    assert run.with_first_tokens(1.0) is run
+def test_a_wait_before_the_engine_delays_a_first_token_and_leaves_the_gaps(model, system):
+    one = Requests([1.0], [1000], [11])
+    run, later = (served(model, system, one, options=Options(wait_s=s)) for s in (0.0, 0.05))
+    assert later.ttft_s == pytest.approx(run.ttft_s + 0.05)
+    assert later.tpot_s == pytest.approx(run.tpot_s)
+
+
+def test_cheaper_prompts_shorten_the_steps_that_read_and_no_others(model, system):
+    requests = Requests([1.0], [4000], [11])
+    run, cheap = (
+        served(model, system, requests, options=Options(prompt_scale=scale)) for scale in (1.0, 0.5)
+    )
+    assert 0.5 * run.ttft_s < cheap.ttft_s < 0.7 * run.ttft_s
+    assert cheap.tpot_s == pytest.approx(run.tpot_s)
 
 
 def test_a_request_of_one_token_ends_with_its_prefill(model, system):
