@@ -17,8 +17,9 @@ they share, and by how near their loads, lengths and degrees lie::
 so that a price is corrected by its neighbours, each by its weight, and fades to physics where there
 are none: beyond the lengths and users of all runs too, nine tenths of it within a factor of ten.
 A run that differs from its neighbours weighs less: noise is Student's t, by the weights of
-`genz_core.engine_calibration`.  A run that physics misses by more than `ODD` may have run otherwise
-than is described: it teaches its own recipe alone, and nothing beyond `MOST`.
+`genz_core.engine_calibration`.  A run that physics misses by more than `MOST` teaches nothing:
+something else may have run than is described, and taught what they tell, such runs made every
+device and release that was left out worse.
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), 2.2 and 4.2.
 """
 
@@ -50,12 +51,8 @@ SHARED: Mapping[str, tuple[str, ...]] = {
 }
 #: Those of `SHARED` within which near sizes have near residuals.
 NEAR = ("model", "family", "recipe", "release")
-#: Those within which a run teaches however odd it is.
-OWN = ("recipe", "release")
-#: Largest ln(measured / physics) of the figures of a run that teaches others, and of one that
-#: teaches at all.
-ODD: Mapping[str, float] = {"tpot_s": float(np.log(1.6)), "ttft_s": float(np.log(2.5))}
-MOST: Mapping[str, float] = {"tpot_s": float(np.log(3.0)), "ttft_s": float(np.log(8.0))}
+#: Largest ln(measured / physics) of the figures of a run that teaches.
+MOST: Mapping[str, float] = {"tpot_s": float(np.log(1.6)), "ttft_s": float(np.log(2.5))}
 FREEDOM = 4.0  # degrees of Student's t
 _ROUNDS = 5  # of weights
 _AT_ONCE = 4096  # configurations whose neighbours are compared in one array
@@ -134,15 +131,14 @@ class MeasuredRuns:
     Hold and share it: what is solved once is kept with it.
 
     names: of the runs.  facts: [runs].  sizes: logarithms of `SIZES`, [runs, sizes].
-    latents: each of `LATENTS`, NaN where a run teaches none, [runs].  odd: which runs teach their
-    own recipe alone, [runs].  kernels: of each latent.
+    latents: each of `LATENTS`, NaN where a run teaches none, [runs].  kernels: of
+    each.
     """
 
     names: tuple[str, ...]
     facts: tuple[RunFacts, ...]
     sizes: Array
     latents: Mapping[str, Array]
-    odd: Mask
     kernels: Mapping[str, Kernel]
 
     def picked(self, chosen: Mask) -> MeasuredRuns:
@@ -154,7 +150,6 @@ class MeasuredRuns:
             facts=tuple(self.facts[i] for i in at),
             sizes=self.sizes[at],
             latents={latent: logs[at] for latent, logs in self.latents.items()},
-            odd=self.odd[at],
         )
 
     def count(self, facts: RunFacts) -> int:
@@ -182,7 +177,6 @@ class MeasuredRuns:
         kernel, (inverse, taught) = self.kernels[latent], self._solved[latent]
         shared = {
             name: np.array([run.key(name, at) == facts.key(name, -1) for at, run in self._numbered])
-            & self._teaching(name)
             for name in SHARED
         }
         near = kernel.covariance(shared, sizes, self.sizes) * np.isfinite(self.latents[latent])
@@ -211,13 +205,8 @@ class MeasuredRuns:
             codes: dict[tuple[str, ...], int] = {}
             keys = [run.key(name, at) for at, run in self._numbered]
             code = np.array([codes.setdefault(key, len(codes)) for key in keys])
-            teaching = self._teaching(name)
-            pairs[name] = (code[:, None] == code[None, :]) & np.outer(teaching, teaching)
+            pairs[name] = code[:, None] == code[None, :]
         return pairs
-
-    def _teaching(self, shared: str) -> Mask:
-        """Which runs teach those that share something of `SHARED` with them, [runs]."""
-        return np.ones_like(self.odd) if shared in OWN else ~self.odd
 
     @cached_property
     def _solved(self) -> Mapping[str, tuple[Array, Array]]:

@@ -15,14 +15,13 @@ import numpy as np
 from genz_core.measured_runs import (
     LATENTS,
     NEAR,
-    ODD,
     SHARED,
     SIZES,
     Kernel,
     MeasuredRuns,
     RunFacts,
 )
-from genz_core.types import Array, Mask
+from genz_core.types import Array
 from hardware_db.tables import table
 
 FACTS = ("weights", "system", "family", "version", "drafts")
@@ -47,18 +46,8 @@ def measured_runs(rows: Sequence[Mapping[str, str]], kernels: Mapping[str, Kerne
         facts=tuple(RunFacts(*(row[name] for name in FACTS)) for row in rows),
         sizes=np.log([[float(row[name]) for name in SIZES] for row in rows]),
         latents={name: _column(rows, name) for name in LATENTS},
-        odd=is_odd({name: _column(rows, name) for name in FIGURES}),
         kernels=kernels,
     )
-
-
-def is_odd(physics: Mapping[str, Array]) -> Mask:
-    """Which runs physics misses by more than `genz_core.measured_runs.ODD`, [runs].
-
-    physics: ln(measured / physics) by figure, [runs].
-    """
-    odd: Mask = np.any([np.abs(physics[name]) > most for name, most in ODD.items()], axis=0)
-    return odd
 
 
 def _column(rows: Sequence[Mapping[str, str]], name: str) -> Array:

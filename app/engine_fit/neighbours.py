@@ -17,9 +17,17 @@ from scipy.optimize import minimize
 from app.engine_fit.targets import EngineFitData, Under
 from app.scenario.scenario import Resolved
 from genz_core.engine import NO_RECIPE, EngineProfile, Recipe
-from genz_core.measured_runs import LATENTS, MOST, NEAR, SHARED, SIZES, Kernel, MeasuredRuns, RunFacts
+from genz_core.measured_runs import (
+    LATENTS,
+    MOST,
+    NEAR,
+    SHARED,
+    SIZES,
+    Kernel,
+    MeasuredRuns,
+    RunFacts,
+)
 from genz_core.types import Array, Mask
-from hardware_db.measured_runs import is_odd
 from hardware_db.measured_runs import kernels as shipped_kernels
 
 #: Prior standard deviation of each latent, shared by its terms; a third of it is noise.
@@ -42,11 +50,6 @@ class Latents:
     steps: Array
     wait: Array
     physics: Mapping[str, Array]
-
-    @property
-    def odd(self) -> Mask:
-        """Which rows teach their own recipe alone, [rows]."""
-        return is_odd(self.physics)
 
     def shifted(self, physics: Mapping[str, Array]) -> Latents:
         """Under other constants, with which physics misses each figure by this much instead."""
@@ -163,7 +166,6 @@ def by_model(
                 facts=tuple(run_facts(data, at) for at in targets.values()),
                 sizes=np.log([run_sizes(data, row) for row in rows]),
                 latents={name: getattr(learned, name)[rows] for name in LATENTS},
-                odd=learned.odd[rows],
                 kernels=kernels or shipped_kernels(),
             ),
             rows,
@@ -205,7 +207,7 @@ def _fit_kernel(latent: str, pairs: Sequence[tuple[EngineFitData, Latents]]) -> 
     kernel = _start(latent)
     for _ in range(2):  # the weights of runs rest on the kernel, and the other way round
         every = [
-            runs.picked(np.isfinite(runs.latents[latent]) & ~runs.odd)
+            runs.picked(np.isfinite(runs.latents[latent]))
             for data, learned in pairs
             for _, runs, _ in by_model(data, learned, dict.fromkeys(LATENTS, kernel))
         ]

@@ -203,7 +203,9 @@ def run(
         question.parallelism,
         resolved.engine,
         concurrency=int(question.concurrency or 0),
-        start_s=form.session_s(scaled.options.step_scale or 1.0) if offered_load.is_steady(question) else 0.0,
+        start_s=form.session_s(scaled.options.step_scale or 1.0)
+        if offered_load.is_steady(question)
+        else 0.0,
         counted=offered_load.counted(question),
         options=scaled.options,
         replicas=question.replicas,

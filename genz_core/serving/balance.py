@@ -175,9 +175,7 @@ def open_loop(batching: Batching, of: Places, rate: Array, ranks: Array, steps: 
         ]
     )
     cycle = batching.mean_cycle_s(decodes, life) * steps
-    mean, median = (
-        batching.ttft_s(decodes, life, median=which) * steps for which in (False, True)
-    )
+    mean, median = (batching.ttft_s(decodes, life, median=which) * steps for which in (False, True))
     utilisation = rate / ranks / most_per_s
     if np.any(reader):
         load = np.minimum(utilisation, 0.9995)

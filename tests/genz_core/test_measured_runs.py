@@ -23,15 +23,12 @@ def sizes(*changes: dict[str, float]) -> np.ndarray:
     return np.array([[({**BESIDE, **change})[name] for name in SIZES] for change in changes])
 
 
-def runs(
-    logs: list[float], at: np.ndarray, facts: list[RunFacts] | None = None, *, odd: bool = False
-) -> MeasuredRuns:
+def runs(logs: list[float], at: np.ndarray, facts: list[RunFacts] | None = None) -> MeasuredRuns:
     return MeasuredRuns(
         names=tuple(f"run {number}" for number in range(len(logs))),
         facts=tuple(facts or [HERE] * len(logs)),
         sizes=np.log(at),
         latents={"steps": np.array(logs)},
-        odd=np.full(len(logs), odd),
         kernels={"steps": KERNEL},
     )
 
@@ -78,15 +75,6 @@ def test_at_ten_times_the_largest_measured_size_nine_tenths_are_gone(size):
     assert np.all(np.diff(shares) < 0) and np.all(np.diff(found.variance) > 0)
     assert shares[1] > 0.7 and shares[3] < 0.1 and shares[4] < 1e-4
     assert found.variance[4] == pytest.approx(MOST)
-
-
-def test_an_odd_run_teaches_its_own_recipe_alone():
-    odd = runs([0.6] * 4, LADDER, odd=True)
-    own, other = (
-        odd.correction("steps", facts, LADDER[1:2]).log[0]
-        for facts in (HERE, replace(HERE, system="h200-sxm-141gb"))
-    )
-    assert own > 0.3 and other == 0.0
 
 
 def test_drafts_that_no_run_has_count_as_none():
