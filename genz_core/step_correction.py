@@ -17,6 +17,8 @@ from genz_core.measured_runs import LATENTS
 from genz_core.step import StepEstimate
 from genz_core.types import Array, Model, Num, Places, System
 
+_WORTH_A_WORD = 0.005
+
 
 @dataclass(frozen=True, slots=True)
 class StepCorrection:
@@ -42,6 +44,17 @@ class StepCorrection:
     def corrects(self) -> bool:
         """Whether any time is another than the priced one."""
         return bool(np.any(self.steps != 1.0) or np.any(self.prompts != 1.0) or np.any(self.wait))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of it beside a single configuration."""
+        scales = {"steps": self.steps, "prompts in them": self.prompts}
+        said = [
+            f"{name} x {float(scale[0]):.3g}"
+            for name, scale in scales.items()
+            if scale.size == 1 and abs(float(scale[0]) - 1.0) > _WORTH_A_WORD
+        ]
+        return (f"measured runs near this load: {', '.join(said)}",) if said else ()
 
     def seconds(self, total: Array, host: Array, least: Array, *, reads: bool = False) -> Array:
         """Time of steps [s], [configs], no shorter than their bounds `least`.

@@ -251,7 +251,7 @@ def estimate(
         offload=moved,
         status=status,
         complaints=checked.complaints,
-        notes=(*deployed.model.notes, *deployed.notes),
+        notes=(*deployed.model.notes, *deployed.notes, *learned.notes),
     )
     if on_error == "raise":
         priced.raise_for_status()

@@ -24,7 +24,7 @@ MOST = 8
 def runs_behind(
     resolved: Resolved, arrays: Mapping[str, Array] | None = None, most: int = MOST
 ) -> list[dict[str, Any]]:
-    """The runs that weigh most in the steps of one load, heaviest first; none where nobody measured.
+    """The runs that weigh most in the steps of one load, heaviest first; none where there are none.
 
     A row: the run's id, what ran, its load, `measured_*` [s], `of_physics_*` (measured over what
     physics alone predicts for it), `learned_*` (what it teaches: the scale of its steps, and of a
@@ -44,7 +44,7 @@ def runs_behind(
     facts = run_facts(engine, model, system)
     weights = {name: runs.correction(name, facts, sizes[:1]).weights[0] for name in LATENTS}
     order = np.argsort(-np.abs(weights["steps"]), kind="stable")[:most]
-    return [_row(runs, int(at), {name: weights[name][at] for name in FIGURES}) for at in order]
+    return [_row(runs, int(at), {name: weights[name][at] for name in LATENTS}) for at in order]
 
 
 def _row(runs: MeasuredRuns, at: int, weights: Mapping[str, float]) -> dict[str, Any]:

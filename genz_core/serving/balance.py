@@ -65,7 +65,10 @@ def closed_loop(
         at_most = batching.prompts_per_s()[of] / steps
         full = (batching.wave_steps() >= 2.0)[of]  # while a step is read the next one fills
         served = np.where(reader, np.where(full, at_most, np.minimum(served, at_most)), served)
-    queue = np.maximum(users / served - gaps * cycle - first, 0.0)
+        first = np.where(reader, users / served, first)
+        median = np.where(reader, first / late, median)
+    answer = np.where(reader, 0.0, gaps * cycle)
+    queue = np.maximum(users / served - answer - first, 0.0)
     burst: Array | float = 0.0
     if np.any(batching.waves):
         waves, wave = batching.waves[of], batching.first_wave_s()[of] * steps * late
@@ -76,8 +79,8 @@ def closed_loop(
     return Balance(
         running=np.minimum(users, limit) * ranks,
         ttft_s=mean,
-        ttft_median_s=np.where(reader, mean, np.minimum(median * late, first + burst) + queue),
-        outside_s=first - inside,
+        ttft_median_s=np.minimum(median * late, first + burst) + queue,
+        outside_s=inside * (late - 1.0),
         cycle_s=cycle,
         requests_per_s=served * ranks,
         utilisation=np.where(reader, 1.0, 1.0 - np.minimum(alone[of] * steps / cycle, 1.0)),

@@ -54,7 +54,8 @@ class Batching:
     be read with it.  ahead_steps: see `EngineProfile`.  closed: a user's next request follows the
     end of its last.
     mixed: prompts and decodes share a step.  whole: prompts are never cut.  host_s: of a request.
-    wait: of a request outside of its steps and host, as a share of its first token without it; users: requests that are open, inside or outside.
+    wait: of a request outside of its steps and host, as a share of its first token without it;
+    users: requests that are open, inside the engine or outside.
     """
 
     times: StepTimes

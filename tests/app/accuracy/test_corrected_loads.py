@@ -36,4 +36,4 @@ def test_throughput_does_not_fall_with_users_and_tpot_hardly(run: dict[str, str]
     assert np.all(brings[1:] < brings[:-1] + 0.3), "a doubling brings much more than the one before"
     assert np.all(load.tpot_s[1:] > 0.9 * load.tpot_s[:-1])
     assert np.all(load.tpot_s >= load.bound_decode_step_s)
-    assert np.all((load.tpot_scale > 0.4) & (load.tpot_scale < 2.5))
+    assert np.all((load.correction.steps > 0.4) & (load.correction.steps < 2.5))

@@ -51,8 +51,8 @@ def utilisation(question: Any, deployed: Any) -> float:
     """
     split = question.parallelism
     model = loops._served(deployed.model, deployed.system, loaded(question), split, deployed.engine)
-    scales, _ = model.scales()
-    balance = model.balance(scales)
+    correction = model.correction(model.users())
+    balance = model.balance(correction)
     ((batching, _),) = model.kept.values()
     many, none = np.maximum(batching.admitted, 1.0), np.zeros_like(batching.admitted)
     beside = many if batching.mixed else none
@@ -60,7 +60,7 @@ def utilisation(question: Any, deployed: Any) -> float:
     reading = batching.cycle_s(beside, room, room) - batching.cycle_s(beside, none)
     prompt = reading * batching.isl / room / batching.lanes
     answer = (batching.steps - 1.0) * batching.cycle_s(many, none) / many
-    return float((balance.requests_per_s / split.dp * (prompt + answer) * scales.tpot)[0])
+    return float((balance.requests_per_s / split.dp * (prompt + answer) * correction.steps)[0])
 
 
 def share_of(broken: list[str]) -> str:

