@@ -33,6 +33,10 @@ POSSIBLE = (
     "**possible**: without the runs of which a figure lies below the bound of the load that they "
     "state, so that load cannot have run"
 )
+PHYSICS = (
+    "**physics alone**: of possible rows, with nothing learned from runs, the constants fitted "
+    "without what was left out"
+)
 _OPERATOR_FIGURES = ("mape", "median", "p90", "bias")
 _FIT_FIGURES = (*_OPERATOR_FIGURES, "within_10", "within_20", "within_30")
 _TEXT_COLUMNS = (
@@ -246,7 +250,9 @@ def split_words(splits: Sequence[Row]) -> list[str]:
     """The meaning of each split, and of "possible" where rows of `splits` have it."""
     shown = {row["split"] for row in splits}
     words = [f"**{name}**: {words}" for name, words in SERVING_SPLITS.items() if name in shown]
-    return [*words, POSSIBLE] if any("possible" in row["metric"] for row in splits) else words
+    subsets = {"possible": POSSIBLE, "physics alone": PHYSICS}
+    named = [said for name, said in subsets.items() if any(name in r["metric"] for r in splits)]
+    return [*words, *named]
 
 
 def operator_intervals() -> list[Row]:

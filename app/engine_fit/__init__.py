@@ -10,11 +10,11 @@ near the first by a prior (`genz_core.engine.CONSTANTS`):
     device   what differs on one board of it            hardware_db/engines/devices.csv
 
 so that a device or a model without measurements is priced with what holds for the others, a board
-beside a measured one of its silicon with what was learned there.  What
-this misses of each served run corrects later predictions near it (`genz_core.measured_runs`):
+beside a measured one of its silicon with what was learned there.  What this misses of each served
+run is taught to the steps of loads near it (`genz_core.measured_runs`):
 
-    runs     the residuals                              hardware_db/engines/runs.csv
-    kernels  how they spread, and how near is near      hardware_db/engines/kernels.csv
+    runs     what physics misses, and what it teaches   hardware_db/engines/runs.csv
+    kernels  how that spreads, and how near is near     hardware_db/engines/kernels.csv
 
 The errors on held-out points, and intervals drawn from them, are written beside them.
 """

@@ -2,6 +2,7 @@
 
 import csv
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,15 @@ import pytest
 import hardware_db
 from app.engine_fit.hierarchy import Design, fit
 from app.engine_fit.interval_tables import AS_GENERIC, OWN, coverage_table, interval_table
-from app.engine_fit.neighbours import by_model, fit_kernels
+from app.engine_fit.neighbours import (
+    Latents,
+    _Block,
+    by_model,
+    fit_kernels,
+    latents,
+    run_facts,
+    run_sizes,
+)
 from app.engine_fit.splits import (
     SPLITS,
     Residuals,
@@ -26,11 +35,13 @@ from app.scenario.points_row import Point
 from genz_core.deployment import tuned
 from genz_core.engine import CONSTANTS, FIELDS, EngineProfile
 from genz_core.engine_calibration import moved
+from genz_core.measured_runs import LATENTS
 from hardware_db.intervals import CROWD, USUAL_NOVELTY
 
 SYSTEMS = ("h100", "h200", "b200")
 MODELS = ("7b", "70b")
 BATCH = np.array([1.0, 4.0, 16.0, 64.0, 128.0])
+ROWS = len(SYSTEMS) * len(MODELS) * len(BATCH)
 
 
 PRIOR = EngineProfile(host_step_s=1e-3, host_request_s=4e-3)
@@ -51,13 +62,29 @@ class Synthetic:
         asked = Asked("estimate", Question(osl=128))
         return [Point(str(load), asked, {"concurrency": float(load)}) for load in loads]
 
-    def logs(self, moves, wanted=None):
+    def logs(self, moves, wanted=None, under=None):
         engines = [
             moved(PRIOR, row) for row in np.broadcast_to(moves, (len(self.targets), len(FIELDS)))
         ]
-        pairs = zip(self.targets, engines, strict=True)
-        predicted = np.concatenate([self.predicted_s([target], engine) for target, engine in pairs])
+        predicted = np.array(
+            [
+                self.predicted_s([target], engine)[0]
+                * (self.learned(at, under(_named(target), [target.row], engine)) if under else 1.0)
+                for at, (target, engine) in enumerate(zip(self.targets, engines, strict=True))
+            ]
+        )
         return np.log(predicted) - np.log([t.measured_s for t in self.targets])
+
+    def learned(self, at, engine):
+        """What a recipe of one row, or measured runs, make of a target."""
+        target = self.targets[at]
+        first, runs = target.metric == "ttft_s", engine.neighbours
+        if runs is None:
+            scales = engine.recipe
+            return float(np.ravel(scales.ttft_scale if first else scales.tpot_scale)[0])
+        facts, sizes = run_facts(self, at), np.array([run_sizes(self, target.row)])
+        latents = LATENTS if first else LATENTS[:1]
+        return float(np.exp(sum(runs.correction(one, facts, sizes).log[0] for one in latents)))
 
     def predicted_s(self, targets, engine, recipe=None):
         batch = np.array([float(t.facts["batch"]) for t in targets])
@@ -70,6 +97,12 @@ class Synthetic:
         return seconds * np.where(ttft, recipe.ttft_scale, recipe.tpot_scale)
 
 
+def _named(target):
+    """What a resolved question says of a target's model and engine."""
+    model = SimpleNamespace(parameters=float(target.facts["parameters"]))
+    return SimpleNamespace(model=model, engine=SimpleNamespace(version=""))
+
+
 def synthetic(slow=(), scale=1.0, serving=True, era=""):
     """Figures of every system and model; the systems `slow` reach 70 % of the bandwidth.
 
@@ -78,7 +111,8 @@ def synthetic(slow=(), scale=1.0, serving=True, era=""):
     targets = []
     for system in SYSTEMS:
         for model in MODELS:
-            for row, batch in enumerate(BATCH):
+            for batch in BATCH:
+                row = len({target.row for target in targets})
                 step = 5e-3 / (0.7 if system in slow else 1.0) + 2e-5 * batch + 1e-3
                 step += 4e-3 if era and model == "7b" else 0.0
                 for metric in ("tpot_s", "ttft_s") if serving else ("decode",):
@@ -154,37 +188,71 @@ def test_what_all_runs_of_a_model_miss_together_their_neighbours_correct():
     assert np.median(np.abs(held_out.logs)) < 0.06
 
 
+def taught(steps):
+    """Rows that teach these steps and no wait."""
+    return Latents(steps, np.zeros_like(steps), {"tpot_s": steps, "ttft_s": steps})
+
+
 def test_a_kernel_learns_what_runs_share_and_how_noisy_they_are():
     data = synthetic()
     generator = np.random.default_rng(0)
     of_model = {"7b": 0.3, "70b": -0.3}
-    logs = np.array([of_model[t.facts["model"]] for t in data.targets])
+    steps = np.array([of_model[t.facts["model"]] for t in data.targets if t.metric == "tpot_s"])
     quiet, noisy = (
-        fit_kernels([(data, logs + generator.normal(0, sigma, logs.size))])["tpot_s"]
+        fit_kernels([(data, taught(steps + generator.normal(0, sigma, steps.size)))])["steps"]
         for sigma in (0.01, 0.1)
     )
     assert quiet.noise < 0.6 * noisy.noise
     assert quiet.constant["model"] > quiet.constant["release"]
 
 
+def test_the_slopes_of_a_likelihood_are_its_differences():
+    data, generator = synthetic(), np.random.default_rng(0)
+    learned = taught(generator.normal(0.0, 0.2, ROWS))
+    _, runs, _ = next(by_model(data, learned))
+    block, at = _Block.of(runs, "steps"), generator.uniform(-2.5, 1.0, 19)
+    _, slopes = block.unlikely(np.exp(at))
+    for number, nudge in enumerate(1e-5 * np.eye(19)):
+        ends = [block.unlikely(np.exp(at + sign * nudge))[0] for sign in (1.0, -1.0)]
+        assert slopes[number] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-3, abs=1e-5)
+
+
 def test_the_served_runs_of_a_model_stand_together_and_batches_are_none():
     data = synthetic()
-    blocks = list(by_model(data, np.arange(float(len(data.targets)))))
-    assert [len(runs.names) for runs, _ in blocks] == [len(SYSTEMS) * len(BATCH)] * len(MODELS)
-    runs, rows = blocks[0]
-    first = rows[runs.names[0]]
-    assert runs.logs["ttft_s"][0] == -first["ttft_s"]
-    assert not list(by_model(synthetic(serving=False), np.zeros(len(BATCH) * 6)))
+    blocks = list(by_model(data, taught(np.arange(float(ROWS)))))
+    assert [len(runs.names) for _, runs, _ in blocks] == [len(SYSTEMS) * len(BATCH)] * len(MODELS)
+    _, runs, rows = blocks[1]
+    assert runs.latents["steps"].tolist() == [float(row) for row in rows]
+    assert not list(by_model(synthetic(serving=False), taught(np.zeros(ROWS))))
+
+
+def test_a_run_teaches_what_makes_its_figures_those_measured():
+    """Steps 1.2 times, first tokens 1.5 times as long as anything physics can say."""
+    data = synthetic()
+    times = {"tpot_s": 1.2, "ttft_s": 1.5}
+    slower = [replace(t, measured_s=t.measured_s * times[t.metric]) for t in data.targets]
+    slow, none = Synthetic(slower), np.zeros(len(FIELDS))
+    found = latents(slow, none, slow.logs(none))
+    physics = slow.logs(none)
+    left = {name: -physics[[t.metric == name for t in slower]] for name in times}
+    assert found.steps == pytest.approx(left["tpot_s"], abs=1e-6)
+    assert found.wait == pytest.approx(left["ttft_s"] - left["tpot_s"], abs=1e-6)
+
+
+def test_a_run_far_from_physics_teaches_nothing():
+    targets = [replace(t, measured_s=t.measured_s * 3.0) for t in synthetic().targets]
+    far, none = Synthetic(targets), np.zeros(len(FIELDS))
+    assert np.all(np.isnan(latents(far, none, far.logs(none)).steps))
 
 
 def test_own_runs_help_a_model_that_nobody_measured():
     """One of the two models takes 1.5 times as long as anything said so far."""
     targets = [
-        replace(t, row=t.row + len(BATCH) * again, run=f"{t.run}|{again}")
+        replace(t, row=t.row + ROWS * again, run=f"{t.run}|{again}")
         if t.facts["model"] == "7b"
         else replace(
             t,
-            row=t.row + len(BATCH) * again,
+            row=t.row + ROWS * again,
             run=f"{t.run}|{again}",
             measured_s=t.measured_s * 1.5,
         )
@@ -233,7 +301,8 @@ def spread_out(sigma, metric="tpot_s", count=2000, draw=None, novelty=None, user
             )
         )
     drawn = rng.normal(0.0, sigma, count) if draw is None else draw
-    residuals = Residuals(targets, drawn, np.full(count, 0.25) if novelty is None else novelty)
+    far = np.full(count, 0.25) if novelty is None else novelty
+    residuals = Residuals(targets, drawn, far, drawn)
     splits = tuple(SPLITS)
     return dict.fromkeys((*splits, OWN, AS_GENERIC), residuals)
 
@@ -315,7 +384,7 @@ def test_the_files_hold_what_was_fitted(tmp_path):
     assert write_factors([fitted], "device", tmp_path) == len(SYSTEMS)
     runs = len(SYSTEMS) * len(MODELS) * len(BATCH)
     assert write_runs([fitted], tmp_path / "runs.csv") == runs
-    kernels = fit_kernels([(fitted.data, fitted.logs)])
+    kernels = fit_kernels([(fitted.data, fitted.learned)])
     write_kernels(kernels, tmp_path / "kernels.csv")
     rows = list(csv.DictReader((tmp_path / "devices.csv").open()))
     slow = next(row for row in rows if row["system"] == "h200")
@@ -325,7 +394,7 @@ def test_the_files_hold_what_was_fitted(tmp_path):
     at = next(n for n, t in enumerate(fitted.data.targets) if t.run == run["id"])
     assert float(run["tpot_s"]) == pytest.approx(-fitted.logs[at], abs=1e-5)
     terms = list(csv.DictReader((tmp_path / "kernels.csv").open()))
-    noise = {row["figure"]: float(row["value"]) for row in terms if row["term"] == "noise"}
+    noise = {row["latent"]: float(row["value"]) for row in terms if row["term"] == "noise"}
     assert noise == {name: pytest.approx(k.noise, rel=1e-3) for name, k in kernels.items()}
 
 
