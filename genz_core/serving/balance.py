@@ -152,7 +152,8 @@ def _paced(batching: Batching, decodes: Array, clump: Array) -> tuple[Array, Arr
         together = batching.in_step()
         wave = batching.host_s + batching.half_wave_s(decodes)
         apart = np.minimum(mean, wave + batching.running_s(decodes))
-        mean = apart + together * (wave - apart)
+        plain = batching.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes))
+        mean = np.minimum(apart + together * (wave - apart), np.maximum(lasts - gaps * plain, 0.0))
         median = np.where(together > 0.5, mean, np.minimum(median, mean))
         cycle = (lasts - mean) / gaps
     return mean, median, cycle
