@@ -18,6 +18,9 @@ from genz_core.step import StepEstimate
 from genz_core.types import Array, Model, Num, Places, System
 
 _WORTH_A_WORD = 0.005
+#: Share of its bound that what runs teach brings a decode step to at most.  Measured kernels that
+#: stream weights reach no more of the bandwidth.
+_REACHED = 0.93
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +76,19 @@ class StepCorrection:
 
 
 def step_correction(
-    engine: EngineProfile, model: Model, system: System, sizes: Array, read: Array | None = None
+    engine: EngineProfile,
+    model: Model,
+    system: System,
+    sizes: Array,
+    least: Array,
+    read: Array | None = None,
 ) -> StepCorrection:
     """What measured runs say of the steps of a deployment.
 
     Args:
         engine: with the measurements of this model and system applied (`genz_core.deploy`).
         sizes: where loads lie among runs, `genz_core.measured_runs.SIZES`, [configs, sizes].
+        least: that runs may make of a step, see `least_scale`, [configs].
         read: tokens of a prompt that are read, where some are cached, [configs].
     """
     recipe, one = engine.recipe, np.ones(len(sizes))
@@ -92,7 +101,8 @@ def step_correction(
         reads = sizes if read is None else np.column_stack([read, sizes[:, 1:]])
         for latent, where in zip(LATENTS, (sizes, reads), strict=True):
             found, kernel = runs.correction(latent, facts, where), runs.kernels[latent]
-            logs[latent] = logs[latent] + found.log
+            log = np.maximum(found.log, np.log(least)) if latent == "steps" else found.log
+            logs[latent] = logs[latent] + log
             left[latent], whole[latent] = found.variance, kernel.variance + kernel.noise**2
     return StepCorrection(
         steps=np.exp(logs["steps"]),
@@ -101,6 +111,11 @@ def step_correction(
         tpot_novelty=_novelty(left, whole, LATENTS[:1]) * one,
         ttft_novelty=_novelty(left, whole, LATENTS) * one,
     )
+
+
+def least_scale(total: Array, bound: Array) -> Array:
+    """The least that runs make of decode steps of this time and bound [s], [configs]."""
+    return np.minimum(bound / (_REACHED * total), 1.0)
 
 
 def _novelty(left: Mapping[str, Array], whole: Mapping[str, float], of: Sequence[str]) -> Num:

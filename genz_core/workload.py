@@ -38,7 +38,7 @@ from genz_core.schedule import (
 from genz_core.short_repr import clipped, counts, spans
 from genz_core.speculative import steps_per_token
 from genz_core.step import StepEstimate, of_busiest_rank, price
-from genz_core.step_correction import StepCorrection, step_correction
+from genz_core.step_correction import StepCorrection, least_scale, step_correction
 from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
 from genz_core.validity import OnError, check, columns, raise_for_status, tiled
 
@@ -236,7 +236,9 @@ def estimate(
     if moved is not None and over is not None:
         moved = replace(moved, cache_bytes=over.far_kv_bytes)
     fits = weighed.fits if moved is None else moved.fits
-    learned = step_correction(engine, model, system, *_among_runs(load, split))
+    sizes, read = _among_runs(load, split)
+    least = least_scale(later.total_s, later.bound_total_s)
+    learned = step_correction(engine, model, system, sizes, least, read)
     status = np.where((checked.status == "ok") & ~fits, OUT_OF_MEMORY, checked.status)
     priced = Estimate(
         model=deployed.model,

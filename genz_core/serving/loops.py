@@ -26,7 +26,7 @@ from genz_core.serving.spilled import Banks, Spilled
 from genz_core.serving.step_times import StepTimes
 from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
 from genz_core.speculative import steps_per_token
-from genz_core.step_correction import StepCorrection, step_correction
+from genz_core.step_correction import StepCorrection, least_scale, step_correction
 from genz_core.types import Array, Mask, Model, Num, Parallelism, Places, System, Workload
 from genz_core.validity import OnError, check, columns, raise_for_status, split_of
 from genz_core.workload import OUT_OF_MEMORY, decode, prefill
@@ -189,10 +189,22 @@ class _ServedModel:
 
     def correction(self, users: Array) -> StepCorrection:
         """What measured runs say of the steps of each load.  users: open requests, [configs]."""
-        sizes = self.run_sizes(users)
+        sizes, least = self.run_sizes(users), np.ones_like(users)
         cached = self._chosen(self.cached if self.traffic.sharing else 0.0, np.arange(len(sizes)))
         read = np.maximum(sizes[:, 0] - cached, 1.0)
-        return step_correction(self.engine, self.model, self.system, sizes, read)
+        if self.engine.neighbours is not None:
+            total, _, bound = self._decoding(np.minimum(users, self.limit))
+            least = least_scale(total, bound)
+        return step_correction(self.engine, self.model, self.system, sizes, least, read)
+
+    def _decoding(self, running: Array) -> tuple[Array, Array, Array]:
+        """Time of a step in which so many requests decode, the host's part, and its bound [s]."""
+        sequences = np.maximum(np.round(running), 1.0) * self.traffic.sharing.branches
+        load = Workload(sequences, self.load.isl, self.osl)
+        return step_seconds(
+            lambda loads, split: decode(self.model, self.system, loads, split, self.engine),
+            load, self.parallelism,
+        )  # fmt: skip
 
     def users(self) -> Array:
         """Requests that are open, [configs]."""
@@ -212,8 +224,8 @@ class _ServedModel:
 
         As the engine's recipe has them: which runs are near is not known before.
         """
-        alone, anywhere = replace(self.engine, neighbours=None), np.ones((self.status.size, 1))
-        balance = self.balance(step_correction(alone, self.model, self.system, anywhere))
+        alone, one = replace(self.engine, neighbours=None), np.ones(self.status.size)
+        balance = self.balance(step_correction(alone, self.model, self.system, one[:, None], one))
         gaps = np.maximum(self.osl - 1.0, 0.0) * steps_per_token(self.model, self.osl)
         ttft = np.where(np.isfinite(balance.ttft_s), balance.ttft_s, 0.0)
         rate = np.minimum(rates(self.traffic), balance.most_per_s)
@@ -361,16 +373,9 @@ class _ServedModel:
 
         A TPOT averages over many steps: its median is its mean.
         """
-        deployed = (self.model, self.system)
-        branches = self.traffic.sharing.branches
-        sequences = np.maximum(np.round(balance.running), 1.0) * branches
-        engine = self.engine
-        decode_s, decode_host, bound_decode = step_seconds(
-            lambda loads, split: decode(*deployed, loads, split, engine),
-            Workload(sequences, self.load.isl, self.osl), self.parallelism,
-        )  # fmt: skip
+        decode_s, decode_host, bound_decode = self._decoding(balance.running)
         prefill_s, prefill_host, bound_prefill = step_seconds(
-            lambda loads, split: prefill(*deployed, loads, split, engine),
+            lambda loads, split: prefill(self.model, self.system, loads, split, self.engine),
             Workload(1.0, self.load.isl, 1.0, self.cached), self.parallelism,
         )  # fmt: skip
         decode_s = correction.seconds(decode_s, decode_host, bound_decode)
@@ -423,6 +428,6 @@ class _ServedModel:
             messages=messages,
             traffic=self.traffic,
             parallelism=self.parallelism,
-            branches=branches,
+            branches=self.traffic.sharing.branches,
             offloaded=self._offloaded(self._admitted(balance.running)),
         )

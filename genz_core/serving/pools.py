@@ -15,7 +15,7 @@ from genz_core.deployment import Deployment
 from genz_core.serving.disaggregation import queue_s
 from genz_core.serving.room import sequences_that_fit
 from genz_core.serving.sharing import ALONE, Sharing
-from genz_core.step_correction import step_correction
+from genz_core.step_correction import least_scale, step_correction
 from genz_core.types import Array, Group, Mask, Parallelism, Workload
 from genz_core.validity import columns, split_of
 from genz_core.workload import decode_step, mixed
@@ -104,7 +104,7 @@ def _reading(
     cached = np.repeat(starts, size)
     group = Group(np.tile(sequences, times), new, cached, prompt=part[1])
     step = mixed(deployed.model, deployed.system, [group], lanes, deployed.engine)
-    scale = _step_scale(deployed, lanes, part[1], _ANSWER, np.ones(new.size))
+    scale = _step_scale(deployed, lanes, (part[1], _ANSWER, np.ones(new.size)), np.ones(new.size))
     latency = step.total_s * scale
     staged = np.maximum(step.stage_s, step.host_s) * scale
 
@@ -145,7 +145,9 @@ def decode_workers(
         engine,
     )
     least = step.bound_total_s.reshape(_RUNNING, size)
-    measured = _step_scale(deployed, _tiled(split, _RUNNING), isl, osl, running.ravel())
+    floor = least_scale(step.total_s, step.bound_total_s)
+    asked = isl, osl, running.ravel()
+    measured = _step_scale(deployed, _tiled(split, _RUNNING), asked, floor)
     seconds = np.maximum((step.total_s * measured).reshape(_RUNNING, size), least)
     none = np.zeros((1, size))
     answers = running / (max(steps, 1e-9) * seconds)
@@ -162,13 +164,15 @@ def decode_workers(
 
 
 def _step_scale(
-    deployed: Deployment, split: Parallelism, isl: float, osl: float, running: Array
+    deployed: Deployment, split: Parallelism, load: tuple[float, float, Array], least: Array
 ) -> Array:
-    """Measured over priced time of a step, as `loops` has it of replicas, [configs]."""
+    """Measured over priced time of a step, as `loops` has it of replicas, [configs].
+
+    load: prompt and output tokens, and sequences that run, [configs].  least: see `least_scale`.
+    """
     degrees = (split.tp, split.pp, split.dp, split.ep)
-    columns = [np.broadcast_to(column, running.shape) for column in (isl, osl, running, *degrees)]
-    sizes = np.stack(columns, axis=-1)
-    return step_correction(deployed.engine, deployed.model, deployed.system, sizes).steps
+    sizes = np.stack(np.broadcast_arrays(*load, *degrees), axis=-1)
+    return step_correction(deployed.engine, deployed.model, deployed.system, sizes, least).steps
 
 
 def _tiled(split: Parallelism, times: int) -> Parallelism:
