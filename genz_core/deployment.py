@@ -140,15 +140,25 @@ def _on_cpu(engine: EngineProfile) -> tuple[EngineProfile, tuple[str, ...]]:
 
 
 def as_server(engine: EngineProfile, system: System) -> EngineProfile:
-    """The engine with the limits that its server sets itself on the devices of a system."""
-    small = engine.on_small
-    if small is None or system.kind == "cpu":
+    """The engine with what its server sets itself on the devices of a system.
+
+    Of every figure the first of `on_start` that holds there and states it counts.  What an
+    operator tells the engine comes after it.
+    """
+    if not engine.on_start or system.kind == "cpu":
         return engine
-    named = any(part in system.slug for part in small.named)
-    if not named and system.memory_bytes >= small.below_bytes:
-        return engine
-    chunk, sequences = small.chunk_tokens, small.max_sequences
-    return replace(engine, chunk_tokens=chunk, max_sequences=sequences, on_small=None)
+    return _SERVERS.get(lambda: _as_server(engine, system), engine, system)
+
+
+_SERVERS: ByIdentity[EngineProfile] = ByIdentity()
+
+
+def _as_server(engine: EngineProfile, system: System) -> EngineProfile:
+    figures: dict[str, Any] = {}
+    for defaults in reversed(engine.on_start):
+        if defaults.holds(system.slug, system.memory_bytes):
+            figures |= defaults.on(system.memory_bytes)
+    return replace(engine, on_start=(), **figures)
 
 
 def _with_cache(model: Model, engine: EngineProfile) -> tuple[Model, tuple[str, ...]]:

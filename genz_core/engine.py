@@ -103,17 +103,27 @@ class EagerFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class SmallDevices:
-    """Limits that an engine's server sets itself on small devices.
+class ServerDefaults:
+    """What an engine's server sets itself on some devices, where it is told nothing.
 
-    below_bytes: memory of a device below which it counts as small.  named: parts of slugs that
-    count as small whatever their memory.
+    below_bytes: on devices of less memory.  named: parts of slugs of others that count, too.
+    figures: {field of `EngineProfile`: value}.
+    outside_bytes: of a device that weights and cache leave to the rest; 0 where none is stated.
     """
 
     below_bytes: float
     named: tuple[str, ...]
-    chunk_tokens: int
-    max_sequences: int
+    figures: Mapping[str, float]
+    outside_bytes: float = 0.0
+
+    def holds(self, slug: str, memory_bytes: float) -> bool:
+        """Whether they hold on a device."""
+        return memory_bytes < self.below_bytes or any(part in slug for part in self.named)
+
+    def on(self, memory_bytes: float) -> dict[str, float]:
+        """{field of `EngineProfile`: value} on a device of a size."""
+        share = {"memory_fraction": max(1.0 - self.outside_bytes / memory_bytes, 0.0)}
+        return {**self.figures, **(share if self.outside_bytes else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +164,8 @@ class EngineProfile:
     eager: costs of its unfused kernels, for an engine that was measured running eagerly.
     on_cpu: {figure: value} of those that differ on CPUs, which `genz_core.deploy` puts in place
     there; None for software that runs on no CPU.
-    on_small: limits of its server on small devices, see `genz_core.deployment.as_server`.
+    on_start: what its server sets itself by the memory of a device, the first that holds first;
+    `genz_core.deployment.as_server` puts it in place.
     source: origin of the figures; assumptions: figures without a measurement, in words.
     measurements: factors and recipes by device, for `genz_core.deploy` to apply.
     measured_on: the measurements of the system at hand that were applied: "own" (the user's runs
@@ -207,7 +218,7 @@ class EngineProfile:
     assumptions: tuple[str, ...] = ()
     eager: EagerFacts | None = None
     on_cpu: Mapping[str, float | str] | None = None
-    on_small: SmallDevices | None = None
+    on_start: tuple[ServerDefaults, ...] = ()
 
     def __repr__(self) -> str:
         """Name, what was measured, and the figures that differ from the generic profile's."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -80,7 +80,7 @@ def load_engine(name: str = GENERIC, version: str = "", *, own: bool = True) -> 
         era.id in measured.eras if era else not engine_versions.is_beyond(record.versions, version)
     )
     return replace(
-        record.profile(),
+        record.profile(version),
         measurements=measured,
         version=version.removeprefix("v"),
         era=era.id if era else "",
@@ -154,16 +154,27 @@ def engines_for(system: System) -> tuple[str, ...]:
     return tuple(found) or (GENERIC,)
 
 
-def require_runs_on(name: str, system: System) -> None:
+def require_runs_on(
+    name: str, system: System, version: str = "", formats: Iterable[str] = ()
+) -> None:
     """Refuse an engine on a system that it does not run on by its own documentation.
 
     A system without a vendor (a user's own, a hypothetical one) is not refused.
 
+    Args:
+        name, version: as of `load_engine`.
+        formats: of the weights.
+
     Raises:
-        UnsupportedEngine: it names the systems that the engine runs on, and engines that run here.
+        UnsupportedEngine: it names the systems that the engine runs on, and engines that run here,
+            or the first release that runs there.
+        UnknownEngine: as of `engine_facts`.
     """
-    record, _ = _named(name or GENERIC)
-    if not record.only_on or not system.vendor or any(system in some for some in record.only_on):
+    record, named = _named(name or GENERIC)
+    if not system.vendor:
+        return
+    _require_release(record, system, version.strip() or named, tuple(formats))
+    if not record.only_on or any(system in some for some in record.only_on):
         return
     where = " and ".join(map(str, record.only_on))
     source = record.sources[record.only_on[0].source].title
@@ -171,6 +182,21 @@ def require_runs_on(name: str, system: System) -> None:
         f"{record.name} does not run on {system.name}, only on {where} ({source}); choose "
         f"{' or '.join(engines_for(system))}"
     )
+
+
+def _require_release(
+    record: EngineRecord, system: System, version: str, formats: tuple[str, ...]
+) -> None:
+    """Refuse a release that a system or formats of weights came after, or went before.
+
+    Raises:
+        UnsupportedEngine: it names the first release, or the last.
+    """
+    for bounds in record.bounds:
+        if why := bounds.refusal(system, formats, version):
+            source = record.sources[bounds.source].title
+            asked = f"{record.name} {version}".strip()
+            raise UnsupportedEngine(f"{asked} does not run on {system.name}: {why} ({source})")
 
 
 def default_engine(system: System) -> str:

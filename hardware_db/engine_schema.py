@@ -5,17 +5,18 @@ As in a system's YAML a number carries its value, source and kind, and its unit 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from genz_core.engine import EagerFacts, EngineProfile, SmallDevices
+from genz_core.engine import EagerFacts, EngineProfile, ServerDefaults
 from genz_core.errors import InvalidValue
 from genz_core.types import System
-from hardware_db.engine_versions import Era
+from hardware_db.engine_versions import Era, is_before, is_until
 from hardware_db.schema_errors import sentence
-from hardware_db.system_schema import GIGA, MICRO, Fact, Source
+from hardware_db.system_schema import GIBI, GIGA, MICRO, Fact, Source
 
 MILLI = 1e-3
 #: {field of `EngineProfile`: (key of the YAML, its unit in SI)}; a missing key keeps the default.
@@ -25,6 +26,7 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
     "host_sequence_s": ("host_sequence_us", MICRO),
     "host_request_s": ("host_request_ms", MILLI),
     "memory_fraction": ("memory_fraction", 1.0),
+    "free_share": ("free_share", 1.0),
     "reserve_bytes": ("reserve_gb", GIGA),
     "reserve_output": ("reserve_output", 1.0),
     "launch_s": ("launch_us", MICRO),
@@ -85,21 +87,41 @@ class OnCpu(BaseModel):
         return {**of_kernels, **stated, **counts, "products": self.products}
 
 
-class OnSmall(BaseModel):
-    """Limits that an engine sets itself on devices of less memory, or of these names."""
+class OnStart(BaseModel):
+    """What an engine's server sets itself where it is told nothing, on some devices.
+
+    source: key of the file's sources.  until, until_month: last release and month (YYYY-MM) that
+    did so, "" for today's.  below_gib: on devices of less memory; named: parts of slugs of others
+    that count, too; on all devices without both.
+    outside_gib: of a device that it leaves to the rest, which fixes its share of the memory.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: str
-    below_gib: float
+    until: str = ""
+    until_month: str = ""
+    below_gib: float | None = None
     named: tuple[str, ...] = ()
-    chunk_tokens: Fact
-    max_sequences: Fact
+    chunk_tokens: Fact | None = None
+    max_sequences: Fact | None = None
+    memory_fraction: Fact | None = None
+    outside_gib: Fact | None = None
 
-    def limits(self) -> SmallDevices:
-        """The same in the engine's types."""
-        counts = (int(fact.value) for fact in (self.chunk_tokens, self.max_sequences))
-        return SmallDevices(self.below_gib * 2**30, self.named, *counts)
+    def holds(self, version: str) -> bool:
+        """Whether a version of the engine did so; "" for today's."""
+        return not self.until or is_until(version, self.until, self.until_month)
+
+    def defaults(self) -> ServerDefaults:
+        """The same in the engine's types, SI units."""
+        everywhere = self.below_gib is None and not self.named
+        below = math.inf if everywhere else (self.below_gib or 0.0) * GIBI
+        counts = {name: getattr(self, name) for name in ("chunk_tokens", "max_sequences")}
+        figures: dict[str, float] = {name: int(fact.value) for name, fact in counts.items() if fact}
+        if self.memory_fraction:
+            figures["memory_fraction"] = self.memory_fraction.value
+        outside = self.outside_gib.value * GIBI if self.outside_gib else 0.0
+        return ServerDefaults(below, self.named, figures, outside)
 
 
 _KINDS = {
@@ -128,14 +150,49 @@ class RunsOn(BaseModel):
         return of_vendor and system.kind in self.kinds
 
 
+class Bounds(BaseModel):
+    """The first release or the last one that runs on some silicon, or some formats of weights.
+
+    source: key of the file's sources that says so.  what: it, in words.  families: of systems;
+    named: parts of slugs; formats: of weights.  since: its first release, since_month: its month
+    (YYYY-MM), "" where the source tells none; last: its last release, last_month: its month.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str
+    what: str
+    families: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
+    since: str = ""
+    since_month: str = ""
+    last: str = ""
+    last_month: str = ""
+
+    def refusal(self, system: System, formats: Iterable[str], version: str) -> str:
+        """Why a version does not run there, in words; "" where it may.
+
+        version: "" for today's, which `last` leaves out.
+        """
+        silicon = system.family in self.families or any(part in system.slug for part in self.named)
+        if not silicon and not set(formats) & set(self.formats):
+            return ""
+        if self.since and is_before(version, self.since, self.since_month):
+            return f"{self.since} is the first release for {self.what}"
+        if self.last and not is_until(version, self.last, self.last_month):
+            return f"{self.last} is the last release for {self.what}"
+        return ""
+
+
 class EngineRecord(BaseModel):
     """An engine as its YAML states it: every figure with its source and kind.
 
     versions: range that was measured.  eras: older ones that ran otherwise, oldest first.
     extra: an eager engine's `EagerFacts`, SI units.  on_cpu: what differs on CPUs; absent where it
-    runs on none.  on_small: its server's limits on small devices.  runs_on: systems that plans try
-    it on, absent for none.  only_on: all systems that it runs on, where its documentation names
-    them; it is refused elsewhere.
+    runs on none.  on_start: what its server sets itself, the first that holds first.  runs_on:
+    systems that plans try it on, absent for none.  only_on: all systems that it runs on, where its
+    documentation names them; it is refused elsewhere.  bounds: releases that are refused on some.
     The other keys are those of `EngineProfile`, in the units of their names.
     """
 
@@ -164,6 +221,7 @@ class EngineRecord(BaseModel):
     chunk_tokens: Fact
     max_sequences: Fact
     memory_fraction: Fact
+    free_share: Fact | None = None
     reserve_gb: Fact
     kv_block_tokens: Fact
     reserve_output: Fact
@@ -175,13 +233,17 @@ class EngineRecord(BaseModel):
     kv_cache: Literal["checkpoint", "model"] = "checkpoint"
     extra: dict[str, Fact] = {}
     on_cpu: OnCpu | None = None
-    on_small: OnSmall | None = None
+    on_start: tuple[OnStart, ...] = ()
     runs_on: RunsOn | None = None
     only_on: tuple[RunsOn, ...] = ()
+    bounds: tuple[Bounds, ...] = ()
     eras: tuple[Era, ...] = ()
 
-    def profile(self) -> EngineProfile:
-        """The engine in the engine's types, SI units; without measurements."""
+    def profile(self, version: str = "") -> EngineProfile:
+        """The engine in the engine's types, SI units; without measurements.
+
+        version: whose server's defaults it starts with, "" for today's.
+        """
         figures: dict[str, Any] = {
             field: getattr(self, key).value * unit
             for field, (key, unit) in _FIGURES.items()
@@ -197,7 +259,7 @@ class EngineRecord(BaseModel):
             assumptions=tuple(self._assumptions()),
             eager=EagerFacts(**eager) if eager else None,
             on_cpu=self.on_cpu.figures() if self.on_cpu else None,
-            on_small=self.on_small.limits() if self.on_small else None,
+            on_start=tuple(start.defaults() for start in self.on_start if start.holds(version)),
         )
 
     def _assumptions(self) -> list[str]:

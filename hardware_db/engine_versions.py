@@ -76,14 +76,31 @@ def era_of(eras: Sequence[Era], version: str) -> Era | None:
 
     eras: oldest first.
     """
-    asked = Version.of(version)
-    for era in eras:
-        last = Version.of(era.until).numbers
-        if asked.numbers and asked.numbers[: len(last)] <= last:
-            return era
-        if asked.month and asked.month <= Version.of(era.until_month).month:
-            return era
-    return None
+    return next((era for era in eras if is_until(version, era.until, era.until_month)), None)
+
+
+def is_until(version: str, until: str, until_month: str) -> bool:
+    """Whether a version is a release up to `until`, of its patches too, or a month up to the month.
+
+    >>> is_until("0.20.2", "0.20", "2026-05"), is_until("0.21.0", "0.20", "2026-05")
+    (True, False)
+    """
+    asked, last = Version.of(version), Version.of(until).numbers
+    if asked.numbers:
+        return asked.numbers[: len(last)] <= last
+    return bool(asked.month) and asked.month <= Version.of(until_month).month
+
+
+def is_before(version: str, since: str, since_month: str = "") -> bool:
+    """Whether a version is a release older than `since`, or a month before its month.
+
+    >>> is_before("0.16.0", "0.17"), is_before("0.17.0", "0.17"), is_before("2024-09", "0.17")
+    (True, False, False)
+    """
+    asked, first = Version.of(version), Version.of(since).numbers
+    if asked.numbers:
+        return asked.numbers < first
+    return bool(asked.month and since_month) and asked.month < Version.of(since_month).month
 
 
 def is_beyond(versions: str, version: str) -> bool:

@@ -186,7 +186,8 @@ def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
     resolved: of the group, as `resolved_of` gives it.
     """
     arrays = _columns(points)
-    resolved = replace(resolved, engine=told(resolved.engine, resolved.scenario))
+    engine = told(resolved.engine, resolved.scenario, resolved.system)
+    resolved = replace(resolved, engine=engine)
     figures = (_static if points[0].load == "batch" else _served)(resolved, arrays)
     said = zip(figures.messages, points, strict=True)
     timed = np.isin(figures.status, _TIMED)

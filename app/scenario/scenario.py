@@ -154,17 +154,16 @@ def combined(
     if isinstance(name, str) and not name.strip():
         name = hardware_db.default_engine(system)
     if isinstance(name, str):
-        hardware_db.require_runs_on(name, system)
+        formats = model.precision.weights.values()
+        hardware_db.require_runs_on(name, system, version, formats)
     profile = name if isinstance(name, EngineProfile) else hardware_db.load_engine(name, version)
     if not measured:
         profile = replace(profile, measurements=None)
     system = _as_asked(system, scenario)
-    if scenario.kind != "batch":
-        profile = as_server(profile, system)
     deployed = deploy(model, system, profile)
     said = engine_notes(profile) if isinstance(name, str) else ()
     notes = (*model.notes, *system.notes, *deployed.notes, *said)
-    engine = told(deployed.engine, scenario)
+    engine = told(deployed.engine, scenario, system)
     whole = Resolved(scenario, deployed.model, system, engine, profile, notes)
     return asking(whole, scenario)
 
@@ -195,11 +194,14 @@ def _as_asked(system: System, question: Question) -> System:
     return system if rent is None else replace(system, price_usd_per_hour=rent)
 
 
-def told(engine: EngineProfile, question: Question) -> EngineProfile:
+def told(engine: EngineProfile, question: Question, system: System) -> EngineProfile:
     """An engine with its share of the memory, and the tokens of a step of a static batch.
 
-    Under load the limits of a step are part of the load, see `served_rows.serve_resolved`.
+    Under load it is a server that starts on the system, and the limits of a step are part of the
+    load, see `served_rows.serve_resolved`.
     """
+    if question.kind != "batch":
+        engine = as_server(engine, system)
     engine = Options(memory_fraction=question.memory_fraction).with_memory(engine)
     if question.kind == "batch" and question.max_num_batched_tokens:
         return replace(engine, chunk_tokens=question.max_num_batched_tokens)
@@ -299,7 +301,7 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
         resolved.system,
         workload,
         replace(question.parallelism, **split),
-        told(resolved.engine, question),
+        told(resolved.engine, question, resolved.system),
         spill=cast(Any, question.offload or None),
         on_error="status",
     )
