@@ -6,18 +6,17 @@ import streamlit as st
 
 from app.dashboard import load_curves
 from app.dashboard.load import Load
-from app.dashboard.question_form import control
+from app.dashboard.question_form import control, load_kind
 from app.question.parameters import PARAMETERS
 from app.scenario.setup import Setup
 from app.wording import quantities
 
-LOOPS = {"closed loop (concurrency)": "concurrency", "open loop (arrival rate)": "rate"}
 #: Share of the highest sustained rate that is asked for unless one is typed.
 USUAL_SHARE = 0.7
 
 
 def asked_load(setup: Setup) -> Load:
-    """Draw the loop, and the number of users or the rate; returns the load.
+    """Draw the kind of load, and the number of users or the rate; returns the load.
 
     A closed loop has as many users as the sidebar's batch unless a number is typed, an open one
     seven tenths of the highest rate that is sustained.
@@ -26,12 +25,8 @@ def asked_load(setup: Setup) -> Load:
         RidgelineError: the scenario cannot be priced, or a number that cannot be.
     """
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        loop = st.segmented_control(
-            "Load", list(LOOPS), default=next(iter(LOOPS)), required=True,
-            key="serving_loop", bind="query-params",
-        )  # fmt: skip
+        name = load_kind("concurrency", "rate")
         place = st.container(width=150)
-    name = LOOPS[loop]
     if name == "concurrency":
         usual, empty = float(setup.scenario.batch), "the sidebar's batch"
         shown = f"{usual:,.0f}"

@@ -13,7 +13,7 @@ import streamlit as st
 from app.charts import simulation as charts
 from app.dashboard import cached, export
 from app.dashboard.job_progress import is_running, show_progress, submitted
-from app.dashboard.question_form import control
+from app.dashboard.question_form import control, load_kind
 from app.dashboard.widgets import card
 from app.jobs import SIMULATING
 from app.question.asking import Asked, ask
@@ -30,12 +30,11 @@ from genz_core.deployment import recipe_key
 from genz_core.errors import InvalidValue, RidgelineError
 from hardware_db import recipes
 
-CLOSED, OPEN, TRACE = "Closed loop", "Arrival rate", "Trace file"
 JOB, RESULT = "simulation", "simulated"
-_TRAFFIC = {
-    CLOSED: ("concurrency", "requests", "burst_start", "seed"),
-    OPEN: ("rate", "requests", "burstiness", "ramp_to", "ramp_s", "seed"),
-    TRACE: ("requests",),
+_FIELDS = {
+    "concurrency": ("concurrency", "requests", "burst_start", "seed"),
+    "rate": ("rate", "requests", "burstiness", "ramp_to", "ramp_s", "seed"),
+    "trace": ("requests",),
 }
 _TARGETS = ("ttft_target_s", "tpot_target_s", "e2e_target_s")
 POOL_NAMES = in_group(POOL)
@@ -52,10 +51,7 @@ def simulation_panel(setup: Setup) -> None:
         "same; here are percentiles. Deployment, limits, drafts, lengths and what requests share "
         "are the sidebar's."
     )
-    kind = st.segmented_control(
-        "Traffic", [CLOSED, OPEN, TRACE], default=CLOSED, required=True, key="sim_traffic",
-        bind="query-params",
-    )  # fmt: skip
+    kind = load_kind(*_FIELDS)
     if unused := _unused(setup.scenario):
         st.caption(f"Not simulated: {', '.join(unused)}.")
     asked = _form(kind, setup.scenario)
@@ -81,9 +77,9 @@ def _form(kind: str, scenario: Question) -> Asked | None:
     """Draw the form; returns what to simulate, None before it is sent or where it is wrong."""
     errors: list[RidgelineError] = []
     with st.form("sim_form"):
-        upload = _upload() if kind == TRACE else None
+        upload = _upload() if kind == "trace" else None
         users = {"concurrency": {"placeholder": f"{scenario.batch:,}"}}
-        given = _fields(_TRAFFIC[kind], errors, users) | _fields(_TARGETS, errors)
+        given = _fields(_FIELDS[kind], errors, users) | _fields(_TARGETS, errors)
         with st.expander(POOL, icon=":material/call_split:", key="sim_pool_open"):
             given |= _fields(POOL_NAMES, errors)
         sent = st.form_submit_button(
@@ -94,9 +90,9 @@ def _form(kind: str, scenario: Question) -> Asked | None:
     try:
         for error in errors:
             raise error
-        if kind == TRACE:
+        if kind == "trace":
             given["trace"] = _trace(upload, given["requests"] or 0)
-        elif kind == CLOSED:
+        elif kind == "concurrency":
             given["concurrency"] = given["concurrency"] or scenario.batch
         return ask("simulate", _of_sidebar(scenario) | given)
     except RidgelineError as error:
