@@ -69,13 +69,33 @@ def context_complaint(model: Model, isl: float, osl: float) -> str:
     )
 
 
+def too_long(
+    model: Model, isl: Num, osl: Num, status: Any, among: tuple[str, ...] = ("ok", OUT_OF_MEMORY)
+) -> dict[int, str]:
+    """{configuration: sentence} of those whose sequences are too long for a model.
+
+    isl: prompt tokens.  among: reason codes that a longer context takes the place of.
+    """
+    if not model.max_context:
+        return {}
+    long: Mask = np.asarray(beyond_positions(model, np.asarray(isl), np.asarray(osl)))
+    if not long.any():
+        return {}
+    size = len(status)
+    isls, osls = (
+        np.broadcast_to(np.asarray(tokens, dtype=float), (size,)) for tokens in (isl, osl)
+    )
+    rows = np.flatnonzero(np.broadcast_to(long, (size,)) & np.isin(status, among))
+    return {int(at): context_complaint(model, isls[at], osls[at]) for at in rows}
+
+
 def with_contexts(priced: Estimate, isl: Num, osl: Num) -> Estimate:
     """An estimate in which sequences beyond the model's positions have a reason code.
 
     Their times stay.  isl, osl: as asked, the longest of the batch.
     """
     tokens = prompt_tokens(priced.model, isl)
-    found = _complaints(priced.model, tokens, osl, priced.status, ("ok", OUT_OF_MEMORY))
+    found = too_long(priced.model, tokens, osl, priced.status)
     if not found:
         return priced
     status = _coded(priced.status, found)
@@ -87,7 +107,7 @@ def with_served_contexts(
 ) -> ServingEstimate:
     """As `with_contexts`, of loads.  isl: prompt of the last turn, see `longest`."""
     of = tuple(set(served.status.tolist()) - {"invalid_parallelism"})
-    found = _complaints(model, prompt_tokens(model, isl), osl, served.status, of)
+    found = too_long(model, prompt_tokens(model, isl), osl, served.status, of)
     if not found:
         return served
     status = _coded(served.status, found)
@@ -119,26 +139,6 @@ def beyond_positions(model: Model, isl: Any, osl: Any) -> Any:
     if kind == "encoder-decoder":  # each side has positions of its own
         return (isl > most) | (osl > most)
     return isl + osl - 1 > most  # the last token is not read again
-
-
-def _complaints(
-    model: Model, isl: Num, osl: Num, status: Any, among: tuple[str, ...]
-) -> dict[int, str]:
-    """{configuration: sentence} of those whose sequences are too long.
-
-    among: reason codes that a longer context takes the place of.
-    """
-    if not model.max_context:
-        return {}
-    long: Mask = np.asarray(beyond_positions(model, np.asarray(isl), np.asarray(osl)))
-    if not long.any():
-        return {}
-    size = len(status)
-    isls, osls = (
-        np.broadcast_to(np.asarray(tokens, dtype=float), (size,)) for tokens in (isl, osl)
-    )
-    rows = np.flatnonzero(np.broadcast_to(long, (size,)) & np.isin(status, among))
-    return {int(at): context_complaint(model, isls[at], osls[at]) for at in rows}
 
 
 def _coded(status: Any, found: Mapping[int, str]) -> Any:
