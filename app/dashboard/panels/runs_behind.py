@@ -6,19 +6,19 @@ from typing import Any
 
 import streamlit as st
 
+from app.answers.columns import COLUMNS
 from app.dashboard import cached
 from app.scenario import runs_behind as behind
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
 
-_WIDTHS = {
-    "measured_tpot_s": "TPOT measured [s]",
-    "of_physics_tpot_s": "of physics",
-    "weight_tpot_s": "weight",
-    "measured_ttft_s": "TTFT measured [s]",
-    "of_physics_ttft_s": "of physics ",
-    "weight_ttft_s": "weight ",
-}
+_HEADS = {
+    f"{what}_{name}": words.format(COLUMNS[name].head)
+    for name in ("tpot_s", "ttft_s")
+    for what, words in (
+        ("measured", "{} measured [s]"), ("of_physics", "{} of physics"), ("weight", "{} weight"),
+    )
+}  # fmt: skip
 _HELP = (
     "What physics alone predicts is multiplied by each run's measured over predicted, to the power "
     "of its weight: runs of the same GPU, format and release, of near lengths, loads and degrees "
@@ -48,10 +48,10 @@ def runs_behind_list(setup: Setup, load: str, value: float) -> None:
             hide_index=True,
             key="serving_runs",
             column_order=_order(rows[0]),
-            column_config=dict(_WIDTHS),
+            column_config=dict(_HEADS),
         )
 
 
 def _order(row: Mapping[str, Any]) -> list[str]:
     """The figures first, what ran behind them."""
-    return ["run", *_WIDTHS, *(name for name in row if name not in ("run", *_WIDTHS))]
+    return ["run", *_HEADS, *(name for name in row if name not in ("run", *_HEADS))]

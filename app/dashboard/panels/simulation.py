@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from app.answers.columns import COLUMNS
 from app.charts import simulation as charts
 from app.dashboard import cached, export
 from app.dashboard.job_progress import is_running, show_progress, submitted
@@ -258,7 +259,8 @@ def _charts(answer: Run) -> dict[str, Any]:
     look, simulation, targets = export.look(), answer.simulation, answer.targets
     figures = {"course": charts.course(simulation.series, look)}
     export.chart(figures["course"], "sim-course", "Queue, cache and preemptions over time")
-    for name, label in (("ttft_s", "TTFT"), ("tpot_s", "TPOT")):
+    for name in ("ttft_s", "tpot_s"):
+        label = COLUMNS[name].head
         windows = rows.over_time(simulation, name)
         figures[f"{label} over time"] = charts.over_time(
             windows, label, targets.get(name, 0.0), look
@@ -284,8 +286,8 @@ def _charts(answer: Run) -> dict[str, Any]:
 
 
 def _in_words(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with latencies in words, its columns without their unit."""
-    shown = table.rename(columns=lambda name: name.removesuffix("_s"))
+    """The table with latencies in words, its columns by their heads."""
+    shown = table.rename(columns=lambda name: COLUMNS[name].head)
     names = shown.columns[1:]
     return shown.assign(**{name: shown[name].map(quantities.seconds) for name in names})
 

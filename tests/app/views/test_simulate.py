@@ -54,7 +54,7 @@ def test_the_button_shows_what_python_answers():
     shown = cards(app)
     assert shown["TTFT, median"] == quantities.seconds(answer.ttft_p50_s)
     assert shown["Goodput"] == quantities.percent(answer.good_share)
-    table = app.dataframe[0].value.set_index("latency")
+    table = app.dataframe[0].value.set_index("Latency")
     assert table.loc["TPOT", "p99"] == quantities.seconds(answer.tpot_p99_s)
     assert "320 requests in" in words(app) and "carry no interval" in words(app)
 
