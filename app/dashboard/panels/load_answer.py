@@ -15,8 +15,7 @@ from app.charts.figure import Figure
 from app.charts.style import Look
 from app.dashboard import export, load_curves
 from app.dashboard.does_not_fit import figure_card, runnable
-from app.dashboard.load import Load
-from app.dashboard.panels.asked_load import asked_load
+from app.dashboard.load import Load, asked_load
 from app.dashboard.panels.static_answer import Answer, cost_card
 from app.dashboard.sidebar import say_unread
 from app.scenario.scenario import Resolved

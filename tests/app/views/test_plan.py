@@ -7,6 +7,7 @@ import time
 
 import ridgeline
 
+from app.answers.columns import COLUMNS
 from app.dashboard.open_point import scenario_of
 from tests.app.pages import cards, charts, finished, opened, pressed, settled, shown
 
@@ -140,3 +141,9 @@ def test_a_stopped_search_says_so_and_can_be_asked_again():
     assert not app.exception and not app.error
     assert app.session_state["plan_priced_job"] is not job
     app.session_state["plan_priced_job"].end()
+
+
+def test_heads_of_the_plans_are_those_of_the_declared_columns():
+    table = shown("plan", **ASKED).dataframe[0].value
+    heads = {column.head for column in COLUMNS.values()}
+    assert {name.removesuffix(" [80 %]") for name in table} - heads == {"Deployment"}
