@@ -19,6 +19,7 @@ LOADS: Mapping[str, str] = {
     "concurrency": f"{COLUMNS['concurrency'].head} [open requests]",
     "rate": COLUMNS["rate"].title,
 }
+_NAMED = MappingProxyType({name: COLUMNS[f"{name}_s"].head for name in ("ttft", "tpot")})
 _RATE, _USER = COLUMNS["output_tokens_per_s_per_device"], COLUMNS["interactivity"]
 #: Share of a chart's side that words beside a point need.
 _LEAST_APART = 0.08
@@ -29,7 +30,7 @@ def latencies(
     load: str,
     title: str,
     look: Look,
-    named: Mapping[str, str] = MappingProxyType({"ttft": "TTFT", "tpot": "TPOT"}),
+    named: Mapping[str, str] = _NAMED,
 ) -> Figure:
     """Latencies over the load, mean and median, on logarithmic axes.
 

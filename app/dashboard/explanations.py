@@ -9,6 +9,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.answers.columns import COLUMNS
 from app.dashboard import cached
 from app.dashboard.load import Load
 from app.planning.options import stated
@@ -180,9 +181,9 @@ def trust(estimate: Estimate) -> str:
     """The 80 % intervals of the latencies, and whose constants priced the operators."""
     of_figure = intervals.of_batch(estimate)
     words = []
-    labels = {"ttft_s": "TTFT", "tpot_s": "TPOT"}
+    labels = {name: COLUMNS[name].head for name in ("ttft_s", "tpot_s")}
     if not generates(estimate.model):
-        labels = {"ttft_s": "latency"}
+        labels = {"ttft_s": COLUMNS["latency_s"].head}
     for name, label in labels.items():
         points = f" ({interval.points:,} held-out points)" if (interval := of_figure[name]) else ""
         words.append(f"{label} {intervals.latency(estimate, name).trust}{points}")

@@ -22,7 +22,15 @@ OLD: Mapping[str, str] = {
     "compare": "frontier_system", "frontier_engines": "frontier_engine",
     "frontier_devices": "devices", "frontier_targets": "target",
     "sensitivity_change": "change", "sensitivity_targets": "target",
+    **dict.fromkeys(("serving_loop", "plan_load", "sim_traffic", "sensitivity_load"), "load"),
 }  # fmt: skip
+#: Kinds of load as earlier releases called them, by their names of today.
+_LOADS: Mapping[str, tuple[str, ...]] = {
+    "Batch": ("one batch at a time",),
+    "Users": ("closed loop (concurrency)", "Open requests", "Closed loop", "users under load"),
+    "Rate": ("open loop (arrival rate)", "Arrivals", "Arrival rate"),
+    "Trace": ("Trace file",),
+}
 _IN_PERCENT = ("plan_hits", "plan_confidence")
 _SEVERAL = ("pools", "plan_system", "plan_engine", "plan_speculation", "frontier_system",
             "frontier_engine")  # fmt: skip
@@ -59,6 +67,8 @@ def _value(key: str, texts: Sequence[str]) -> str | list[str]:
     name, text = OLD[key], texts[-1]
     if name in _SEVERAL:
         return [each.strip() for each in ",".join(texts).split(",")]
+    if name == "load":
+        return next((today for today, before in _LOADS.items() if text in before), text)
     if key == "frontier_devices":
         return f"1:{text}"
     return _share(text) if key in _IN_PERCENT else text

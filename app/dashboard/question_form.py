@@ -67,7 +67,7 @@ def control(
         InvalidValue: the text in it is no value of the parameter.
     """
     one = PARAMETERS[name]
-    label = label or one.label or one.name.replace("_", " ").capitalize()
+    label = label or _label(one)
     common = {"key": name, "bind": "query-params", "help": _HELP.get(name, one.help), **more}
     options = options or _options(one)
     if one.kind == "truth":
@@ -107,6 +107,24 @@ def several(
     usual = {"placeholder": f"as in the sidebar: {now}", "help": _HELP.get(name, one.help)}
     chosen = st.multiselect(label, options, key=key, bind="query-params", **{**usual, **more})
     return tuple(_stated(one, str(each)) for each in chosen)
+
+
+def load_kind(*names: str) -> str:
+    """Draw the choice among kinds of load; returns the parameter that states the chosen one.
+
+    names: those parameters, the usual one first.
+    """
+    labels = {_label(PARAMETERS[name]): name for name in names}
+    shown = st.segmented_control(
+        "Load", list(labels), default=next(iter(labels)), required=True, key="load",
+        bind="query-params",
+        help="\n\n".join(f"**{label}** {PARAMETERS[name].help}" for label, name in labels.items()),
+    )  # fmt: skip
+    return labels[shown]
+
+
+def _label(one: Parameter) -> str:
+    return one.label or one.name.replace("_", " ").capitalize()
 
 
 def _options(one: Parameter) -> Sequence[str]:

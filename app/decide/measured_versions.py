@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 import hardware_db
+from app.answers.columns import COLUMNS
 from app.scenario.scenario import Resolved
 from hardware_db.engine_files import known_versions
 from hardware_db.engine_versions import era_of
@@ -51,8 +52,10 @@ def measured_of(resolved: Resolved, versions: Sequence[str]) -> list[dict[str, A
                 "runs": len(own),
                 "of this model": len(here),
                 "on this system": len(there),
-                "TPOT measured / predicted": _ratio(there, "tpot_s"),
-                "TTFT measured / predicted": _ratio(there, "ttft_s"),
+                **{
+                    f"{COLUMNS[name].head} measured / predicted": _ratio(there, name)
+                    for name in ("tpot_s", "ttft_s")
+                },
             }
         )
     return rows

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from app.answers.columns import COLUMNS
+from app.answers.columns import COLUMNS, ends
 from app.answers.table import to_json
 from app.decide import svg
 from app.decide.axes import ACROSS, UPWARDS
@@ -68,24 +68,23 @@ def plan_words(plan: Named) -> dict[str, Any]:
     ]
     cost = plan["usd_per_mtok"]
     return {
-        "devices": f"{plan['devices']} × {plan['system']}",
-        "deployment": short(plan),
-        "TTFT [80 %]": _latency(plan, "ttft"),
-        "TPOT [80 %]": _latency(plan, "tpot"),
+        COLUMNS["devices"].head: f"{plan['devices']} × {plan['system']}",
+        "Deployment": short(plan),
+        **{f"{COLUMNS[name].head} [80 %]": _latency(plan, name) for name in ("ttft_s", "tpot_s")},
         **{
             COLUMNS[name].head: quantities.dollars(plan[name]) if cost else None
             for name in ("usd_per_mtok", "usd_per_hour")
         },
-        "margin": ", ".join(margins) or "–",
-        "probability": chance(plan),
-        "utilisation": quantities.percent(plan["utilisation"]),
+        COLUMNS["margins"].head: ", ".join(margins) or "–",
+        COLUMNS["probability"].head: chance(plan),
+        COLUMNS["utilisation"].head: quantities.percent(plan["utilisation"]),
     }
 
 
 def _latency(plan: Named, name: str) -> str:
-    low, high = plan[f"{name}_low_s"], plan[f"{name}_high_s"]
+    low, high = (plan[end] for end in ends(name))
     trust = quantities.NOT_VALIDATED if low is None else quantities.span(low, high)
-    return f"{quantities.seconds(plan[f'{name}_s'])} [{trust}]"
+    return f"{quantities.seconds(plan[name])} [{trust}]"
 
 
 def demand_words(named: Named) -> str:

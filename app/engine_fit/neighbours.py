@@ -34,6 +34,9 @@ from hardware_db.measured_runs import kernels as shipped_kernels
 _SPREAD: Mapping[str, float] = {"steps": 0.15, "wait": 0.4}
 _LENGTH = 1.5  # prior, of every logarithm
 _DOUBT = 1.0  # standard deviation of the logarithm of each, around its prior
+#: Sizes that runs are alike at whatever they are: a first token comes before the answer, and that
+#: of one user alone would depend on its length.
+_NO_MATTER = ("osl",)
 _STEPS = 60  # of the search, twice
 _ROUNDS = 3  # of the search for the latents of a run
 _EXPLAINED = 0.1  # of a logarithm: a wait that leaves more of a first token open teaches nothing
@@ -290,9 +293,10 @@ def _vector(kernel: Kernel) -> Array:
 
 def _kernel(values: Array) -> Kernel:
     constant, near, lengths = np.split(values[:-1], [len(SHARED), len(SHARED) + len(NEAR)])
+    pairs = zip(SIZES, lengths, strict=True)
     return Kernel(
         dict(zip(SHARED, map(float, constant), strict=True)),
         dict(zip(NEAR, map(float, near), strict=True)),
-        tuple(map(float, lengths)),
+        tuple(np.inf if name in _NO_MATTER else float(length) for name, length in pairs),
         float(values[-1]),
     )

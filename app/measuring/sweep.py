@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from app.measuring.outcome import AGAIN, Outcome, of_steps, priced_sweep, settings_of
 from app.measuring.threads import ready_threads
-from app.scenario.axis_values import parse_values
+from app.question import typed
+from app.question.parameters import PARAMETERS
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Progress, never, silent
 from profilers.collect.building import pick_device
 from profilers.collect.steps import measure_steps
 from profilers.run_config import RunConfig
 from profilers.steps import MOST_STEPS, StepPoint
+
+_AXES = (replace(PARAMETERS["batch"], name="batches"), replace(PARAMETERS["isl"], name="lengths"))
 
 
 def run_sweep(
@@ -62,11 +67,9 @@ def sweep_points(batches: str, lengths: str, phases: str) -> list[StepPoint]:
         raise InvalidValue(
             f"unknown phase {unknown[0][:40]!r}; give prefill, decode or prefill,decode"
         )
-    sizes = parse_values("batches", batches, "batch"), parse_values("lengths", lengths, "isl")
+    sizes = [typed.values(one, text) for one, text in zip(_AXES, (batches, lengths), strict=True)]
     count = len(names) * len(sizes[0]) * len(sizes[1])
     if count > MOST_STEPS:
         raise InvalidValue(f"{count} points are more than a sweep of {MOST_STEPS}: widen its steps")
-    pairs = sorted(
-        ((int(b), int(n)) for b in sizes[0] for n in sizes[1]), key=lambda p: p[0] * p[1]
-    )
+    pairs = sorted(product(*sizes), key=lambda pair: pair[0] * pair[1])
     return [StepPoint(name, b, n) for name in names for b, n in pairs]  # type: ignore[arg-type]

@@ -12,8 +12,9 @@ from app.answers.columns import ends
 from app.planning.sweep_axes import NUMERIC, STRUCTURAL, Block
 from app.question import evidence
 from app.question.parameters import PARAMETERS
-from app.question.question import SPLIT, STANDARD, nominal_lengths
+from app.question.question import SPLIT, STANDARD
 from app.scenario import intervals
+from app.scenario.gate import too_long
 from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.served_rows import columns as served_columns
 from app.scenario.served_rows import deployed, served
@@ -21,9 +22,11 @@ from app.scenario.summary import messages
 from genz_core import Estimate
 from genz_core.economics import joules_per_token, usd_per_million_tokens
 from genz_core.errors import InvalidParallelism, RidgelineError
+from genz_core.memory import memory
+from genz_core.model_kinds import model_kind, prompt_tokens
 from genz_core.types import Array, Workload
 from genz_core.validity import check
-from genz_core.workload import bounds
+from genz_core.workload import CONTEXT_TOO_LONG, OUT_OF_MEMORY, bounds
 
 #: Rows that are priced at once: as many as stay in a processor's cache.
 AT_ONCE, BOUNDS_AT_ONCE = 5_000, 2_500
@@ -40,6 +43,7 @@ _FIGURES = (
 WHOLE = (*(name for name in NUMERIC if PARAMETERS[name].kind == "whole"), "devices")
 #: Columns of a sweep's table, those of the points file first.
 COLUMNS = (*STRUCTURAL, *NUMERIC, "status", "message", "fits", *_FIGURES, "not_validated")
+_OF_ENGINE = {"engine": "name", "engine_version": "version"}
 _BOUNDS = ("bound_prefill_s", "bound_decode_step_s")
 BOUNDS_COLUMNS = (*STRUCTURAL, *NUMERIC, "status", "message", "devices", *_BOUNDS)
 
@@ -68,7 +72,7 @@ def price(
     """Rows `start` to `stop` of a block: {column of `COLUMNS`: [rows]}.
 
     What cannot run keeps its row, with the reason in status and message.
-    bounds_only: the least times alone, some ten times as fast.
+    bounds_only: the least times alone, faster for a batch of a decoder.
     """
     parts = []
     step = BOUNDS_AT_ONCE if bounds_only else AT_ONCE
@@ -91,16 +95,16 @@ def _priced(
     size: int,
     bounds_only: bool,
 ) -> Columns:
-    table: Columns = {name: _text(size, _shown(block, name)) for name in STRUCTURAL}
+    table: Columns = {name: _text(size, _shown(block, found, name)) for name in STRUCTURAL}
     table |= {name: _asked(block, name, numbers, size) for name in NUMERIC}
     nothing = np.full(size, np.nan)
-    table |= dict.fromkeys(_BOUNDS if bounds_only else _FIGURES, nothing)
+    table |= dict.fromkeys(_FIGURES, nothing)
     table |= {"devices": nothing, "fits": np.zeros(size, dtype=bool)}
     table |= {"not_validated": _text(size, "")}
     try:
         if isinstance(found, RidgelineError):
             raise found
-        if bounds_only:
+        if bounds_only and _are_known(found):
             return table | _least(found, numbers, size)
         return table | (_static if block.load == "batch" else _served)(found, numbers, size)
     except RidgelineError as error:
@@ -108,10 +112,12 @@ def _priced(
         return table | {name: _text(size, text) for name, text in reason.items()}
 
 
-def _shown(block: Block, name: str) -> str:
-    """A name as a cell: text, or what an object calls itself."""
+def _shown(block: Block, found: Resolved | RidgelineError, name: str) -> str:
+    """A name as a cell: that of the engine that is priced, what was asked else; "" for nothing."""
+    if isinstance(found, Resolved) and name in _OF_ENGINE:
+        return str(getattr(found.engine, _OF_ENGINE[name]))
     value = block.asked.named(name)
-    return value if isinstance(value, str) else str(getattr(value, "name", value))
+    return value if isinstance(value, str) else str(getattr(value, "name", value or ""))
 
 
 def _text(size: int, text: Any) -> np.ndarray:
@@ -129,36 +135,42 @@ def _asked(block: Block, name: str, numbers: Mapping[str, Array], size: int) -> 
     return np.full(size, float(value))
 
 
-def _least(resolved: Resolved, numbers: Mapping[str, Array], size: int) -> Columns:
-    """The bounds of the mean lengths and of the batch, or of the users as one."""
+def _are_known(resolved: Resolved) -> bool:
+    """Whether a batch's least times and memory are known without pricing it."""
     q = resolved.scenario
+    plain = q.kind == "batch" and not (q.offload or q.speculation)
+    return plain and model_kind(resolved.model) == "decoder"
 
-    def of(name: str) -> Any:
-        return numbers.get(name, getattr(q, name))
 
-    ratio = of("length_ratio") if q.kind != "batch" else numbers.get("length_ratio", q.length_ratio)
-    isl, osl, ratio = (
-        nominal_lengths(of("isl"), of("osl"), ratio)
-        if q.kind != "batch"
-        else (of("isl"), of("osl"), 1.0 if ratio is None else ratio)
+def _least(resolved: Resolved, numbers: Mapping[str, Array], size: int) -> Columns:
+    """The bounds of a batch of mean lengths, and whether it can run."""
+    q = resolved.scenario
+    batch, isl, osl, ratio = (
+        np.broadcast_to(np.asarray(numbers.get(name, getattr(q, name) or 1.0), float), (size,))
+        for name in ("batch", "isl", "osl", "length_ratio")
     )
-    mean = (1.0 + np.asarray(ratio)) / 2.0
-    batch = of("concurrency") if q.kind == "concurrency" else of("batch")
-    sizes = (batch, *(np.maximum(np.round(np.asarray(x) * mean), 1.0) for x in (isl, osl)))
-    load = Workload(*(np.broadcast_to(np.asarray(x, dtype=float), (size,)) for x in sizes))
+    prompt, answer = (
+        np.maximum(np.round(tokens * (1.0 + ratio) / 2.0), 1.0) for tokens in (isl, osl)
+    )
     degrees: dict[str, Any] = {n: values for n, values in numbers.items() if n in SPLIT}
     split = replace(q.parallelism, **degrees)
+    load = Workload(batch, prompt_tokens(resolved.model, prompt), answer)
     checked = check(resolved.model, load, split)
     sound = (resolved.model, resolved.system, checked.workload, checked.parallelism)
-    least = bounds(*sound, resolved.engine)
+    least, held = bounds(*sound, resolved.engine), memory(*sound, resolved.engine)
     good = checked.status == "ok"
-    messages = _text(size, "")
-    for at, words in checked.complaints.items():
-        messages[at] = words
+    full = np.flatnonzero(good & ~held.fits)
+    status = np.where(good & ~held.fits, OUT_OF_MEMORY, checked.status).astype(object)
+    long = too_long(resolved.model, prompt_tokens(resolved.model, isl), osl, status)
+    status[list(long)] = CONTEXT_TOO_LONG
+    reasons = dict(zip(full.tolist(), held.reasons(full), strict=True))
+    words = _text(size, "")
+    for at, sentence in {**checked.complaints, **reasons, **long}.items():
+        words[at] = sentence
     masked = (np.where(good, values, np.nan) for values in least)
     return {
-        "status": checked.status.astype(object),
-        "message": messages,
+        "status": status,
+        "message": words,
         "devices": np.broadcast_to(np.asarray(split.devices, dtype=float), (size,)),
         **dict(zip(_BOUNDS, masked, strict=True)),
     }

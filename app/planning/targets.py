@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.answers.columns import COLUMNS, PERCENTILES, Column
+from app.question.typed import did_you_mean, near
 from app.wording import quantities
 from genz_core.errors import InvalidValue
 from genz_core.types import Array, Mask
@@ -148,8 +148,7 @@ def figure(name: str) -> Figure:
     folded = _SYNONYMS.get(folded, folded)
     if folded in FIGURES:
         return FIGURES[folded]
-    near = difflib.get_close_matches(folded, FIGURES, 3, 0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(FIGURES)}"
+    hint = did_you_mean(near(folded, FIGURES), FIGURES)
     raise InvalidValue(f"no figure {name.strip()[:60]!r}: {hint}")
 
 

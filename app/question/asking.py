@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,14 +31,8 @@ class UnknownParameter(InvalidValue):
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         known = tuple(known)
-        folded = name.replace("-", "_").casefold()
-        self.near = difflib.get_close_matches(folded, [*known, *ALIASES], 3, 0.6)
-        hint = (
-            f"did you mean {' or '.join(self.near)}?"
-            if self.near
-            else (f"there are {', '.join(known)}")
-        )
-        super().__init__(f"{name[:60]!r} is no parameter: {hint}")
+        self.near = typed.near(name.replace("-", "_"), (*known, *ALIASES))
+        super().__init__(f"{name[:60]!r} is no parameter: {typed.did_you_mean(self.near, known)}")
 
 
 @dataclass(frozen=True, slots=True)

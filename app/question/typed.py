@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.question.parameter import Parameter
@@ -135,6 +136,16 @@ def brief(given: Any) -> str:
     """A value as an error repeats it, at most 60 characters."""
     text = repr(given)
     return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def near(name: str, known: Iterable[str]) -> list[str]:
+    """The known names that one that nobody knows may stand for, the likeliest first."""
+    return difflib.get_close_matches(name.casefold(), list(known), 3, 0.6)
+
+
+def did_you_mean(near: Sequence[str], known: Iterable[str]) -> str:
+    """The names near an unknown one, else all that are known, as errors say them."""
+    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
 
 
 def _ends(name: str, text: str) -> tuple[float, float, str]:

@@ -16,6 +16,7 @@ from genz_core.model_kinds import model_kind, prompt_tokens
 from genz_core.serving import ServingEstimate
 from genz_core.types import Array, Mask, Model, Num, Parallelism, Step
 from genz_core.workload import CONTEXT_TOO_LONG, OUT_OF_MEMORY
+from model_registry.quantization.overrides import takes_inputs
 
 #: Parameters that only the experts of a model read.
 OF_EXPERTS = (
@@ -69,13 +70,33 @@ def context_complaint(model: Model, isl: float, osl: float) -> str:
     )
 
 
+def too_long(
+    model: Model, isl: Num, osl: Num, status: Any, among: tuple[str, ...] = ("ok", OUT_OF_MEMORY)
+) -> dict[int, str]:
+    """{configuration: sentence} of those whose sequences are too long for a model.
+
+    isl: prompt tokens.  among: reason codes that a longer context takes the place of.
+    """
+    if not model.max_context:
+        return {}
+    long: Mask = np.asarray(beyond_positions(model, np.asarray(isl), np.asarray(osl)))
+    if not long.any():
+        return {}
+    size = len(status)
+    isls, osls = (
+        np.broadcast_to(np.asarray(tokens, dtype=float), (size,)) for tokens in (isl, osl)
+    )
+    rows = np.flatnonzero(np.broadcast_to(long, (size,)) & np.isin(status, among))
+    return {int(at): context_complaint(model, isls[at], osls[at]) for at in rows}
+
+
 def with_contexts(priced: Estimate, isl: Num, osl: Num) -> Estimate:
     """An estimate in which sequences beyond the model's positions have a reason code.
 
     Their times stay.  isl, osl: as asked, the longest of the batch.
     """
     tokens = prompt_tokens(priced.model, isl)
-    found = _complaints(priced.model, tokens, osl, priced.status, ("ok", OUT_OF_MEMORY))
+    found = too_long(priced.model, tokens, osl, priced.status)
     if not found:
         return priced
     status = _coded(priced.status, found)
@@ -87,7 +108,7 @@ def with_served_contexts(
 ) -> ServingEstimate:
     """As `with_contexts`, of loads.  isl: prompt of the last turn, see `longest`."""
     of = tuple(set(served.status.tolist()) - {"invalid_parallelism"})
-    found = _complaints(model, prompt_tokens(model, isl), osl, served.status, of)
+    found = too_long(model, prompt_tokens(model, isl), osl, served.status, of)
     if not found:
         return served
     status = _coded(served.status, found)
@@ -121,26 +142,6 @@ def beyond_positions(model: Model, isl: Any, osl: Any) -> Any:
     return isl + osl - 1 > most  # the last token is not read again
 
 
-def _complaints(
-    model: Model, isl: Num, osl: Num, status: Any, among: tuple[str, ...]
-) -> dict[int, str]:
-    """{configuration: sentence} of those whose sequences are too long.
-
-    among: reason codes that a longer context takes the place of.
-    """
-    if not model.max_context:
-        return {}
-    long: Mask = np.asarray(beyond_positions(model, np.asarray(isl), np.asarray(osl)))
-    if not long.any():
-        return {}
-    size = len(status)
-    isls, osls = (
-        np.broadcast_to(np.asarray(tokens, dtype=float), (size,)) for tokens in (isl, osl)
-    )
-    rows = np.flatnonzero(np.broadcast_to(long, (size,)) & np.isin(status, among))
-    return {int(at): context_complaint(model, isls[at], osls[at]) for at in rows}
-
-
 def _coded(status: Any, found: Mapping[int, str]) -> Any:
     coded = status.astype(object)
     coded[list(found)] = CONTEXT_TOO_LONG
@@ -162,9 +163,7 @@ def _has_experts(model: Model) -> bool:
 
 def meaningless_for(resolved: Asking) -> Iterator[str]:
     """A sentence for each parameter that was stated and means nothing to the model."""
-    for name, stated in _of_experts(resolved, resolved.scenario.parallelism).items():
-        if np.any(stated):
-            yield _sentence(resolved.model, name)
+    yield from _meaningless(resolved, resolved.scenario.parallelism)
 
 
 def meaningless_in_rows(resolved: Asking, split: Parallelism, size: int) -> Array | None:
@@ -172,16 +171,13 @@ def meaningless_in_rows(resolved: Asking, split: Parallelism, size: int) -> Arra
 
     split: the degrees of the rows, numbers or arrays [size].
     """
-    found = {n: stated for n, stated in _of_experts(resolved, split).items() if np.any(stated)}
+    found = _meaningless(resolved, split)
     if not found:
         return None
     words = np.full(size, "", dtype=object)
-    for name, stated in found.items():
+    for sentence, stated in found.items():
         rows = np.broadcast_to(stated, (size,))
-        words[rows] = [
-            "; ".join(filter(None, [before, _sentence(resolved.model, name)]))
-            for before in words[rows]
-        ]
+        words[rows] = ["; ".join(filter(None, [before, sentence])) for before in words[rows]]
     return words
 
 
@@ -193,9 +189,26 @@ def refuse_meaningless_for(resolved: Asking, split: Parallelism | None = None) -
     Raises:
         InvalidValue: the first such parameter.
     """
-    for name, stated in _of_experts(resolved, split or resolved.scenario.parallelism).items():
-        if np.any(stated):
-            raise InvalidValue(_sentence(resolved.model, name))
+    for sentence in _meaningless(resolved, split or resolved.scenario.parallelism):
+        raise InvalidValue(sentence)
+
+
+def _meaningless(resolved: Asking, split: Parallelism) -> dict[str, Any]:
+    """{sentence: whether it is true, of each row} of what was stated and means nothing."""
+    model, inputs = resolved.model, resolved.scenario.activations
+    found = {
+        f"{name} means nothing to {model.name}, which has no experts: leave it out": stated
+        for name, stated in _of_experts(resolved, split).items()
+        if np.any(stated)
+    }
+    precision = getattr(model, "precision", None)
+    if inputs and precision and not takes_inputs(precision, inputs):
+        held = " and ".join(sorted(set(precision.weights.values())))
+        found[
+            f"activations = {inputs} means nothing to {model.name} with {held} weights, whose "
+            "products take 16-bit inputs: state weights that take them, or leave it out"
+        ] = np.asarray(True)
+    return found
 
 
 def _of_experts(resolved: Asking, split: Parallelism) -> dict[str, Any]:
@@ -214,7 +227,3 @@ def _of_experts(resolved: Asking, split: Parallelism) -> dict[str, Any]:
 
 def _standard(name: str) -> Any:
     return getattr(STANDARD, name)
-
-
-def _sentence(model: Model, name: str) -> str:
-    return f"{name} means nothing to {model.name}, which has no experts: leave it out"

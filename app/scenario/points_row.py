@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -102,8 +101,7 @@ def unknown_columns(header: Iterable[str], known: Sequence[str] = KNOWN) -> list
     for name in header:
         if name in known or name in ALIASES or not name or name.startswith("measured_"):
             continue
-        near = difflib.get_close_matches(name, known, 3, 0.6)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+        hint = typed.did_you_mean(typed.near(name, known), known)
         sentences.append(f"column {name!r} is not known and was left out: {hint}")
     return sentences
 

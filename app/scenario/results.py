@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.answers.columns import ends
+from app.answers.columns import COLUMNS, ends
 from app.answers.table import Table, TableFormat, render
 from app.question.asking import Asked
 from app.scenario import served_rows, sharing, summary
@@ -183,9 +183,7 @@ def _figures(row: Mapping[str, Any]) -> dict[str, str]:
         return {"batch": read, "latency": _latency(row, "latency_s"), "throughput": rate}
     return {
         "batch": f"{read}, {row['osl']:,} out",
-        "TTFT": _latency(row, "ttft_s"),
-        "TPOT": _latency(row, "tpot_s"),
-        "E2E": _latency(row, "e2e_s"),
+        **{COLUMNS[name].head: _latency(row, name) for name in ("ttft_s", "tpot_s", "e2e_s")},
         "throughput": quantities.tokens_rate(row["output_tokens_per_s"]),
     }
 

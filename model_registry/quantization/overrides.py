@@ -114,9 +114,17 @@ def _with_activations(precision: Precision, name: str) -> tuple[Precision, str]:
     if name == "int8" and "int8" in formats:
         return replace(precision, activations=name), "activations: int8"
     effect = "quantised at each product, 16 bit between operators"
-    if not formats & _NARROW:
-        effect = "no product has weights of that type, so they compute as before"
+    if not takes_inputs(precision, name):
+        effect = "which no product takes"
     return precision, f"activations: {name}, {effect}"
+
+
+def takes_inputs(precision: Precision, name: str) -> bool:
+    """Whether any product of a checkpoint takes inputs of a format: narrow ones need weights of a
+    type whose products run in 8 or 4 bit.
+    """
+    name, formats = canonical(name), quantised_formats(precision)
+    return name in _WIDE or bool(formats & _NARROW) or (name == "int8" and "int8" in formats)
 
 
 def _pair(weights: str, activations: str | None, precision: Precision) -> tuple[str, str | None]:

@@ -29,7 +29,7 @@ from typing import Any
 
 from tests.benchmarks.page_timings import machine_words, replace_table
 from tests.browser.conftest import QUIET, SETTLED, chromium
-from tests.browser.journeys import DRAWN, JOURNEYS, TRACE, Walk
+from tests.browser.journeys import DRAWN, JOURNEYS, TRACE, MachineBusy, Walk
 from tests.browser.stills import Camera
 from tests.dashboards import free_port
 
@@ -160,6 +160,8 @@ def measured(walk: Walk) -> str:
             return hint[0]
         if found := re.search(r"[^\n]*predicted .* measured [^\n]*", text):
             return found[0]
+        if busy := re.search(r"[^\n]*other programs hold the cores[^\n]*", text):
+            raise MachineBusy(busy[0])
         walk.page.wait_for_timeout(500)
     raise TimeoutError(f"no measurement within {_PATIENCE_S:g} s; the page says: {text}")
 

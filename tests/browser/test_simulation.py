@@ -30,7 +30,7 @@ def uploaded(page) -> None:
 
 @pytest.mark.parametrize("width", [1400, 390])
 def test_a_trace_is_played_and_fits_the_screen(open_page, width: int):
-    page = open_page("serving", serving_tab="Simulate", engine="vllm", sim_traffic="Trace file")
+    page = open_page("serving", serving_tab="Simulate", engine="vllm", load="Trace")
     page.set_viewport_size({"width": width, "height": 900})
     uploaded(page)
     simulate(page)
@@ -40,7 +40,7 @@ def test_a_trace_is_played_and_fits_the_screen(open_page, width: int):
 
 
 def test_the_requests_of_a_simulation_are_saved(open_page):
-    page = open_page("serving", serving_tab="Simulate", engine="vllm", sim_traffic="Trace file")
+    page = open_page("serving", serving_tab="Simulate", engine="vllm", load="Trace")
     uploaded(page)
     simulate(page)
     with page.expect_download() as saving:

@@ -17,7 +17,7 @@ from app.benchmarks.deployment import Deployment
 from app.benchmarks.history import FIGURES, name_of
 from app.benchmarks.replay import Replay
 from app.charts import benchmarks as charts
-from app.dashboard import export, name_options, sidebar
+from app.dashboard import display_tables, export, name_options, sidebar
 from app.dashboard.question_form import AUTO, PRECISIONS
 from app.wording.markdown import plain
 
@@ -213,5 +213,5 @@ def show_history(rows: Sequence[Mapping[str, Any]], one: Point) -> None:
     table = pd.DataFrame(rows).drop(columns=["deployment", "when"]).dropna(axis=1, how="all")
     st.dataframe(
         table, hide_index=True, key="history_table", placeholder="–", height="auto",
-        column_config={f: st.column_config.NumberColumn(format="%.4g") for f in FIGURES},
+        column_config=display_tables.figure_columns(table),
     )  # fmt: skip

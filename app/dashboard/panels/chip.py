@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from app.dashboard import cached
 from app.dashboard.does_not_fit import NONE
+from app.dashboard.question_form import control
 from app.decide import chips, sensitivity
 from app.decide.chips import Chip
 from app.decide.sensitivity import FIGURES, Figures
@@ -21,17 +21,16 @@ from genz_core.types import System
 from hardware_db.memory_stacks import generations
 
 _OWN = "its own"
-_WEIGHTS = ("as they are", "bf16", "fp8", "mxfp4", "nvfp4", "int4")
 
 
 @st.fragment
 def chip_panel(setup: Setup) -> None:
     """Draw the form of a chip, and its figures beside those of the system."""
     system = cached.resolved(setup).system
-    chip, weights = _form(system)
-    changed = replace(setup, scenario=replace(setup.scenario, weights=weights or
-                                              setup.scenario.weights))  # fmt: skip
     try:
+        chip, weights = _form(system)
+        question = replace(setup.scenario, weights=weights or setup.scenario.weights)
+        changed = replace(setup, scenario=question)
         base = _figures(setup, Chip())
         other = _figures(changed, chip)
         factors = chips.factors(system, chip)
@@ -67,14 +66,11 @@ def _form(system: System) -> tuple[Chip, str]:
             "GB per stack", 0.0, 512.0, 0.0, 4.0, key="chip_gb", bind="query-params",
             disabled=memory == _OWN, help="0: the capacity stays.",
         )  # fmt: skip
-        weights = st.selectbox("Weights", _WEIGHTS, key="chip_weights", bind="query-params")
-        number: Any = {"min_value": 0.1, "max_value": 16.0, "value": 1.0, "step": 0.25}
-        peak = st.number_input("Arithmetic ×", key="chip_peak", bind="query-params", **number)
-        link = st.number_input("Links ×", key="chip_link", bind="query-params", **number)
+        weights, peak, link = (control(name, key=f"chip_{name}")
+                               for name in ("weights", "peak", "link"))  # fmt: skip
         process = st.number_input(
-            "Process ×", key="chip_process", bind="query-params",
+            "Process ×", 0.1, 16.0, 1.0, 0.25, key="chip_process", bind="query-params",
             help="Arithmetic at the same power that another process gives; yours to state.",
-            **number,
         )  # fmt: skip
         cap = st.number_input(
             "Power cap [W]", 0.0, 20_000.0, 0.0, 50.0, key="chip_cap", bind="query-params",
@@ -83,7 +79,7 @@ def _form(system: System) -> tuple[Chip, str]:
         )  # fmt: skip
     generation = "" if memory == _OWN else memory
     chip = Chip(generation, int(stacks), each, peak, link, process=process, power_cap_w=cap)
-    return chip, "" if weights == _WEIGHTS[0] else weights
+    return chip, weights
 
 
 @cached.by_setup(128)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from app.answers.columns import COLUMNS
 from app.charts import economics as charts
 from app.dashboard import cached, export, visitor
 from app.dashboard.question_form import control
@@ -228,10 +229,10 @@ def _tables(ways: Named) -> None:
     for way, found in ways.items():
         for name, day in found["day"].items():
             rows.append({
-                "way": f"{way}, {name}",
-                "utilisation": quantities.percent(day["utilisation"]),
-                "replicas": _span(day["replicas"]),
-                "a day": quantities.dollars(day["usd"]),
+                "Way": f"{way}, {name}",
+                COLUMNS["utilisation"].head: quantities.percent(day["utilisation"]),
+                COLUMNS["replicas"].head: _span(day["replicas"]),
+                "A day": quantities.dollars(day["usd"]),
                 "$/Mtok in and out": quantities.dollars(day["usd_per_mtok_blended"]),
                 "$/Mtok of output alone": quantities.dollars(day["usd_per_mtok"]),
             })  # fmt: skip

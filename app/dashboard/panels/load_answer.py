@@ -9,26 +9,19 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.answers.columns import ends
+from app.answers.columns import COLUMNS, ends
 from app.charts import serving
 from app.charts.figure import Figure
 from app.charts.style import Look
 from app.dashboard import export, load_curves
 from app.dashboard.does_not_fit import figure_card, runnable
-from app.dashboard.load import Load
-from app.dashboard.panels.asked_load import asked_load
+from app.dashboard.load import Load, asked_load
 from app.dashboard.panels.static_answer import Answer, cost_card
 from app.dashboard.sidebar import say_unread
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
-
-#: Latencies under load by label, with what each is.
-LATENCIES: Mapping[str, str] = {
-    "TTFT": "Time to first token: mean, queueing included.",
-    "TPOT": "Time per output token after the first: mean gap between tokens.",
-}
 
 
 def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
@@ -72,10 +65,10 @@ def gated_load(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Mapping[s
 
 def latency_cards(row: Mapping[str, Any], *, fits: bool) -> None:
     """Draw TTFT and TPOT of a load with their intervals."""
-    for name, meaning in LATENCIES.items():
-        figure = f"{name.lower()}_s"
-        trust = quantities.span(*(row[end] for end in ends(figure)))
-        figure_card(name, quantities.seconds(row[figure]), f"80 %: {trust}", meaning, fits=fits)
+    for column in (COLUMNS["ttft_s"], COLUMNS["tpot_s"]):
+        trust = quantities.span(*(row[end] for end in ends(column.name)))
+        value = column.words(row[column.name])
+        figure_card(column.head, value, f"80 %: {trust}", column.help, fits=fits)
 
 
 def _other_cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bool) -> None:

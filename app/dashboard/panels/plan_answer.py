@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from app.answers.columns import COLUMNS
 from app.answers.table import to_json
 from app.charts import plan as charts
 from app.dashboard import export, open_point, planned
@@ -66,7 +67,8 @@ def _best(named: Named) -> None:
         for name in ("ttft", "tpot"):
             trust = quantities.span(*(_end(best, name, end) for end in ("low", "high")))
             margin = _margin(named, name)
-            card(name.upper(), quantities.seconds(best[f"{name}_s"]), margin or f"80 %: {trust}",
+            column = COLUMNS[f"{name}_s"]
+            card(column.head, column.words(best[column.name]), margin or f"80 %: {trust}",
                  f"Mean; 80 % interval {trust}.")  # fmt: skip
         cost = best["usd_per_mtok"]
         card(
@@ -225,16 +227,11 @@ def _measure(named: Named) -> None:
         st.code(checks, language="bash", wrap_lines=True)
     measured = named["measurement"]
     if measured:
-        st.markdown(f"To narrow the interval of {_called(measured['figure'])} most: "
+        st.markdown(f"To narrow the interval of {COLUMNS[measured['figure']].head} most: "
                     f"{plain(measured['words'])}.")  # fmt: skip
         st.code(measured["command"], language="bash", wrap_lines=True)
         st.download_button("Points file (CSV)", measured["points"], "points.csv", "text/csv",
                            on_click="ignore", key="plan_points")  # fmt: skip
-
-
-def _called(figure: str) -> str:
-    """A latency as it is called: "tpot_s" is TPOT."""
-    return figure.removesuffix("_s").upper()
 
 
 def _downloads(named: Named, answer: Answer, setup: Setup) -> None:

@@ -12,7 +12,7 @@ import streamlit as st
 
 import hardware_db
 from app.dashboard import own_definitions
-from app.dashboard.question_form import control, several
+from app.dashboard.question_form import control, load_kind, several
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.searched import Searched
 from app.planning.space import DEGREES, KINDS
@@ -23,7 +23,6 @@ from app.question.verbs import parameters_of
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
 
-RATE, USERS = "Arrivals", "Open requests"
 #: Toggle that frees the degrees and the engine of the sidebar.
 FREE = "plan_free"
 #: Parameters of which several values may be tried, by the label of their box.
@@ -117,12 +116,7 @@ def slug_of(name: str, systems: tuple[tuple[str, str], ...]) -> str:
 
 def _load(question: Question) -> dict[str, Any]:
     """Draw how much is asked; returns the load, a rate or a concurrency."""
-    kind = st.segmented_control(
-        "Load", [RATE, USERS], default=RATE, required=True, key="plan_load", bind="query-params",
-        help="Arrivals: requests per second of the whole deployment, whoever waits. Open requests: "
-        "users who each wait for an answer before they ask again.",
-    )  # fmt: skip
-    if kind == USERS:
+    if load_kind("rate", "concurrency") == "concurrency":
         users = control("concurrency", placeholder=f"{question.batch:,}", width=150)
         return {"rate": None, "concurrency": users or question.batch}
     return {"rate": control("rate", placeholder="10", width=150) or 10.0, "concurrency": None}

@@ -6,20 +6,20 @@ from typing import Any
 
 import streamlit as st
 
+from app.answers.columns import COLUMNS
 from app.dashboard import cached
 from app.scenario import runs_behind as behind
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
 
-_COLUMNS = {
-    "measured_tpot_s": "TPOT measured [s]",
-    "of_physics_tpot_s": "of physics",
-    "learned_steps": "steps",
-    "weight_steps": "weight",
-    "measured_ttft_s": "TTFT measured [s]",
-    "of_physics_ttft_s": "of physics ",
-    "learned_wait": "first token",
-    "weight_wait": "weight ",
+_HEADS = {
+    f"{what}_{name}": words.format(COLUMNS[name].head)
+    for name in ("tpot_s", "ttft_s")
+    for what, words in (("measured", "{} measured [s]"), ("of_physics", "{} of physics"))
+} | {
+    f"{what}_{latent}": f"{words}{head}"
+    for latent, head in (("steps", "steps"), ("wait", "first token"))
+    for what, words in (("learned", ""), ("weight", "weight in "))
 }
 _HELP = (
     "Each run teaches two factors: of all steps, and of a first token beyond its steps. The steps "
@@ -51,10 +51,18 @@ def runs_behind_list(setup: Setup, load: str, value: float) -> None:
             hide_index=True,
             key="serving_runs",
             column_order=_order(rows[0]),
-            column_config=dict(_COLUMNS),
+<<<<<<< HEAD
+            column_config=dict(_HEADS),
+=======
+            column_config=dict(_HEADS),
+>>>>>>> help-a
         )
 
 
 def _order(row: Mapping[str, Any]) -> list[str]:
     """The figures first, what ran behind them."""
-    return ["run", *_COLUMNS, *(name for name in row if name not in ("run", *_COLUMNS))]
+<<<<<<< HEAD
+    return ["run", *_HEADS, *(name for name in row if name not in ("run", *_HEADS))]
+=======
+    return ["run", *_HEADS, *(name for name in row if name not in ("run", *_HEADS))]
+>>>>>>> help-a

@@ -11,7 +11,7 @@ import streamlit as st
 
 from app.charts import sensitivity as charts
 from app.dashboard import cached, export, sidebar
-from app.dashboard.question_form import control
+from app.dashboard.question_form import control, load_kind
 from app.decide import sensitivity as model
 from app.decide.loads import under_load
 from app.decide.sensitivity import FIGURES, RESOURCES, Figures, Requirement, Ridge, Sensitivity
@@ -20,7 +20,6 @@ from app.scenario.setup import Setup
 from app.wording import quantities
 from genz_core.errors import RidgelineError
 
-_STATIC, _UNDER_LOAD = "one batch at a time", "users under load"
 _LEAST: Mapping[str, str] = {
     "capacity_bytes": "Memory",
     "bytes_per_s": "Memory bandwidth",
@@ -31,12 +30,7 @@ _LEAST: Mapping[str, str] = {
 
 def under_chosen_load(setup: Setup) -> Setup:
     """Draw the choice of the load; returns the setup under it."""
-    chosen = st.segmented_control(
-        "Load", [_STATIC, _UNDER_LOAD], default=_STATIC, required=True, key="sensitivity_load",
-        bind="query-params", help="The sidebar's batch: sequences of one batch, or users who send "
-        "their next request when the last is answered.",
-    )  # fmt: skip
-    if chosen == _STATIC:
+    if load_kind("batch", "concurrency") == "batch":
         return setup
     return replace(setup, scenario=under_load(setup.scenario))
 

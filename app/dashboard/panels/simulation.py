@@ -10,10 +10,11 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from app.answers.columns import COLUMNS
 from app.charts import simulation as charts
 from app.dashboard import cached, export
 from app.dashboard.job_progress import is_running, show_progress, submitted
-from app.dashboard.question_form import control
+from app.dashboard.question_form import control, load_kind
 from app.dashboard.widgets import card
 from app.jobs import SIMULATING
 from app.question.asking import Asked, ask
@@ -30,12 +31,11 @@ from genz_core.deployment import recipe_key
 from genz_core.errors import InvalidValue, RidgelineError
 from hardware_db import recipes
 
-CLOSED, OPEN, TRACE = "Closed loop", "Arrival rate", "Trace file"
 JOB, RESULT = "simulation", "simulated"
-_TRAFFIC = {
-    CLOSED: ("concurrency", "requests", "burst_start", "seed"),
-    OPEN: ("rate", "requests", "burstiness", "ramp_to", "ramp_s", "seed"),
-    TRACE: ("requests",),
+_FIELDS = {
+    "concurrency": ("concurrency", "requests", "burst_start", "seed"),
+    "rate": ("rate", "requests", "burstiness", "ramp_to", "ramp_s", "seed"),
+    "trace": ("requests",),
 }
 _TARGETS = ("ttft_target_s", "tpot_target_s", "e2e_target_s")
 POOL_NAMES = in_group(POOL)
@@ -52,10 +52,7 @@ def simulation_panel(setup: Setup) -> None:
         "same; here are percentiles. Deployment, limits, drafts, lengths and what requests share "
         "are the sidebar's."
     )
-    kind = st.segmented_control(
-        "Traffic", [CLOSED, OPEN, TRACE], default=CLOSED, required=True, key="sim_traffic",
-        bind="query-params",
-    )  # fmt: skip
+    kind = load_kind(*_FIELDS)
     if unused := _unused(setup.scenario):
         st.caption(f"Not simulated: {', '.join(unused)}.")
     asked = _form(kind, setup.scenario)
@@ -81,9 +78,9 @@ def _form(kind: str, scenario: Question) -> Asked | None:
     """Draw the form; returns what to simulate, None before it is sent or where it is wrong."""
     errors: list[RidgelineError] = []
     with st.form("sim_form"):
-        upload = _upload() if kind == TRACE else None
+        upload = _upload() if kind == "trace" else None
         users = {"concurrency": {"placeholder": f"{scenario.batch:,}"}}
-        given = _fields(_TRAFFIC[kind], errors, users) | _fields(_TARGETS, errors)
+        given = _fields(_FIELDS[kind], errors, users) | _fields(_TARGETS, errors)
         with st.expander(POOL, icon=":material/call_split:", key="sim_pool_open"):
             given |= _fields(POOL_NAMES, errors)
         sent = st.form_submit_button(
@@ -94,9 +91,9 @@ def _form(kind: str, scenario: Question) -> Asked | None:
     try:
         for error in errors:
             raise error
-        if kind == TRACE:
+        if kind == "trace":
             given["trace"] = _trace(upload, given["requests"] or 0)
-        elif kind == CLOSED:
+        elif kind == "concurrency":
             given["concurrency"] = given["concurrency"] or scenario.batch
         return ask("simulate", _of_sidebar(scenario) | given)
     except RidgelineError as error:
@@ -262,7 +259,8 @@ def _charts(answer: Run) -> dict[str, Any]:
     look, simulation, targets = export.look(), answer.simulation, answer.targets
     figures = {"course": charts.course(simulation.series, look)}
     export.chart(figures["course"], "sim-course", "Queue, cache and preemptions over time")
-    for name, label in (("ttft_s", "TTFT"), ("tpot_s", "TPOT")):
+    for name in ("ttft_s", "tpot_s"):
+        label = COLUMNS[name].head
         windows = rows.over_time(simulation, name)
         figures[f"{label} over time"] = charts.over_time(
             windows, label, targets.get(name, 0.0), look
@@ -288,8 +286,8 @@ def _charts(answer: Run) -> dict[str, Any]:
 
 
 def _in_words(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with latencies in words, its columns without their unit."""
-    shown = table.rename(columns=lambda name: name.removesuffix("_s"))
+    """The table with latencies in words, its columns by their heads."""
+    shown = table.rename(columns=lambda name: COLUMNS[name].head)
     names = shown.columns[1:]
     return shown.assign(**{name: shown[name].map(quantities.seconds) for name in names})
 

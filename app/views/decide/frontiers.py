@@ -96,7 +96,7 @@ else:
             "family": str(curve.family),
             "degrees": shape({**{n: curve.columns[n][at] for n in ("tp", "pp", "dp", "ep")},
                               "replicas": 1}),
-            "users": curve.columns["users"][at],
+            "concurrency": curve.columns["users"][at],
             x.words: x.values(curve.columns)[at],
             y.words: y.values(curve.columns)[at],
             "ttft_s": curve.columns["ttft_s"][at],

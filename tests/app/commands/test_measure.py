@@ -127,9 +127,9 @@ def test_a_file_that_the_disk_refuses_is_a_sentence(tmp_path: Path) -> None:
         (("measure", "TINY", "--tag", "one", "--no-keep"), "leave out --no-keep"),
         (("calibrate", "machine", "--output", "a.md"), "give both"),
         (("measure", "sweep", "TINY", "--phases", "lunch"), "unknown phase 'lunch'"),
-        (("measure", "sweep", "TINY", "--batches", "x"), "batches 'x': give"),
-        (("measure", "sweep", "TINY", "--batches", "0.2"), "batches = 0.2: give a whole number"),
-        (("measure", "sweep", "TINY", "--batches", ""), "batches '': give"),
+        (("measure", "sweep", "TINY", "--batches", "x"), "batches = 'x': give"),
+        (("measure", "sweep", "TINY", "--batches", "0.2"), "batches = '0.2': give a whole number"),
+        (("measure", "sweep", "TINY", "--batches", ""), "batches = '': give"),
         (
             ("measure", "sweep", "TINY", "--batches", "1:99:1", "--lengths", "1:99:1"),
             "19602 points",

@@ -104,7 +104,7 @@ WRONG = {
     "measure gpt2 --threads -1": "threads = -1: give a whole number",
     "measure gpt2 --system h1000": "unknown system 'h1000'",
     "measure sweep gpt2 --rounds 0": "rounds = 0: give a whole number",
-    "measure sweep gpt2 --batches 0": "batches = 0: give a whole number",
+    "measure sweep gpt2 --batches 0": "batches = '0': give a whole number",
     "measure sweep gpt2 --phases zzz": "unknown phase 'zzz'",
     "measure ranks gpt2 --timeout-s nan": "timeout_s = nan",
     "measure infer HERE PROMPTS --temperature nan": "temperature = nan: give 0 to 100",

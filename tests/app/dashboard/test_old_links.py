@@ -7,7 +7,7 @@ import pytest
 from tests.app.pages import opened, shown
 
 OPEN = "open loop (arrival rate)"
-KINDS = ("text_input", "selectbox", "multiselect", "toggle")
+KINDS = ("text_input", "selectbox", "multiselect", "toggle", "segmented_control")
 
 
 @pytest.mark.parametrize(
@@ -28,10 +28,13 @@ def test_a_value_of_an_old_key_stands_in_the_control_of_its_parameter(old, contr
     [
         ("serving", {"serving_tab": "Simulate", "sim_users": "24"}, {"concurrency": "24"}),
         ("serving", {"serving_users": "24"}, {"concurrency": "24"}),
-        ("serving", {"serving_loop": OPEN, "serving_rate": "2.5"}, {"rate": "2.5"}),
+        ("serving", {"serving_loop": OPEN, "serving_rate": "2.5"}, {"load": "Rate", "rate": "2.5"}),
         ("plan", {"plan_rate": "20.0", "plan_confidence": "90.0"},
          {"rate": "20.0", "confidence": "0.9", "target": "tpot < 30ms"}),
-        ("plan", {"plan_load": "Open requests", "plan_users": "64"}, {"concurrency": "64"}),
+        ("plan", {"plan_load": "Open requests", "plan_users": "64"},
+         {"load": "Users", "concurrency": "64"}),
+        ("serving", {"serving_tab": "Simulate", "sim_traffic": "Trace file"}, {"load": "Trace"}),
+        ("sensitivity", {"sensitivity_load": "users under load"}, {"load": "Users"}),
         ("plan", {"plan_ttft": "500.0", "plan_statistic": "p95", "plan_usd_per_mtok": "0.4"},
          {"target": "ttft_p95 < 500.0ms, tpot_p95 < 30ms, usd_per_mtok < 0.4"}),
         ("plan", {"plan_tpot": "0.0"}, {"target": ""}),
@@ -60,5 +63,5 @@ def test_a_page_asks_what_an_old_link_asked_of_it(page, old, controls):
     assert not app.exception and not app.error
     drawn = {each.key: each.value for kind in KINDS for each in app.get(kind)}
     assert {name: drawn[name] for name in controls} == controls
-    kept = {"plan_load", "serving_loop", "serving_tab", "sensitivity_tab"}
+    kept = {"serving_tab", "sensitivity_tab"}
     assert not (set(old) - kept) & set(app.query_params)

@@ -157,7 +157,7 @@ def test_a_plan_is_taken_along_as_a_file(end, tmp_path):
     text = path.read_text(encoding="utf-8")
     assert "vllm serve" in text and "vllm bench serve" in text
     if end in (".html", ".md"):
-        assert all(word in text for word in ("TTFT [80 %]", "margin", "Start it", "Check it"))
+        assert all(word in text for word in ("TTFT [80 %]", "Margins", "Start it", "Check it"))
         assert ("<svg" if end == ".html" else "mermaid") in text
 
 

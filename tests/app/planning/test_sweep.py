@@ -19,7 +19,7 @@ from app.planning.sweep_workers import Where
 from app.scenario import points_file, points_row
 from genz_core.errors import InvalidValue
 
-MODEL = "Qwen/Qwen3-32B"
+MODEL, LLAMA = "Qwen/Qwen3-32B", "meta-llama/Llama-3.1-8B"
 STATIC = {"model": MODEL, "system": ["h100", "h200"], "engine": "vllm", "tp": [1, 2, 3],
           "batch": [1, 64], "isl": {"from": 500, "to": 1000, "step": 500}, "osl": 64}  # fmt: skip
 SERVED = {"model": MODEL, "system": "h100", "engine": "vllm", "tp": [2, 4], "isl": 700, "osl": 90,
@@ -95,12 +95,52 @@ def test_what_one_system_cannot_run_does_not_stop_the_others():
     assert (table["status"][2:] == "ok").all()
 
 
-def test_bounds_alone_are_the_bounds_of_the_estimate():
-    axes = sweep_axes({**STATIC, "pp": [1, 2]})
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {**STATIC, "pp": [1, 2]},
+        {"model": LLAMA, "batch": [1, 4000]},
+        {"model": LLAMA, "isl": [1024, 200_000], "batch": [1, 200]},
+        {"model": "meta-llama/Llama-3.1-70B", "batch": [1, 2], "tp": [1, 2, 3]},
+        {"model": "meta-llama/Llama-3.1-70B", "offload": ["", "weights"]},
+        {"model": LLAMA, "speculation": "ngram", "acceptance": "0.7", "batch": [1, 8]},
+        {"model": LLAMA, "memory_fraction": [0.2, 0.9], "batch": [1, 64], "length_ratio": 0.8},
+        {"model": LLAMA, "concurrency": [1, 64], "shared_tokens": 512},
+        {"model": LLAMA, "rate": [1, 1000]},
+        {"model": "bert-base-uncased", "isl": [128, 1024]},
+        {"model": "GSAI-ML/LLaDA-8B-Instruct", "batch": [1, 8]},
+    ],
+)
+def test_bounds_alone_are_those_of_the_whole_with_the_reasons_of_what_cannot_run(asked):
+    axes = sweep_axes({"system": "h100", "engine": "vllm", **asked})
     least, whole = (sweep_file.table(axes, bounds_only=alone) for alone in (True, False))
     for name in ("bound_prefill_s", "bound_decode_step_s"):
         assert least[name] == pytest.approx(whole[name], rel=1e-12, nan_ok=True)
-    assert "ttft_s" not in least
+    assert least["status"].tolist() == whole["status"].tolist()
+    cannot = whole["status"] != "ok"
+    assert all(map(str.__contains__, whole["message"][cannot], least["message"][cannot]))
+    assert all(least["message"][cannot]) and "ttft_s" not in least
+
+
+def test_bounds_alone_mark_what_does_not_fit_and_what_is_too_long():
+    axes = sweep_axes({"model": LLAMA, "system": "h100", "isl": [1024, 200_000], "batch": [1, 99]})
+    least = sweep_file.table(axes, bounds_only=True)
+    assert set(least["status"]) == {"ok", "context_too_long"}
+    axes = sweep_axes({"model": LLAMA, "system": "h100", "batch": [1, 4000]})
+    assert sweep_file.table(axes, bounds_only=True)["status"].tolist() == ["ok", "out_of_memory"]
+
+
+def test_rows_name_the_engine_that_is_priced_and_nothing_that_was_not_asked():
+    for typed, name, version in (
+        ("vLLM", "vllm", ""),
+        ("", "vllm", ""),
+        ("vllm 0.11.0", "vllm", "0.11.0"),
+    ):
+        table = sweep_file.table(sweep_axes({"model": LLAMA, "system": "h100", "engine": typed}))
+        assert (table["engine"][0], table["engine_version"][0]) == (name, version)
+        assert "memory_fraction" not in sweep_file.stated(table)
+    asked = {"model": LLAMA, "system": "h100", "memory_fraction": [0.8, 0.9]}
+    assert sweep_file.table(sweep_axes(asked))["memory_fraction"].tolist() == ["0.8", "0.9"]
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])

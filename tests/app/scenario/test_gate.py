@@ -110,6 +110,24 @@ def test_what_only_experts_read_is_a_message_in_rows_of_a_dense_model_alone():
     assert said == stated and set(rows["status"]) == {"ok"}
 
 
+@pytest.mark.parametrize(
+    ("formats", "taken"),
+    [({}, False), ({"weights": "int4"}, False), ({"weights": "fp8"}, True),
+     ({"weights": "nvfp4"}, True), ({"kv": "fp8"}, False)],
+)  # fmt: skip
+def test_narrow_inputs_need_weights_whose_products_take_them(formats: dict, taken: bool):
+    given = {"model": DENSE, "system": "b200", "activations": "fp8", **formats}
+    for verb, load in (("estimate", {}), ("serve", {"concurrency": 4})):
+        asked = ask(verb, {**given, **load})
+        if taken:
+            assert getattr(results, verb)(asked)
+        else:
+            with pytest.raises(InvalidValue, match="activations = fp8 means nothing to"):
+                getattr(results, verb)(asked)
+    (message,) = sweep(ask("sweep", given)).columns["message"]
+    assert ("activations = fp8 means nothing to" in message) is not taken
+
+
 def test_python_refuses_both_in_a_sentence():
     with pytest.raises(ContextTooLong):
         ridgeline.estimate(SHORT, isl=8192)

@@ -130,7 +130,7 @@ def test_a_column_that_is_not_known_is_named_with_the_near_ones():
         "column 'concurency' is not known and was left out: did you mean concurrency?"
     )
     (other,) = unknown_columns(["colour"])
-    assert "known are id, mtp_tokens, model, system" in other
+    assert "there are id, mtp_tokens, model, system" in other
 
 
 def test_the_command_warns_of_a_column_that_it_does_not_know(tmp_path, ridgeline):

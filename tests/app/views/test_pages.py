@@ -104,7 +104,7 @@ def test_a_list_stands_beside_a_scenario_that_cannot_be(page: str, kind: str):
 #: Pages that draw figures of what must be able to run, and the parts of them that do.
 GATED = (
     ("overview", {}), ("overview", {"asked": "Under load"}), ("roofline", {}), ("breakdown", {}),
-    ("serving", {}), ("sensitivity", {}), ("sensitivity", {"sensitivity_load": "users under load"}),
+    ("serving", {}), ("sensitivity", {}), ("sensitivity", {"load": "Users"}),
 )  # fmt: skip
 LARGE = {"model": "deepseek-ai/DeepSeek-V3"}  # on one H100
 LONG = {"model": "meta-llama/Llama-2-7b-hf", "isl": 8192}

@@ -7,8 +7,9 @@ import time
 
 import ridgeline
 
+from app.answers.columns import COLUMNS
 from app.dashboard.open_point import scenario_of
-from tests.app.pages import cards, charts, finished, opened, pressed, settled, shown
+from tests.app.pages import cards, charts, finished, opened, path_of, pressed, settled, shown
 
 ASKED = {"model": "Qwen/Qwen3-32B", "rate": "20"}
 
@@ -140,3 +141,18 @@ def test_a_stopped_search_says_so_and_can_be_asked_again():
     assert not app.exception and not app.error
     assert app.session_state["plan_priced_job"] is not job
     app.session_state["plan_priced_job"].end()
+
+
+def test_heads_of_the_plans_are_those_of_the_declared_columns():
+    table = shown("plan", **ASKED).dataframe[0].value
+    heads = {column.head for column in COLUMNS.values()}
+    assert {name.removesuffix(" [80 %]") for name in table} - heads == {"Deployment"}
+
+
+def test_a_load_that_the_page_does_not_take_is_its_usual_one():
+    app = opened("serving", serving_tab="Simulate", load="Trace")
+    app.switch_page(path_of("plan"))
+    app = app.run()
+    assert not app.exception and not app.error
+    keys = [box.key for box in app.text_input]
+    assert "rate" in keys and "concurrency" not in keys

@@ -111,4 +111,4 @@ def test_a_grid_that_does_not_read_is_refused_on_the_run_page(tmp_path: Path, mo
     app.segmented_control("run_mode").set_value("Sweep").run()
     app.text_input("sweep_batches").set_value("")
     pressed(app, "Measure")
-    assert not app.exception and "batches '': give" in app.error[0].value
+    assert not app.exception and "batches = '': give" in app.error[0].value

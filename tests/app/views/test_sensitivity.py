@@ -15,9 +15,9 @@ def test_three_tornados_and_their_elasticities_open_first():
 
 
 @pytest.mark.parametrize("tab", ["Ridge", "Another chip", "Needed hardware"])
-@pytest.mark.parametrize("load", ["one batch at a time", "users under load"])
+@pytest.mark.parametrize("load", ["Batch", "Users"])
 def test_every_tab_opens_under_either_load(tab: str, load: str):
-    app = opened("sensitivity", sensitivity_tab=tab, sensitivity_load=load, batch=32)
+    app = opened("sensitivity", sensitivity_tab=tab, load=load, batch=32)
     assert not app.exception and not app.error
     assert app.dataframe or charts(app)
 
@@ -33,3 +33,11 @@ def test_targets_that_cannot_be_read_are_a_sentence():
     query = {"sensitivity_tab": "Needed hardware", "target": "cost < 1"}
     app = opened("sensitivity", **query)
     assert not app.exception and "mean latencies" in app.error[0].value
+
+
+def test_a_chip_is_asked_as_the_sidebar_asks():
+    app = opened("sensitivity", sensitivity_tab="Another chip", chip_peak="2", chip_weights="fp8")
+    assert not app.exception and not app.error
+    assert any("peak ×2" in m.value and "weights fp8" in m.value for m in app.markdown)
+    app = opened("sensitivity", sensitivity_tab="Another chip", chip_peak="none")
+    assert not app.exception and "peak" in app.error[0].value

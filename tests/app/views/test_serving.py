@@ -11,11 +11,8 @@ from app.scenario.setup import Setup
 from app.wording import quantities
 from tests.app.pages import cards, charts, opened, setup_of, shown
 
-OPEN = "open loop (arrival rate)"
-
-
 #: As the plain scenario with arrivals opens; its test of overload reads the same page.
-ARRIVALS = {"serving_loop": OPEN}
+ARRIVALS = {"load": "Rate"}
 
 
 def captions(app: AppTest) -> str:
@@ -29,7 +26,7 @@ def captions(app: AppTest) -> str:
         ARRIVALS,
         {"model": "mistralai/Mixtral-8x7B-v0.1", "tp": 2, "ep": 2, "engine": "vllm", "batch": 64},
         {"osl": 1},
-        {"system": "xeon-6767p", "weights": "q4_k_m", "serving_loop": OPEN},
+        {"system": "xeon-6767p", "weights": "q4_k_m", "load": "Rate"},
         {"bandwidth": 2.0, "engine": "vllm"},
     ],
     ids=["default", "open", "experts", "one token", "cpu", "what if"],

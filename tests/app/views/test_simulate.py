@@ -26,7 +26,7 @@ def data(own_data):
 
 
 def uploaded(app: AppTest, content: str | bytes) -> AppTest:
-    app = app.segmented_control("sim_traffic").set_value(panel.TRACE).run()
+    app = app.segmented_control("load").set_value("Trace").run()
     raw = content.encode() if isinstance(content, str) else content
     app.file_uploader("sim_trace").upload("trace.csv", raw)
     return pressed(app, "Simulate")
@@ -54,7 +54,7 @@ def test_the_button_shows_what_python_answers():
     shown = cards(app)
     assert shown["TTFT, median"] == quantities.seconds(answer.ttft_p50_s)
     assert shown["Goodput"] == quantities.percent(answer.good_share)
-    table = app.dataframe[0].value.set_index("latency")
+    table = app.dataframe[0].value.set_index("Latency")
     assert table.loc["TPOT", "p99"] == quantities.seconds(answer.tpot_p99_s)
     assert "320 requests in" in words(app) and "carry no interval" in words(app)
 
@@ -106,12 +106,11 @@ def test_drafts_that_cannot_be_are_refused_before_the_form(fields, sentence):
     assert not app.exception and sentence in app.error[0].value
 
 
-@pytest.mark.parametrize("traffic", [panel.CLOSED, panel.OPEN])
-def test_a_load_and_its_sessions_are_simulated(traffic: str):
+@pytest.mark.parametrize("load", ["Users", "Rate"])
+def test_a_load_and_its_sessions_are_simulated(load: str):
     app = opened(
-        "serving", **SMALL, sim_traffic=traffic, turns=3, think_s=1, shared_tokens=128, requests=60,
-        rate=2,
-    )  # fmt: skip
+        "serving", **SMALL, load=load, turns=3, think_s=1, shared_tokens=128, requests=60, rate=2
+    )
     app = pressed(app, "Simulate")
     assert not app.exception and not app.error
     assert "60 requests in" in words(app) and "of the prompts from the cache" in words(app)
@@ -159,12 +158,12 @@ def test_what_is_not_simulated_is_named():
 
 
 def test_a_rate_that_is_left_empty_is_asked_for():
-    app = pressed(opened("serving", **SMALL, sim_traffic=panel.OPEN), "Simulate")
+    app = pressed(opened("serving", **SMALL, load="Rate"), "Simulate")
     assert "give concurrency, rate or trace, one of them" in app.error[0].value
 
 
 def test_no_upload_is_one_sentence():
-    app = opened("serving", **SMALL, sim_traffic=panel.TRACE)
+    app = opened("serving", **SMALL, load="Trace")
     assert "upload a trace first" in pressed(app, "Simulate").error[0].value
 
 
@@ -175,7 +174,7 @@ def test_what_cannot_be_simulated_is_one_sentence():
 
 
 def test_many_requests_run_in_a_process_of_their_own():
-    app = opened("serving", **SMALL, sim_traffic=panel.OPEN, rate=2, requests=6000)
+    app = opened("serving", **SMALL, load="Rate", rate=2, requests=6000)
     app = pressed(app, "Simulate")
     assert panel.JOB in app.session_state
     app = finished(app, panel.JOB)
