@@ -51,18 +51,10 @@ def runs_behind_list(setup: Setup, load: str, value: float) -> None:
             hide_index=True,
             key="serving_runs",
             column_order=_order(rows[0]),
-<<<<<<< HEAD
             column_config=dict(_HEADS),
-=======
-            column_config=dict(_HEADS),
->>>>>>> help-a
         )
 
 
 def _order(row: Mapping[str, Any]) -> list[str]:
     """The figures first, what ran behind them."""
-<<<<<<< HEAD
     return ["run", *_HEADS, *(name for name in row if name not in ("run", *_HEADS))]
-=======
-    return ["run", *_HEADS, *(name for name in row if name not in ("run", *_HEADS))]
->>>>>>> help-a
