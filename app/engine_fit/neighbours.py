@@ -264,10 +264,11 @@ class _Block:
             near = near + sd**2 * self.shared[name]
             parts.append(sd**2 * self.shared[name] * fading)
         noise = kernel.noise**2 / self.weights
-        inverse = np.linalg.inv(sum(parts) + np.diag(noise))
+        covariance = sum(parts) + np.diag(noise)
+        inverse = np.linalg.inv(covariance)
         solved = inverse @ self.taught
         sign = inverse - np.outer(solved, solved)  # twice the derivative by the covariance
-        value = 0.5 * self.taught @ solved - 0.5 * np.linalg.slogdet(inverse)[1]
+        value = 0.5 * self.taught @ solved + 0.5 * np.linalg.slogdet(covariance)[1]
         by_parts = [float((sign * part).sum()) for part in parts]
         # d fading / d ln(length_i) = 3 exp(-distance) squares_i / length_i^2
         falling = 1.5 * sign * near * decay

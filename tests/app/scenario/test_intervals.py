@@ -10,6 +10,7 @@ import hardware_db
 from app.answers.columns import ends
 from app.answers.table import TableFormat, folded, render
 from app.dashboard import cached, display_tables, load_curves
+from app.question import evidence
 from app.question.question import Question
 from app.scenario import intervals, points_file, served_rows, summary
 from app.scenario.intervals import Latency
@@ -218,8 +219,9 @@ def test_no_interval_under_load_reaches_below_the_speed_of_light():
     (row,) = points_file.price([{"model": asked.model, "system": asked.system} | whole])
     bound = float(row["bound_decode_step_s"])
     found = resolve(asked)
-    load = served(replace(found, scenario=replace(asked, concurrency=1))).novelty
-    measured = intervals.of_load(found.system, found.engine, novelty=load)
+    load = served(replace(found, scenario=replace(asked, concurrency=1)))
+    of = evidence.of_served(load, found.engine.name, found.model)
+    measured = intervals.of_load(found.system, found.engine, of, load.novelty)
     assert measured["tpot_s"] is not None
     lowest = max(bound, float(row["tpot_s"]) * measured["tpot_s"].low[0])
     assert float(row["tpot_low_s"]) == pytest.approx(lowest)

@@ -12,7 +12,7 @@ from app.question.question import Question
 from app.scenario.scenario import resolve
 from app.simulation.disaggregation import Prefill, beside, stated_link
 from app.simulation.result import Simulated, simulate
-from genz_core.deployment import bulk_format
+from genz_core.deployment import as_server, bulk_format
 from genz_core.errors import (
     InvalidParallelism,
     InvalidValue,
@@ -49,7 +49,8 @@ def test_a_named_system_is_one_worker_and_a_number_is_of_the_same_system():
 
 def test_the_engine_is_as_measured_on_the_system_of_each_pool():
     other = prefill(prefill_system="b200").resolved
-    assert other.engine == resolve(Question(model=LLAMA, system="b200", engine="vllm")).engine
+    alone = resolve(Question(model=LLAMA, system="b200", engine="vllm"))
+    assert other.engine == as_server(alone.engine, alone.system)
 
 
 def test_weights_may_differ_and_the_cache_does_not():
