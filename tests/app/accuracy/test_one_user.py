@@ -1,4 +1,4 @@
-"""One user served, one request simulated and a static batch of one are the same physics."""
+"""One user served, one request simulated and a static batch of one are priced alike."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import hardware_db
 import model_registry
 from app.question.question import Question
-from app.scenario.scenario import Resolved, combined
+from app.scenario.scenario import Resolved, combined, estimate_resolved, resolve
 from app.scenario.served_rows import served
 from app.simulation.run import run
 from genz_core.types import Workload
@@ -47,6 +47,30 @@ def test_one_user_is_priced_alike_however_it_is_asked(model: str, engine: str):
     assert simulated["ttft_mean_s"] == pytest.approx(load.ttft_s[0], rel=0.01)
     assert load.ttft_s[0] == pytest.approx(load.prefill_s[0] + load.wait_s[0])
     assert load.wait_s[0] == pytest.approx(asked.engine.host_request_s, rel=0.5)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "generic"])
+@pytest.mark.parametrize("model", MODELS)
+def test_one_user_is_priced_alike_with_what_measured_runs_teach(model: str, engine: str):
+    asked = replace(alone(model, engine, osl=200).scenario, batch=1)
+    found = resolve(asked)
+    load, simulated = served(found), run(found).simulation.summary()
+    static = estimate_resolved(found)
+    assert load.prefill_s[0] == pytest.approx(static.ttft_s[0], rel=0.01)
+    assert load.tpot_s[0] == pytest.approx(static.tpot_s[0], rel=0.01)
+    assert simulated["tpot_mean_s"] == pytest.approx(static.tpot_s[0], rel=0.01)
+    assert simulated["ttft_mean_s"] == pytest.approx(load.ttft_s[0], rel=0.01)
+    learned = found.engine.neighbours is not None
+    assert (load.correction.steps[0] != 1.0) == learned
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+def test_what_runs_teach_of_a_first_token_does_not_depend_on_the_length_of_the_answer(engine):
+    short, long = (
+        served(resolve(alone("Qwen/Qwen3-32B", engine, osl).scenario)).ttft_s[0]
+        for osl in (16, 512)
+    )
+    assert short == pytest.approx(long, rel=1e-3)
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "generic"])
