@@ -294,7 +294,7 @@ def test_the_overview_shows_what_python_and_the_command_line_compute():
 
 def test_memory_is_said_in_the_bytes_of_the_page_and_in_those_of_the_devices_name():
     card = next(m for m in opened(system="h200").metric if m.label == "Memory per device")
-    assert card.delta == "fits in 143 GB of 151 GB"
+    assert card.delta == "fits in 139 GB of 151 GB"
     assert "often count GiB: 151 GB are 140 GiB." in card.help
 
 
