@@ -1,0 +1,90 @@
+"""Laws of loads whose steps measured runs correct, at loads that nobody measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hardware_db
+import model_registry
+from genz_core import Workload, estimate
+from genz_core.serving import ServingEstimate, Traffic, serve
+from genz_core.types import Parallelism
+from hardware_db.tables import table
+from tests.draws import cases, seed
+
+COUNT = cases(40)
+pytestmark = pytest.mark.draws
+
+
+@cache
+def drawn() -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """(deployment of a measured run, load drawn at random) of `COUNT` draws."""
+    generator, runs = np.random.default_rng(seed(47)), table("engines", "runs")
+    found = []
+    for _ in range(COUNT):
+        run = runs[generator.integers(len(runs))]
+        named = {
+            "model": model_registry.load(run["model"], weights=run["weights"]),
+            "system": hardware_db.load(run["system"]),
+            "engine": hardware_db.load_engine(run["engine"]),
+            "parallelism": Parallelism(**{n: int(float(run[n])) for n in ("tp", "dp", "ep")}),
+        }
+        sizes = {"isl": (5, 15), "osl": (1, 11), "concurrency": (0, 11)}
+        load = {name: float(int(2 ** generator.uniform(*ends))) for name, ends in sizes.items()}
+        found.append((named, load | {"length_ratio": float(generator.choice([0.5, 0.8, 0.9]))}))
+    return found
+
+
+def served() -> Iterator[tuple[ServingEstimate, Any, Any]]:
+    """Every draw that fits, with its load and its deployment."""
+    for named, load in drawn():
+        found = serve(traffic=Traffic(**load), on_error="status", **named)
+        if found.status[0] == "ok":
+            yield found, load, named
+
+
+def test_open_requests_are_arrivals_times_their_time():
+    for found, load, _ in served():
+        lasts = found.ttft_s + np.nan_to_num((found.osl - 1.0) * found.tpot_s)
+        held = found.output_tokens_per_s / found.osl * lasts
+        assert held[0] == pytest.approx(load["concurrency"], rel=0.02), load
+
+
+def test_no_first_token_comes_before_its_prompt_is_read():
+    for found, load, _ in served():
+        assert found.ttft_s[0] >= found.prefill_s[0] * (1.0 - 1e-9), load
+        assert found.wait_s[0] >= -1e-9
+
+
+def test_one_user_is_priced_as_a_batch_of_one():
+    for named, load in drawn():
+        alone = load | {"concurrency": 1.0, "length_ratio": 1.0}
+        found = serve(traffic=Traffic(**alone), on_error="status", **named)
+        if found.status[0] != "ok":
+            continue
+        batch = Workload(1.0, load["isl"], load["osl"])
+        model, system, engine, split = (
+            named[name] for name in ("model", "system", "engine", "parallelism")
+        )
+        if np.max(split.dp) == 1:
+            static = estimate(model, system, batch, split, engine)
+            assert found.prefill_s[0] == pytest.approx(static.ttft_s[0], rel=0.03), alone
+            if load["osl"] > 2:
+                assert found.tpot_s[0] == pytest.approx(static.tpot_s[0], rel=0.03), alone
+
+
+def test_longer_answers_bring_hardly_ever_more_requests():
+    broken = []
+    for _, load, named in served():
+        longer = np.unique(np.round(load["osl"] * np.array([1, 1.15, 1.4, 2, 3, 4.5])))
+        found = serve(traffic=Traffic(**load | {"osl": longer}), on_error="status", **named)
+        rate = (found.output_tokens_per_s / found.osl)[found.status == "ok"]
+        if rate.size > 1 and (gain := (rate[1:] / rate[:-1]).max()) > 1.005:
+            broken.append(f"{gain:.3f} {load}")
+            assert gain < 1.15, broken[-1]
+    assert len(broken) <= 0.05 * COUNT, broken
