@@ -14,11 +14,6 @@ from hardware_db.tables import table
 USERS = np.exp2(np.arange(13.0))
 RUNS = list({(r["engine"], r["model"], r["system"]): r for r in table("engines", "runs")}.values())
 
-#: {run, prompt: least} where a fault is known: corrections learned at short prompts are carried to
-#: long ones, and the last loads before all room is taken are corrected to 7 and 21 % more than is
-#: sustained.
-FALLS = {("p2055", 30000): 0.93, ("p2456", 30000): 0.82}
-
 
 @pytest.mark.parametrize("run", RUNS[::3], ids=lambda run: f"{run['engine']}-{run['id']}")
 @pytest.mark.parametrize(("isl", "osl"), [(1024, 1024), (30000, 500)])
@@ -30,8 +25,7 @@ def test_throughput_does_not_fall_with_users_and_tpot_hardly(run: dict[str, str]
         model, system, Traffic(isl, osl, USERS, waves=10), split, engine,
         on_error="status",
     )  # fmt: skip
-    least = FALLS.get((run["id"], isl), 0.95)
-    assert np.all(load.output_tokens_per_s[1:] > least * load.output_tokens_per_s[:-1])
+    assert np.all(load.output_tokens_per_s[1:] > 0.95 * load.output_tokens_per_s[:-1])
     brings = load.output_tokens_per_s[1:] / load.output_tokens_per_s[:-1]
     assert np.all(brings[1:] < brings[:-1] + 0.3), "a doubling brings much more than the one before"
     assert np.all(load.tpot_s[1:] > 0.9 * load.tpot_s[:-1])
