@@ -28,7 +28,13 @@ def test_a_sparse_attention_takes_no_leap_where_it_begins_to_leave_tokens_out():
 
 def test_a_fifth_prompt_on_four_stages_costs_one_more_prompt():
     answer = ridgeline.estimate(
-        "meta-llama/Llama-3.1-70B", system="h100", pp=4, isl=2048, osl=2, batch=[3, 4, 5, 6, 8]
+        "meta-llama/Llama-3.1-70B",
+        system="h100",
+        pp=4,
+        isl=2048,
+        osl=2,
+        batch=[3, 4, 5, 6, 8],
+        engine="generic",
     )
     per_prompt = np.diff(answer.ttft_s) / np.diff([3, 4, 5, 6, 8])
     assert per_prompt == pytest.approx(per_prompt[0], rel=0.02)
