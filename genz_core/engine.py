@@ -134,7 +134,9 @@ class EngineProfile:
     launch_s: host time to launch an operator; it hides behind a longer operator before it.
     thin_products: products of few rows have special kernels in every format.
     compute_efficiency, memory_efficiency: rates of its kernels over those that the system's
-    latency profile was fitted on.
+    latency profile was fitted on.  These and the three below are relative to the profile's
+    measured kernels, not shares of the peak: above one where the engine's kernels are faster.
+    Whatever they are, no kernel takes less than its roofline bound.
     attention_efficiency: the same of its prefill attention, on top of compute_efficiency.
     four_bit_efficiency: the rate at which its products read 4-bit blocks, over the profile's,
     where the hardware multiplies them.  expert_efficiency: the same of experts with 4-bit weights

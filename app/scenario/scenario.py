@@ -163,13 +163,14 @@ def combined(
     deployed = deploy(model, system, profile)
     said = engine_notes(profile) if isinstance(name, str) else ()
     notes = (*model.notes, *system.notes, *deployed.notes, *said)
-    engine = told(deployed.engine, scenario, system)
-    whole = Resolved(scenario, deployed.model, system, engine, profile, notes)
+    whole = Resolved(scenario, deployed.model, system, deployed.engine, profile, notes)
     return asking(whole, scenario)
 
 
 def asking(resolved: Resolved, scenario: Question) -> Resolved:
     """What was looked up, under another question of the same `placing`: its sizes and inputs.
+
+    Under load the engine is the server that starts there, with what it is told.
 
     Raises:
         InvalidValue: inputs that the model cannot read.
@@ -181,6 +182,7 @@ def asking(resolved: Resolved, scenario: Question) -> Resolved:
         resolved,
         scenario=scenario,
         model=model,
+        engine=told(resolved.engine, scenario, resolved.system),
         notes=(*notes, *input_notes(model, scenario)),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ import model_registry
 from genz_core import EngineProfile, Parallelism, Precision, Workload
 from genz_core.deployment import as_server, deploy, recipe_key
 from genz_core.eager import Unfused, eager_engine
-from genz_core.engine import EagerFacts, EngineMeasurements, MeasuredRecipe, Recipe
+from genz_core.engine import EagerFacts, EngineMeasurements, MeasuredRecipe, Recipe, ServerDefaults
 from genz_core.serving import Traffic, serve
 from genz_core.serving.simulation.deployment import Site
 
@@ -111,15 +112,63 @@ def test_an_engine_keeps_its_own_cache_only_where_nobody_chose_one(
     assert estimate.model.precision.kv == cache and deployed.notes == estimate.notes
 
 
+GIBI = 2.0**30
+
+
 @pytest.mark.parametrize(
-    ("slug", "limits"),
-    [("l40s", (2048, 256)), ("a100-sxm4-80gb", (2048, 256)), ("h100-sxm5-80gb", (8192, 1024))],
+    ("engine", "slug", "limits"),
+    [
+        ("vllm", "l40s", (2048, 256)),  # vllm/engine/arg_utils.py, get_batch_defaults
+        ("vllm", "a100-sxm4-80gb", (2048, 256)),
+        ("vllm", "h100-sxm5-80gb", (8192, 1024)),
+        ("sglang", "rtx-4090", (2048, 2048)),  # sglang/srt/server_args.py, by release
+        ("sglang", "l40s", (4096, 2048)),
+        ("sglang", "h100-sxm5-80gb", (8192, 2048)),
+        ("sglang", "h200-sxm-141gb", (8192, 2048)),
+        ("sglang", "mi300x", (16384, 2048)),
+        ("sglang 0.5.1", "l40s", (8192, 2048)),
+        ("sglang 0.4.6", "b200-sxm-180gb", (8192, 2048)),
+        ("trtllm", "l40s", (8192, 2048)),  # the same on every device
+        ("trtllm 0.12", "h100-sxm5-80gb", (8192, 256)),
+        ("llama.cpp", "rtx-4090", (2048, 4)),
+        ("llama.cpp b5000", "rtx-4090", (2048, 1)),
+    ],
 )
-def test_a_server_of_vllm_takes_less_on_a_small_device_and_on_an_a100(slug, limits):
-    """vllm/engine/arg_utils.py, get_batch_defaults, of the API server."""
-    engine = as_server(hardware_db.load_engine("vllm"), hardware_db.load(slug))
-    assert (engine.chunk_tokens, engine.max_sequences) == limits
-    assert as_server(engine, hardware_db.load("h200-sxm-141gb")).chunk_tokens == limits[0]
+def test_a_server_starts_with_the_limits_of_its_release_and_its_device(engine, slug, limits):
+    server = as_server(hardware_db.load_engine(engine), hardware_db.load(slug))
+    assert (server.chunk_tokens, server.max_sequences) == limits
+    assert as_server(server, hardware_db.load("b300-sxm-288gb")) is server
+
+
+@pytest.mark.parametrize(
+    ("engine", "slug", "share"),
+    [
+        ("vllm", "h100-sxm5-80gb", 0.92),
+        ("vllm 0.20.2", "h100-sxm5-80gb", 0.9),
+        ("vllm 2025-06", "rtx-4090", 0.9),
+        # SGLang's own sum, in MiB, on one device; the file rounds it
+        ("sglang", "rtx-4090", 1 - (512 + 1.5 * 2048 + 2 * 24 + 128) / (24 * 1024)),
+        ("sglang", "h100-sxm5-80gb", 1 - (512 + 1.5 * 8192 + 2 * 256 + 128) / (80 * 1024)),
+        ("sglang", "mi300x", 1 - (512 + 1.5 * 16384 + 2 * 512 + 128) / (192 * 1024)),
+        ("sglang 0.5.1", "h100-sxm5-80gb", 1 - 10 / 80),
+        ("llama.cpp", "rtx-4090", 1 - 1 / 24),
+    ],
+)
+def test_a_server_takes_the_share_of_memory_of_its_release_and_its_device(engine, slug, share):
+    server = as_server(hardware_db.load_engine(engine), hardware_db.load(slug))
+    assert server.memory_fraction == pytest.approx(share, abs=1e-3)
+
+
+def test_of_every_figure_the_first_default_that_states_it_counts():
+    first = ServerDefaults(24 * GIBI, (), {"chunk_tokens": 1}, outside_bytes=2 * GIBI)
+    second = ServerDefaults(math.inf, (), {"chunk_tokens": 2, "max_sequences": 3}, 4 * GIBI)
+    engine = EngineProfile("e", on_start=(first, second))
+    small, large = (replace(hardware_db.load("h100"), memory_bytes=n * GIBI) for n in (16, 80))
+    found = as_server(engine, small)
+    assert (found.chunk_tokens, found.max_sequences, found.memory_fraction) == (1, 3, 14 / 16)
+    found = as_server(engine, large)
+    assert (found.chunk_tokens, found.max_sequences, found.memory_fraction) == (2, 3, 76 / 80)
+    assert as_server(engine, hardware_db.load("epyc-9654")) is engine
 
 
 def test_a_simulation_starts_with_the_limits_of_the_same_server():

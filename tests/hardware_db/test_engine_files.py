@@ -187,6 +187,55 @@ def test_a_system_of_ones_own_is_not_refused():
     hardware_db.require_runs_on("trtllm", own)
 
 
+@pytest.mark.parametrize(
+    ("system", "version", "formats", "says"),
+    [
+        ("b200", "0.16.0", (), r"0\.17 is the first release for NVIDIA Blackwell"),
+        ("b200", "2024-09", (), r"0\.17 is the first release"),
+        ("rtx-5090", "0.15", (), r"0\.17 is the first release"),
+        ("gb300", "1.0.0", (), r"1\.1 is the first release for B300 and GB300"),
+        ("rtx-pro-6000", "0.19.0", (), r"0\.20 is the first release for RTX PRO 6000"),
+        ("gb10", "0.21.0", (), r"1\.0 is the first release"),
+        ("h100", "0.16.0", ("nvfp4",), r"0\.17 is the first release for weights in NVFP4"),
+        ("v100-sxm2-32gb", "0.15", (), r"0\.14 is the last release for NVIDIA Volta"),
+        ("v100-sxm2-32gb", "", (), r"0\.14 is the last release"),
+    ],
+)
+def test_a_release_is_refused_where_it_does_not_run_with_the_one_that_does(
+    system, version, formats, says
+):
+    with pytest.raises(UnsupportedEngine, match=says) as refused:
+        hardware_db.require_runs_on("trtllm", hardware_db.load(system), version, formats)
+    assert "TensorRT-LLM" in str(refused.value) and "release notes" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("system", "version", "formats"),
+    [("b200", "", ("nvfp4",)), ("b200", "0.17.0", ()), ("gb300", "1.1.0rc2", ()),
+     ("v100-sxm2-32gb", "0.14.0", ()), ("v100-sxm2-32gb", "2024-09", ()),
+     ("h100", "0.16.0", ("fp8",)), ("b300", "gpt-oss-dev", ())],
+)  # fmt: skip
+def test_a_release_is_priced_where_it_runs(system, version, formats):
+    hardware_db.require_runs_on("trtllm", hardware_db.load(system), version, formats)
+
+
+def test_what_an_engine_starts_with_and_its_bounds_name_their_source():
+    for name in ENGINES:
+        record = hardware_db.engine_facts(name)
+        facts = [getattr(s, f) for s in record.on_start for f in type(s).model_fields]
+        cited = {fact.source for fact in facts if isinstance(fact, Fact)}
+        cited |= {entry.source for entry in (*record.on_start, *record.bounds)}
+        assert cited <= set(record.sources)
+        assert all(bool(start.until) == bool(start.until_month) for start in record.on_start)
+
+
+def test_every_release_runs_where_it_was_measured():
+    for row in [*table("measurements", "serving"), *table("measurements", "published")]:
+        weights = (row["weights"],) if row.get("weights") else ()
+        system = hardware_db.load(row["system"])
+        hardware_db.require_runs_on(row["engine"], system, row["engine_version"], weights)
+
+
 def test_every_engine_runs_where_it_was_measured():
     for row in table("engines", "devices"):
         hardware_db.require_runs_on(row["engine"], hardware_db.load(row["system"]))

@@ -17,7 +17,7 @@ from app.scenario.setup import Setup
 from genz_core.deployment import bulk_format
 from genz_core.eager import eager_engine
 from genz_core.engine import NO_RECIPE, EagerFacts
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, UnsupportedEngine
 from hardware_db import recipes
 
 EAGER = EagerFacts(2e-3, 1e-3, norm_passes=3.0, rope_passes=3.0, activation_passes=2.0)
@@ -120,3 +120,23 @@ def test_ranks_that_share_an_expert_are_whole_numbers(moe_tp):
 
     with pytest.raises(InvalidValue, match="moe_tp"):
         ridgeline.estimate("mixtral-8x7b", system="H100 SXM", isl=100, osl=10, tp=8, moe_tp=moe_tp)
+
+
+@pytest.mark.parametrize("load", [{"concurrency": 4}, {"rate": 1.0}])
+def test_a_server_starts_with_its_own_share_of_the_memory_unless_it_is_told(load):
+    """By names, whose look-up is kept without the load, and by an object, whose is not."""
+    named = Question(model="meta-llama/Llama-3.1-8B", system="h100", engine="sglang", **load)
+    for objects in ({}, {"system": hardware_db.load("h100")}):
+        own = resolve(named, objects).engine
+        told = resolve(replace(named, memory_fraction=0.7), objects)
+        assert own.chunk_tokens == told.engine.chunk_tokens == 8192
+        assert own.memory_fraction == pytest.approx(0.836, abs=1e-3)
+        usable_bytes = served_rows.served(told).memory.usable_bytes
+        assert usable_bytes == pytest.approx(0.7 * told.system.memory_bytes)
+
+
+def test_a_release_older_than_the_device_is_refused_whatever_is_asked():
+    for load in ({}, {"concurrency": 4}, {"rate": 1.0}):
+        for named in ({"engine": "trtllm 0.16"}, {"engine": "trtllm", "engine_version": "0.16"}):
+            with pytest.raises(UnsupportedEngine, match=r"0\.17 is the first release"):
+                resolve(Question(model="meta-llama/Llama-3.1-8B", system="b200", **named, **load))
