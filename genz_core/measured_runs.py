@@ -25,7 +25,7 @@ Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -51,7 +51,8 @@ SHARED: Mapping[str, tuple[str, ...]] = {
 }
 #: Those of `SHARED` within which near sizes have near residuals.
 NEAR = ("model", "family", "recipe", "release")
-#: Largest ln(measured / physics) of the figures of a run that teaches.
+#: Largest ln(measured / physics) of the figures of a run that teaches.  Judgement: round figures,
+#: chosen by what they gave on devices and releases left out of hardware_db/measurements.
 MOST: Mapping[str, float] = {"tpot_s": float(np.log(1.6)), "ttft_s": float(np.log(2.5))}
 FREEDOM = 4.0  # degrees of Student's t
 _ROUNDS = 5  # of weights
@@ -131,8 +132,7 @@ class MeasuredRuns:
     Hold and share it: what is solved once is kept with it.
 
     names: of the runs.  facts: [runs].  sizes: logarithms of `SIZES`, [runs, sizes].
-    latents: each of `LATENTS`, NaN where a run teaches none, [runs].  kernels: of
-    each.
+    latents: each of `LATENTS`, NaN where a run teaches none, [runs].  kernels: of each.
     """
 
     names: tuple[str, ...]
@@ -157,17 +157,25 @@ class MeasuredRuns:
         alike = facts.weights, facts.system
         return sum((run.weights, run.system) == alike for run in self.facts)
 
-    def correction(self, latent: str, facts: RunFacts, sizes: Array) -> Correction:
-        """What the runs say of one of `LATENTS` at sizes, [configs, sizes].
+    def expected(self, latent: str, facts: RunFacts, sizes: Array) -> Array:
+        """What the runs say of one of `LATENTS` at sizes [configs, sizes], as a price takes it,
+        [configs].
 
         Drafts that no run has count as none: their steps are priced, and otherwise alike.
         """
-        if facts.drafts not in {run.drafts for run in self.facts}:
-            facts = replace(facts, drafts="")
-        logs = np.log(sizes)
+        inverse, taught = self._solved[latent]
+        solved, logs = inverse @ taught, np.log(sizes)
         parts = [
-            self._corrected(latent, facts, logs[start : start + _AT_ONCE])
+            self._near(latent, facts, logs[start : start + _AT_ONCE]) @ solved
             for start in range(0, len(logs), _AT_ONCE)
+        ]
+        return np.concatenate(parts)
+
+    def correction(self, latent: str, facts: RunFacts, sizes: Array) -> Correction:
+        """The same with how sure it is, and which runs say so."""
+        parts = [
+            self._corrected(latent, facts, np.log(sizes[start : start + _AT_ONCE]))
+            for start in range(0, len(sizes), _AT_ONCE)
         ]
         return Correction(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS)
@@ -175,15 +183,32 @@ class MeasuredRuns:
 
     def _corrected(self, latent: str, facts: RunFacts, sizes: Array) -> Correction:
         kernel, (inverse, taught) = self.kernels[latent], self._solved[latent]
-        shared = {
-            name: np.array([run.key(name, at) == facts.key(name, -1) for at, run in self._numbered])
-            for name in SHARED
-        }
-        near = kernel.covariance(shared, sizes, self.sizes) * np.isfinite(self.latents[latent])
-        near = near * self._faded(sizes)[:, None]
+        near = self._near(latent, facts, sizes)
         weights = near @ inverse
         left = kernel.variance - np.einsum("cr,cr->c", weights, near)
         return Correction(weights @ taught, np.maximum(left, 0.0) + kernel.noise**2, weights)
+
+    def _near(self, latent: str, facts: RunFacts, sizes: Array) -> Array:
+        """Covariance with each run, 0 with those that teach nothing, [configs, runs]."""
+        near = self.kernels[latent].covariance(self._shared_with(facts), sizes, self.sizes)
+        return near * np.isfinite(self.latents[latent]) * self._faded(sizes)[:, None]
+
+    def _shared_with(self, facts: RunFacts) -> Mapping[str, Mask]:
+        """Which runs share what with a deployment, [runs] by name of `SHARED`; told once."""
+        if facts not in self._asked:
+            known = facts.drafts in {run.drafts for run in self.facts}
+            alike = facts if known else replace(facts, drafts="")
+            self._asked[facts] = {
+                name: np.array(
+                    [run.key(name, at) == alike.key(name, -1) for at, run in enumerate(self.facts)]
+                )
+                for name in SHARED
+            }
+        return self._asked[facts]
+
+    @cached_property
+    def _asked(self) -> dict[RunFacts, Mapping[str, Mask]]:
+        return {}
 
     def _faded(self, sizes: Array) -> Array:
         """Share of a correction that is left beyond the lengths and users of all runs, [configs].
@@ -193,17 +218,13 @@ class MeasuredRuns:
         beyond = np.maximum(sizes - self.sizes.max(0), 0.0)[:, :_FADING]
         return np.asarray(10.0 ** -((beyond / np.log(10.0)) ** 2).sum(1))
 
-    @property
-    def _numbered(self) -> Sequence[tuple[int, RunFacts]]:
-        return list(enumerate(self.facts))
-
     @cached_property
     def shared(self) -> Mapping[str, Mask]:
         """Which pairs of runs share what, [runs, runs] by name of `SHARED`."""
         pairs = {}
         for name in SHARED:
             codes: dict[tuple[str, ...], int] = {}
-            keys = [run.key(name, at) for at, run in self._numbered]
+            keys = [run.key(name, at) for at, run in enumerate(self.facts)]
             code = np.array([codes.setdefault(key, len(codes)) for key in keys])
             pairs[name] = code[:, None] == code[None, :]
         return pairs

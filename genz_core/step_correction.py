@@ -6,20 +6,18 @@ token that came sooner than the steps explain makes what prompts add to steps ch
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from genz_core.deployment import run_facts
 from genz_core.engine import EngineProfile
-from genz_core.measured_runs import LATENTS
 from genz_core.step import StepEstimate
-from genz_core.types import Array, Model, Num, Places, System
+from genz_core.types import Array, Model, Places, System
 
 _WORTH_A_WORD = 0.005
 #: Share of its bound that what runs teach brings a decode step to at most.  Measured kernels that
-#: stream weights reach no more of the bandwidth.
+#: stream weights reach no more of the bandwidth; the figure is judgement.
 _REACHED = 0.93
 
 
@@ -29,19 +27,15 @@ class StepCorrection:
 
     steps: of a step.  prompts: of what prompts add to a step, on top; at most 1.  wait: time of a
     request outside of steps, as a share of its first token without it.
-    tpot_novelty, ttft_novelty: standard deviation of what measured runs leave open of a TPOT and a
-    TTFT, over that where no run is near, both with noise: 1 where nothing near was measured.
     """
 
     steps: Array
     prompts: Array
     wait: Array
-    tpot_novelty: Array
-    ttft_novelty: Array
 
     def picked(self, chosen: Places) -> StepCorrection:
         """That of some configurations."""
-        return StepCorrection(*(getattr(self, entry.name)[chosen] for entry in fields(self)))
+        return StepCorrection(self.steps[chosen], self.prompts[chosen], self.wait[chosen])
 
     @property
     def corrects(self) -> bool:
@@ -92,34 +86,45 @@ def step_correction(
         read: tokens of a prompt that are read, where some are cached, [configs].
     """
     recipe, one = engine.recipe, np.ones(len(sizes))
-    logs = {"steps": np.log(recipe.tpot_scale) * one}
-    logs["wait"] = np.log(recipe.ttft_scale) - logs["steps"]
-    left: dict[str, Array] = {}
-    whole: dict[str, float] = {}
+    steps = np.log(recipe.tpot_scale) * one
+    wait = np.log(recipe.ttft_scale) - steps
     if (runs := engine.neighbours) is not None:
         facts = run_facts(engine, model, system)
-        reads = sizes if read is None else np.column_stack([read, sizes[:, 1:]])
-        for latent, where in zip(LATENTS, (sizes, reads), strict=True):
-            found, kernel = runs.correction(latent, facts, where), runs.kernels[latent]
-            log = np.maximum(found.log, np.log(least)) if latent == "steps" else found.log
-            logs[latent] = logs[latent] + log
-            left[latent], whole[latent] = found.variance, kernel.variance + kernel.noise**2
+        steps = steps + np.maximum(runs.expected("steps", facts, sizes), np.log(least))
+        wait = wait + runs.expected("wait", facts, _as_read(sizes, read))
     return StepCorrection(
-        steps=np.exp(logs["steps"]),
-        prompts=np.exp(np.minimum(logs["wait"], 0.0)),
-        wait=np.expm1(np.maximum(logs["wait"], 0.0)),
-        tpot_novelty=_novelty(left, whole, LATENTS[:1]) * one,
-        ttft_novelty=_novelty(left, whole, LATENTS) * one,
+        steps=np.exp(steps),
+        prompts=np.exp(np.minimum(wait, 0.0)),
+        wait=np.expm1(np.maximum(wait, 0.0)),
     )
+
+
+def novelty(
+    engine: EngineProfile, model: Model, system: System, sizes: Array, read: Array | None = None
+) -> tuple[Array, Array]:
+    """How far loads lie from what was measured, for a TPOT and for a TTFT, [configs] each.
+
+    Standard deviation of what measured runs leave open, over that where no run is near, both with
+    noise: 1 where nothing near was measured.  Arguments as of `step_correction`.
+    """
+    runs, one = engine.neighbours, np.ones(len(sizes))
+    if runs is None:
+        return one, one
+    facts, kernels = run_facts(engine, model, system), runs.kernels
+    left = {
+        latent: runs.correction(latent, facts, where).variance
+        for latent, where in (("steps", sizes), ("wait", _as_read(sizes, read)))
+    }
+    whole = {name: kernels[name].variance + kernels[name].noise ** 2 for name in left}
+    first = np.sqrt((left["steps"] + left["wait"]) / (whole["steps"] + whole["wait"]))
+    return np.sqrt(left["steps"] / whole["steps"]), first
+
+
+def _as_read(sizes: Array, read: Array | None) -> Array:
+    """Sizes with the tokens of a prompt that are read in place of all of them."""
+    return sizes if read is None else np.column_stack([read, sizes[:, 1:]])
 
 
 def least_scale(total: Array, bound: Array) -> Array:
     """The least that runs make of decode steps of this time and bound [s], [configs]."""
     return np.minimum(bound / (_REACHED * total), 1.0)
-
-
-def _novelty(left: Mapping[str, Array], whole: Mapping[str, float], of: Sequence[str]) -> Num:
-    """Standard deviation that is left of a sum of latents, over the whole; 1 without runs."""
-    if not left:
-        return 1.0
-    return np.sqrt(sum(left[name] for name in of) / sum(whole[name] for name in of))

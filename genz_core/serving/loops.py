@@ -26,7 +26,7 @@ from genz_core.serving.spilled import Banks, Spilled
 from genz_core.serving.step_times import StepTimes
 from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
 from genz_core.speculative import steps_per_token
-from genz_core.step_correction import StepCorrection, least_scale, step_correction
+from genz_core.step_correction import StepCorrection, least_scale, novelty, step_correction
 from genz_core.types import Array, Mask, Model, Num, Parallelism, Places, System, Workload
 from genz_core.validity import OnError, check, columns, raise_for_status, split_of
 from genz_core.workload import OUT_OF_MEMORY, decode, prefill
@@ -189,13 +189,17 @@ class _ServedModel:
 
     def correction(self, users: Array) -> StepCorrection:
         """What measured runs say of the steps of each load.  users: open requests, [configs]."""
-        sizes, least = self.run_sizes(users), np.ones_like(users)
-        cached = self._chosen(self.cached if self.traffic.sharing else 0.0, np.arange(len(sizes)))
-        read = np.maximum(sizes[:, 0] - cached, 1.0)
+        (sizes, read), least = self._among_runs(users), np.ones_like(users)
         if self.engine.neighbours is not None:
             total, _, bound = self._decoding(np.minimum(users, self.limit))
             least = least_scale(total, bound)
         return step_correction(self.engine, self.model, self.system, sizes, least, read)
+
+    def _among_runs(self, users: Array) -> tuple[Array, Array]:
+        """Where loads lie among measured runs, and the tokens of a prompt that are read."""
+        sizes = self.run_sizes(users)
+        cached = self._chosen(self.cached if self.traffic.sharing else 0.0, np.arange(len(sizes)))
+        return sizes, np.maximum(sizes[:, 0] - cached, 1.0)
 
     def _decoding(self, running: Array) -> tuple[Array, Array, Array]:
         """Time of a step in which so many requests decode, the host's part, and its bound [s]."""
@@ -404,6 +408,7 @@ class _ServedModel:
             tpot = np.full_like(tpot, np.nan)
         served = np.minimum(balance.requests_per_s, balance.most_per_s)
         of_rank = users / self._chosen(self.ranks, np.arange(status.size))
+        far = novelty(self.engine, self.model, self.system, *self._among_runs(users))
         return ServingEstimate(
             ttft_s=masked(balance.ttft_s, bound_prefill),
             tpot_s=tpot,
@@ -415,7 +420,7 @@ class _ServedModel:
             bound_decode_step_s=masked(bound_decode),
             running=balance.running,
             correction=correction,
-            novelty=Novelty(correction.tpot_novelty, correction.ttft_novelty, of_rank),
+            novelty=Novelty(*far, of_rank),
             outside_s=balance.outside_s,
             capacity=self.capacity,
             utilisation=balance.utilisation,

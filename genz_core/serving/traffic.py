@@ -51,7 +51,7 @@ class Traffic:
 class Novelty:
     """How far loads lie from what was measured, [configs].
 
-    tpot, ttft: see `genz_core.step_correction.StepCorrection`.  users: open requests
+    tpot, ttft: see `genz_core.step_correction.novelty`.  users: open requests
     of an attention rank.
     """
 
