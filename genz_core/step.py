@@ -158,9 +158,12 @@ class StepEstimate:
         return total_s
 
     def learned_factor(self, config: int = 0) -> float:
-        """What measured runs make of a step, over what physics says of it."""
-        total = float(self.total_s[config])
-        return total / (total - float(self.learned_s[config]))
+        """What measured runs make of a step's time beyond its operators' bounds, over physics."""
+        learned = float(self.learned_s[config])
+        if not learned:
+            return 1.0
+        beyond = float(self.total_s[config] - self.bound_s[:, config] @ self.runs)
+        return max(beyond, 0.0) / (beyond - learned)
 
     @property
     def bound_total_s(self) -> Array:

@@ -39,7 +39,6 @@ PARTS: Mapping[str, tuple[str, int]] = {
     "launch": ("Launches", 6),
     "host": ("Host and scheduler", 4),
     "pipeline": ("Pipeline wait", 8),
-    "learned": ("Measured runs", 9),
 }
 PART_NAMES: Mapping[str, str] = {part: name for part, (name, _) in PARTS.items()}
 

@@ -93,9 +93,10 @@ class Latency:
         timed = [part for part in parts if part.seconds > 0]
         return cls(*(sum(getattr(part, end) for part in timed) for end in cls.__slots__))
 
-    def times(self, factor: float) -> Latency:
-        """The latency, and its ends, multiplied."""
-        return Latency(self.seconds * factor, self.low_s * factor, self.high_s * factor)
+    def beyond(self, bound_s: float, factor: float) -> Latency:
+        """The latency with what lies beyond its bound multiplied, and so its ends."""
+        ends = (self.seconds, self.low_s, self.high_s)
+        return Latency(*(bound_s + factor * (end - bound_s) for end in ends))
 
 
 def _ends(seconds: Any, interval: Interval | None, bound_s: Any = 0.0) -> tuple[Any, Any]:
@@ -350,10 +351,11 @@ def of_rows(table: Mapping[str, Sequence[Any]]) -> list[Latency]:
 def by_class(step: StepEstimate, config: int = 0) -> dict[str, Latency]:
     """A step's time by operator class, and "host" for host and pipeline; they sum to it.
 
-    What measured runs teach of all steps scales every part alike.
+    What measured runs teach scales what lies beyond the operators' bounds alike.
     """
     table, learned = operator_table(step, config), step.learned_factor(config)
-    latencies = (latency.times(learned) for latency in of_rows(table))
+    pairs = zip(of_rows(table), table["bound_s"], strict=True)
+    latencies = (latency.beyond(float(bound), learned) for latency, bound in pairs)
     rows = list(zip(table["class"], latencies, strict=True))
     classes = {
         kind: Latency.total(latency for name, latency in rows if name == kind)

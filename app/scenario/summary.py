@@ -149,6 +149,10 @@ def step_of(estimate: Estimate, phase: str) -> StepEstimate:
     return estimate.prefill if phase == "prefill" else estimate.decode
 
 
+#: The parts of an operator's time that are its bound.
+_LEAST = ("compute", "memory", "communication")
+
+
 def beyond_bound(estimate: Estimate, phase: str) -> dict[str, float]:
     """What a prediction adds to the bound of its step [s], by cause; {} for a mixed step.
 
@@ -158,21 +162,20 @@ def beyond_bound(estimate: Estimate, phase: str) -> dict[str, float]:
     if phase not in ("prefill", "decode"):
         return {}
     step = step_of(estimate, phase)
-    factor, learned = step.learned_factor(), float(step.learned_s[0])
-    parts = {name: seconds / factor for name, seconds in parts_of(step).items()}
-    least = [parts.pop(name) for name in ("compute", "memory", "communication") if name in parts]
+    parts = parts_of(step)
+    least = [parts.pop(name) for name in _LEAST if name in parts]
     beyond = sum(least) - float(step.bound_total_s[0])
-    return {**parts, "pipeline": parts.get("pipeline", 0.0) + beyond, "learned": learned}
+    return {**parts, "pipeline": parts.get("pipeline", 0.0) + beyond}
 
 
 def parts_of(step: StepEstimate, config: int = 0) -> dict[str, float]:
     """Seconds of a step by what takes them, host and pipeline among them; they sum to its total.
 
-    What measured runs teach of all steps scales every part alike.
+    What measured runs teach scales what lies beyond the operators' bounds alike.
     """
     parts = {name: float(part[:, config].sum()) for name, part in step.parts().items()}
     parts |= {"host": float(step.host_s[config]), "pipeline": float(step.pipeline_s[config])}
     factor = step.learned_factor(config)
-    parts = {name: seconds * factor for name, seconds in parts.items()}
+    parts = {name: s if name in _LEAST else factor * s for name, s in parts.items()}
     noise = 1e-9 * sum(parts.values())
     return {name: value if value > noise else 0.0 for name, value in parts.items()}

@@ -24,7 +24,6 @@ BOUND_WORDS: Mapping[str, str] = {
     "overhead": "launches",
     "host": "host and scheduler",
     "pipeline": "pipeline wait",
-    "learned": "what measured runs add",
 }
 
 #: Of the changes that are tried: their resource, its causes, and where else it has a part.

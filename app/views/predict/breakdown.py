@@ -71,10 +71,10 @@ def one_phase() -> None:
         placeholder=quantities.NOT_VALIDATED,
     )  # fmt: skip
     factor = steps[phase].learned_factor()
-    learned = f", times {factor:.3g} as measured runs of near loads teach," if factor != 1.0 else ""
+    learned = f", what lies beyond bounds times {factor:.3g} as measured runs of near loads teach"
     st.caption(
-        f"Operators, host and pipeline wait sum to{learned} {quantities.seconds(whole.seconds)} "
-        f"(80 %: {whole.trust}); times are of all runs in one step."
+        f"Operators, host and pipeline wait sum to {quantities.seconds(whole.seconds)} (80 %: "
+        f"{whole.trust}){learned if factor != 1.0 else ''}; times are of all runs in one step."
     )
     figures = {"classes": classes, "waterfall": fall, "layer groups": tree}
     with st.container(horizontal=True):
