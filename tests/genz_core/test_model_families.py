@@ -75,6 +75,7 @@ def test_nothing_is_faster_than_its_bound(estimate):
 def test_more_work_never_takes_less_time(estimate):
     for step in (estimate.prefill, estimate.decode):
         assert np.all(np.diff(step.total_s - step.learned_s) >= 0)
+        assert np.all(np.diff(step.total_s) >= -0.02 * step.total_s[1:])
     assert np.all(np.diff(estimate.memory.total_bytes) >= 0)
 
 

@@ -72,12 +72,13 @@ def test_models_as_json_hold_name_type_and_parameters():
 
 
 def test_an_estimate_as_json_holds_bound_and_prediction():
-    facts = json.loads(run("estimate", "meta-llama/Llama-3.1-8B", "--system", "h100", "--json"))
+    named = ("estimate", "meta-llama/Llama-3.1-8B", "--system", "h100", "--engine", "generic")
+    facts = json.loads(run(*named, "--json"))
     assert facts["bound_tpot_s"] == pytest.approx(4.5e-3, rel=0.02)
     assert facts["tpot_s"] > facts["bound_tpot_s"]
     decode = facts["operators"]["decode"]
     total = sum(row["predicted_s"] for row in decode)
-    assert total == pytest.approx(facts["tpot_s"], rel=0.25)
+    assert total == pytest.approx(facts["tpot_s"], rel=0.2) and total < facts["tpot_s"]
 
 
 def test_an_estimate_prints_tables_in_every_form():
