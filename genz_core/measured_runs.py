@@ -105,7 +105,8 @@ class Kernel:
         shared: which pairs share what, by name of `SHARED`, [m, n] or to be broadcast.
         """
         one, other = (sizes / np.asarray(self.lengths) for sizes in (one, other))
-        squares = (one**2).sum(1)[:, None] + (other**2).sum(1)[None, :] - 2.0 * one @ other.T
+        between = np.einsum("cs,rs->cr", one, other)  # alike in every row, as a product is not
+        squares = (one**2).sum(1)[:, None] + (other**2).sum(1)[None, :] - 2.0 * between
         distance = np.sqrt(3.0 * np.maximum(squares, 0.0))
         fading = (1.0 + distance) * np.exp(-distance)
         flat = sum(sd**2 * shared[name] for name, sd in self.constant.items())
@@ -166,7 +167,7 @@ class MeasuredRuns:
         inverse, taught = self._solved[latent]
         solved, logs = inverse @ taught, np.log(sizes)
         parts = [
-            self._near(latent, facts, logs[start : start + _AT_ONCE]) @ solved
+            np.einsum("cr,r->c", self._near(latent, facts, logs[start : start + _AT_ONCE]), solved)
             for start in range(0, len(logs), _AT_ONCE)
         ]
         return np.concatenate(parts)

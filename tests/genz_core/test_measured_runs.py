@@ -136,6 +136,20 @@ def test_many_configurations_are_corrected_as_one_by_one():
     )
 
 
+def test_equal_configurations_are_corrected_alike_to_the_last_bit():
+    users = sizes(*({"concurrency": float(number)} for number in range(1, 130)))
+    known = runs(np.random.default_rng(0).normal(0.1, 0.1, 129).tolist(), users)
+    for count in (2, 3, 7, 64):
+        found = known.expected("steps", HERE, np.repeat(LADDER[1:2], count, axis=0))
+        assert np.all(found == found[0])
+
+
+def test_a_price_and_its_evidence_expect_the_same():
+    known = runs([0.2, 0.3, 0.1], LADDER[:3])
+    found = known.correction("steps", HERE, LADDER).log
+    assert known.expected("steps", HERE, LADDER) == pytest.approx(found, abs=1e-12)
+
+
 def test_picked_runs_are_those_alone():
     known = runs([0.2, 0.3, 0.4], LADDER[:3])
     picked = known.picked(np.array([True, False, True]))
