@@ -23,6 +23,7 @@ SERVING_SPLITS: Mapping[str, str] = {
     "one model left out": "nothing of this model was seen",
     "one GPU left out": "nothing on this GPU was seen",
     "one release left out": "nothing of this release of the engine was seen",
+    "newest release left out": "of each model its newest release of the engine, one at a time",
     "one source left out": "nothing that the same source published was seen",
 }
 LEAST_SHOWN = 30  # points of a cell of coverage on the short page

@@ -13,6 +13,7 @@ Row = dict[str, Any]
 _KNOWN: Mapping[str, str] = {
     "configurations held out": "this model on this GPU was measured, at other loads or degrees",
     "one release left out": "the same, under other releases of the engine alone",
+    "newest release left out": "the same, under older releases alone, as for every new one",
     "one source left out": "nothing of whoever measured it",
     "one GPU left out": "nothing was measured on this GPU",
     "one model left out": "nothing was measured of this model",

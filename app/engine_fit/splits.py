@@ -23,6 +23,7 @@ SPLITS: Mapping[str, str] = {
     "one model left out": "model",
     "one GPU left out": "system",
     "one release left out": "release",
+    "newest release left out": "newest",
     "one source left out": "source",
 }
 #: The fact that tells a subset of the rows, and its value; see `app.engine_fit.targets.Target`.

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from packaging.version import InvalidVersion
+from packaging.version import Version as PythonVersion
 
 import hardware_db
 from app.accuracy import measured_points
@@ -36,7 +38,8 @@ class Target:
 
     facts: model, system, configuration, source (of a published point), set ("serving" or
     "published"), engine, recipe (the key of `hardware_db.recipes.load_recipe`, joined by "|"), era
-    and release of the engine, tier of the latency profile, named (the model), load ("low" for one
+    and release of the engine, newest (the model, where its newest release ran, else ""), tier of
+    the latency profile, named (the model), load ("low" for one
     to four users, else "high", "" where nobody is served), users (open requests of a rank), output
     (mean tokens of a served request), possible ("no" where a figure of its row lies below the bound
     of the load that it states).
@@ -134,6 +137,7 @@ def load_measurements(only: str = "") -> list[EngineFitData]:
             groups[point.group].append(at)
         data.groups = [(_resolved(data.rows[m[0]].asked.question), m) for m in groups.values()]
         _add_group_facts(data)
+        _add_newest(data)
         _add_possible(data)
     return list(by_engine.values())
 
@@ -161,6 +165,36 @@ def _add_group_facts(data: EngineFitData) -> None:
         }
         names |= dict.fromkeys(members, facts)
     data.targets = [replace(t, facts={**t.facts, **names[t.row]}) for t in data.targets]
+
+
+def _add_newest(data: EngineFitData) -> None:
+    """Add to every target's facts the model whose newest release it ran, "" for older ones.
+
+    A model that ran under one release alone has no newest one: with it the model would be left out.
+    """
+    releases: dict[str, set[str]] = defaultdict(set)
+    for target in data.targets:
+        if target.facts["set"] == "serving":
+            releases[target.facts["named"]].add(target.facts["release"])
+    newest = {
+        model: max(known, key=PythonVersion)
+        for model, names in releases.items()
+        if len(names) > 1 and (known := [name for name in names if _is_release(name)])
+    }
+
+    def told(target: Target) -> str:
+        model, release = target.facts["named"], target.facts["release"]
+        of_newest = target.facts["set"] == "serving" and newest.get(model) == release
+        return model if of_newest else ""
+
+    data.targets = [replace(t, facts={**t.facts, "newest": told(t)}) for t in data.targets]
+
+
+def _is_release(name: str) -> bool:
+    try:
+        return bool(PythonVersion(name))
+    except InvalidVersion:
+        return False
 
 
 def _add_possible(data: EngineFitData) -> None:

@@ -27,7 +27,7 @@ from app.engine_fit.splits import (
     left_out,
     with_own_runs,
 )
-from app.engine_fit.targets import Target, load_measurements
+from app.engine_fit.targets import Target, _add_newest, load_measurements
 from app.engine_fit.writing import write_factors, write_kernels, write_runs
 from app.question.asking import Asked
 from app.question.question import Question
@@ -35,7 +35,7 @@ from app.scenario.points_row import Point
 from genz_core.deployment import tuned
 from genz_core.engine import CONSTANTS, FIELDS, EngineProfile
 from genz_core.engine_calibration import moved
-from genz_core.measured_runs import LATENTS
+from genz_core.measured_runs import LATENTS, SIZES
 from hardware_db.intervals import CROWD, USUAL_NOVELTY
 
 SYSTEMS = ("h100", "h200", "b200")
@@ -204,6 +204,38 @@ def test_a_kernel_learns_what_runs_share_and_how_noisy_they_are():
     )
     assert quiet.noise < 0.6 * noisy.noise
     assert quiet.constant["model"] > quiet.constant["release"]
+
+
+def test_a_scale_of_steps_is_the_same_whatever_the_users_and_the_answer():
+    """Steps that get slower with users teach noise: throughput must not fall with users."""
+    data = synthetic()
+    users = np.array([float(t.facts["batch"]) for t in data.targets if t.metric == "tpot_s"])
+    kernel = fit_kernels([(data, taught(0.1 * np.log(users)))])["steps"]
+    assert kernel.lengths[SIZES.index("concurrency")] == np.inf
+    assert kernel.lengths[SIZES.index("osl")] == np.inf
+    assert kernel.noise > 0.03
+
+
+def releases(*runs):
+    """Data of served runs, (model, release) each."""
+    data = synthetic()
+    data.targets = [
+        Target(at, "tpot_s", 1.0, {"set": "serving", "named": model, "release": release})
+        for at, (model, release) in enumerate(runs)
+    ]
+    return data
+
+
+def test_the_newest_release_of_each_model_is_told_apart():
+    data = releases(
+        ("7b", "0.9.2"), ("7b", "0.10.0"), ("7b", "nightly-5b8c"), ("7b", ""),
+        ("70b", "1.2.0rc6.post2"), ("70b", "1.2.0rc6.post3"), ("70b", "1.2.0rc6.post3"),
+        ("400b", "0.9.2"), ("400b", "0.9.2"),
+    )  # fmt: skip
+    _add_newest(data)
+    assert [target.facts["newest"] for target in data.targets] == [
+        "", "7b", "", "", "", "70b", "70b", "", "",
+    ]  # fmt: skip
 
 
 def test_the_slopes_of_a_likelihood_are_its_differences():
