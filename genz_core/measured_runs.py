@@ -15,7 +15,10 @@ they share, and by how near their loads, lengths and degrees lie::
     m(d) = (1 + sqrt(3) d) exp(-sqrt(3) d),  x = ln(isl, osl, concurrency, tp, pp, dp, ep) / lengths
 
 so that a price is corrected by its neighbours, each by its weight, and fades to physics where there
-are none: beyond the lengths and users of all runs too, nine tenths of it within a factor of ten.
+are none: beyond the lengths of all runs too, nine tenths of it within a factor of ten.  Neither
+latent moves with users, nor fades with them (`app.engine_fit.neighbours`): near saturation the
+throughput is one over the scale of steps, so that more users would lower it, or bring a first token
+earlier.  Beyond the users of all runs a correction becomes unsure instead.
 A run that differs from its neighbours weighs less: noise is Student's t, by the weights of
 `genz_core.engine_calibration`.  A run that physics misses by more than `MOST` teaches nothing:
 something else may have run than is described, and taught what they tell, such runs made every
@@ -25,7 +28,7 @@ Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -35,8 +38,8 @@ from genz_core.types import Array, Mask
 
 #: Sizes that runs lie near in, by their logarithms.
 SIZES = ("isl", "osl", "concurrency", "tp", "pp", "dp", "ep")
-#: Those beyond whose measured range a correction fades.
-_FADING = 3
+#: Those beyond whose measured range a correction fades, and those beyond which it is unsure.
+_FADING, _UNSURE = ("isl", "osl"), ("concurrency",)
 #: What is learned of a run.
 LATENTS = ("steps", "wait")
 #: Facts that two runs of one engine and model share, each with a constant of the residual.
@@ -186,13 +189,14 @@ class MeasuredRuns:
         kernel, (inverse, taught) = self.kernels[latent], self._solved[latent]
         near = self._near(latent, facts, sizes)
         weights = near @ inverse
-        left = kernel.variance - np.einsum("cr,cr->c", weights, near)
+        known = np.einsum("cr,cr->c", weights, near) * self._beyond(sizes, _UNSURE) ** 2
+        left = kernel.variance - known
         return Correction(weights @ taught, np.maximum(left, 0.0) + kernel.noise**2, weights)
 
     def _near(self, latent: str, facts: RunFacts, sizes: Array) -> Array:
         """Covariance with each run, 0 with those that teach nothing, [configs, runs]."""
         near = self.kernels[latent].covariance(self._shared_with(facts), sizes, self.sizes)
-        return near * np.isfinite(self.latents[latent]) * self._faded(sizes)[:, None]
+        return near * np.isfinite(self.latents[latent]) * self._beyond(sizes, _FADING)[:, None]
 
     def _shared_with(self, facts: RunFacts) -> Mapping[str, Mask]:
         """Which runs share what with a deployment, [runs] by name of `SHARED`; told once."""
@@ -211,12 +215,13 @@ class MeasuredRuns:
     def _asked(self) -> dict[RunFacts, Mapping[str, Mask]]:
         return {}
 
-    def _faded(self, sizes: Array) -> Array:
-        """Share of a correction that is left beyond the lengths and users of all runs, [configs].
+    def _beyond(self, sizes: Array, names: Sequence[str]) -> Array:
+        """1 within the range of all runs, 0.1 at ten times the largest of a size, [configs].
 
-        sizes: logarithms, [configs, sizes].
+        sizes: logarithms, [configs, sizes].  names: of `SIZES`, those whose range counts.
         """
-        beyond = np.maximum(sizes - self.sizes.max(0), 0.0)[:, :_FADING]
+        columns = [SIZES.index(name) for name in names]
+        beyond = np.maximum(sizes - self.sizes.max(0), 0.0)[:, columns]
         return np.asarray(10.0 ** -((beyond / np.log(10.0)) ** 2).sum(1))
 
     @cached_property

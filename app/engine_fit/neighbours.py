@@ -35,9 +35,10 @@ _SPREAD: Mapping[str, float] = {"steps": 0.15, "wait": 0.4}
 _LENGTH = 1.5  # prior, of every logarithm
 _DOUBT = 1.0  # standard deviation of the logarithm of each, around its prior
 #: Sizes that runs are alike at whatever they are.  A first token comes before the answer, and that
-#: of one user alone would depend on its length.  A scale of steps that moved with users would let
-#: more users lower the throughput: near saturation it is one over that scale.
-_NO_MATTER: Mapping[str, tuple[str, ...]] = {"steps": ("osl", "concurrency"), "wait": ("osl",)}
+#: of one user alone would depend on its length.  With users a correction would break laws: near
+#: saturation the throughput is one over the scale of steps, and a share of a first token that falls
+#: with users brings it earlier.
+_NO_MATTER = ("osl", "concurrency")
 _STEPS = 60  # of the search, twice
 _ROUNDS = 3  # of the search for the latents of a run
 _EXPLAINED = 0.1  # of a logarithm: a wait that leaves more of a first token open teaches nothing
@@ -228,7 +229,7 @@ def _fit_kernel(latent: str, pairs: Sequence[tuple[EngineFitData, Latents]]) -> 
 
         options = {"maxiter": _STEPS}
         at = minimize(cost, at, jac=True, method="L-BFGS-B", options=options).x
-        kernel = _kernel(latent, np.exp(at))
+        kernel = _kernel(np.exp(at))
     return kernel
 
 
@@ -236,11 +237,10 @@ def _fit_kernel(latent: str, pairs: Sequence[tuple[EngineFitData, Latents]]) -> 
 class _Block:
     """Runs of a model, as the likelihood of a kernel takes them.
 
-    latent: one of `LATENTS`.  taught, weights: [runs].  shared: which pairs share what, by name of `SHARED`.  squares: of the
+    taught, weights: [runs].  shared: which pairs share what, by name of `SHARED`.  squares: of the
     distance of each pair in each size, [sizes, runs, runs].
     """
 
-    latent: str
     taught: Array
     weights: Array
     shared: Mapping[str, Mask]
@@ -250,12 +250,12 @@ class _Block:
     def of(cls, runs: MeasuredRuns, latent: str) -> _Block:
         apart = runs.sizes[:, None, :] - runs.sizes[None, :, :]
         squares = np.moveaxis(apart**2, -1, 0)
-        return cls(latent, runs.latents[latent], runs.weights(latent), runs.shared, squares)
+        return cls(runs.latents[latent], runs.weights(latent), runs.shared, squares)
 
     def unlikely(self, values: Array) -> tuple[float, Array]:
         """Negative logarithm of the marginal likelihood but a constant, and its derivatives by the
         logarithms of a kernel's values, see `_vector`."""
-        kernel = _kernel(self.latent, values)
+        kernel = _kernel(values)
         lengths = np.asarray(kernel.lengths)
         distance = np.sqrt(3.0 * np.tensordot(lengths**-2.0, self.squares, 1))
         decay = np.exp(-distance)
@@ -293,12 +293,12 @@ def _vector(kernel: Kernel) -> Array:
     )
 
 
-def _kernel(latent: str, values: Array) -> Kernel:
+def _kernel(values: Array) -> Kernel:
     constant, near, lengths = np.split(values[:-1], [len(SHARED), len(SHARED) + len(NEAR)])
     pairs = zip(SIZES, lengths, strict=True)
     return Kernel(
         dict(zip(SHARED, map(float, constant), strict=True)),
         dict(zip(NEAR, map(float, near), strict=True)),
-        tuple(np.inf if name in _NO_MATTER[latent] else float(length) for name, length in pairs),
+        tuple(np.inf if name in _NO_MATTER else float(length) for name, length in pairs),
         float(values[-1]),
     )

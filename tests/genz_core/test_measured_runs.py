@@ -65,7 +65,7 @@ def test_what_shares_less_is_corrected_less_and_is_less_certain():
     assert spread == sorted(spread)
 
 
-@pytest.mark.parametrize("size", ["isl", "osl", "concurrency"])
+@pytest.mark.parametrize("size", ["isl", "osl"])
 def test_at_ten_times_the_largest_measured_size_nine_tenths_are_gone(size):
     ladder = sizes(*({size: 4.0**power} for power in range(1, 5)))
     known = runs([0.3, 0.3, 0.3, 0.3], ladder)
@@ -75,6 +75,19 @@ def test_at_ten_times_the_largest_measured_size_nine_tenths_are_gone(size):
     assert np.all(np.diff(shares) < 0) and np.all(np.diff(found.variance) > 0)
     assert shares[1] > 0.7 and shares[3] < 0.1 and shares[4] < 1e-4
     assert found.variance[4] == pytest.approx(MOST)
+
+
+def test_beyond_the_users_of_all_runs_a_correction_stays_and_becomes_unsure():
+    """One that faded with users would slow the steps of more users down, and throughput fall."""
+    ladder = sizes(*({"concurrency": 4.0**power} for power in range(1, 5)))
+    lengths = tuple(np.inf if name == "concurrency" else 1.0 for name in SIZES)
+    known = runs([0.3, 0.3, 0.3, 0.3], ladder)
+    known = replace(known, kernels={"steps": replace(KERNEL, lengths=lengths)})
+    beyond = sizes(*({"concurrency": 256 * times} for times in (1, 2, 5, 10, 100)))
+    found = known.correction("steps", HERE, beyond)
+    np.testing.assert_allclose(found.log, found.log[0])
+    assert np.all(np.diff(found.variance) > 0)
+    assert found.variance[4] == pytest.approx(MOST, rel=1e-3)
 
 
 def test_drafts_that_no_run_has_count_as_none():
