@@ -155,7 +155,8 @@ class EngineProfile:
     and decodes share a step (else prefill goes first and decodes wait).
     max_sequences: of a step.  memory_fraction: of the device that the engine takes;
     free_share: of what the weights leave of that, which the cache takes.
-    reserve_bytes: runtime context, graphs and workspace inside that.
+    reserve_bytes: runtime context, graphs and workspace inside that; on small devices less, see
+    `genz_core.memory.RESERVE_SHARE`.
     kv_block_tokens: cache granularity.  reserve_output: fraction of the output length whose
     cache is reserved on admission.  kv_cache: format of the cache where the user chose a format
     for the weights alone: that of published checkpoints of the weights' format ("checkpoint"), or

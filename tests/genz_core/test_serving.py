@@ -409,7 +409,7 @@ def test_a_load_that_cannot_be_served_raises_or_is_a_code_whatever_the_length(
     coded = serve(model, system, traffic, Parallelism(tp=3), on_error="status")
     assert coded.status.tolist() == ["invalid_parallelism"] * length
     tight = replace(system, memory_bytes=1e6)
-    with pytest.raises(OutOfMemory, match="use a larger device"):
+    with pytest.raises(OutOfMemory, match="use more devices"):
         serve(model, tight, traffic)
     full = serve(model, tight, traffic, on_error="status")
     assert full.status.tolist() == ["out_of_memory"] * length
