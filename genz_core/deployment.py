@@ -7,7 +7,8 @@
    cache;
 3. the factors and scales measured of the engine on this device, and of this model and format
    there;
-4. the unfused form of the model, where the engine was measured running eagerly.
+4. what the engine fills up where a degree does not divide it (`EngineProfile.pads`);
+5. the unfused form of the model, where the engine was measured running eagerly.
 
 The result depends on the three objects alone, and deploying twice changes nothing.
 """
@@ -24,6 +25,7 @@ from genz_core.eager import as_run
 from genz_core.engine import LEAST, EngineProfile, MeasuredRecipe, RecipeKey
 from genz_core.measured_runs import RunFacts
 from genz_core.memo import ByIdentity
+from genz_core.model_kinds import padded
 from genz_core.precision import bytes_of
 from genz_core.short_repr import clipped
 from genz_core.speculative import SpeculativeModel
@@ -95,7 +97,7 @@ def deploy(model: Model, system: System, engine: EngineProfile | None = None) ->
     if engine is None:
         engine = _GENERIC
     plain = engine.measurements is None and model.precision.kv_source != "convention"
-    if plain and (system.kind != "cpu" or not engine.on_cpu):
+    if plain and not engine.pads and (system.kind != "cpu" or not engine.on_cpu):
         return Deployment(model, system, engine)
     return _DEPLOYMENTS.get(lambda: _deploy(model, system, engine), model, system, engine)
 
@@ -121,6 +123,8 @@ def _deploy(model: Model, system: System, engine: EngineProfile) -> Deployment:
         engine, said = _on_cpu(engine)
     model, notes = _with_cache(model, engine)
     engine = as_measured(engine, model, system)
+    fills = {pad.what for pad in engine.pads if not pad.vendors or system.vendor in pad.vendors}
+    model, engine = padded(model, frozenset(fills)), replace(engine, pads=())
     return Deployment(model, system, engine, (*said, *notes))
 
 

@@ -127,6 +127,18 @@ class ServerDefaults:
 
 
 @dataclass(frozen=True, slots=True)
+class Padding:
+    """What an engine fills up to the next multiple of a degree that does not divide it.
+
+    what: "experts", with redundant copies of some; "heads" of an attention, and columns of a
+    feed-forward, with empty ones.  vendors: of the systems on which it does; () for all.
+    """
+
+    what: Literal["experts", "heads"]
+    vendors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EngineProfile:
     """Costs that serving software adds to its kernels, and its scheduling policy.
 
@@ -169,6 +181,8 @@ class EngineProfile:
     there; None for software that runs on no CPU.
     on_start: what its server sets itself by the memory of a device, the first that holds first;
     `genz_core.deployment.as_server` puts it in place.
+    pads: what it fills up where a degree does not divide it, which it refuses otherwise;
+    `genz_core.deploy` tells the model.
     source: origin of the figures; assumptions: figures without a measurement, in words.
     measurements: factors and recipes by device, for `genz_core.deploy` to apply.
     measured_on: the measurements of the system at hand that were applied: "own" (the user's runs
@@ -222,6 +236,7 @@ class EngineProfile:
     eager: EagerFacts | None = None
     on_cpu: Mapping[str, float | str] | None = None
     on_start: tuple[ServerDefaults, ...] = ()
+    pads: tuple[Padding, ...] = ()
 
     def __repr__(self) -> str:
         """Name, what was measured, and the figures that differ from the generic profile's."""

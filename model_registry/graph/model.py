@@ -16,7 +16,7 @@ from model_registry.graph.encoder import encoder_graph
 from model_registry.graph.encoder_decoder import Layers, encoder_decoder_graph
 from model_registry.graph.images import VISION, beside_prompts, resident_tower, vision_ops
 from model_registry.graph.input_checks import check_inputs
-from model_registry.graph.parallel_limits import invalid_reason
+from model_registry.graph.parallel_limits import fillable, invalid_reason
 from model_registry.spec import ModelInputs, ModelSpec, VisionTower
 
 _SIXTEEN_BIT = Precision(source="16 bit")
@@ -28,6 +28,7 @@ class DescribedModel:
 
     notes: what was resolved or assumed on the way from its name, in words.  source: who published
     the configuration.  inputs: what its requests bring beside text.
+    filled: what the engine fills up where a degree does not divide it, `genz_core.engine.Padding`.
     """
 
     spec: ModelSpec
@@ -35,6 +36,7 @@ class DescribedModel:
     notes: tuple[str, ...] = ()
     source: str = ""
     inputs: ModelInputs = field(default_factory=ModelInputs)
+    filled: frozenset[str] = frozenset()
     _equal: tuple[Layers, Layers] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -133,6 +135,11 @@ class DescribedModel:
             raise UnsupportedModel(f"{self.name} has no image encoder that is described")
         return self.spec.vision
 
+    def padded(self, what: frozenset[str]) -> DescribedModel:
+        """The same model under an engine that fills that up; the graph does wherever it must."""
+        useful = what & fillable(self.spec)
+        return self if useful <= self.filled else replace(self, filled=self.filled | useful)
+
     def with_precision(self, precision: Precision) -> DescribedModel:
         """The same model in other number formats; its notes stay as they are."""
         return replace(self, precision=precision)
@@ -165,7 +172,7 @@ class DescribedModel:
 
     def invalid(self, parallelism: Parallelism) -> str | None:
         """Why these (scalar) degrees cannot split the model, with the nearest that can."""
-        return invalid_reason(self.spec, parallelism)
+        return invalid_reason(self.spec, parallelism, self.filled)
 
 
 def _equal(spec: ModelSpec, precision: Precision) -> tuple[Layers, Layers]:
