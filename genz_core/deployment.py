@@ -3,12 +3,13 @@
 `deploy` is the one place where the three meet.  It applies, in this order:
 
 1. on a CPU the figures that the engine has there;
-2. the engine's own cache format where the user chose a format for the weights and none for the
+2. 16 bit for a checkpoint in float32, under an engine that loads it so;
+3. the engine's own cache format where the user chose a format for the weights and none for the
    cache;
-3. the factors and scales measured of the engine on this device, and of this model and format
+4. the factors and scales measured of the engine on this device, and of this model and format
    there;
-4. what the engine fills up where a degree does not divide it (`EngineProfile.pads`);
-5. the unfused form of the model, where the engine was measured running eagerly.
+5. what the engine fills up where a degree does not divide it (`EngineProfile.pads`);
+6. the unfused form of the model, where the engine was measured running eagerly.
 
 The result depends on the three objects alone, and deploying twice changes nothing.
 """
@@ -97,7 +98,8 @@ def deploy(model: Model, system: System, engine: EngineProfile | None = None) ->
     if engine is None:
         engine = _GENERIC
     plain = engine.measurements is None and model.precision.kv_source != "convention"
-    if plain and not engine.pads and (system.kind != "cpu" or not engine.on_cpu):
+    plain = plain and not (engine.pads or engine.float32_as)
+    if plain and (system.kind != "cpu" or not engine.on_cpu):
         return Deployment(model, system, engine)
     return _DEPLOYMENTS.get(lambda: _deploy(model, system, engine), model, system, engine)
 
@@ -121,11 +123,12 @@ def _deploy(model: Model, system: System, engine: EngineProfile) -> Deployment:
     said: tuple[str, ...] = ()
     if system.kind == "cpu":
         engine, said = _on_cpu(engine)
+    model, narrowed = _as_loaded(model, engine)
     model, notes = _with_cache(model, engine)
     engine = as_measured(engine, model, system)
     fills = {pad.what for pad in engine.pads if not pad.vendors or system.vendor in pad.vendors}
-    model, engine = padded(model, frozenset(fills)), replace(engine, pads=())
-    return Deployment(model, system, engine, (*said, *notes))
+    model, engine = padded(model, frozenset(fills)), replace(engine, pads=(), float32_as="")
+    return Deployment(model, system, engine, (*said, *narrowed, *notes))
 
 
 #: Of an engine whose figures for CPUs are in place.
@@ -163,6 +166,19 @@ def _as_server(engine: EngineProfile, system: System) -> EngineProfile:
         if defaults.holds(system.slug, system.memory_bytes):
             figures |= defaults.on(system.memory_bytes)
     return replace(engine, on_start=(), **figures)
+
+
+def _as_loaded(model: Model, engine: EngineProfile) -> tuple[Model, tuple[str, ...]]:
+    """A checkpoint in float32 in the engine's 16 bits, where nobody chose a format; and a note."""
+    precision, wide, name = model.precision, "fp32", engine.float32_as
+    published = precision.source.startswith("the checkpoint")
+    if not name or not published or precision.weights["default"] != wide:
+        return model, ()
+    weights = {role: name if form == wide else form for role, form in precision.weights.items()}
+    cache = name if precision.kv == wide else precision.kv
+    kept = replace(precision, weights=weights, activations=name, kv=cache)
+    note = f"weights: {name}, as {engine.name} loads a checkpoint in float32"
+    return model.with_precision(kept), (note,)
 
 
 def _with_cache(model: Model, engine: EngineProfile) -> tuple[Model, tuple[str, ...]]:

@@ -181,6 +181,8 @@ class EngineProfile:
     there; None for software that runs on no CPU.
     on_start: what its server sets itself by the memory of a device, the first that holds first;
     `genz_core.deployment.as_server` puts it in place.
+    float32_as: format in which it loads a checkpoint in float32 where nobody chose one; "" as it
+    is.
     pads: what it fills up where a degree does not divide it, which it refuses otherwise;
     `genz_core.deploy` tells the model.
     source: origin of the figures; assumptions: figures without a measurement, in words.
@@ -237,6 +239,7 @@ class EngineProfile:
     on_cpu: Mapping[str, float | str] | None = None
     on_start: tuple[ServerDefaults, ...] = ()
     pads: tuple[Padding, ...] = ()
+    float32_as: str = ""
 
     def __repr__(self) -> str:
         """Name, what was measured, and the figures that differ from the generic profile's."""

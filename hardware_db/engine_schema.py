@@ -49,6 +49,7 @@ _OF_KERNELS = (
 _COUNTS = ("chunk_tokens", "max_sequences", "kv_block_tokens")
 _POLICIES = (
     "versions", "all_reduce", "scheduler", "mixed_steps", "thin_products", "products", "kv_cache",
+    "float32_as",
 )  # fmt: skip
 
 
@@ -245,6 +246,7 @@ class EngineRecord(BaseModel):
     thin_products: bool = False
     products: Literal["", "int8"] = ""
     kv_cache: Literal["checkpoint", "model"] = "checkpoint"
+    float32_as: Literal["", "bf16", "fp16"] = ""
     extra: dict[str, Fact] = {}
     on_cpu: OnCpu | None = None
     on_start: tuple[OnStart, ...] = ()

@@ -244,3 +244,34 @@ def test_a_model_around_another_is_filled_up_inside_and_once():
     assert first.model.invalid(Parallelism(dp=48, ep=48)) is None
     assert deploy(first.model, H200, engine).model is first.model
     assert deploy(LLAMA, H200, engine).model is LLAMA  # no experts
+
+
+# ------------------------------------------------------------------------------- float32
+
+
+def test_a_checkpoint_in_float32_weighs_four_bytes_a_parameter():
+    """mamba-130m: 129 M parameters, its config says float32."""
+    model = model_registry.load("state-spaces/mamba-130m-hf")
+    ops = model.graph(Step.decode(1, 10), Parallelism()).ops
+    products = [op for op in ops if op.kind == "gemm"]
+    assert {op.weights for op in products} == {"fp32"}
+    whole = sum(float(op.held_weight_bytes) * op.count for op in ops)
+    assert whole == pytest.approx(4 * model.parameters, rel=0.01)
+    held = genz_core.estimate(model, H200, Workload(1, 10, 10)).memory.weights_bytes[0]
+    assert held == pytest.approx(whole)
+
+
+@pytest.mark.parametrize("name", ["vllm", "sglang", "trtllm"])
+def test_an_engine_that_loads_float32_in_16_bit_says_so(name):
+    model, engine = model_registry.load("state-spaces/mamba-130m-hf"), hardware_db.load_engine(name)
+    deployed = deploy(model, H200, engine)
+    assert f"weights: fp16, as {name} loads a checkpoint in float32" in deployed.notes
+    precision = deployed.model.precision
+    assert (precision.weights["default"], precision.kv, precision.activations) == ("fp16",) * 3
+    asked = model_registry.load("state-spaces/mamba-130m-hf", weights="fp32")
+    assert deploy(asked, H200, engine).model.precision.weights["default"] == "fp32"
+
+
+def test_another_format_of_a_checkpoint_in_float32_leaves_nothing_in_it():
+    model = model_registry.load("state-spaces/mamba-130m-hf", weights="fp8")
+    assert "fp32" not in {*model.precision.weights.values(), model.precision.activations}
