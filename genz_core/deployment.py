@@ -3,7 +3,7 @@
 `deploy` is the one place where the three meet.  It applies, in this order:
 
 1. on a CPU the figures that the engine has there;
-2. 16 bit for a checkpoint in float32, under an engine that loads it so;
+2. the formats in which the engine loads a published checkpoint (`EngineProfile.loads`);
 3. the engine's own cache format where the user chose a format for the weights and none for the
    cache;
 4. the factors and scales measured of the engine on this device, and of this model and format
@@ -98,7 +98,7 @@ def deploy(model: Model, system: System, engine: EngineProfile | None = None) ->
     if engine is None:
         engine = _GENERIC
     plain = engine.measurements is None and model.precision.kv_source != "convention"
-    plain = plain and not (engine.pads or engine.float32_as)
+    plain = plain and not (engine.pads or engine.loads)
     if plain and (system.kind != "cpu" or not engine.on_cpu):
         return Deployment(model, system, engine)
     return _DEPLOYMENTS.get(lambda: _deploy(model, system, engine), model, system, engine)
@@ -127,7 +127,7 @@ def _deploy(model: Model, system: System, engine: EngineProfile) -> Deployment:
     model, notes = _with_cache(model, engine)
     engine = as_measured(engine, model, system)
     fills = {pad.what for pad in engine.pads if not pad.vendors or system.vendor in pad.vendors}
-    model, engine = padded(model, frozenset(fills)), replace(engine, pads=(), float32_as="")
+    model, engine = padded(model, frozenset(fills)), replace(engine, pads=(), loads=())
     return Deployment(model, system, engine, (*said, *narrowed, *notes))
 
 
@@ -169,16 +169,25 @@ def _as_server(engine: EngineProfile, system: System) -> EngineProfile:
 
 
 def _as_loaded(model: Model, engine: EngineProfile) -> tuple[Model, tuple[str, ...]]:
-    """A checkpoint in float32 in the engine's 16 bits, where nobody chose a format; and a note."""
-    precision, wide, name = model.precision, "fp32", engine.float32_as
-    published = precision.source.startswith("the checkpoint")
-    if not name or not published or precision.weights["default"] != wide:
-        return model, ()
-    weights = {role: name if form == wide else form for role, form in precision.weights.items()}
-    cache = name if precision.kv == wide else precision.kv
-    kept = replace(precision, weights=weights, activations=name, kv=cache)
-    note = f"weights: {name}, as {engine.name} loads a checkpoint in float32"
-    return model.with_precision(kept), (note,)
+    """A published checkpoint in the formats in which the engine loads it, and a note on each."""
+    said: list[str] = []
+    for form in engine.loads:
+        precision = model.precision
+        if not precision.source.startswith(f"the checkpoint's {form.of}"):
+            continue
+        found = [role for role, name in precision.weights.items() if name == form.of]
+        weights = {**precision.weights, **dict.fromkeys(form.roles or found, form.to)}
+        same = {} if form.roles else {form.of: form.to}
+        kept = replace(
+            precision,
+            weights=weights,
+            activations=same.get(precision.activations, precision.activations),
+            kv=same.get(precision.kv, precision.kv),
+        )
+        model = model.with_precision(kept)
+        what = ", ".join(form.roles) or "weights"
+        said.append(f"{what}: {form.to}, as {engine.name} loads a checkpoint in {form.of}")
+    return model, tuple(said)
 
 
 def _with_cache(model: Model, engine: EngineProfile) -> tuple[Model, tuple[str, ...]]:

@@ -139,6 +139,19 @@ class Padding:
 
 
 @dataclass(frozen=True, slots=True)
+class Loading:
+    """In which format an engine loads a published checkpoint, where nobody chose one.
+
+    of: a format among its weights.  to: that in place of it, or of the `roles` where some are
+    named (see `Precision`).
+    """
+
+    of: str
+    to: str
+    roles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EngineProfile:
     """Costs that serving software adds to its kernels, and its scheduling policy.
 
@@ -181,8 +194,7 @@ class EngineProfile:
     there; None for software that runs on no CPU.
     on_start: what its server sets itself by the memory of a device, the first that holds first;
     `genz_core.deployment.as_server` puts it in place.
-    float32_as: format in which it loads a checkpoint in float32 where nobody chose one; "" as it
-    is.
+    loads: formats in which it loads published checkpoints other than they are.
     pads: what it fills up where a degree does not divide it, which it refuses otherwise;
     `genz_core.deploy` tells the model.
     source: origin of the figures; assumptions: figures without a measurement, in words.
@@ -239,7 +251,7 @@ class EngineProfile:
     on_cpu: Mapping[str, float | str] | None = None
     on_start: tuple[ServerDefaults, ...] = ()
     pads: tuple[Padding, ...] = ()
-    float32_as: str = ""
+    loads: tuple[Loading, ...] = ()
 
     def __repr__(self) -> str:
         """Name, what was measured, and the figures that differ from the generic profile's."""

@@ -9,10 +9,11 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from genz_core.engine import EagerFacts, EngineProfile, Padding, ServerDefaults
+from genz_core.engine import EagerFacts, EngineProfile, Loading, Padding, ServerDefaults
 from genz_core.errors import InvalidValue
+from genz_core.precision import canonical
 from genz_core.types import System
 from hardware_db.engine_versions import Era, is_before, is_until
 from hardware_db.schema_errors import sentence
@@ -49,7 +50,6 @@ _OF_KERNELS = (
 _COUNTS = ("chunk_tokens", "max_sequences", "kv_block_tokens")
 _POLICIES = (
     "versions", "all_reduce", "scheduler", "mixed_steps", "thin_products", "products", "kv_cache",
-    "float32_as",
 )  # fmt: skip
 
 
@@ -164,6 +164,20 @@ class Pads(BaseModel):
     vendors: tuple[str, ...] = ()
 
 
+class Loads(BaseModel):
+    """In which format an engine loads a checkpoint, see `genz_core.engine.Loading`.
+
+    source: key of the file's sources that says so.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str
+    of: Annotated[str, AfterValidator(canonical)]
+    to: Annotated[str, AfterValidator(canonical)]
+    roles: tuple[str, ...] = ()
+
+
 class Bounds(BaseModel):
     """The first release or the last one that runs on some silicon, or some formats of weights.
 
@@ -208,6 +222,7 @@ class EngineRecord(BaseModel):
     systems that plans try it on, absent for none.  only_on: all systems that it runs on, where its
     documentation names them; it is refused elsewhere.  bounds: releases that are refused on some.
     pads: what it fills up where a degree does not divide it, and refuses otherwise.
+    loads: formats in which it loads published checkpoints other than they are.
     The other keys are those of `EngineProfile`, in the units of their names.
     """
 
@@ -246,7 +261,6 @@ class EngineRecord(BaseModel):
     thin_products: bool = False
     products: Literal["", "int8"] = ""
     kv_cache: Literal["checkpoint", "model"] = "checkpoint"
-    float32_as: Literal["", "bf16", "fp16"] = ""
     extra: dict[str, Fact] = {}
     on_cpu: OnCpu | None = None
     on_start: tuple[OnStart, ...] = ()
@@ -254,6 +268,7 @@ class EngineRecord(BaseModel):
     only_on: tuple[RunsOn, ...] = ()
     bounds: tuple[Bounds, ...] = ()
     pads: tuple[Pads, ...] = ()
+    loads: tuple[Loads, ...] = ()
     eras: tuple[Era, ...] = ()
 
     def profile(self, version: str = "") -> EngineProfile:
@@ -277,6 +292,7 @@ class EngineRecord(BaseModel):
             eager=EagerFacts(**eager) if eager else None,
             on_cpu=self.on_cpu.figures() if self.on_cpu else None,
             on_start=tuple(start.defaults() for start in self.on_start if start.holds(version)),
+            loads=tuple(Loading(form.of, form.to, form.roles) for form in self.loads),
             pads=tuple(Padding(pad.what, pad.vendors) for pad in self.pads),
         )
 

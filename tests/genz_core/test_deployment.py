@@ -246,7 +246,7 @@ def test_a_model_around_another_is_filled_up_inside_and_once():
     assert deploy(LLAMA, H200, engine).model is LLAMA  # no experts
 
 
-# ------------------------------------------------------------------------------- float32
+# ------------------------------------------------------------------------------- as it is loaded
 
 
 def test_a_checkpoint_in_float32_weighs_four_bytes_a_parameter():
@@ -265,7 +265,7 @@ def test_a_checkpoint_in_float32_weighs_four_bytes_a_parameter():
 def test_an_engine_that_loads_float32_in_16_bit_says_so(name):
     model, engine = model_registry.load("state-spaces/mamba-130m-hf"), hardware_db.load_engine(name)
     deployed = deploy(model, H200, engine)
-    assert f"weights: fp16, as {name} loads a checkpoint in float32" in deployed.notes
+    assert f"weights: fp16, as {name} loads a checkpoint in fp32" in deployed.notes
     precision = deployed.model.precision
     assert (precision.weights["default"], precision.kv, precision.activations) == ("fp16",) * 3
     asked = model_registry.load("state-spaces/mamba-130m-hf", weights="fp32")
@@ -275,3 +275,24 @@ def test_an_engine_that_loads_float32_in_16_bit_says_so(name):
 def test_another_format_of_a_checkpoint_in_float32_leaves_nothing_in_it():
     model = model_registry.load("state-spaces/mamba-130m-hf", weights="fp8")
     assert "fp32" not in {*model.precision.weights.values(), model.precision.activations}
+
+
+def test_llama_cpp_keeps_what_is_beside_experts_in_mxfp4_in_eight_bits():
+    """gpt-oss-20b: 19.1 B parameters of experts at 4.25 bits and 1.8 B at 8.5: 12.1 GB, as the
+    published file (gpt-oss-20b-mxfp4.gguf); 13.8 GB with those in 16 bit, as other engines."""
+    model, engine = model_registry.load("openai/gpt-oss-20b"), hardware_db.load_engine("llama.cpp")
+    held, other = (
+        genz_core.estimate(model, H200, Workload(1, 10, 10), engine=loaded).memory.weights_bytes[0]
+        for loaded in (engine, hardware_db.load_engine("vllm"))
+    )
+    assert held == pytest.approx(12.1e9, rel=0.005) and other == pytest.approx(13.76e9, rel=0.005)
+    ops = deploy(model, H200, engine).model.graph(Step.decode(1, 10), Parallelism()).ops
+    formats = {op.name: op.weights for op in ops}
+    assert (formats["qkv_proj"], formats["experts"], formats["lm_head"]) == (
+        "q8_0",
+        "mxfp4",
+        "q8_0",
+    )
+    assert formats["router"] == "bf16"
+    wished = model_registry.load("openai/gpt-oss-20b", weights="bf16")
+    assert deploy(wished, H200, engine).model.precision.weights == {"default": "bf16"}
