@@ -173,8 +173,8 @@ class EngineProfile:
     host_step_s, host_sequence_s: host and scheduler time per step and per running sequence.
     host_request_s: once per request (tokenise, admit, first reply).
     sampling_s: per step, on top of the sampling operator.
-    all_reduce: algorithm inside a scale-up domain: "nccl" (rings), "tree", "custom" or
-    "in_network".
+    all_reduce: algorithm inside a scale-up domain: "nccl" (rings), "tree", "custom",
+    "in_network", or "switched": "custom" behind a switch and rings elsewhere.
     scheduler: the policy that a simulation runs (`genz_core.serving.simulation.policies`).
     chunk_tokens: tokens of a step at most, 0 for whole prompts.  mixed_steps: prefill chunks
     and decodes share a step (else prefill goes first and decodes wait).

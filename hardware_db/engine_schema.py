@@ -255,7 +255,7 @@ class EngineRecord(BaseModel):
     reserve_gb: Fact
     kv_block_tokens: Fact
     reserve_output: Fact
-    all_reduce: Literal["nccl", "tree", "custom", "in_network"]
+    all_reduce: Literal["nccl", "tree", "custom", "in_network", "switched"]
     scheduler: Literal["vllm", "sglang", "tensorrt_llm", "static"] = "vllm"
     mixed_steps: bool
     thin_products: bool = False
