@@ -162,6 +162,7 @@ def test_the_encoder_weighs_with_and_without_images() -> None:
     whole = 2 * (text.parameters + text.vision_parameters)
     assert whole == pytest.approx(16.58e9, rel=1e-3)
     load = Workload(1, 4000, 16)
+    assert "weights hold its image encoder, 0.68B parameters" in text.notes
     for model in (text, seen):
         held = genz_core.estimate(model, H100, load).memory.weights_bytes[0]
         assert held == pytest.approx(whole)
@@ -174,6 +175,7 @@ def test_the_encoder_weighs_with_and_without_images() -> None:
     mixture = model_registry.load("Qwen/Qwen2.5-VL-7B-Instruct", weights="q4_k_m")
     ops = mixture.graph(Step.decode(1.0, 10.0), Parallelism()).ops
     assert not any(op.module.startswith("vision") for op in ops)
+    assert not any("encoder" in note for note in mixture.notes)
 
 
 def test_a_prompt_in_pieces_encodes_its_images_once() -> None:
