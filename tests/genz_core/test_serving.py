@@ -129,7 +129,7 @@ def test_a_rank_holds_the_caches_of_its_own_sequences(model, system):
 
 
 def test_users_beyond_the_cache_wait_for_it(model, system):
-    small = replace(system, memory_bytes=2e9)
+    small = replace(system, memory_bytes=0.96e9)
     load = closed(model, small, np.array([8, 4000]), isl=4000, osl=500)
     assert load.running[1] == load.capacity[1] < 4000
     assert load.ttft_s[1] > 100 * load.ttft_s[0]
