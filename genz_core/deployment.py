@@ -3,11 +3,13 @@
 `deploy` is the one place where the three meet.  It applies, in this order:
 
 1. on a CPU the figures that the engine has there;
-2. the engine's own cache format where the user chose a format for the weights and none for the
+2. the formats in which the engine loads a published checkpoint (`EngineProfile.loads`);
+3. the engine's own cache format where the user chose a format for the weights and none for the
    cache;
-3. the factors and scales measured of the engine on this device, and of this model and format
+4. the factors and scales measured of the engine on this device, and of this model and format
    there;
-4. the unfused form of the model, where the engine was measured running eagerly.
+5. what the engine fills up where a degree does not divide it (`EngineProfile.pads`);
+6. the unfused form of the model, where the engine was measured running eagerly.
 
 The result depends on the three objects alone, and deploying twice changes nothing.
 """
@@ -24,6 +26,7 @@ from genz_core.eager import as_run
 from genz_core.engine import LEAST, EngineProfile, MeasuredRecipe, RecipeKey
 from genz_core.measured_runs import RunFacts
 from genz_core.memo import ByIdentity
+from genz_core.model_kinds import padded
 from genz_core.precision import bytes_of
 from genz_core.short_repr import clipped
 from genz_core.speculative import SpeculativeModel
@@ -95,6 +98,7 @@ def deploy(model: Model, system: System, engine: EngineProfile | None = None) ->
     if engine is None:
         engine = _GENERIC
     plain = engine.measurements is None and model.precision.kv_source != "convention"
+    plain = plain and not (engine.pads or engine.loads)
     if plain and (system.kind != "cpu" or not engine.on_cpu):
         return Deployment(model, system, engine)
     return _DEPLOYMENTS.get(lambda: _deploy(model, system, engine), model, system, engine)
@@ -119,9 +123,12 @@ def _deploy(model: Model, system: System, engine: EngineProfile) -> Deployment:
     said: tuple[str, ...] = ()
     if system.kind == "cpu":
         engine, said = _on_cpu(engine)
+    model, narrowed = _as_loaded(model, engine)
     model, notes = _with_cache(model, engine)
     engine = as_measured(engine, model, system)
-    return Deployment(model, system, engine, (*said, *notes))
+    fills = {pad.what for pad in engine.pads if not pad.vendors or system.vendor in pad.vendors}
+    model, engine = padded(model, frozenset(fills)), replace(engine, pads=(), loads=())
+    return Deployment(model, system, engine, (*said, *narrowed, *notes))
 
 
 #: Of an engine whose figures for CPUs are in place.
@@ -159,6 +166,28 @@ def _as_server(engine: EngineProfile, system: System) -> EngineProfile:
         if defaults.holds(system.slug, system.memory_bytes):
             figures |= defaults.on(system.memory_bytes)
     return replace(engine, on_start=(), **figures)
+
+
+def _as_loaded(model: Model, engine: EngineProfile) -> tuple[Model, tuple[str, ...]]:
+    """A published checkpoint in the formats in which the engine loads it, and a note on each."""
+    said: list[str] = []
+    for form in engine.loads:
+        precision = model.precision
+        if not precision.source.startswith(f"the checkpoint's {form.of}"):
+            continue
+        found = [role for role, name in precision.weights.items() if name == form.of]
+        weights = {**precision.weights, **dict.fromkeys(form.roles or found, form.to)}
+        same = {} if form.roles else {form.of: form.to}
+        kept = replace(
+            precision,
+            weights=weights,
+            activations=same.get(precision.activations, precision.activations),
+            kv=same.get(precision.kv, precision.kv),
+        )
+        model = model.with_precision(kept)
+        what = ", ".join(form.roles) or "weights"
+        said.append(f"{what}: {form.to}, as {engine.name} loads a checkpoint in {form.of}")
+    return model, tuple(said)
 
 
 def _with_cache(model: Model, engine: EngineProfile) -> tuple[Model, tuple[str, ...]]:

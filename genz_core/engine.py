@@ -127,6 +127,31 @@ class ServerDefaults:
 
 
 @dataclass(frozen=True, slots=True)
+class Padding:
+    """What an engine fills up to the next multiple of a degree that does not divide it.
+
+    what: "experts", with redundant copies of some; "heads" of an attention, and columns of a
+    feed-forward, with empty ones.  vendors: of the systems on which it does; () for all.
+    """
+
+    what: Literal["experts", "heads"]
+    vendors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """In which format an engine loads a published checkpoint, where nobody chose one.
+
+    of: a format among its weights.  to: that in place of it, or of the `roles` where some are
+    named (see `Precision`).
+    """
+
+    of: str
+    to: str
+    roles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EngineProfile:
     """Costs that serving software adds to its kernels, and its scheduling policy.
 
@@ -148,14 +173,15 @@ class EngineProfile:
     host_step_s, host_sequence_s: host and scheduler time per step and per running sequence.
     host_request_s: once per request (tokenise, admit, first reply).
     sampling_s: per step, on top of the sampling operator.
-    all_reduce: algorithm inside a scale-up domain: "nccl" (rings), "tree", "custom" or
-    "in_network".
+    all_reduce: algorithm inside a scale-up domain: "nccl" (rings), "tree", "custom",
+    "in_network", or "switched": "custom" behind a switch and rings elsewhere.
     scheduler: the policy that a simulation runs (`genz_core.serving.simulation.policies`).
     chunk_tokens: tokens of a step at most, 0 for whole prompts.  mixed_steps: prefill chunks
     and decodes share a step (else prefill goes first and decodes wait).
     max_sequences: of a step.  memory_fraction: of the device that the engine takes;
     free_share: of what the weights leave of that, which the cache takes.
-    reserve_bytes: runtime context, graphs and workspace inside that.
+    reserve_bytes: runtime context, graphs and workspace inside that; on small devices less, see
+    `genz_core.memory.RESERVE_SHARE`.
     kv_block_tokens: cache granularity.  reserve_output: fraction of the output length whose
     cache is reserved on admission.  kv_cache: format of the cache where the user chose a format
     for the weights alone: that of published checkpoints of the weights' format ("checkpoint"), or
@@ -168,6 +194,9 @@ class EngineProfile:
     there; None for software that runs on no CPU.
     on_start: what its server sets itself by the memory of a device, the first that holds first;
     `genz_core.deployment.as_server` puts it in place.
+    loads: formats in which it loads published checkpoints other than they are.
+    pads: what it fills up where a degree does not divide it, which it refuses otherwise;
+    `genz_core.deploy` tells the model.
     source: origin of the figures; assumptions: figures without a measurement, in words.
     measurements: factors and recipes by device, for `genz_core.deploy` to apply.
     measured_on: the measurements of the system at hand that were applied: "own" (the user's runs
@@ -221,6 +250,8 @@ class EngineProfile:
     eager: EagerFacts | None = None
     on_cpu: Mapping[str, float | str] | None = None
     on_start: tuple[ServerDefaults, ...] = ()
+    pads: tuple[Padding, ...] = ()
+    loads: tuple[Loading, ...] = ()
 
     def __repr__(self) -> str:
         """Name, what was measured, and the figures that differ from the generic profile's."""

@@ -21,6 +21,9 @@ from genz_core.types import Array, Graph, Group, Mask, Model, Parallelism, Step,
 from genz_core.validity import stack, tiled
 
 _LARGEST = 2**31  # batches and contexts are not searched beyond this
+#: Share of a device that its runtime keeps at most; judgement, no engine states it.  An engine's
+#: reserve of 1.5 GB is whole from 24 GB on; a runtime must leave room on a chip of 0.5 GB.
+RESERVE_SHARE = 1.0 / 16.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,8 @@ class Memory:
     """Bytes on the fullest device, [configs] each.
 
     activations_bytes: the largest operator's operands and the residual stream of one step.
-    reserve_bytes: runtime context, graphs and workspaces, of the engine profile.
+    reserve_bytes: runtime context, graphs and workspaces: the engine profile's, and at most
+    `RESERVE_SHARE` of the device.
     usable_bytes: share of the device that the engine may take.  capacity_bytes: of the device.
     second: the memory that takes what does not fit, where it may; None without.
     """
@@ -148,7 +152,7 @@ def memory(
         weights_bytes=slowest_stage(graph, sizes["pp"][last], weights),
         kv_bytes=slowest_stage(graph, sizes["pp"][last], cache),
         activations_bytes=activations_bytes(graph, 2 * size)[largest],
-        reserve_bytes=np.full(size, engine.reserve_bytes),
+        reserve_bytes=np.full(size, min(engine.reserve_bytes, RESERVE_SHARE * system.memory_bytes)),
         usable_bytes=system.memory_bytes * engine.memory_fraction,
         capacity_bytes=system.memory_bytes,
         second=system.second_memory if second else None,

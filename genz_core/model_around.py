@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
-from genz_core.model_kinds import ModelKind, model_kind, prompt_tokens
+from genz_core.model_kinds import ModelKind, model_kind, padded, prompt_tokens
 from genz_core.types import Model, Num, Parallelism, Precision
 
 
@@ -57,6 +58,11 @@ class ModelAround:
     def prompt_tokens(self, isl: Num) -> Num:
         """Tokens of a prompt with `isl` tokens of text."""
         return prompt_tokens(self.model, isl)
+
+    def padded(self, what: frozenset[str]) -> Self:
+        """The same around a model with what an engine fills up."""
+        inner = padded(self.model, what)
+        return self if inner is self.model else replace(self, model=inner)
 
     def invalid(self, parallelism: Parallelism) -> str | None:
         """Sentence on degrees that cannot split it, else None."""

@@ -34,6 +34,12 @@ def prompt_tokens(model: Model, isl: Num) -> Num:
     return isl if counted is None else counted(isl)
 
 
+def padded(model: Model, what: frozenset[str]) -> Model:
+    """The model with what an engine fills up, `Padding.what`; one that cannot is as it was."""
+    fill: Callable[[frozenset[str]], Model] | None = getattr(model, "padded", None)
+    return model if fill is None or not what else fill(what)
+
+
 def check_generates(model: Model, asked: str) -> None:
     """Refuse what only a model that generates has.  asked: it, as the subject of a sentence.
 

@@ -9,10 +9,11 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from genz_core.engine import EagerFacts, EngineProfile, ServerDefaults
+from genz_core.engine import EagerFacts, EngineProfile, Loading, Padding, ServerDefaults
 from genz_core.errors import InvalidValue
+from genz_core.precision import canonical
 from genz_core.types import System
 from hardware_db.engine_versions import Era, is_before, is_until
 from hardware_db.schema_errors import sentence
@@ -150,6 +151,33 @@ class RunsOn(BaseModel):
         return of_vendor and system.kind in self.kinds
 
 
+class Pads(BaseModel):
+    """What an engine fills up where a degree does not divide it, see `genz_core.engine.Padding`.
+
+    source: key of the file's sources that says so.  vendors: of the systems on which it does.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str
+    what: Literal["experts", "heads"]
+    vendors: tuple[str, ...] = ()
+
+
+class Loads(BaseModel):
+    """In which format an engine loads a checkpoint, see `genz_core.engine.Loading`.
+
+    source: key of the file's sources that says so.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str
+    of: Annotated[str, AfterValidator(canonical)]
+    to: Annotated[str, AfterValidator(canonical)]
+    roles: tuple[str, ...] = ()
+
+
 class Bounds(BaseModel):
     """The first release or the last one that runs on some silicon, or some formats of weights.
 
@@ -193,6 +221,8 @@ class EngineRecord(BaseModel):
     runs on none.  on_start: what its server sets itself, the first that holds first.  runs_on:
     systems that plans try it on, absent for none.  only_on: all systems that it runs on, where its
     documentation names them; it is refused elsewhere.  bounds: releases that are refused on some.
+    pads: what it fills up where a degree does not divide it, and refuses otherwise.
+    loads: formats in which it loads published checkpoints other than they are.
     The other keys are those of `EngineProfile`, in the units of their names.
     """
 
@@ -225,7 +255,7 @@ class EngineRecord(BaseModel):
     reserve_gb: Fact
     kv_block_tokens: Fact
     reserve_output: Fact
-    all_reduce: Literal["nccl", "tree", "custom", "in_network"]
+    all_reduce: Literal["nccl", "tree", "custom", "in_network", "switched"]
     scheduler: Literal["vllm", "sglang", "tensorrt_llm", "static"] = "vllm"
     mixed_steps: bool
     thin_products: bool = False
@@ -237,6 +267,8 @@ class EngineRecord(BaseModel):
     runs_on: RunsOn | None = None
     only_on: tuple[RunsOn, ...] = ()
     bounds: tuple[Bounds, ...] = ()
+    pads: tuple[Pads, ...] = ()
+    loads: tuple[Loads, ...] = ()
     eras: tuple[Era, ...] = ()
 
     def profile(self, version: str = "") -> EngineProfile:
@@ -260,6 +292,8 @@ class EngineRecord(BaseModel):
             eager=EagerFacts(**eager) if eager else None,
             on_cpu=self.on_cpu.figures() if self.on_cpu else None,
             on_start=tuple(start.defaults() for start in self.on_start if start.holds(version)),
+            loads=tuple(Loading(form.of, form.to, form.roles) for form in self.loads),
+            pads=tuple(Padding(pad.what, pad.vendors) for pad in self.pads),
         )
 
     def _assumptions(self) -> list[str]:

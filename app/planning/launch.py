@@ -23,6 +23,7 @@ from app.planning.space import DEGREES
 from app.question.asking import Asked
 from app.question.parameters import PARAMETERS
 from app.question.question import nominal_lengths
+from app.scenario.gate import experts_of
 from genz_core.adapters import AdaptedModel
 from genz_core.deployment import bulk_format
 from genz_core.types import System
@@ -221,6 +222,9 @@ def _asked(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
     engine, q, ranks = family.resolved.engine, family.question, pool.tp * pool.dp
     fraction = q.memory_fraction or engine.memory_fraction
     limits = {name: getattr(q, name) for name in _LIMITS}
+    if pool.ep > 1:  # what an engine fills up, it is told
+        held = experts_of(family.resolved.model) + q.redundant_experts
+        limits["redundant_experts"] = q.redundant_experts + -held % pool.ep
     asked: dict[str, Any] = {
         "ranks": ranks if ranks > 1 else None,
         "tp": pool.tp if pool.tp > 1 else None,

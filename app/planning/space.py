@@ -14,7 +14,7 @@ from app.question import typed
 from app.question.asking import Asked
 from app.question.parameters import PARAMETERS
 from app.question.question import Question
-from app.scenario.gate import has_experts
+from app.scenario.gate import experts_of
 from app.scenario.scenario import SystemSource
 from genz_core.errors import InvalidValue
 from genz_core.limits import LIMITS
@@ -100,17 +100,19 @@ def shapes(model: Model, system: System, asked: Asked, engine: str = "") -> Arra
     most = int(min(devices(asked.question)[1], reach(system)))
     nearest = system.links[0].domain or most if system.links else 1
     doubled = _doublings(most)
-    experts = has_experts(model)
+    experts, copies = experts_of(model), int(asked.question.redundant_experts)
     tp = choices(asked, "tp") or tuple(degree for degree in doubled if degree <= nearest)
     pp = choices(asked, "pp") or tuple(degree for degree in _STAGES if degree <= most)
     dp = choices(asked, "dp") or (doubled if experts else (1,))
+    named = bool(choices(asked, "ep"))
     rows = [
         (t, p, d, e)
         for t in tp
         for p in pp
         for d in dp
         if t * p * d <= most
-        for e in _expert_degrees(asked, t * d, experts)
+        for e in _expert_degrees(asked, t * d, bool(experts))
+        if named or (experts + copies) % e == 0  # to add some is a choice of whoever asks
     ]
     sayable = (row for row in rows if can_be_told(engine, *row))
     sound = [row for row in sayable if model.invalid(split(asked.question, *row)) is None]

@@ -22,7 +22,7 @@ from model_registry.quantization.overrides import takes_inputs
 OF_EXPERTS = (
     "ep", "moe_tp", "expert_imbalance", "redundant_experts", "overlap", "moe_weights",
 )  # fmt: skip
-_EXPERTS: ByIdentity[bool] = ByIdentity()
+_EXPERTS: ByIdentity[int] = ByIdentity()
 
 
 class Asking(Protocol):
@@ -153,12 +153,18 @@ def _coded(status: Any, found: Mapping[int, str]) -> Any:
 
 def has_experts(model: Model) -> bool:
     """Whether a model has experts, which are spread over ranks in their own way."""
-    return _EXPERTS.get(lambda: _has_experts(model), model)
+    return bool(experts_of(model))
 
 
-def _has_experts(model: Model) -> bool:
+def experts_of(model: Model) -> int:
+    """Routed experts of a layer of a model, 0 of a dense one."""
+    return _EXPERTS.get(lambda: _experts_of(model), model)
+
+
+def _experts_of(model: Model) -> int:
     graph = model.graph(Step.decode(1.0, 1.0), Parallelism())
-    return any(op.operator_class == "moe" for op in graph.ops)
+    held = (op.dims["experts_total"] for op in graph.ops if op.operator_class == "moe")
+    return int(max(map(np.max, held), default=0))
 
 
 def meaningless_for(resolved: Asking) -> Iterator[str]:

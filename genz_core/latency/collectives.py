@@ -159,6 +159,10 @@ def _faster(a: Array, b: Array) -> Array:
 def _key(conditions: Conditions, op: Op) -> tuple[str, str]:
     """Class, and algorithm with operation, of the constants on the first tier."""
     algorithm = conditions.engine.all_reduce if op.kind == "all_reduce" else "nccl"
+    if algorithm == "switched":
+        links = conditions.system.links
+        behind_a_switch = bool(links) and links[0].topology.form == "switch"
+        algorithm = "custom" if behind_a_switch else "nccl"
     return "collective", f"{algorithm}.{op.kind}"
 
 

@@ -30,6 +30,7 @@ from hardware_db.fit.regression import (
     fit_poles,
     fit_typical,
     spread_over_families,
+    with_kins_groups,
 )
 from hardware_db.fit.report import page
 from hardware_db.fit.samples import SplitSeries, samples
@@ -75,6 +76,7 @@ def _fit_class(operator: str, date: str) -> Iterator[tuple[FormatGroup, dict[str
         centre = fit_typical(pool, starts)
         starts = [defaults(operator), centre]
         own = {s.series.device: fit_own(s, [centre, defaults(operator)]).parameters for s in pool}
+        own = with_kins_groups(pool, own)
         entries: dict[str, _Entries] = {
             s.series.device: {s.key: (own[s.series.device], _own_fit(s, own, date))} for s in pool
         }

@@ -37,7 +37,7 @@ from hardware_db.profile_schema import FittedProfile, combine, layered, write
 from hardware_db.profiles import FOLDER, RESIDUALS, measured_profiles, typical_profile
 from hardware_db.profiles.validation import FILE
 
-#: Devices to fit, by slug; the MI308X is an MI300X with fewer units, see `system_of`.
+#: Devices to fit, by slug.
 DEVICES = (
     "a800-sxm4-80gb",
     "h20-96gb",
@@ -49,7 +49,6 @@ DEVICES = (
     "rtx-4090",
     "rtx-a6000",
 )
-_MI308X_UNITS = 80
 #: Products of these devices were timed with some 16 us of the profiler in each small one.
 _TIMED_BY_PROFILER = frozenset({"rtx-3090", "rtx-a6000"})
 _PROFILER_S = 16e-6
@@ -93,16 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def system_of(device: str) -> System:
-    """The device's datasheet; the MI308X as an MI300X with 80 of its 304 units."""
-    if device != "mi308x":
-        return hardware_db.facts(device).system()
-    whole = hardware_db.facts("mi300x").system()
-    share = _MI308X_UNITS / (whole.compute_units or 304)
-    peaks = {name: share * peak for name, peak in whole.peak_flops_per_s.items()}
-    return replace(
-        whole, slug="mi308x", name="AMD Instinct MI308X", compute_units=_MI308X_UNITS,
-        peak_flops_per_s=peaks,
-    )  # fmt: skip
+    """The device as its YAML states it, without fitted constants."""
+    return hardware_db.facts(device).system()
 
 
 def _typical(sample: SplitSeries) -> Parameters:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from genz_core.latency.parameters import CLASSES, Parameters, describe
+from genz_core.latency.parameters import CLASSES, CollectiveParameters, Parameters, describe
 from genz_core.operator_calibration import FittedParameters, fit, fit_pool
 from hardware_db.fit.samples import SplitSeries
 from hardware_db.profiles.typical import POLES, position
@@ -48,6 +49,36 @@ def fit_own(
         for start in starts
     ]
     return min(fits, key=lambda solution: solution.cost)
+
+
+def with_kins_groups(
+    pool: Sequence[SplitSeries], own: Mapping[str, Parameters]
+) -> dict[str, Parameters]:
+    """Constants of collectives, those of group sizes that a device lacks from its family.
+
+    A group that nobody measured on a device reaches of the link what its largest measured one
+    does, times what the step between both makes of it on devices of the family that have both
+    (median); without such a device it keeps its own.
+
+    pool: series of one operation.  own: fitted constants by device.
+    """
+    if not isinstance(own[pool[0].series.device], CollectiveParameters):
+        return dict(own)
+    largest = {s.series.device: int(s.series.table["group"].max()) for s in pool}
+    families = {s.series.device: s.family for s in pool}
+    whole = dict(own)
+    for device, constants in own.items():
+        kin = [o for o in own if families[o] == families[device] and o != device]
+        for size in (4, 8):
+            have = [o for o in kin if largest[o] >= size]
+            if largest[device] >= size or not have:
+                continue
+            smaller, missing = f"efficiency_{size // 2}", f"efficiency_{size}"
+            steps = [getattr(own[o], missing) / getattr(own[o], smaller) for o in have]
+            value = getattr(constants, smaller) * float(np.median(steps))
+            constants = replace(constants, **{missing: value})
+        whole[device] = constants
+    return whole
 
 
 def fit_typical(

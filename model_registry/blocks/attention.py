@@ -89,10 +89,17 @@ def _columns(mixer: Attention, heads: Heads, frame: DeviceFrame) -> dict[str, Nu
 
 
 def device_heads(mixer: Attention, frame: DeviceFrame) -> Heads:
-    """Heads on one device; keys and values are copied where tp exceeds their heads."""
+    """Heads on one device; keys and values are copied where tp exceeds their heads.
+
+    Where neither number divides the other, an engine that fills up heads gives each query head
+    keys and values of its own (NxD Inference, modules/attention/gqa.py, CONVERT_TO_MHA).
+    """
+    queries, shared = frame.part(mixer.heads), frame.shared_heads(mixer.kv_heads)
+    tp, each = np.asarray(frame.par.tp, dtype=float), max(mixer.kv_heads, 1)
+    even = (each % tp == 0) | (tp % each == 0)
     return Heads(
-        query=mixer.heads / np.asarray(frame.par.tp, dtype=float),
-        kv=frame.shared_heads(mixer.kv_heads),
+        query=queries,
+        kv=np.where(even, shared, queries),
         dim=mixer.head_dim,
         value_dim=mixer.value_dim,
         window=mixer.window,

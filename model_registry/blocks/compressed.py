@@ -26,7 +26,7 @@ from model_registry.spec import CompressedAttention
 def compressed_block(mixer: CompressedAttention, frame: DeviceFrame) -> Ops:
     """Operators: projections, compressor, indexer, attention, grouped output projection."""
     tp = np.asarray(frame.par.tp, dtype=float)
-    heads = Heads(mixer.heads / tp, 1.0, mixer.head_dim, shared_kv=True)
+    heads = Heads(frame.part(mixer.heads), 1.0, mixer.head_dim, shared_kv=True)
     where = frame.at("attention")
     return (
         *_projections(mixer, frame, heads),
@@ -170,7 +170,7 @@ def _as_plain(pairs: Num, new: Num) -> dict[str, Num]:
 def _output(mixer: CompressedAttention, frame: DeviceFrame, tp: Num) -> Ops:
     """Projections of each group of heads to its rank, then of all ranks to the model's width."""
     groups = frame.shared_heads(mixer.output_groups)
-    inner = mixer.heads / tp * mixer.head_dim / groups
+    inner = frame.part(mixer.heads) * mixer.head_dim / groups
     return (
         batched_gemm(
             "o_a_proj",

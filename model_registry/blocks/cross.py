@@ -14,7 +14,7 @@ from model_registry.spec import CrossAttention
 def cross_attention_block(mixer: CrossAttention, frame: DeviceFrame) -> Ops:
     """Operators: cross_q_proj, cross_kv_proj of what is newly encoded, attention, cross_o_proj."""
     heads = Heads(
-        mixer.heads / np.asarray(frame.par.tp, dtype=float),
+        frame.part(mixer.heads),
         frame.shared_heads(mixer.kv_heads),
         mixer.head_dim,
         causal=False,

@@ -43,7 +43,7 @@ def feed_forward_block(block: FeedForward, frame: DeviceFrame) -> Ops:
 
 
 def _dense(module: str, role: str, block: FeedForward, frame: DeviceFrame, prefix: str = "") -> Ops:
-    width = block.intermediate / np.asarray(frame.par.tp, dtype=float)
+    width = frame.part(block.intermediate)
     hidden, bias = frame.spec.hidden, block.bias
     gated = 2.0 if block.gated else 1.0
     up_name = "gate_up_proj" if block.gated else "up_proj"
@@ -169,10 +169,11 @@ def _latent(block: Mixture, frame: DeviceFrame, name: str) -> Ops:
 def _experts(block: Mixture, frame: DeviceFrame) -> Op:
     """The device's part of the bank, for the tokens of all ranks."""
     par = frame.par
-    held = block.experts + np.asarray(par.redundant_experts, dtype=float)
+    ranks = np.asarray(par.ep, dtype=float)
+    local = np.ceil((block.experts + np.asarray(par.redundant_experts, dtype=float)) / ranks)
     bank = Experts(
-        total=held,
-        local=held / np.asarray(par.ep, dtype=float),
+        total=local * ranks,
+        local=local,
         top_k=block.reached,
         hidden=_width(block, frame),
         intermediate=block.intermediate / np.asarray(par.expert_tp, dtype=float),

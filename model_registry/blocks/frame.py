@@ -115,6 +115,10 @@ class DeviceFrame:
 
     # --------------------------------------------------------------------------- the split
 
+    def part(self, size: Num) -> Num:
+        """A device's part of what tp divides, or what an engine fills up so that it does."""
+        return np.ceil(np.asarray(size, dtype=float) / self.par.tp)
+
     def shared_heads(self, heads: Num) -> Num:
         """Heads on a device that are copied when there are more devices than heads."""
         return np.maximum(np.asarray(heads, dtype=float) / self.par.tp, min(heads, 1))

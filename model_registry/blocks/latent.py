@@ -37,7 +37,7 @@ from model_registry.spec import LatentAttention
 @block_ops.register
 def latent_block(mixer: LatentAttention, frame: DeviceFrame) -> Ops:
     """Operators: projections of queries and latents, attention in both forms, o_proj."""
-    heads = mixer.heads / np.asarray(frame.par.tp, dtype=float)
+    heads = frame.part(mixer.heads)
     parts = [_GroupForm.of(mixer, group) for group in frame.groups]
     out = frame.linear(
         "o_proj",

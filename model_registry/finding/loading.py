@@ -66,8 +66,16 @@ def load(
         compute=compute,
     )
     if _is_described(checkpoint):
-        return DescribedModel(_spec_of(checkpoint), precision, notes, checkpoint.origin)
+        model = DescribedModel(_spec_of(checkpoint), precision, notes, checkpoint.origin)
+        return replace(model, notes=(*notes, *_of_encoder(model)))
     return _traced_instead(checkpoint, precision, notes)
+
+
+def _of_encoder(model: DescribedModel) -> tuple[str, ...]:
+    """A note on an image encoder among the weights."""
+    if model.spec.vision is None or model.precision.mixture:
+        return ()
+    return (f"weights hold its image encoder, {model.vision_parameters / 1e9:.2g}B parameters",)
 
 
 def in_formats(model: Model, **formats: str | None) -> Model:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from genz_core.types import Group, Num, Parallelism, Precision, Step
+from genz_core.memo import ByIdentity
+from genz_core.operators import copy
+from genz_core.types import Group, Num, Op, Parallelism, Precision, Step
 from model_registry.blocks.frame import EncodedInput, Ops
 from model_registry.graph.encoder import encoder_graph
 from model_registry.graph.encoder_decoder import on_first_stage
@@ -12,6 +16,7 @@ from model_registry.spec import ModelInputs, VisionTower
 
 #: Place of an image encoder's operators in the module tree.
 VISION = "vision"
+_ANY_PATCHES = 4.0  # of an image; its weights do not depend on it
 
 
 def vision_ops(
@@ -27,6 +32,28 @@ def vision_ops(
     views = images_of(step) * inputs.images * cut.views
     graph = encoder_graph(tower, precision, views, float(cut.patches), par)
     return tuple(on_first_stage(op, VISION) for op in graph.ops)
+
+
+def resident_tower(tower: VisionTower, precision: Precision, par: Parallelism) -> Op:
+    """An operator that holds the weights of an image encoder and does nothing.
+
+    Servers load it with the language model, whether or not a request brings an image.
+    """
+    tp = np.asarray(par.tp, dtype=float)
+    return _TOWERS.get(
+        lambda: _resident(tower, precision, par), tower, precision, values=(tp.tobytes(),)
+    )
+
+
+_TOWERS: ByIdentity[Op] = ByIdentity()
+
+
+def _resident(tower: VisionTower, precision: Precision, par: Parallelism) -> Op:
+    split = Parallelism(tp=par.tp)
+    ops = encoder_graph(tower, precision, 1.0, _ANY_PATCHES, split).ops
+    held = sum((op.held_weight_bytes * op.count for op in ops), start=np.zeros(()))
+    idle = copy("vision_weights", 0.0, 0.0, stage="first", module=VISION)
+    return replace(idle, held_weight_bytes=held, weights=precision.weight(VISION))
 
 
 def images_of(step: Step) -> Num:

@@ -14,9 +14,9 @@ from genz_core.types import Graph, Num, Op, Parallelism, Precision, Step
 from model_registry.graph.decoder import decoder_graph, equal_layers
 from model_registry.graph.encoder import encoder_graph
 from model_registry.graph.encoder_decoder import Layers, encoder_decoder_graph
-from model_registry.graph.images import beside_prompts, vision_ops
+from model_registry.graph.images import VISION, beside_prompts, resident_tower, vision_ops
 from model_registry.graph.input_checks import check_inputs
-from model_registry.graph.parallel_limits import invalid_reason
+from model_registry.graph.parallel_limits import fillable, invalid_reason
 from model_registry.spec import ModelInputs, ModelSpec, VisionTower
 
 _SIXTEEN_BIT = Precision(source="16 bit")
@@ -28,6 +28,7 @@ class DescribedModel:
 
     notes: what was resolved or assumed on the way from its name, in words.  source: who published
     the configuration.  inputs: what its requests bring beside text.
+    filled: what the engine fills up where a degree does not divide it, `genz_core.engine.Padding`.
     """
 
     spec: ModelSpec
@@ -35,6 +36,7 @@ class DescribedModel:
     notes: tuple[str, ...] = ()
     source: str = ""
     inputs: ModelInputs = field(default_factory=ModelInputs)
+    filled: frozenset[str] = frozenset()
     _equal: tuple[Layers, Layers] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -76,7 +78,8 @@ class DescribedModel:
     def _counts(self) -> tuple[float, float]:
         """(all, active) parameters, counted on the 16-bit graph of a single device."""
         plain = replace(self, precision=_SIXTEEN_BIT, inputs=ModelInputs())
-        ops = plain.graph(Step.decode(1.0, 1.0), Parallelism()).ops
+        every = plain.graph(Step.decode(1.0, 1.0), Parallelism()).ops
+        ops = [op for op in every if op.module != VISION]
         active = sum(_parameters(op) * _active_share(op) for op in ops)
         return sum(_parameters(op) for op in ops), active
 
@@ -132,6 +135,11 @@ class DescribedModel:
             raise UnsupportedModel(f"{self.name} has no image encoder that is described")
         return self.spec.vision
 
+    def padded(self, what: frozenset[str]) -> DescribedModel:
+        """The same model under an engine that fills that up; the graph does wherever it must."""
+        useful = what & fillable(self.spec)
+        return self if useful <= self.filled else replace(self, filled=self.filled | useful)
+
     def with_precision(self, precision: Precision) -> DescribedModel:
         """The same model in other number formats; its notes stay as they are."""
         return replace(self, precision=precision)
@@ -148,13 +156,23 @@ class DescribedModel:
         beside = beside_prompts(self._tower(), self.inputs, step) if images else ()
         graph = decoder_graph(self.spec, self.precision, own, step, parallelism, beside)
         if not images:
-            return graph
+            return self._with_tower(graph, parallelism)
         seen = vision_ops(self._tower(), self.precision, self.inputs, step, parallelism)
         return replace(graph, ops=(*seen, *graph.ops))
 
+    def _with_tower(self, graph: Graph, parallelism: Parallelism) -> Graph:
+        """The graph with the weights of an image encoder, which does not run.
+
+        Without them in a mixture of llama.cpp, which keeps the encoder in a file of its own.
+        """
+        if self.spec.vision is None or self.precision.mixture:
+            return graph
+        tower = resident_tower(self.spec.vision, self.precision, parallelism)
+        return replace(graph, ops=(tower, *graph.ops))
+
     def invalid(self, parallelism: Parallelism) -> str | None:
         """Why these (scalar) degrees cannot split the model, with the nearest that can."""
-        return invalid_reason(self.spec, parallelism)
+        return invalid_reason(self.spec, parallelism, self.filled)
 
 
 def _equal(spec: ModelSpec, precision: Precision) -> tuple[Layers, Layers]:

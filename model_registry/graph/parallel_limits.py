@@ -19,8 +19,27 @@ _LARGEST_NEAR = 1024
 _LIMITS: ByIdentity[list[SplitLimit]] = ByIdentity()
 
 
-def invalid_reason(spec: ModelSpec, par: Parallelism) -> str | None:
-    """Why scalar degrees cannot split `spec`, in a sentence with the nearest that can; or None."""
+#: What the graph fills up, by the noun of its limit; see `genz_core.engine.Padding`.
+_FILLED = {
+    "experts": "experts",
+    "attention heads": "heads",
+    "KV heads": "heads",
+    "feed-forward columns": "heads",
+}
+
+
+def fillable(spec: ModelSpec) -> frozenset[str]:
+    """What of a model an engine can fill up: "experts", "heads"."""
+    return frozenset(_FILLED[limit.what] for limit in split_limits(spec) if limit.what in _FILLED)
+
+
+def invalid_reason(
+    spec: ModelSpec, par: Parallelism, filled: frozenset[str] = frozenset()
+) -> str | None:
+    """Why scalar degrees cannot split `spec`, in a sentence with the nearest that can; or None.
+
+    filled: what the engine fills up, so that a degree up to its number need not divide it.
+    """
     degrees = {name: _scalar(getattr(par, name)) for name in (*DEGREES, "redundant_experts")}
     for name, degree in list(degrees.items())[: len(DEGREES)]:
         if degree < 1 or degree != int(degree):
@@ -29,10 +48,17 @@ def invalid_reason(spec: ModelSpec, par: Parallelism) -> str | None:
         return f"pp {degrees['pp']:g} exceeds the {len(spec.layers)} layers of {spec.name}"
     if spec.kind != "decoder" and (reason := _undivided(spec, degrees)):
         return reason
-    limits = split_limits(spec)
+    limits = [limit for limit in split_limits(spec) if not _fills(limit, degrees, filled)]
     return _exceeded(spec, limits, "tp", int(degrees["tp"])) or _experts_reason(
         spec, limits, degrees, _scalar(par.expert_tp)
     )
+
+
+def _fills(limit: SplitLimit, degrees: Mapping[str, float], filled: frozenset[str]) -> bool:
+    """Whether the engine fills up what a limit is of; experts are copied as often as is needed."""
+    if _FILLED.get(limit.what) not in filled:
+        return False
+    return limit.degree == "ep" or limit.copied or degrees[limit.degree] <= limit.size
 
 
 def _undivided(spec: ModelSpec, degrees: Mapping[str, float]) -> str | None:

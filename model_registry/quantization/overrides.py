@@ -171,10 +171,12 @@ def override_formats(
         UnknownPrecision: a format that is not described.
     """
     base = precision.weights["default"]
-    base = base if base in _WIDE else "bf16"
+    base = base if base in ("bf16", "fp16") else "bf16"
     notes: list[str] = []
     if weights:
         weights, activations = _pair(weights, activations, precision)
+        if precision.activations == "fp32" and canonical(weights) != "fp32":
+            precision = replace(precision, activations=base, kv=base)
         precision, note = _with_weights(precision, canonical(weights), base, layout)
         precision = replace(precision, kv_source=_cache_source(canonical(weights)))
         notes.append(note)

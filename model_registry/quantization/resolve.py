@@ -17,16 +17,14 @@ from model_registry.quantization.schemes import RawConfig, Scheme, checked_mappi
 
 
 def _base_type(config: RawConfig) -> tuple[str, str]:
-    """The 16-bit type of the unquantised tensors, and where it is from, in words."""
+    """The type of the unquantised tensors, and where it is from, in words."""
     text = checked_mapping(config.get("text_config"), "text_config")
     for source in (config, text):
         named = source.get("dtype") or source.get("torch_dtype")
         if named:
             name = canonical(str(named))
-            if name in ("bf16", "fp16"):
+            if name in ("bf16", "fp16", "fp32"):
                 return name, f"the checkpoint's {name}"
-            if name == "fp32":
-                return "bf16", "16 bit: the checkpoint's fp32 is served as bf16"
             raise UnknownPrecision("dtype", str(named), ("bfloat16", "float16", "float32"))
     return "bf16", "16 bit: the configuration names no dtype"
 
@@ -93,6 +91,8 @@ def resolve_precision(config: RawConfig, hf_quant_config: RawConfig | None = Non
     """
     base, source = _base_type(config)
     scheme = read_scheme(config, hf_quant_config)
+    if scheme is not None and base == "fp32":
+        base = "bf16"  # what is not quantised runs beside products of 16 bit
     if scheme is None:
         return Precision(weights={"default": base}, kv=base, activations=base, source=source)
     weights, by_layer = {"default": base}, {}

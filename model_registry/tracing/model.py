@@ -9,7 +9,7 @@ from typing import Any
 from genz_core.errors import InvalidValue, RidgelineError, UnsupportedModel
 from genz_core.types import Graph, Parallelism, Precision, Step
 from model_registry.blocks.frame import DeviceFrame
-from model_registry.graph.parallel_limits import invalid_reason
+from model_registry.graph.parallel_limits import fillable, invalid_reason
 from model_registry.kinds import refuse_other_kinds
 from model_registry.quantization.resolve import resolve_precision
 from model_registry.spec import Block, FeedForward, Layer, ModelSpec
@@ -30,7 +30,7 @@ class TracedModel:
     """A model known from its trace alone; satisfies `genz_core.types.Model`.
 
     program: its operators.  precision: its checkpoint's formats.  remarks: notes on how its config
-    and its formats were found, before the trace.
+    and its formats were found, before the trace.  filled: as of a `DescribedModel`.
     """
 
     name: str
@@ -39,6 +39,7 @@ class TracedModel:
     max_context: int | None = None
     source: str = "trace"
     remarks: tuple[str, ...] = ()
+    filled: frozenset[str] = frozenset()
     _spec: ModelSpec = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -81,6 +82,11 @@ class TracedModel:
         origin = f"traced from {self.program.class_name}"
         return (*self.remarks, origin, *rewritten, *self.program.notes, *keys)
 
+    def padded(self, what: frozenset[str]) -> TracedModel:
+        """The same model under an engine that fills up experts; heads stay as they divide."""
+        useful = what & fillable(self._spec) - {"heads"}
+        return self if useful <= self.filled else replace(self, filled=self.filled | useful)
+
     def with_precision(self, precision: Precision) -> TracedModel:
         """The same trace in other number formats; its notes stay as they are."""
         return replace(self, precision=precision)
@@ -93,7 +99,7 @@ class TracedModel:
 
     def invalid(self, parallelism: Parallelism) -> str | None:
         """Why these (scalar) degrees cannot split the model, with the nearest that can."""
-        return invalid_reason(self._spec, parallelism)
+        return invalid_reason(self._spec, parallelism, self.filled)
 
 
 def _layers(program: Program) -> tuple[Layer, ...]:

@@ -11,12 +11,16 @@ import genz_core
 import hardware_db
 import model_registry
 from genz_core import EngineProfile, Parallelism, Precision, Workload
+from genz_core.adapters import Adapters, adapted_model
 from genz_core.deployment import as_server, deploy, recipe_key
 from genz_core.eager import Unfused, eager_engine
 from genz_core.engine import EagerFacts, EngineMeasurements, MeasuredRecipe, Recipe, ServerDefaults
 from genz_core.serving import Traffic, serve
 from genz_core.serving.simulation.deployment import Site
+from genz_core.types import Step
 
+H200 = hardware_db.load("h200")
+LLAMA = model_registry.load("meta-llama/Llama-3.1-8B")
 SCALES = Recipe(tpot_scale=1.5, ttft_scale=2.0, points=4)
 
 
@@ -177,3 +181,118 @@ def test_a_simulation_starts_with_the_limits_of_the_same_server():
         hardware_db.load_engine("vllm"), Parallelism(),
     )  # fmt: skip
     assert (site.engine.chunk_tokens, site.engine.max_sequences) == (2048, 256)
+
+
+# ------------------------------------------------------------------------------- what it fills up
+
+
+@pytest.mark.parametrize("engine", ["sglang", "trtllm"])
+def test_an_engine_with_expert_slots_fills_up_the_experts_of_uneven_ranks(engine):
+    """256 experts on 48 ranks: 6 on each, 288 in all, as with 32 redundant ones."""
+    loaded = model_registry.load("deepseek-ai/DeepSeek-V3")
+    model = deploy(loaded, H200, hardware_db.load_engine(engine)).model
+    odd = Parallelism(dp=48, ep=48)
+    assert model.invalid(odd) is None
+    filled, stated = (
+        next(op for op in model.graph(Step.decode(96, 1000), split).ops if op.kind == "moe")
+        for split in (odd, replace(odd, redundant_experts=32))
+    )
+    assert filled == stated and filled.dims["experts"] == 6
+    assert filled.dims["experts_total"] == 288
+
+
+@pytest.mark.parametrize("engine", ["vllm", "generic"])
+def test_an_engine_without_slots_refuses_uneven_ranks(engine):
+    model = model_registry.load("deepseek-ai/DeepSeek-V3")
+    deployed = deploy(model, H200, hardware_db.load_engine(engine))
+    assert "ep 48 does not divide the 256 experts" in str(
+        deployed.model.invalid(Parallelism(dp=48, ep=48))
+    )
+
+
+@pytest.mark.parametrize("engine", ["vllm", "generic"])
+@pytest.mark.parametrize(
+    ("tp", "heads", "kv_heads", "columns"),
+    [
+        (24, 2, 1, 598),  # 48 heads for 32; 24 copies of 8; 14,352 columns for 14,336
+        (12, 3, 3, 1195),  # 36 heads; 8 and 12 do not divide: keys and values for each query head
+        (16, 2, 1, 896),  # nothing is filled up
+    ],
+)
+def test_neuron_fills_up_heads(engine, tp, heads, kv_heads, columns):
+    deployed = deploy(LLAMA, hardware_db.load("trn2"), hardware_db.load_engine(engine))
+    split = Parallelism(tp=tp)
+    assert deployed.model.invalid(split) is None
+    ops = {op.name: op for op in deployed.model.graph(Step.decode(1, 100), split).ops}
+    assert ops["attention"].dims["heads"] == heads
+    assert ops["attention"].dims["kv_heads"] == kv_heads
+    assert ops["down_proj"].dims["k"] == columns
+
+
+def test_others_refuse_heads_that_tp_does_not_divide_and_nobody_has_ranks_without_one():
+    split = Parallelism(tp=24)
+    here = deploy(LLAMA, H200, hardware_db.load_engine("vllm")).model
+    assert "tp 24 does not divide the 32 attention heads" in str(here.invalid(split))
+    there = deploy(LLAMA, hardware_db.load("trn2"), hardware_db.load_engine("vllm")).model
+    assert "tp 48 does not divide the 32 attention heads" in str(there.invalid(Parallelism(tp=48)))
+
+
+def test_a_model_around_another_is_filled_up_inside_and_once():
+    engine = hardware_db.load_engine("sglang")
+    model = adapted_model(model_registry.load("deepseek-ai/DeepSeek-V3"), Adapters(1, 8))
+    first = deploy(model, H200, engine)
+    assert first.model.invalid(Parallelism(dp=48, ep=48)) is None
+    assert deploy(first.model, H200, engine).model is first.model
+    assert deploy(LLAMA, H200, engine).model is LLAMA  # no experts
+
+
+# ------------------------------------------------------------------------------- as it is loaded
+
+
+def test_a_checkpoint_in_float32_weighs_four_bytes_a_parameter():
+    """mamba-130m: 129 M parameters, its config says float32."""
+    model = model_registry.load("state-spaces/mamba-130m-hf")
+    ops = model.graph(Step.decode(1, 10), Parallelism()).ops
+    products = [op for op in ops if op.kind == "gemm"]
+    assert {op.weights for op in products} == {"fp32"}
+    whole = sum(float(op.held_weight_bytes) * op.count for op in ops)
+    assert whole == pytest.approx(4 * model.parameters, rel=0.01)
+    held = genz_core.estimate(model, H200, Workload(1, 10, 10)).memory.weights_bytes[0]
+    assert held == pytest.approx(whole)
+
+
+@pytest.mark.parametrize("name", ["vllm", "sglang", "trtllm"])
+def test_an_engine_that_loads_float32_in_16_bit_says_so(name):
+    model, engine = model_registry.load("state-spaces/mamba-130m-hf"), hardware_db.load_engine(name)
+    deployed = deploy(model, H200, engine)
+    assert f"weights: fp16, as {name} loads a checkpoint in fp32" in deployed.notes
+    precision = deployed.model.precision
+    assert (precision.weights["default"], precision.kv, precision.activations) == ("fp16",) * 3
+    asked = model_registry.load("state-spaces/mamba-130m-hf", weights="fp32")
+    assert deploy(asked, H200, engine).model.precision.weights["default"] == "fp32"
+
+
+def test_another_format_of_a_checkpoint_in_float32_leaves_nothing_in_it():
+    model = model_registry.load("state-spaces/mamba-130m-hf", weights="fp8")
+    assert "fp32" not in {*model.precision.weights.values(), model.precision.activations}
+
+
+def test_llama_cpp_keeps_what_is_beside_experts_in_mxfp4_in_eight_bits():
+    """gpt-oss-20b: 19.1 B parameters of experts at 4.25 bits and 1.8 B at 8.5: 12.1 GB, as the
+    published file (gpt-oss-20b-mxfp4.gguf); 13.8 GB with those in 16 bit, as other engines."""
+    model, engine = model_registry.load("openai/gpt-oss-20b"), hardware_db.load_engine("llama.cpp")
+    held, other = (
+        genz_core.estimate(model, H200, Workload(1, 10, 10), engine=loaded).memory.weights_bytes[0]
+        for loaded in (engine, hardware_db.load_engine("vllm"))
+    )
+    assert held == pytest.approx(12.1e9, rel=0.005) and other == pytest.approx(13.76e9, rel=0.005)
+    ops = deploy(model, H200, engine).model.graph(Step.decode(1, 10), Parallelism()).ops
+    formats = {op.name: op.weights for op in ops}
+    assert (formats["qkv_proj"], formats["experts"], formats["lm_head"]) == (
+        "q8_0",
+        "mxfp4",
+        "q8_0",
+    )
+    assert formats["router"] == "bf16"
+    wished = model_registry.load("openai/gpt-oss-20b", weights="bf16")
+    assert deploy(wished, H200, engine).model.precision.weights == {"default": "bf16"}

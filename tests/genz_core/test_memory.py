@@ -76,8 +76,16 @@ def test_the_longest_context_fits_and_one_block_more_does_not(model, system):
     assert fits.tolist() == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("capacity", "reserve"), [(80e9, 1e9), (16e9, 1e9), (8e9, 0.5e9), (0.5e9, 0.03125e9)]
+)
+def test_the_runtime_keeps_a_sixteenth_of_a_small_device(model, system, capacity, reserve):
+    weighed = weigh(model, replace(system, memory_bytes=capacity))
+    assert weighed.reserve_bytes[0] == reserve
+
+
 def test_nothing_fits_where_the_weights_alone_are_too_large(model, system):
-    tiny = replace(system, memory_bytes=1e9)
+    tiny = replace(system, memory_bytes=2 * model.parameters)
     assert genz_core.max_batch(model, tiny, Workload(), Parallelism(), ENGINE) == 0
 
 

@@ -24,7 +24,7 @@ from tests.draws import cases
 
 DEEPSEEK = model_registry.load("deepseek-ai/DeepSeek-V3")
 H100 = hardware_db.load("h100-sxm5-80gb")
-SGLANG = hardware_db.load_engine("sglang")
+SGLANG, VLLM = hardware_db.load_engine("sglang"), hardware_db.load_engine("vllm")
 
 
 def step_s(ep: int, sequences: int = 256, context: int = 2000, **split) -> float:
@@ -84,7 +84,7 @@ def test_tokens_go_out_in_the_experts_format_and_come_back_in_sixteen_bit():
 @pytest.mark.parametrize("ep", [72, 144])
 def test_copies_of_experts_make_odd_degrees_run(ep):
     with pytest.raises(InvalidParallelism, match="or 32 redundant experts"):
-        genz_core.estimate(DEEPSEEK, H100, Workload(ep), Parallelism(dp=ep, ep=ep), SGLANG)
+        genz_core.estimate(DEEPSEEK, H100, Workload(ep), Parallelism(dp=ep, ep=ep), VLLM)
     even = Parallelism(dp=ep, ep=ep, redundant_experts=32)
     graph = DEEPSEEK.graph(Step.decode(ep, 100), even)
     experts = next(o for o in graph.ops if o.kind == "moe")

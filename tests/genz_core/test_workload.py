@@ -198,7 +198,7 @@ def test_times_of_what_does_not_fit_are_those_it_would_take(model, system):
     )
     assert short.status[0] == "out_of_memory" and there.status[0] == "ok"
     assert short.ttft_s == there.ttft_s and short.tpot_s == there.tpot_s
-    with pytest.raises(OutOfMemory, match="use a larger device"):
+    with pytest.raises(OutOfMemory, match="use more devices"):
         short.raise_for_status()
     short.raise_for_status(ignore=["out_of_memory"])
 

@@ -248,3 +248,14 @@ def test_the_one_measured_product_of_a_tpu_v6e_is_priced_by_the_next_generation(
     chip = hardware_db.load("tpu-v6e")
     seconds = price_s(OperatorPoints("gemm", "bf16", sizes, np.array([1.329e-3])), chip)
     assert seconds[0] == pytest.approx(1.329e-3, rel=0.25)
+
+
+@pytest.mark.parametrize("algorithm", ["nccl", "custom"])
+def test_boards_of_one_switch_reach_the_same_share_of_it_with_eight_devices(algorithm):
+    """Tables of GB200 and GB300 have two and four devices of nccl; a default stood for eight."""
+    shares = [
+        hardware_db.load(slug).latency.constants("collective", f"{algorithm}.all_reduce")
+        for slug in ("b200", "b300", "gb200", "gb300")
+    ]
+    reached = [constants.efficiency_8 for constants in shares]
+    assert max(reached) < 1.1 * min(reached)

@@ -149,8 +149,33 @@ def test_the_encoder_runs_in_the_prefill_alone_and_its_time_is_in_ttft() -> None
     encoder = with_.prefill.operators_s[rows, 0].sum()
     assert encoder > 0 and with_.decode.flops[rows, 0].sum() == 0
     assert with_.ttft_s[0] - without.ttft_s[0] == pytest.approx(encoder, rel=1e-6)
-    held = with_.memory.weights_bytes[0] - without.memory.weights_bytes[0]
-    assert held == pytest.approx(2 * seen.vision_parameters)
+
+
+def test_the_encoder_weighs_with_and_without_images() -> None:
+    """8.29 B parameters as published, 0.68 B of them the encoder's: 16.6 GB in 16 bit.
+
+    llama.cpp keeps an encoder in a file of its own, which a server of text does not load.
+    """
+    text = model_registry.load("Qwen/Qwen2.5-VL-7B-Instruct")
+    seen = with_images("Qwen/Qwen2.5-VL-7B-Instruct", 2)
+    assert isinstance(text, DescribedModel)
+    whole = 2 * (text.parameters + text.vision_parameters)
+    assert whole == pytest.approx(16.58e9, rel=1e-3)
+    load = Workload(1, 4000, 16)
+    assert "weights hold its image encoder, 0.68B parameters" in text.notes
+    for model in (text, seen):
+        held = genz_core.estimate(model, H100, load).memory.weights_bytes[0]
+        assert held == pytest.approx(whole)
+        halves = genz_core.estimate(model, H100, load, Parallelism(tp=2)).memory.weights_bytes[0]
+        assert held / 2 < halves < 1.05 * held / 2  # norms and projections are on both
+    ops = text.graph(Step.decode(1.0, 10.0), Parallelism()).ops
+    (tower,) = [op for op in ops if op.module == "vision"]
+    assert tower.held_weight_bytes == 2 * text.vision_parameters
+    assert not (tower.flops or tower.memory_bytes)
+    mixture = model_registry.load("Qwen/Qwen2.5-VL-7B-Instruct", weights="q4_k_m")
+    ops = mixture.graph(Step.decode(1.0, 10.0), Parallelism()).ops
+    assert not any(op.module.startswith("vision") for op in ops)
+    assert not any("encoder" in note for note in mixture.notes)
 
 
 def test_a_prompt_in_pieces_encodes_its_images_once() -> None:

@@ -23,7 +23,8 @@ if usage.second:
     limits[memory.BOTH] = usage.usable_bytes + usage.second.bytes
 usable = limits.get(memory.BOTH, usage.usable_bytes)
 EXPLANATION = f"""
-**Weights** are what each operator holds on the fullest device, in its number format.
+**Weights** are what each operator holds on the fullest device, in its number format;
+an image encoder's too, with or without images.
 **KV cache** counts input + output tokens, rounded up to blocks of
 {resolved.engine.kv_block_tokens}, with each layer's window, latent or state.
 **Activations** are the largest operator's operands and a step's residual stream.

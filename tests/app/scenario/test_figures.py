@@ -59,9 +59,10 @@ def test_gpt_oss_keeps_its_experts_in_four_bits_on_one_gpu():
 
 
 def test_mamba_decodes_as_fast_at_any_context():
+    """Its checkpoint is in float32: four bytes of each of 2.77 B parameters at 2,039 GB/s."""
     short, long = (_bound_ms("state-spaces/mamba-2.8b-hf", "a100", 1, c) for c in (10, 100_000))
     assert short == long
-    assert short == pytest.approx(2.77e9 * 2 / 2.039e12 * 1e3, rel=0.05)
+    assert short == pytest.approx(2.77e9 * 4 / 2.039e12 * 1e3, rel=0.05)
 
 
 def test_jamba_keeps_a_cache_in_one_layer_of_eight():

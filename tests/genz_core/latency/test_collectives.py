@@ -5,6 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hardware_db
+from genz_core import operators as ops
+from genz_core.latency import Pricer
 from genz_core.latency.collectives import collective_time
 from genz_core.latency.parameters import CollectiveParameters
 from genz_core.latency.topology import OPERATIONS, tiers
@@ -206,6 +209,22 @@ def test_nobody_rings_over_a_rack():
     of_rack, _ = by_hand("all_reduce", 1e4, 64, links=RACK)
     assert of_rack - of_eight == pytest.approx(2 * 3 * 1e-6)
     assert by_hand("all_gather", 1e4, 64, links=RACK)[0] == pytest.approx(6e-6 + 9e-6)
+
+
+@pytest.mark.parametrize("engine", ["generic", "vllm"])
+def test_a_small_message_crosses_a_rack_in_microseconds(engine):
+    """16 KiB over 64 devices behind NVLink's switch: no ring of 126 steps, 161 us."""
+    pricer = Pricer(hardware_db.load("gb200-nvl72"), hardware_db.load_engine(engine))
+    message = ops.all_reduce("rack", 16 * 1024.0, 64.0)
+    assert 2e-6 < float(pricer.expected_s(message)) < 20e-6
+
+
+def test_the_generic_engine_takes_the_algorithm_of_the_wiring():
+    """One shot behind a switch; the rings of the library on a mesh, whose links are few."""
+    engine = hardware_db.load_engine("generic")
+    for system, algorithm in (("h100", "custom"), ("gaudi2", "nccl"), ("tpu-v5p", "nccl")):
+        used = Pricer(hardware_db.load(system), engine).constants(ops.all_reduce("x", 1e4, 4.0))
+        assert used.fmt == f"{algorithm}.all_reduce"
 
 
 def test_a_torus_rings():

@@ -57,6 +57,13 @@ def test_a_group_on_a_mesh_uses_the_links_between_its_members(group, most):
     assert hardware_db.load("mi300x").links[0].topology.form == "mesh"
 
 
+@pytest.mark.parametrize(("group", "most"), [(2, 37.5), (4, 3 * 37.5), (8, 7 * 37.5)])
+def test_a_group_on_a_board_of_gaudis_uses_three_ports_to_each_member(group, most):
+    """Each two of eight have three ports of 100 Gb/s, 37.5 GB/s: four devices see three others."""
+    board = hardware_db.load("gaudi2").links[0]
+    assert bus_gb_per_s(board, group) == pytest.approx(most)
+
+
 def test_two_devices_of_a_mi300x_reach_what_rccl_counts():
     """48 of 64 GB/s after the protocol (RCCL, issue 1210)."""
     system, size = hardware_db.load("mi300x"), 8e9

@@ -147,7 +147,7 @@ def test_the_slower_pool_decides(model, system):
 
 
 def test_what_an_answer_outgrows_is_read_again_by_the_decode_worker(model, system):
-    small = replace(system, memory_bytes=1.3e9)
+    small = replace(system, memory_bytes=0.2e9)
     run = served(model, small, requests(200, 3000, 2000), concurrency=64)
     assert run.ended.all() and run.preemptions > 0
 

@@ -142,7 +142,7 @@ def test_our_own_step_model_prices_a_prompt_as_the_static_prefill_does(model, sy
 )
 def test_every_request_gets_all_its_tokens(name, model, system, count, isl, osl, users, seed):
     load = requests(count, isl, osl, seed=seed)
-    small = replace(system, memory_bytes=system.memory_bytes / 8)
+    small = replace(system, memory_bytes=system.memory_bytes / 64)
     run = served(model, small, load, name, concurrency=users)
     assert run.ended.all()
     assert run.gap_counts.sum() == (load.output_tokens - 1).sum()
@@ -203,7 +203,7 @@ def test_prompts_of_one_length_wait_as_in_a_queue_of_one_server(model, system, l
 
 @every_scheduler
 def test_waiting_users_never_lower_the_throughput(name, model, system):
-    small = replace(system, memory_bytes=1.5e9)
+    small = replace(system, memory_bytes=0.42e9)
     rates = []
     for users in (8, 32, 64, 256):
         run = served(model, small, requests(600, 4000, 300, ratio=0.8), name, concurrency=users)
@@ -215,7 +215,7 @@ def test_waiting_users_never_lower_the_throughput(name, model, system):
 @pytest.mark.parametrize("pp", [2, 4])
 def test_sequences_stopped_in_a_pipeline_end_once(name, pp, model, system):
     """One that was stopped may go on in another lane: each ends, and its tokens are its own."""
-    small = replace(system, memory_bytes=1.3e9)
+    small = replace(system, memory_bytes=0.2e9)
     load = requests(300, 3000, 400, ratio=0.8)
     run = served(model, small, load, name, concurrency=128, parallelism=Parallelism(pp=pp))
     assert run.ended.all() and bool(run.preemptions) == (name in ("vllm", "sglang"))
@@ -224,7 +224,7 @@ def test_sequences_stopped_in_a_pipeline_end_once(name, pp, model, system):
 
 
 def test_a_scheduler_keeps_nothing_from_one_simulation_to_the_next(model, system):
-    small = replace(system, memory_bytes=1.5e9)
+    small = replace(system, memory_bytes=0.42e9)
     scheduler = Sglang(budget=2048, sequences=64)
     load = requests(200, 4000, 300, ratio=0.8)
     first, *later = (
@@ -342,7 +342,7 @@ def test_requests_that_nobody_could_send_are_named(columns, words):
 
 def test_a_model_that_does_not_fit_says_what_it_needs(model, system):
     with pytest.raises(OutOfMemory, match="weights"):
-        served(model, replace(system, memory_bytes=1e9), requests(1))
+        served(model, replace(system, memory_bytes=2 * model.parameters), requests(1))
 
 
 def test_degrees_that_do_not_divide_the_model_are_refused(model, system):

@@ -100,7 +100,7 @@ def test_every_request_gets_all_its_tokens_in_fewer_steps(name, model, system):
 @every_scheduler
 def test_a_sequence_holds_exactly_its_tokens_when_it_ends(name, model, system):
     """Nothing is left in the cache, whatever was drawn, preempted and drawn again."""
-    small = replace(system, memory_bytes=1.3e9)
+    small = replace(system, memory_bytes=0.2e9)
     run = served(model, small, requests(300, 3000, 400), name, concurrency=64)
     assert run.ended.all() and run.series["kv_use"][-1] < 0.2
     assert run.series["kv_use"].max() <= 1.0 + 1e-9
@@ -125,7 +125,7 @@ def test_a_draft_that_is_never_accepted_serves_as_none_does(model, system):
 
 
 def test_a_preempted_sequence_writes_the_rest_of_its_answer(model, system):
-    small = replace(system, memory_bytes=1.3e9)
+    small = replace(system, memory_bytes=0.2e9)
     run = served(model, small, requests(300, 3000, 400), "vllm", concurrency=64)
     assert run.preemptions > 0 and run.ended.all()
 

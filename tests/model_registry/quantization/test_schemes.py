@@ -29,16 +29,15 @@ def formats(precision: Precision, *roles: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize(
     ("dtype", "expected"),
-    [("bfloat16", "bf16"), ("float16", "fp16"), ("float32", "bf16"), (None, "bf16")],
+    [("bfloat16", "bf16"), ("float16", "fp16"), ("float32", "fp32"), (None, "bf16")],
 )
-def test_an_unquantised_checkpoint_is_16_bit(dtype: str | None, expected: str) -> None:
+def test_an_unquantised_checkpoint_is_in_its_dtype(dtype: str | None, expected: str) -> None:
     precision = resolve_precision({"torch_dtype": dtype} if dtype else {})
     assert {precision.weight(role) for role in ROLES} == {expected}
     assert (precision.kv, precision.activations) == (expected, expected)
 
 
-def test_fp32_checkpoints_and_silent_ones_say_why_they_are_16_bit() -> None:
-    assert "fp32" in resolve_precision({"dtype": "float32"}).source
+def test_a_silent_checkpoint_says_why_it_is_in_16_bit() -> None:
     assert "names no dtype" in resolve_precision({}).source
 
 
