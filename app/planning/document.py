@@ -18,6 +18,7 @@ from app.planning.launch import launch
 from app.planning.options import options
 from app.planning.shortlist import Plan
 from app.planning.targets import FIGURES
+from app.planning.track_record import of_choices
 from app.scenario import sharing
 from app.scenario.intervals import Latency, single
 from app.wording import quantities
@@ -87,6 +88,7 @@ def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
             for target in answer.found.targets
         },
         "percentiles": _percentiles(plan),
+        "choices_like_it": of_choices(family),
         **{f"simulated_{name}": _number(value) for name, value in _means(plan).items()},
         "launch": "\n".join(started.lines),
         "launch_notes": list(started.notes),

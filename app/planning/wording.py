@@ -53,6 +53,8 @@ def _best(named: Mapping[str, Any]) -> Iterator[str]:
         if share is not None:
             yield f"margin to {FIGURES[name].title}: {quantities.percent(share)}"
     yield f"percentiles: {best['percentiles']}"
+    if best["choices_like_it"]:
+        yield f"choices like this one {best['choices_like_it']['words']}"
     fewest = named["fewest_devices"]
     if fewest and fewest["devices"] < best["devices"]:
         yield (
