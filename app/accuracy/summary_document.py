@@ -37,8 +37,8 @@ _APART = (
     "Mean TTFT and TPOT of closed-loop runs with workers of their own for prompts, beside their "
     "simulation (`ridgeline validate disaggregated`). No such run fitted or corrected anything: "
     "*as shipped* has what aggregated runs teach of the steps of both pools; with a GPU, a model "
-    "or an engine left out stands physics alone, its constants as they ship. *ratio* is the median of "
-    "predicted over measured; what is not priced is refused with its reason."
+    "or an engine left out stands physics alone, its constants as they ship. *ratio* is the median "
+    "of predicted over measured; what is not priced is refused with its reason."
 )
 _DECISIONS = (
     "Which deployment gives the most output tokens a second and GPU within 10 to 100 ms a token, "
