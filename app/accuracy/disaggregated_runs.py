@@ -1,9 +1,10 @@
 """Measured runs with prompts on workers of their own, beside their simulation.
 
 Runs of a public benchmark with what was launched (`hardware_db/measurements/disaggregated.csv`):
-lengths uniform from 80 to 100 % of nominal, all users at once, of which some requests each are
-simulated.  No run of a pool teaches anything, so what is left out of a split is what aggregated
-runs teach of the steps of both pools: all of it.
+lengths uniform from 80 to 100 % of nominal, all users at once, ten requests each.  Of these three
+are simulated (of many users two): the first, which all send at once, one that stands for those that
+follow, and the last, behind which nobody comes.  No run of a pool teaches anything, so what is left
+out of a split is what aggregated runs teach of the steps of both pools: all of it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from app.accuracy.measured_points import measured_rows
 from app.simulation import points
+from app.simulation.result import simulate
+from app.simulation.run import Run
+from genz_core.errors import RidgelineError
 from genz_core.progress import Cancel, Cancelled, never
 from hardware_db import tables
 
@@ -36,7 +42,8 @@ SPLITS: Mapping[str, str] = {
 #: Columns that a run is told apart by.
 BY = ("engine", "system", "model", "drafts", "users", "lengths")
 KEPT = "disaggregated_errors"  # the table that documents read
-_EACH, _LEAST, _MOST = 3, 64, 3000  # requests of a user, of a run
+_RAN = 10  # requests of a user
+_EACH, _LEAST, _MOST = 3, 64, 3000  # requests of a user, of a run, that are simulated
 _CROWD = 1500  # users, of whom each sends one request less
 _CLASSES = (16, 128, 1024)  # users
 
@@ -82,22 +89,41 @@ def records(
 
 def record(row: Mapping[str, str], *, learned: bool = True) -> Row:
     """One run with its simulation, see `records`."""
-    answer = points.simulate_row(asked(row, learned=learned), "")
-    priced = answer["status"] == "ok"
+    status, message, means = "ok", "", dict.fromkeys(METRICS)
+    try:
+        outcome = simulate(points.parse(asked(row, learned=learned))).run
+        means = {metric: mean_of_all(outcome, metric) for metric in METRICS}
+    except RidgelineError as error:
+        status, message = error.code, str(error)
     facts = {name: text for name, text in row.items() if not name.startswith("measured_")}
     return {
         **facts,
         "drafts": row["mtp_tokens"] or "unknown",
         "users": _users(int(row["concurrency"])),
         "lengths": f"{row['isl']}/{row['osl']}",
-        "status": answer["status"],
-        "message": "" if priced else answer["message"],
+        "status": status,
+        "message": message,
         **{f"measured_{metric}": float(row[f"measured_{metric}"]) for metric in METRICS},
-        **{
-            f"predicted_{metric}": float(answer[f"{metric[:-2]}_mean_s"]) if priced else None
-            for metric in METRICS
-        },
+        **{f"predicted_{metric}": means[metric] for metric in METRICS},
     }
+
+
+def mean_of_all(run: Run, metric: str) -> float:
+    """The mean of a latency [s] over all requests that the benchmark sent, from those simulated.
+
+    The first and the last of each user count once, those between as often as there were.
+    """
+    users = int(run.question.concurrency or 1)
+    order = np.argsort(run.simulation.arrival_s, kind="stable")
+    values = getattr(run.simulation, metric)[order]
+    rounds = min(len(values) // users, _RAN)
+    ends = [*(users * np.arange(1, rounds)), len(values) if rounds < _RAN else users * rounds]
+    parts = np.split(values[: ends[-1]], ends[:-1])
+    means = [float(np.nanmean(part)) for part in parts]
+    if rounds < _EACH:
+        return (means[0] + means[-1] * (_RAN - 1)) / _RAN
+    between = statistics.mean(means[1:-1])
+    return (means[0] + between * (_RAN - 2) + means[-1]) / _RAN
 
 
 def _users(count: int) -> str:

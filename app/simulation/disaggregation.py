@@ -103,7 +103,8 @@ def _way(question: Question, prefill: System, decode: System, devices: int) -> t
         rate, name, latency_s = link.bytes_per_s, link.name, link.latency_s
     if latency_us is not None:
         latency_s = latency_us * 1e-6
-    transfer = Transfer(rate, latency_s, question.layer_wise)
+    # engines hand the first token over with the cache: who decodes brings it to the user
+    transfer = Transfer(rate, latency_s, question.layer_wise, shown_by="decode")
     pace = ", layer by layer" if question.layer_wise else ""
     return transfer, (
         f"{name} ({quantities.bandwidth(rate)} a device, {quantities.seconds(latency_s)}{pace})"

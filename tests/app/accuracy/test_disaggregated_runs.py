@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 
 from app.accuracy import disaggregated_runs as runs
@@ -105,3 +108,22 @@ def test_a_run_is_priced_with_and_without_what_runs_teach():
     shipped, physics = (runs.record(ROWS["d0072"], learned=learned) for learned in (True, False))
     assert shipped["status"] == physics["status"] == "ok"
     assert shipped["predicted_tpot_s"] != physics["predicted_tpot_s"]
+
+
+def test_requests_that_were_not_simulated_are_as_those_in_the_middle():
+    """Ten requests a user: the first and the last count once, those between as one that was."""
+
+    class Answers:
+        arrival_s = np.arange(12.0)
+        ttft_s = np.array([9.0] * 4 + [2.0, 3.0, 2.0, 3.0] + [1.0] * 4)
+        tpot_s = np.ones(12)
+
+    def run(users, values=Answers):
+        return SimpleNamespace(question=SimpleNamespace(concurrency=users), simulation=values)
+
+    assert runs.mean_of_all(run(4), "ttft_s") == pytest.approx((9.0 + 8 * 2.5 + 1.0) / 10)
+    assert runs.mean_of_all(run(6), "ttft_s") == pytest.approx(
+        ((4 * 9.0 + 5.0) / 6 + 9 * (5.0 + 4 * 1.0) / 6) / 10
+    )
+    assert runs.mean_of_all(run(1), "ttft_s") == pytest.approx(Answers.ttft_s[:10].mean())
+    assert runs.mean_of_all(run(4), "tpot_s") == 1.0
