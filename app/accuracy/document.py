@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.accuracy import (
+    disaggregated_runs,
     likely_causes,
     measured_points,
     shipped_errors,
@@ -59,6 +60,7 @@ def markdown(published: Sequence[Row], serving: Sequence[Row], day: str) -> str:
         *_operators(series),
         *_batch(published),
         *_serving(serving),
+        *_read_apart(),
         _limits(),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -120,6 +122,21 @@ def _serving(records: Sequence[Row]) -> list[str]:
             _table(_filled(shipped_errors.peers("serving", metric))),
             *_worst(records, shown),
         ]
+    return parts
+
+
+def _read_apart() -> list[str]:
+    rows = disaggregated_runs.shipped_table("split")
+    parts = [
+        "## Prompts read apart",
+        "Closed-loop runs with workers of their own for prompts in "
+        "`hardware_db/measurements/disaggregated.csv`, mean TTFT and TPOT of each, simulated with "
+        "lengths of 80 to 100 % of nominal, all users at once, three requests each "
+        "(`ridgeline validate disaggregated --keep`).",
+        _table(rows),
+    ]
+    for by in disaggregated_runs.BY if rows else ():
+        parts += [f"By {by}, as shipped:", _table(disaggregated_runs.shipped_table(by))]
     return parts
 
 

@@ -21,14 +21,18 @@ SERVING_METRICS = ("ttft_s", "tpot_s")
 
 
 def measured_rows(name: str) -> list[dict[str, str]]:
-    """The rows of hardware_db/measurements/<name>.csv as text; name: "serving" or "published".
+    """The rows of hardware_db/measurements/<name>.csv as text.
+
+    name: "serving", "published" or "disaggregated".
 
     Raises:
         InvalidValue: no measured points of that name.
     """
     rows = table("measurements", name)
     if not rows:
-        raise InvalidValue(f"no measured points called {name!r}; there are serving and published")
+        raise InvalidValue(
+            f"no measured points called {name!r}; there are serving, published and disaggregated"
+        )
     return [dict(row) for row in rows]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.accuracy import shipped_errors
+from app.accuracy import decisions, disaggregated_runs, shipped_errors
 from app.answers.table import TableFormat, render
 
 Row = dict[str, Any]
@@ -33,6 +33,24 @@ _OPERATORS = {
     "moe": "experts",
     "collective": "collective",
 }
+
+_APART = (
+    "Mean TTFT and TPOT of closed-loop runs with workers of their own for prompts, beside their "
+    "simulation (`ridgeline validate disaggregated`). No such run fitted or corrected anything: "
+    "*as shipped* has what aggregated runs teach of the steps of both pools; with a GPU, a model "
+    "or an engine left out stands physics alone, its constants as they ship. *ratio* is the median "
+    "of predicted over measured; what is not priced is refused with its reason."
+)
+_DECISIONS = (
+    "Which deployment gives the most output tokens a second and GPU within 10 to 100 ms a token, "
+    "for every model, GPU and lengths of which several deployments were measured "
+    "(`ridgeline validate decisions`). *Given away* is the share of the best measured throughput "
+    "that the choice by prediction lacks: all of it where the choice misses its target by more "
+    "than 10 %, or where nothing is predicted to meet it. *Fewest GPUs* takes the fewest that were "
+    "measured to meet the target, a rule that needs the measurements. GPUs are ranked by the most "
+    "tokens within the target, pairs within 5 % left out. *Same*: of deployments, whose most users "
+    "within the target are predicted to the step."
+)
 
 #: Why a kernel that runs alone still misses; tried on training shapes, in three folds.
 _WHAT_REMAINS = (
@@ -70,6 +88,12 @@ def document(day: str) -> str:
         "*possible* leaves out runs of which a figure lies below what the hardware allows at the "
         "load that they state; *physics alone* is their mean % with nothing learned from runs, its "
         "constants fitted without what was left out.",
+        "## Prompts read apart",
+        _APART,
+        _table(disaggregated_runs.shipped_table("split")),
+        "## Decisions",
+        _DECISIONS,
+        _table(decisions.shipped_table()),
         "## One batch",
         "One prefill, one decode step or one static batch, as published for NVIDIA, AMD, Intel, "
         "Apple and AWS devices, data-centre and consumer, 2022 to 2026.",

@@ -9,6 +9,7 @@ import argparse
 import datetime
 
 from app.answers.table import TableFormat, render
+from app.engine_fit import held_out
 from app.engine_fit.hierarchy import fit
 from app.engine_fit.interval_tables import AS_GENERIC, OWN, coverage_table, interval_table
 from app.engine_fit.measured_facts import measured_facts
@@ -31,6 +32,7 @@ from app.engine_fit.writing import (
     write_factors,
     write_facts,
     write_kernels,
+    write_rows,
     write_runs,
     write_table,
 )
@@ -55,6 +57,9 @@ def main() -> None:
     table.cache_clear()
     measured_runs.kernels.cache_clear()
     residuals = {label: with_requests(left_out(fitted, by)) for label, by in SPLITS.items()}
+    print(
+        write_rows(ENGINES / "held_out.csv", held_out.table(residuals), ("split", "id")), "held out"
+    )
     own = {count: with_own_runs(fitted, count) for count in OWN_RUNS}
     beside = {OWN: own[TRIED_RUNS], AS_GENERIC: as_generic(fitted)}
     spread = {**residuals, **{label: with_requests(found) for label, found in beside.items()}}

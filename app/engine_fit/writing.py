@@ -78,7 +78,7 @@ def write_factors(fitted: Sequence[EngineFit], level: str, folder: Path = ENGINE
             factors = _factors(_level(engine_fit, level, label), fields)
             row = {"engine": engine_fit.data.engine, fact: label, "points": labels.count(label)}
             rows.append({**row, **factors})
-    return _write(folder / file, rows, ("engine", fact))
+    return write_rows(folder / file, rows, ("engine", fact))
 
 
 def write_runs(fitted: Sequence[EngineFit], path: Path) -> int:
@@ -105,7 +105,7 @@ def write_runs(fitted: Sequence[EngineFit], path: Path) -> int:
                         **{name: _cell(logs[at]) for name, logs in runs.latents.items()},
                     }
                 )
-    return _write(path, rows, ("engine", "parameters", "id"))
+    return write_rows(path, rows, ("engine", "parameters", "id"))
 
 
 def _cell(value: float) -> str:
@@ -124,17 +124,17 @@ def write_kernels(kernels: Mapping[str, Kernel], path: Path) -> None:
             {"latent": latent, "term": term, "of": of, "value": f"{value:.4g}"}
             for term, of, value in terms
         ]
-    _write(path, rows)
+    write_rows(path, rows)
 
 
 def write_facts(rows: Sequence[Mapping[str, Any]], path: Path) -> int:
     """Write what the measured runs had; returns the number of rows."""
-    return _write(path, rows)
+    return write_rows(path, rows)
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, Any]], day: datetime.date) -> None:
     """Write a table of errors, each row with the day of the fit."""
-    _write(path, [{**row, "date": str(day)} for row in rows])
+    write_rows(path, [{**row, "date": str(day)} for row in rows])
 
 
 def _level(fitted: EngineFit, level: str, label: str) -> Array:
@@ -150,7 +150,7 @@ def _factors(moves: Array, fields: Iterable[str]) -> dict[str, float]:
     return {field: round(float(np.exp(moves[FIELDS.index(field)])), 4) for field in fields}
 
 
-def _write(path: Path, rows: Sequence[Mapping[str, Any]], order: Sequence[str] = ()) -> int:
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], order: Sequence[str] = ()) -> int:
     ordered = sorted(rows, key=lambda row: [row[name] for name in order])
     with path.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")

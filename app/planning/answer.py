@@ -17,8 +17,9 @@ from genz_core.progress import Cancel, Progress, never, part, silent
 _NOTES = (
     "rates, lengths and figures are of the whole deployment in a steady state; TTFT, TPOT and E2E "
     "are means where no percentile is named",
-    "percentiles are simulated for the plans, and have no interval of their own: their probability "
-    "takes that of the mean; a plan that was not simulated has none",
+    "plans are simulated: each meets its targets with arrivals that did not choose it; means are "
+    "at least those of the closed form where runs validate it; percentiles have no interval of "
+    "their own, their probability takes that of the mean; a plan that was not simulated has none",
 )
 
 
@@ -85,13 +86,13 @@ def answer(
 
 
 def _fewest(found: Found, short: Shortlist) -> int | None:
-    """The fewest devices of the plans and of the candidates that no simulation rejected."""
-    candidate = fewest_devices(found)
+    """The fewest devices that do: of what was simulated, or in closed form where nothing is."""
+    if not found.asked.question.simulate:
+        return fewest_devices(found)
+    if short.smaller:
+        return short.smaller.at
     devices = found.candidates.columns["devices"]
-    plans = [plan.at for plan in short.plans]
-    if candidate is None or candidate in short.rejected:
-        return min(plans, key=lambda at: float(devices[at]), default=None)
-    return min([candidate, *plans], key=lambda at: float(devices[at]))
+    return min((plan.at for plan in short.plans), key=lambda at: float(devices[at]), default=None)
 
 
 def _measurement(found: Found, short: Shortlist) -> Measurement | None:

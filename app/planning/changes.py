@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.planning import demand
 from app.planning.search import Found, search
+from app.planning.shortlist import shortlist
 from app.planning.space import devices, formats, kinds
 from app.planning.targets import Target
 from app.question.asking import Asked
@@ -18,6 +20,7 @@ from genz_core.types import Mask
 
 _MORE = (2, 4, 8)  # times the devices
 _LESS = (0.75, 0.5, 0.25, 0.1)  # of the load
+_TRIED = 3  # deployments that are simulated for a change
 _WIDE = ("bf16", "fp16", "fp32")
 
 
@@ -33,6 +36,14 @@ class Change:
     words: str
     figure: str = ""
     value: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class _Met:
+    """A search, and the candidates that meet its targets, [candidates]: simulated if asked for."""
+
+    found: Found
+    at: NDArray[np.intp]
 
 
 def changes(found: Found) -> list[Change]:
@@ -101,13 +112,13 @@ def _other_spaces(found: Found) -> Iterator[Change]:
     for factor in _MORE:
         more = _answer(_among(asked, most + 1, most * factor))
         if more is not None:
-            count = int(more.candidates.columns["devices"][more.order].min())
+            count = int(more.found.candidates.columns["devices"][more.at].min())
             yield Change("devices", f"{count} devices in place of {most}", "", count)
             break
     for share in _LESS:
         less = _answer(demand.times(asked, share))
         if less is not None:
-            yield Change("load", f"{demand.words(less.asked)} would be served", "", share)
+            yield Change("load", f"{demand.words(less.found.asked)} would be served", "", share)
             break
     if _in_sixteen_bits(found):
         lighter = _answer(replace(asked, several={**asked.several, "weights": ("fp8",)}))
@@ -123,13 +134,19 @@ def _among(asked: Asked, least: int, most: int) -> Asked:
     return replace(asked, question=q)
 
 
-def _answer(asked: Asked) -> Found | None:
-    """The search of a changed question, None where nothing meets its targets."""
+def _answer(asked: Asked) -> _Met | None:
+    """What meets the targets of a changed question, None where nothing does."""
+    asked = replace(asked, question=replace(asked.question, top=1))
     try:
         found = search(asked)
     except RidgelineError:
         return None
-    return found if found.order.size else None
+    if not found.order.size:
+        return None
+    if not asked.question.simulate:
+        return _Met(found, found.order)
+    plans = shortlist(found, most=_TRIED).plans
+    return _Met(found, np.array([plan.at for plan in plans])) if plans else None
 
 
 def _in_sixteen_bits(found: Found) -> bool:

@@ -18,6 +18,7 @@ from app.planning.launch import launch
 from app.planning.options import options
 from app.planning.shortlist import Plan
 from app.planning.targets import FIGURES
+from app.planning.track_record import of_choices
 from app.scenario import sharing
 from app.scenario.intervals import Latency, single
 from app.wording import quantities
@@ -37,7 +38,8 @@ def document(answer: Answer) -> dict[str, Any]:
         "ranked_by": found.ranking.by.name,
         "options": options(found.asked),
         "deployments": len(found.candidates),
-        "meet_targets": int(found.feasible.sum()),
+        "meet_targets": int(found.feasible.sum()) - _rejected(answer),
+        "rejected_by_simulation": _rejected(answer),
         "plans": [plan_row(answer, plan) for plan in answer.short.plans],
         "fewest_devices": _fewest(answer),
         "others": [_other(answer, loser) for loser in answer.losers],
@@ -50,6 +52,16 @@ def document(answer: Answer) -> dict[str, Any]:
         "left_out": [{"what": left.what, "why": left.why} for left in found.left_out],
         "notes": list(answer.notes),
     }
+
+
+def _rejected(answer: Answer) -> int:
+    """Candidates that meet the targets in closed form, and not by what was simulated."""
+    found, candidates = answer.found, answer.short.candidates
+    good = found.feasible & (candidates.status == "ok")
+    for target in found.targets:
+        good &= target.met(candidates.columns[target.figure.column])
+    good[list(answer.short.rejected)] = False
+    return int(found.feasible.sum() - good.sum())
 
 
 def _demand(answer: Answer) -> dict[str, Any]:
@@ -76,6 +88,7 @@ def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
             for target in answer.found.targets
         },
         "percentiles": _percentiles(plan),
+        "choices_like_it": of_choices(family),
         **{f"simulated_{name}": _number(value) for name, value in _means(plan).items()},
         "launch": "\n".join(started.lines),
         "launch_notes": list(started.notes),

@@ -1,8 +1,8 @@
-"""Percentiles of a candidate, simulated request by request under the engine's own scheduler.
+"""Figures of a candidate, simulated request by request under the engine's own scheduler.
 
-One figure, one mean: where measurements validate the kind, the mean is that of the closed form, and
-a simulation whose own mean is lower is lifted to it, all percentiles alike; where nothing does,
-mean and percentiles are both simulated.
+One figure, one mean: where measurements validate the kind, the mean is at least that of the closed
+form, and a simulation whose own mean is lower is lifted to it, all percentiles alike; a higher one
+stands.  Where nothing does, mean and percentiles are both simulated.
 """
 
 from __future__ import annotations
@@ -31,32 +31,57 @@ from genz_core.progress import Cancelled
 _LEAST, _MOST = 400, 1600  # requests of a simulation
 _WARM = 1.5  # lifetimes of a request before arrivals at a rate count
 _LIVES = 2  # requests that count of each user of a closed loop, which is steady
+_LONGER = 4  # times as many requests where the first ones leave open whether the load is sustained
+_FAR = 1.5  # times the closed form's request, beyond which it does not say what is sustained
+_GROWTH = 0.5  # share by which open requests grow from the second to the last quarter of arrivals
+_CHANCE = 3.0  # standard deviations of their number that are no growth
 _LATENCIES = ("ttft", "tpot", "e2e")
 
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """Percentiles of a candidate's simulation.
+    """What a candidate's simulation came to.
 
-    figures: {"ttft_p95_s": seconds, ...}, lifted to the closed form's means where these hold.
-    means: {"ttft_s": seconds, ...}, as simulated.  Both of requests that came when the
-    deployment was busy.
+    figures: {"ttft_s": mean seconds, "ttft_p95_s": seconds, ...}, lifted to the closed form's
+    means where these hold.  means: {"ttft_s": seconds, ...}, as simulated.  Both of requests that
+    came when the deployment was busy.
     requests: that counted.  share: of the replicas that were simulated, with their part of the
-    load.
+    load.  sustained: whether open requests at a rate stay as many as they are.
     """
 
     figures: Mapping[str, float]
     means: Mapping[str, float]
     requests: int
     share: float
+    sustained: bool = True
 
 
-def simulate(candidates: Candidates, at: int, asked: Asked) -> Simulated:
+def simulate(candidates: Candidates, at: int, asked: Asked, draw: int = 0) -> Simulated:
     """Simulate a candidate under its load, or some of its replicas under their part of it.
+
+    At a rate that it may not sustain, for as long as it takes to tell: requests that queue grow
+    with time, and so does their latency.
+
+    draw: number of the arrivals and lengths that are drawn; those of another are others.
 
     Raises:
         RidgelineError: the deployment cannot be simulated.
     """
+    first, outcome = _simulated(candidates, at, asked, draw, 1)
+    q = candidates.of(at).question
+    if demand.is_closed(q) or demand.trace_of(asked) is not None:
+        return first
+    e2e_s = float(candidates.columns["e2e_s"][at])
+    if not _grows(outcome) and first.means["e2e_s"] <= _FAR * e2e_s:
+        return first
+    longer, outcome = _simulated(candidates, at, asked, draw, _LONGER)
+    return replace(longer, sustained=not _grows(outcome))
+
+
+def _simulated(
+    candidates: Candidates, at: int, asked: Asked, draw: int, times: int
+) -> tuple[Simulated, Run]:
+    """A simulation of `times` as many requests as a steady load needs."""
     family, row = candidates.of(at), candidates.row(at)
     _refuse(family)
     trace = demand.trace_of(asked)
@@ -65,10 +90,11 @@ def simulate(candidates: Candidates, at: int, asked: Asked) -> Simulated:
     if requests > _MOST and not trace and family.prefill is None:
         kept = max(replicas * _MOST // requests, 1)
     share = kept / replicas
-    part = max(math.ceil(requests * share), min(_LEAST, requests))
+    part = max(math.ceil(requests * share), min(_LEAST, requests)) * times
     chosen: dict[str, Any] = {
         "replicas": kept, **_load(asked, family.question, share, part),
         **{name: int(row[name]) for name in DEGREES}, **_limit(family, row), **_pool(family, row),
+        "seed": family.question.seed + draw,
     }  # fmt: skip
     question = replace(family.question, **chosen)
     resolved = replace(family.plain or family.resolved, scenario=question)
@@ -76,7 +102,23 @@ def simulate(candidates: Candidates, at: int, asked: Asked) -> Simulated:
     held = ("ttft", "tpot") if closed_form_holds(family) else ()
     means = {name: row[f"{name}_s"] for name in held}
     warm_s = 0.0 if demand.is_closed(question) else row["e2e_s"] * _WARM
-    return _figures(outcome, warm_s, share, means)
+    return _figures(outcome, warm_s, share, means), outcome
+
+
+def _grows(outcome: Run) -> bool:
+    """Whether more and more requests are open as long as requests arrive: a rate not sustained."""
+    answers = outcome.simulation
+    begin = np.asarray(answers.arrival_s, dtype=float)
+    end = np.nan_to_num(begin + answers.e2e_s, nan=np.inf)
+    end = np.where(answers.refused, begin, end)
+    marks = np.linspace(begin.min(), begin.max(), 5)
+    if not marks[-1] > marks[0]:
+        return False
+    before, after = (
+        float(np.sum(np.clip(end, low, high) - np.clip(begin, low, high)) / (high - low))
+        for low, high in ((marks[1], marks[2]), (marks[3], marks[4]))
+    )
+    return after - before > max(_GROWTH * before, _CHANCE * math.sqrt(before))
 
 
 def _refuse(family: Family) -> None:
@@ -126,6 +168,7 @@ def _figures(outcome: Run, warm_s: float, share: float, held: Mapping[str, float
         values = values[np.isfinite(values)]
         marks = np.percentile(values, PERCENTILES) if values.size else [np.nan] * len(PERCENTILES)
         pairs = zip(PERCENTILES, marks, strict=True)
+        figures[f"{name}_s"] = float(values.mean()) if values.size else np.nan
         figures |= {f"{name}_p{at}_s": float(mark) for at, mark in pairs}
     return Simulated(figures, means, int(late.sum()), share)
 

@@ -1,6 +1,8 @@
 """From the candidates in their order to the plans: the best are simulated, and must still hold.
 
-Targets on percentiles are looked for with the closed form's; where a family's simulation differs,
+The closed form chooses what is simulated; what is recommended meets every target, on means and on
+percentiles, in a simulation of the asked load, and sustains it.  Its figures are those of arrivals
+drawn afresh, not of those that chose it.  Where a family's simulation differs from the closed form,
 its other candidates are judged by that from then on.
 """
 
@@ -9,19 +11,28 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from app.planning import demand
 from app.planning.candidates import Candidates
-from app.planning.percentiles import Simulated, closed_form_holds, simulate
+from app.planning.percentiles import Simulated, simulate
 from app.planning.probability import meets
 from app.planning.search import Found
-from app.planning.targets import Target
+from app.planning.targets import FIGURES
 from genz_core.errors import RidgelineError
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent
+from genz_core.serving.loops import OVERLOADED
+from genz_core.types import Array
 
 #: Share of a percentile in closed form that a simulation may come to, so that it is worth trying.
 _HOPE = 0.6
 _CLOSE = 0.95  # the same once the family has been simulated
 _MOST_TRIED = 16
+_MOST_CARRIED = 1.5  # times the closed form, that a simulation says of others that are less busy
+_FRESH = 1  # draws beyond the seed: arrivals that chose nothing
+#: Figures that rise, and that fall, with the requests that a closed loop completes.
+_RISING = ("requests_per_s", "output_tokens_per_s", "output_tokens_per_s_per_device")
+_FALLING = ("usd_per_mtok", "joules_per_token")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +40,7 @@ class Plan:
     """A candidate that meets every target.
 
     at: its number in `candidates`.  probability: of meeting them all, NaN where not validated.
-    simulated: its percentiles; None where it was not simulated, `why` says why.
+    simulated: its figures; None where it was not simulated, `why` says why.
     """
 
     at: int
@@ -40,139 +51,210 @@ class Plan:
 
 @dataclass(slots=True)
 class Shortlist:
-    """The plans, best first; candidates hold simulated percentiles in place of closed-form ones.
+    """The plans, best first; candidates hold simulated figures in place of closed-form ones.
 
-    rejected: {candidate: simulation that missed a target}.  Candidates that were not simulated
-    have no percentiles: theirs only choose what is.
+    rejected: {candidate: simulation that missed a target}; those that do not sustain the load are
+    overloaded in `candidates`.  smaller: one that meets the targets, too, on fewer devices than any
+    plan.  Candidates that were not simulated have no percentiles: theirs only choose what is.
     """
 
     candidates: Candidates
     plans: list[Plan] = field(default_factory=list)
     rejected: dict[int, Simulated] = field(default_factory=dict)
+    smaller: Plan | None = None
 
     def is_simulated(self, at: int) -> bool:
-        """Whether a candidate's percentiles are those of a simulation."""
-        tried = {plan.at for plan in self.plans if plan.simulated is not None}
-        return at in tried or at in self.rejected
+        """Whether a candidate's figures are those of a simulation."""
+        held = [*self.plans, *([self.smaller] if self.smaller else [])]
+        return at in self.rejected or any(one.at == at and one.simulated for one in held)
 
 
-def shortlist(found: Found, progress: Progress = silent, cancelled: Cancel = never) -> Shortlist:
+def shortlist(
+    found: Found,
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+    most: int = _MOST_TRIED,
+) -> Shortlist:
     """The plans of a search: at most as many as asked for, simulated if asked for.
+
+    most: candidates that are simulated.
 
     Raises:
         Cancelled: between two simulations.
     """
     question = found.asked.question
-    if not question.simulate:
-        plans = [
-            Plan(int(at), float(found.probability[at]), None, "not asked for")
-            for at in found.order[: question.top]
-        ]
-        return Shortlist(found.candidates, plans)
-    return _simulated(found, progress, cancelled)
+    if question.simulate:
+        return _Trials(found).shortlist(progress, cancelled, most)
+    plans = [
+        Plan(int(at), float(found.probability[at]), None, "not asked for")
+        for at in found.order[: question.top]
+    ]
+    return Shortlist(found.candidates, plans)
 
 
-def _simulated(found: Found, progress: Progress, cancelled: Cancel) -> Shortlist:
-    question = found.asked.question
-    of_percentiles = [target for target in found.targets if target.figure.percentile]
-    order = _hopeful(found, of_percentiles) if of_percentiles else found.order
-    result = Shortlist(_copied(found.candidates))
-    scale: dict[tuple[int, str], float] = {}
-    tried = 0
-    for at in map(int, order):
-        if len(result.plans) >= question.top or tried >= _MOST_TRIED:
-            break
-        if not _worth(found, at, of_percentiles, scale):
-            continue
-        progress(min(tried / _MOST_TRIED, 1.0), "simulating the best")
-        if cancelled():
-            raise Cancelled("simulating the best")
-        tried += 1
-        plan = _tried(found, result, at, of_percentiles, scale)
-        if plan is not None:
-            result.plans.append(plan)
-    return result
+class _Trials:
+    """Candidates simulated one after the other, and what they say of others of their family."""
 
+    def __init__(self, found: Found) -> None:
+        self.found = found
+        self.result = Shortlist(_copied(found.candidates))
+        self.on_percentiles = [t for t in found.targets if t.figure.percentile]
+        #: {(family, column): {use: simulated over closed form}} of its simulations.
+        self.scale: dict[tuple[int, str], dict[float, float]] = {}
+        #: {family: least use at which a simulation did not sustain the load}.
+        self.overloaded: dict[int, float] = {}
+        self.tried = 0
 
-def _hopeful(found: Found, targets: list[Target]) -> np.ndarray:
-    """Candidates in their order that meet every target, or would if percentiles were smaller."""
-    ranked = found.ranking
-    easier = tuple(
-        replace(target, value=target.value / _HOPE) if target in targets else target
-        for target in ranked.targets
-    )
-    eased = replace(ranked, targets=easier, confidence=0.0)
-    likely = np.ones(len(found.candidates))  # what a simulation says of them is not known yet
-    feasible = eased.feasible(found.candidates, likely)
-    order = eased.order(found.candidates, found.probability, feasible)
-    return eased.best_each(found.candidates, order)
+    def shortlist(self, progress: Progress, cancelled: Cancel, most: int) -> Shortlist:
+        found, result = self.found, self.result
+        order = self._hopeful() if self.on_percentiles else found.order
+        for at in map(int, order):
+            if len(result.plans) >= found.asked.question.top or self.tried >= most:
+                break
+            if not self._worth(at):
+                continue
+            progress(min(self.tried / most, 1.0), "simulating the best")
+            if cancelled():
+                raise Cancelled("simulating the best")
+            if (plan := self._plan(at)) is not None:
+                result.plans.append(plan)
+        self._rank()
+        self._of_fewest(most)
+        if not result.plans:
+            self._judge_the_rest()
+        return result
 
+    def _hopeful(self) -> np.ndarray:
+        """Candidates in their order that meet every target, or would if percentiles were less."""
+        found, ranked = self.found, self.found.ranking
+        easier = tuple(
+            replace(target, value=target.value / _HOPE) if target in self.on_percentiles else target
+            for target in ranked.targets
+        )
+        eased = replace(ranked, targets=easier, confidence=0.0)
+        likely = np.ones(len(found.candidates))  # what a simulation says of them is not known yet
+        feasible = eased.feasible(found.candidates, likely)
+        order = eased.order(found.candidates, found.probability, feasible)
+        return eased.best_each(found.candidates, order)
 
-def _worth(
-    found: Found, at: int, targets: list[Target], scale: dict[tuple[int, str], float]
-) -> bool:
-    """Whether a candidate may meet the percentiles, by what its family's simulation came to."""
-    family = int(found.candidates.family[at])
-    for target in targets:
-        column = target.figure.column
-        factor = scale.get((family, column))
-        if factor is None:
-            continue
-        if found.candidates.columns[column][at] * factor * _CLOSE > target.value:
+    def _worth(self, at: int) -> bool:
+        """Whether a candidate may hold, by what its family's simulations came to."""
+        columns, family = self.found.candidates.columns, int(self.found.candidates.family[at])
+        if columns["utilisation"][at] >= self.overloaded.get(family, np.inf):
             return False
-    return True
+        for target in self.found.targets:
+            column = target.figure.column
+            if target.figure.latency and (family, column) in self.scale:
+                factor = float(self._factor(family, column, columns["utilisation"][at]))
+                if columns[column][at] * factor * _CLOSE > target.value:
+                    return False
+        return True
 
+    def _factor(self, family: int, column: str, use: ArrayLike) -> Array:
+        """Simulated over closed form of a figure by a family's simulations, at each use.
 
-def _tried(
-    found: Found,
-    result: Shortlist,
-    at: int,
-    targets: list[Target],
-    scale: dict[tuple[int, str], float],
-) -> Plan | None:
-    """The plan of a candidate, None where its simulation misses a target."""
-    try:
-        outcome = simulate(found.candidates, at, found.asked)
-    except RidgelineError as error:
-        missed = [t for t in targets if not found.feasible[at]]
-        return None if missed else Plan(at, float(found.probability[at]), None, str(error))
-    family = int(found.candidates.family[at])
-    for name, value in outcome.figures.items():
-        scale[family, name] = value / found.candidates.columns[name][at]
-        result.candidates.columns[name][at] = value
-    if not all(t.met(np.array([outcome.figures[t.figure.column]]))[0] for t in targets):
-        result.rejected[at] = outcome
-        return None
-    if not closed_form_holds(found.candidates.of(at)):
-        _take_means(result.candidates, at, outcome)
-        if not _means_hold(found, outcome):
+        That of the busiest that is no busier; of those less busy than all, at most some of it.
+        """
+        uses, factors = np.array(sorted(self.scale[family, column].items())).T
+        place = np.searchsorted(uses, use, side="right")
+        least = min(factors[0], _MOST_CARRIED)
+        return np.where(place > 0, factors[np.maximum(place - 1, 0)], least)
+
+    def _plan(self, at: int) -> Plan | None:
+        """The plan of a candidate, None where a simulation misses a target."""
+        found = self.found
+        self.tried += 1
+        try:
+            if not self._holds(at, 0):
+                return None
+            if found.targets and demand.trace_of(found.asked) is None and not self._holds(at):
+                return None
+        except RidgelineError as error:
+            missed = [t for t in self.on_percentiles if not found.feasible[at]]
+            return None if missed else Plan(at, float(found.probability[at]), None, str(error))
+        return Plan(at, self._probability(at), self.last)
+
+    def _holds(self, at: int, draw: int = _FRESH) -> bool:
+        """Whether a simulation of a candidate meets every target, with the confidence asked for."""
+        found, result = self.found, self.result
+        outcome = self.last = simulate(found.candidates, at, found.asked, draw)
+        self._take(at, outcome)
+        held = outcome.sustained and all(
+            target.met(result.candidates.columns[target.figure.column][[at]])[0]
+            for target in found.targets
+        )
+        if least := found.asked.question.confidence:
+            held = held and self._probability(at) >= least
+        if not held:
             result.rejected[at] = outcome
-            return None
-    one = result.candidates.picked(np.array([at]))
-    question = found.asked.question
-    probability = float(meets(one, found.targets, question)[0])
-    if question.confidence and not probability >= question.confidence:
-        result.rejected[at] = outcome
-        return None
-    return Plan(at, probability, outcome)
+        return held
 
+    def _probability(self, at: int) -> float:
+        one = self.result.candidates.picked(np.array([at]))
+        return float(meets(one, self.found.targets, self.found.asked.question)[0])
 
-def _take_means(candidates: Candidates, at: int, outcome: Simulated) -> None:
-    """Simulated means in place of those of the closed form."""
-    known = {name: value for name, value in outcome.means.items() if np.isfinite(value)}
-    for name, value in known.items():
-        candidates.columns[name][at] = value
-    if known.get("tpot_s"):
-        candidates.columns["interactivity"][at] = 1.0 / known["tpot_s"]
+    def _take(self, at: int, outcome: Simulated) -> None:
+        """Simulated figures in place of those of the closed form, and what follows from them."""
+        before, after = self.found.candidates.columns, self.result.candidates.columns
+        family, use = int(self.found.candidates.family[at]), float(before["utilisation"][at])
+        for name, value in outcome.figures.items():
+            if np.isfinite(value):
+                self.scale.setdefault((family, name), {})[use] = value / before[name][at]
+                after[name][at] = value
+        after["interactivity"][at] = 1.0 / after["tpot_s"][at]
+        if demand.is_closed(self.found.asked.question):  # Little's law: users over their request
+            share = before["e2e_s"][at] / after["e2e_s"][at]
+            for name in _RISING:
+                after[name][at] = before[name][at] * share
+            for name in _FALLING:
+                after[name][at] = before[name][at] / share
+        if not outcome.sustained:
+            self.overloaded[family] = min(use, self.overloaded.get(family, np.inf))
+            self.result.candidates.status[at] = OVERLOADED
 
+    def _rank(self) -> None:
+        """The plans in the order of their simulated figures."""
+        result = self.result
+        chances = np.full(len(result.candidates), np.nan)
+        chosen = np.zeros(len(result.candidates), dtype=bool)
+        for plan in result.plans:
+            chances[plan.at], chosen[plan.at] = plan.probability, True
+        place = {
+            int(at): number
+            for number, at in enumerate(
+                self.found.ranking.order(result.candidates, chances, chosen)
+            )
+        }
+        result.plans.sort(key=lambda plan: place[plan.at])
 
-def _means_hold(found: Found, outcome: Simulated) -> bool:
-    """Whether simulated means meet their targets, asked where these stand for the kind."""
-    means = [t for t in found.ranking.targets if t.figure.column in outcome.means]
-    return all(t.met(np.array([outcome.means[t.figure.column]]))[0] for t in means)
+    def _of_fewest(self, most: int) -> None:
+        """Look for a candidate of fewer devices than the plans have that holds as they do."""
+        found, result = self.found, self.result
+        if not result.plans:
+            return
+        devices = found.candidates.columns["devices"]
+        least = min(devices[plan.at] for plan in result.plans)
+        fewer = found.feasible & (devices < least)
+        by_devices = replace(found.ranking, by=FIGURES["devices"])
+        for at in map(int, by_devices.order(found.candidates, found.probability, fewer)):
+            if self.tried >= most or result.smaller:
+                return
+            if at not in result.rejected and self._worth(at):
+                result.smaller = self._plan(at)
+
+    def _judge_the_rest(self) -> None:
+        """Where there is no plan, what was not simulated as its family's simulations say."""
+        candidates = self.result.candidates
+        known = np.isin(np.arange(len(candidates)), list(self.result.rejected))
+        for family, column in self.scale:
+            rest = (candidates.family == family) & ~known
+            use = candidates.columns["utilisation"][rest]
+            candidates.columns[column][rest] *= self._factor(family, column, use)
+        for family, use in self.overloaded.items():
+            rest = (candidates.family == family) & (candidates.status == "ok")
+            candidates.status[rest & (candidates.columns["utilisation"] >= use)] = OVERLOADED
 
 
 def _copied(candidates: Candidates) -> Candidates:
-    return replace(
-        candidates, columns={name: column.copy() for name, column in candidates.columns.items()}
-    )
+    columns: dict[str, Array] = {n: column.copy() for n, column in candidates.columns.items()}
+    return replace(candidates, columns=columns, status=candidates.status.copy())

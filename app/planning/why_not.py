@@ -13,6 +13,7 @@ from app.planning.search import Found
 from app.planning.shortlist import Shortlist
 from app.planning.targets import Target
 from app.wording import quantities
+from genz_core.serving.loops import OVERLOADED
 from genz_core.types import Array, Mask
 
 _ALIKE = 0.005  # a share by which figures differ that is not worth a word
@@ -85,7 +86,11 @@ def _nearest(found: Found, family: int, mine: Mask, slack: Array) -> Loser:
 
 def _missed(found: Found, candidates: Candidates, at: int, *, simulated: bool = False) -> str:
     """The targets that a candidate misses, in words; its probability where that is too low."""
-    said = []
+    said = (
+        ["does not sustain the load when simulated"]
+        if (simulated and candidates.status[at] == OVERLOADED)
+        else []
+    )
     for target in found.ranking.targets:
         value = float(candidates.columns[target.figure.column][at])
         if not target.met(np.array([value]))[0]:

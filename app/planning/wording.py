@@ -21,6 +21,12 @@ def ranked_words(named: Mapping[str, Any]) -> str:
     return FIGURES[named["ranked_by"]].words
 
 
+def missed(named: Mapping[str, Any]) -> str:
+    """How many more deployments met the targets until they were simulated; "" for none."""
+    count = named["rejected_by_simulation"]
+    return f" ({count:,} more until simulated)" if count else ""
+
+
 def chance(plan: Mapping[str, Any]) -> str:
     """The probability of a plan, and whether measurements validate its kind."""
     if plan["probability"] is None:
@@ -39,7 +45,7 @@ def _pays(named: Mapping[str, Any]) -> Iterator[str]:
 def _best(named: Mapping[str, Any]) -> Iterator[str]:
     tried = f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} meet"
     wanted = ", ".join(named["targets"]) or "no targets"
-    yield f"{tried} {wanted}; ranked by {ranked_words(named)}"
+    yield f"{tried} {wanted}{missed(named)}; ranked by {ranked_words(named)}"
     if not named["plans"]:
         return
     best = named["plans"][0]
@@ -47,6 +53,8 @@ def _best(named: Mapping[str, Any]) -> Iterator[str]:
         if share is not None:
             yield f"margin to {FIGURES[name].title}: {quantities.percent(share)}"
     yield f"percentiles: {best['percentiles']}"
+    if best["choices_like_it"]:
+        yield f"choices like this one {best['choices_like_it']['words']}"
     fewest = named["fewest_devices"]
     if fewest and fewest["devices"] < best["devices"]:
         yield (

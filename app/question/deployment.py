@@ -223,6 +223,11 @@ class Deployment:
         "whole", 1, "Expert-parallel degree of a prefill worker.", limit="ep",
         label="Prefill EP", group=POOL,
     )  # fmt: skip
+    prefill_moe_tp: int | None = parameter(
+        "whole", None, "Tensor-parallel degree of a prefill worker's experts; by default "
+        "prefill_tp x prefill_dp / prefill_ep.",
+        limit="moe_tp", label="Prefill MoE TP", group=POOL,
+    )  # fmt: skip
     prefill_weights: str = parameter(
         "text", "", "Weight format of the prefill workers; by default `weights`.", group=POOL,
     )  # fmt: skip

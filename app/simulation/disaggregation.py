@@ -42,13 +42,33 @@ def beside(decode: Resolved, prefill_system: SystemSource | System = "") -> Pref
     if not has_pool(question):
         return None
     degrees = {name: getattr(question, f"prefill_{name}") for name in _DEGREES}
-    scenario = replace(question, **degrees, cp=1, moe_tp=None)
+    degrees |= _of_experts(question)
+    scenario = replace(question, **degrees, cp=1)
     resolved = _resolved(replace(decode, scenario=scenario), prefill_system)
     if complaint := resolved.model.invalid(scenario.parallelism):
         raise InvalidParallelism(f"prefill pool: {complaint}")
     workers = question.prefill_workers or 1
     devices = question.replicas * _devices(question) + workers * _devices(scenario)
     return Prefill(resolved, workers, *_way(question, resolved.system, decode.system, devices))
+
+
+def _of_experts(question: Question) -> dict[str, Any]:
+    """Degrees and redundant ones of a prefill worker's experts.
+
+    Raises:
+        InvalidParallelism: they do not split over its devices.
+    """
+    ranks = question.prefill_tp * question.prefill_dp
+    ep, moe_tp = question.prefill_ep, question.prefill_moe_tp
+    if moe_tp is not None and ep == 1 and ranks % moe_tp == 0:
+        ep = ranks // moe_tp
+    if moe_tp is not None and ep * moe_tp != ranks:
+        raise InvalidParallelism(
+            f"prefill pool: prefill_moe_tp x prefill_ep = {moe_tp} x {ep} must equal prefill_tp x "
+            f"prefill_dp = {ranks}; leave prefill_moe_tp out"
+        )
+    spread = question.redundant_experts if ep == question.ep else 0
+    return {"ep": ep, "moe_tp": None, "redundant_experts": spread}
 
 
 def _devices(question: Question) -> int:
@@ -83,7 +103,8 @@ def _way(question: Question, prefill: System, decode: System, devices: int) -> t
         rate, name, latency_s = link.bytes_per_s, link.name, link.latency_s
     if latency_us is not None:
         latency_s = latency_us * 1e-6
-    transfer = Transfer(rate, latency_s, question.layer_wise)
+    # engines hand the first token over with the cache: who decodes brings it to the user
+    transfer = Transfer(rate, latency_s, question.layer_wise, shown_by="decode")
     pace = ", layer by layer" if question.layer_wise else ""
     return transfer, (
         f"{name} ({quantities.bandwidth(rate)} a device, {quantities.seconds(latency_s)}{pace})"

@@ -5,24 +5,29 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from app.question.asking import Asked, ask
-from app.question.parameters import ALIASES
+from app.question.asking import Asked, ask, read
+from app.question.parameters import ALIASES, PARAMETERS
 from app.question.verbs import parameters_of
 from app.scenario.local_files import sources
+from app.scenario.scenario import find_model
 from app.simulation import rows
 from app.simulation.result import simulate
-from genz_core.errors import RidgelineError
+from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.limits import checked_size
+from genz_core.types import Parallelism, Step
 
 Row = dict[str, str]
 _PARAMETERS = tuple(parameters_of("simulate"))
-#: Columns of a file of simulations; mtp_tokens: drafted by the model's own module, 0 for none.
+#: Columns of a file of simulations; mtp_tokens: drafted by the model's own module, 0 for none;
+#: eplb_slots: places for experts of a layer, redundant ones with them, 0 for as many as experts.
 KNOWN = (
-    "id", *_PARAMETERS, "mtp_tokens",
+    "id", *_PARAMETERS, "mtp_tokens", "eplb_slots",
     *(alias for alias, name in ALIASES.items() if name in _PARAMETERS),
 )  # fmt: skip
+_SLOTS = replace(PARAMETERS["redundant_experts"], name="eplb_slots")
 _COUNTED = ("requests", "ended", "refused", "seconds")
 _RATES = (
     "requests_per_s", "input_tokens_per_s", "output_tokens_per_s",
@@ -61,6 +66,26 @@ def simulate_row(row: Mapping[str, str], asked: str) -> Row:
     return answer | {"status": "ok", "message": "; ".join(outcome.notes)} | figures
 
 
+def _redundant(slots: int, asked: Asked) -> int:
+    """The redundant experts that fill so many slots.
+
+    Raises:
+        InvalidValue: fewer slots than experts.
+    """
+    q = asked.question
+    model = find_model(asked.named("model"))
+    steps = model.graph(Step.decode(1.0, 1.0), Parallelism()).ops
+    experts = max(
+        (int(op.dims["experts_total"]) for op in steps if op.dims.get("top_k")), default=0
+    )
+    if slots < experts or not experts:
+        raise InvalidValue(
+            f"eplb_slots = {slots}: {q.model} has {experts} experts a layer; give at least "
+            "as many, or 0 for none that is redundant"
+        )
+    return slots - experts
+
+
 def parse(row: Mapping[str, str]) -> Asked:
     """What a row asks; its empty cells and the columns that nobody knows ask nothing.
 
@@ -71,4 +96,7 @@ def parse(row: Mapping[str, str]) -> Asked:
     drafted = checked_size("mtp_tokens", cells.pop("mtp_tokens", 0))
     if drafted:
         cells |= {"speculation": "mtp", "draft_tokens": str(drafted)}
+    slots = read(_SLOTS, cells.pop("eplb_slots", "0"))
+    if slots:
+        cells["redundant_experts"] = str(_redundant(slots, ask("simulate", cells, sources)))
     return ask("simulate", cells, sources)

@@ -193,8 +193,9 @@ def run(
     theirs, pool = None, None
     if prefill:
         theirs = _scaled(_ClosedForm(prefill.resolved, drawn, draft_model))
-        # no run with a pool of its own was measured
-        scaled = replace(scaled, options=replace(scaled.options, wait_s=0.0))
+        told = bool(theirs.kept or question.step_scale)
+        wait_s = 0.0 if told else _before_a_prompt_s(prefill.resolved, drawn, draft_model)
+        scaled = replace(scaled, options=replace(scaled.options, wait_s=wait_s))
         pool = prefill.disaggregation(theirs.options)
     simulation = simulate(
         resolved.model,
@@ -317,6 +318,17 @@ def _scaled(form: _ClosedForm) -> _Scaled:
     if scale := question.step_scale or (kept.scale if kept else 0.0):
         return _Scaled(replace(told, step_scale=scale), kept)
     return _Scaled(replace(told, **learned(form)), None)
+
+
+def _before_a_prompt_s(prefill: Resolved, drawn: Trace, draft_model: Any) -> float:
+    """What a prompt alone waits for before a worker that only reads prompts reads it [s].
+
+    That of the same server where it decodes, too, as measured runs teach it: tokeniser, scheduler,
+    network.  What others in the queue add is simulated.
+    """
+    alone = replace(_alone(prefill.scenario, drawn), concurrency=1, rate=None)
+    outside_s = float(served(drafted(replace(prefill, scenario=alone), draft_model)).outside_s[0])
+    return outside_s if math.isfinite(outside_s) else 0.0
 
 
 def learned(form: _ClosedForm) -> dict[str, Any]:

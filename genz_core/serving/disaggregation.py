@@ -63,8 +63,9 @@ class Transfer:
     layer_wise: each layer's cache is sent while later layers are computed (Mooncake,
     arXiv:2407.00079, section 5.2); the last one's, and what the link has not carried meanwhile,
     is left when the prompt is read.
-    shown_by: the pool that brings the user the first token.  Engines pass it on with the cache
-    ("decode"); a front end that streams from both shows it as soon as it is there ("prefill").
+    shown_by: the pool that brings the user the first token.  Engines pass it on with the cache,
+    and it is seen when a decode worker has admitted the sequence ("decode"); a front end that
+    streams from both shows it as soon as it is there ("prefill").
     """
 
     bytes_per_s: float

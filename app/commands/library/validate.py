@@ -11,6 +11,9 @@ from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.options import Form, Json, table_format
 
+_KEPT = ("disaggregated", "decisions")
+_WHAT = ("serving", "published", "operators", *_KEPT, "simulation", "plan")
+
 
 def register(cli: typer.Typer) -> None:
     cli.command("validate", help="Compare predictions with the measured points that ship.")(
@@ -20,7 +23,10 @@ def register(cli: typer.Typer) -> None:
 
 def validate(
     what: Annotated[
-        str, typer.Argument(help="serving, published, operators, simulation or plan.")
+        str,
+        typer.Argument(
+            help="serving, published, operators, disaggregated, decisions, simulation or plan."
+        ),
     ] = "published",
     by: Annotated[str, typer.Option(help="Group by columns: engine,system,model ...")] = "",
     worst: Annotated[
@@ -38,15 +44,22 @@ def validate(
     count: Annotated[
         int, typer.Option(min=1, max=10_000, help="Deployments drawn for `simulation`.")
     ] = 300,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep", help="Keep the table of `disaggregated` or `decisions` for the documents."
+        ),
+    ] = False,
     json: Json = False,
     format_: Form = TableFormat.text,
 ) -> None:
     from genz_core.errors import InvalidValue
 
-    if what not in ("serving", "published", "operators", "simulation", "plan"):
-        raise InvalidValue(
-            f"cannot validate {what!r}; choose serving, published, operators, simulation or plan"
-        )
+    if what not in _WHAT:
+        raise InvalidValue(f"cannot validate {what!r}; choose {', '.join(_WHAT)}")
+    if what in _KEPT and write_docs is None:
+        _kept(what, by, worst, rows, keep, opt.table_format(format_, json))
+        return
     if what == "plan":
         _plan(write_docs, table_format(format_, json))
     elif what == "simulation":
@@ -57,6 +70,16 @@ def validate(
         _operators(by, worst, rows, table_format(format_, json))
     else:
         _measured(what, by, worst, rows, table_format(format_, json))
+
+
+def _kept(what: str, by: str, worst: int, rows: Path | None, keep: bool, form: TableFormat) -> None:
+    """Print what takes minutes: runs with prompts read apart, or choices on measured frontiers."""
+    from app.commands.library import validate_kept
+
+    if what == "decisions":
+        validate_kept.decisions(by, rows, keep, form)
+    else:
+        validate_kept.disaggregated(by, worst, rows, keep, form)
 
 
 def _plan(write_docs: Path | None, form: TableFormat) -> None:

@@ -566,6 +566,7 @@ def simulate(
     prefill_pp: int | str = 1,
     prefill_dp: int | str = 1,
     prefill_ep: int | str = 1,
+    prefill_moe_tp: int | str | None = None,
     prefill_weights: str = "",
     transfer_gbps: float | str = 0.0,
     transfer_latency_us: float | str | None = None,

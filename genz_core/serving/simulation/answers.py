@@ -200,7 +200,13 @@ class Recorder:
         self.ended += 1
 
     def resumed(self, job: Job, flight: Flight) -> None:
-        """The first token of a sequence in this pool: its gap began in the one before."""
+        """The first token of a sequence in this pool: its gap began in the one before.
+
+        Where this pool shows the one before, too, it does as it admits the sequence.
+        """
+        if math.isnan(self._first[job.row]):
+            self._first[job.row] = flight.start_s
+            return
         self._gap(flight.start_s + flight.step_s - job.stopped_s, 1)
         self._gap(flight.step_s, -1)
 

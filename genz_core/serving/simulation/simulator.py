@@ -188,8 +188,6 @@ class Simulator:
             return
         worker = self._pools[pool].workers[number]
         self._record.routed(job.row, at)
-        if pool and self._shown_later(pool - 1, job):
-            self._record.began(job, now)
         worker.accept(rank, job)
         for lane, flight in enumerate(worker.flights):
             if flight is None:

@@ -2,6 +2,8 @@
 
 import csv
 
+import pytest
+
 from genz_core.errors import InvalidValue
 from hardware_db.profiles.validation import OPERATOR_SPLITS
 
@@ -38,3 +40,22 @@ def test_every_row_goes_into_the_file_of_rows(printed, tmp_path):
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) > 100 and {"operator", "split", "mape %"} <= set(rows[0])
+
+
+@pytest.mark.parametrize("what", ["disaggregated", "decisions"])
+def test_an_unknown_column_of_what_is_kept_is_refused_before_anything_is_priced(ridgeline, what):
+    refused = ridgeline("validate", what, "--by", "colour")
+    assert isinstance(refused.exception, InvalidValue)
+    assert str(refused.exception).startswith("no column 'colour'; there are ")
+
+
+def test_choices_on_measured_frontiers_are_printed_by_what_was_known(printed, tmp_path):
+    path = tmp_path / "choices.csv"
+    table = printed("validate", "decisions", "--rows", path, "--format", "csv")
+    rows = list(csv.DictReader(table.splitlines()))
+    assert (rows[0]["split"], rows[-1]["split"]) == ("in sample", "fewest GPUs")
+    with path.open(encoding="utf-8", newline="") as file:
+        choices = [row for row in csv.DictReader(file) if row["split"] == "in sample"]
+    assert len(choices) == int(rows[0]["questions"])
+    mean = sum(float(row["regret"]) for row in choices) / len(choices)
+    assert float(rows[0]["given away %"]) == pytest.approx(100 * mean, abs=0.06)

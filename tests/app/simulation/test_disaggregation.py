@@ -145,3 +145,17 @@ def test_a_slow_way_is_waited_for():
 def test_answers_of_one_token_have_no_balance():
     answer = simulated(prefill_workers=1, osl=1)
     assert answer.run.balance is None and answer.ended == 40
+
+
+def test_a_worker_that_only_reads_makes_a_prompt_wait_as_the_same_server_does():
+    """Tokeniser, scheduler and network, as runs teach it of one user there; nothing if scaled."""
+    load = {"model": "Qwen/Qwen3-32B", "system": "h100", "engine": "sglang", "tp": 2}
+    load |= {"isl": 1024, "osl": 64, "requests": 8}
+    alone = simulate(ask("simulate", {**load, "concurrency": 1})).run.options
+    pools = {**load, "prefill_workers": 1, "prefill_tp": 2, "concurrency": 4}
+    learned, physics = (
+        simulate(ask("simulate", {**pools, **more})).run.options for more in ({}, {"step_scale": 1})
+    )
+    assert alone.wait_s > 0.005
+    assert learned.wait_s == pytest.approx(alone.wait_s)
+    assert physics.wait_s == 0.0

@@ -13,6 +13,7 @@ from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.serving.simulation import (
     Disaggregation,
+    Options,
     Requests,
     ServingPool,
     StepTime,
@@ -101,6 +102,21 @@ def test_layers_that_travel_while_others_are_computed_leave_a_layers_way(model, 
     )
     way_s = cache_of(model, 4096) / 2e9
     assert way_s * 0.2 < whole - by_layer <= way_s * 0.75 + 1e-9
+
+
+@every_scheduler
+def test_a_first_token_waits_for_a_place_among_those_that_decode(name, model, system):
+    """Engines pass it on with the cache: it is seen once a decode worker admits its sequence."""
+    way = {by: Transfer(1e9, 1e-3, shown_by=by) for by in ("prefill", "decode")}
+    load = Requests([0.0, 0.0], [64, 64], [41, 41])
+    one = Options(max_num_seqs=1)
+    early, late = (served(model, system, load, name=name, transfer=way[by], options=one)
+                   for by in way)  # fmt: skip
+    assert early.e2e_s == pytest.approx(late.e2e_s)
+    first, second = np.argsort(late.ttft_s)
+    assert late.ttft_s[second] - late.ttft_s[first] == pytest.approx(0.4, rel=0.1)
+    assert late.tpot_s == pytest.approx(0.01, rel=0.05)
+    assert early.ttft_s.max() < 0.05 and early.tpot_s[second] == pytest.approx(0.02, rel=0.1)
 
 
 # ------------------------------------------------------------------------------- laws

@@ -1,0 +1,240 @@
+"""Measured runs with prompts on workers of their own, beside their simulation.
+
+Runs of a public benchmark with what was launched (`hardware_db/measurements/disaggregated.csv`):
+lengths uniform from 80 to 100 % of nominal, all users at once, ten requests each.  Of these three
+are simulated (of many users two): the first, which all send at once, one that stands for those that
+follow, and the last, behind which nobody comes.  No run of a pool teaches anything, so what is left
+out of a split is what aggregated runs teach of the steps of both pools: all of it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import statistics
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.accuracy.measured_points import measured_rows
+from app.simulation import points
+from app.simulation.result import simulate
+from app.simulation.run import Run
+from genz_core.errors import RidgelineError
+from genz_core.progress import Cancel, Cancelled, never
+from hardware_db import tables
+
+Row = dict[str, Any]
+
+METRICS = ("tpot_s", "ttft_s")
+AS_SHIPPED = "all, as shipped"
+#: Splits, by the fact that is left out; see `app.engine_fit.splits`.
+SPLITS: Mapping[str, str] = {
+    "one GPU left out": "system",
+    "one model left out": "model",
+    "one engine left out": "engine",
+}
+#: Columns that a run is told apart by.
+BY = ("engine", "system", "model", "drafts", "users", "lengths")
+KEPT = "disaggregated_errors"  # the table that documents read
+_RAN = 10  # requests of a user
+_EACH, _LEAST, _MOST = 3, 64, 3000  # requests of a user, of a run, that are simulated
+_CROWD = 1500  # users, of whom each sends one request less
+_CLASSES = (16, 128, 1024)  # users
+
+
+def asked(row: Mapping[str, str], *, learned: bool = True) -> dict[str, str]:
+    """A measured run as a row of a file of simulations.
+
+    learned: whether steps are as measured runs teach, or as physics alone says.
+    """
+    users = int(row["concurrency"])
+    requests = min(max(_EACH * users, _LEAST), 2 * users if users > _CROWD else _MOST)
+    facts = {name: text for name, text in row.items() if name in points.KNOWN}
+    told = {"requests": str(requests), "burst_start": "true"}
+    return {**facts, **told, **({} if learned else {"step_scale": "1"})}
+
+
+def records(
+    workers: int = 1,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+    cancelled: Cancel = never,
+    *,
+    learned: bool = True,
+) -> list[Row]:
+    """Every run with its simulation: labels, status and message, and of each metric the measured
+    and the predicted value [s], None where it is refused.
+
+    Raises:
+        Cancelled: `cancelled` said so before the last.
+    """
+    rows = measured_rows("disaggregated")
+    found: list[Row] = []
+    with ProcessPoolExecutor(workers) if workers > 1 else nullcontext() as pool:
+        price = partial(record, learned=learned)
+        for one in pool.map(price, rows) if pool else map(price, rows):
+            found.append(one)
+            progress(len(found), len(rows))
+            if cancelled() and len(found) < len(rows):
+                if pool:
+                    pool.shutdown(wait=False, cancel_futures=True)
+                raise Cancelled(f"{len(found)} of {len(rows)} runs")
+    return found
+
+
+def record(row: Mapping[str, str], *, learned: bool = True) -> Row:
+    """One run with its simulation, see `records`."""
+    status, message, means = "ok", "", dict.fromkeys(METRICS)
+    try:
+        outcome = simulate(points.parse(asked(row, learned=learned))).run
+        means = {metric: mean_of_all(outcome, metric) for metric in METRICS}
+    except RidgelineError as error:
+        status, message = error.code, str(error)
+    facts = {name: text for name, text in row.items() if not name.startswith("measured_")}
+    return {
+        **facts,
+        "drafts": row["mtp_tokens"] or "unknown",
+        "users": _users(int(row["concurrency"])),
+        "lengths": f"{row['isl']}/{row['osl']}",
+        "status": status,
+        "message": message,
+        **{f"measured_{metric}": float(row[f"measured_{metric}"]) for metric in METRICS},
+        **{f"predicted_{metric}": means[metric] for metric in METRICS},
+    }
+
+
+def mean_of_all(run: Run, metric: str) -> float:
+    """The mean of a latency [s] over all requests that the benchmark sent, from those simulated.
+
+    The first and the last of each user count once, those between as often as there were.
+    """
+    users = int(run.question.concurrency or 1)
+    order = np.argsort(run.simulation.arrival_s, kind="stable")
+    values = getattr(run.simulation, metric)[order]
+    rounds = min(len(values) // users, _RAN)
+    ends = [*(users * np.arange(1, rounds)), len(values) if rounds < _RAN else users * rounds]
+    parts = np.split(values[: ends[-1]], ends[:-1])
+    means = [float(np.nanmean(part)) for part in parts]
+    if rounds < _EACH:
+        return (means[0] + means[-1] * (_RAN - 1)) / _RAN
+    between = statistics.mean(means[1:-1])
+    return (means[0] + between * (_RAN - 2) + means[-1]) / _RAN
+
+
+def _users(count: int) -> str:
+    least = 1
+    for most in _CLASSES:
+        if count <= most:
+            return f"{least} to {most}"
+        least = most + 1
+    return f"{least} and more"
+
+
+def errors(found: Sequence[Row]) -> Row:
+    """Runs, the share that is priced [%], and of each metric mean and median of the absolute error
+    [%] and the median of predicted over measured."""
+    priced = [row for row in found if row["status"] == "ok"]
+    row: Row = {"runs": len(found), "priced %": round(100.0 * len(priced) / len(found), 1)}
+    for metric, name in (("tpot_s", "TPOT"), ("ttft_s", "TTFT")):
+        ratios = [one[f"predicted_{metric}"] / one[f"measured_{metric}"] for one in priced]
+        misses = [100.0 * abs(ratio - 1.0) for ratio in ratios]
+        row |= {
+            f"{name} mean %": round(statistics.mean(misses), 1) if misses else None,
+            f"{name} median %": round(statistics.median(misses), 1) if misses else None,
+            f"{name} ratio": round(statistics.median(ratios), 2) if ratios else None,
+        }
+    return row
+
+
+def split_table(shipped: Sequence[Row], physics: Sequence[Row]) -> list[Row]:
+    """Errors of all runs as the product prices them, and with what they share left out.
+
+    shipped, physics: `records` with and without what runs teach.
+    """
+    whole = {"split": AS_SHIPPED, **errors(shipped)}
+    return [
+        whole,
+        *({"split": split, **errors(_known(physics, by))} for split, by in SPLITS.items()),
+    ]
+
+
+def _known(found: Sequence[Row], by: str) -> list[Row]:
+    """Runs of which the fact that a split leaves out is known."""
+    return [row for row in found if row[by]]
+
+
+def group_table(found: Sequence[Row], by: Sequence[str]) -> list[Row]:
+    """Errors of the runs that share the columns `by`, most runs first."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in found:
+        groups.setdefault(tuple(str(row[name]) for name in by), []).append(row)
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [{**dict(zip(by, key, strict=True)), **errors(members)} for key, members in ordered]
+
+
+def refusals(found: Sequence[Row]) -> list[Row]:
+    """Why runs are refused, and how many."""
+    counted = Counter((row["status"], row["message"]) for row in found if row["status"] != "ok")
+    return [
+        {"status": status, "runs": count, "reason": message}
+        for (status, message), count in counted.most_common()
+    ]
+
+
+def worst(found: Sequence[Row], count: int) -> list[Row]:
+    """The priced runs whose TPOT or TTFT is furthest from what was measured."""
+
+    def distance(row: Row) -> float:
+        ratios = (row[f"predicted_{m}"] / row[f"measured_{m}"] for m in METRICS)
+        return max(max(ratio, 1.0 / ratio) for ratio in ratios)
+
+    priced = [row for row in found if row["status"] == "ok"]
+    names = (
+        "id",
+        *BY,
+        "concurrency",
+        *(f"{w}_{m}" for m in METRICS for w in ("measured", "predicted")),
+    )
+    return [
+        {n: row[n] for n in names} for row in sorted(priced, key=distance, reverse=True)[:count]
+    ]
+
+
+# ------------------------------------------------------------------------------- kept tables
+
+
+def kept_rows(shipped: Sequence[Row], physics: Sequence[Row], day: str = "") -> list[Row]:
+    """What documents show, as one table: a row a split, and a row a value of each of `BY`."""
+    day = day or datetime.datetime.now(datetime.UTC).date().isoformat()
+    rows = [{"by": "split", "of": row.pop("split"), **row} for row in split_table(shipped, physics)]
+    for by in BY:
+        rows += [{"by": by, "of": row.pop(by), **row} for row in group_table(shipped, (by,))]
+    return [{**row, "date": day} for row in rows]
+
+
+def kept_path() -> Path:
+    """Where `kept_rows` are kept."""
+    return tables.folder("measurements") / f"{KEPT}.csv"
+
+
+def shipped_table(by: str) -> list[Row]:
+    """The kept rows of "split" or of one of `BY`, numbers as floats; [] before any was written."""
+    return [
+        {
+            by: row["of"],
+            **{n: _cell(text) for n, text in row.items() if n not in ("by", "of", "date")},
+        }
+        for row in tables.table("measurements", KEPT)
+        if row["by"] == by
+    ]
+
+
+def _cell(text: str) -> float | int | None:
+    if not text:
+        return None
+    return float(text) if "." in text else int(text)

@@ -1,0 +1,48 @@
+"""What is predicted of each served run with all that it shares a fact with left out of the fit.
+
+`python -m app.engine_fit.held_out` fits every engine as `python -m app.engine_fit` does, which
+writes the same table, and writes it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from app.engine_fit.hierarchy import fit
+from app.engine_fit.splits import SPLITS, Residuals, left_out
+from app.engine_fit.targets import load_measurements
+from app.engine_fit.writing import ENGINES, write_rows
+from genz_core.engine_calibration import SCALES
+
+#: Splits that are kept: those that decisions are judged by.
+KEPT = ("configurations held out", "one model left out", "one GPU left out")
+
+
+def table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
+    """Predicted over measured TTFT and TPOT of each served run by split, a row a run.
+
+    residuals: by split; those of `KEPT` are there.
+    """
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for split in KEPT:
+        found = residuals[split]
+        for target, log in zip(found.targets, found.logs, strict=True):
+            if target.facts["set"] == "serving" and target.metric in SCALES and np.isfinite(log):
+                row = rows.setdefault((split, target.run), {"split": split, "id": target.run})
+                row[f"{target.metric}_ratio"] = f"{np.exp(log):.5g}"
+    whole = 2 + len(SCALES)
+    return [row for row in rows.values() if len(row) == whole]
+
+
+def main() -> None:
+    """Fit all engines and write `hardware_db/engines/held_out.csv`."""
+    fitted = [fit(data, print) for data in load_measurements()]
+    rows = table({split: left_out(fitted, SPLITS[split]) for split in KEPT})
+    print(write_rows(ENGINES / "held_out.csv", rows, ("split", "id")), "held-out predictions")
+
+
+if __name__ == "__main__":
+    main()

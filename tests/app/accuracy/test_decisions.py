@@ -1,0 +1,74 @@
+"""Choices on measured frontiers, counted by hand and held against every other way to choose."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.accuracy import decisions
+from app.accuracy.decisions import Load
+
+
+def load(system="a", engine="x", users=1, tpot=(0.01, 0.01), tokens=(10.0, 10.0), devices=1):
+    asked = ("model", "1024", "1024")
+    return Load(asked, system, (engine, "fp8", "1", "1", "1"), users, devices, tpot, tokens)
+
+
+def test_the_regret_is_the_share_of_the_best_measured_throughput_that_the_choice_lacks():
+    better = load(engine="x", tokens=(100.0, 80.0))
+    chosen = load(engine="y", tokens=(75.0, 90.0))
+    of_target = {one.target_s: one for one in decisions.choices([better, chosen])}
+    assert set(of_target) == set(decisions.TARGETS_S)
+    assert all(one.regret == pytest.approx(0.25) for one in of_target.values())
+    assert decisions.scores([better, chosen])["given away %"] == 25.0
+
+
+def test_a_target_that_is_missed_or_that_nothing_is_predicted_to_meet_loses_all():
+    slow = load(engine="x", tpot=(0.0112, 0.009), tokens=(200.0, 200.0))
+    near = load(engine="x", tpot=(0.0109, 0.009), tokens=(200.0, 200.0))
+    good = load(engine="y", tpot=(0.009, 0.009), tokens=(100.0, 100.0))
+    hidden = load(engine="x", tpot=(0.009, 0.2), tokens=(100.0, 100.0))
+    dark = load(engine="y", tpot=(0.009, 0.2), tokens=(90.0, 90.0))
+    first, within, none = (decisions.choices(pair)[0] for pair in
+                           ([slow, good], [near, good], [hidden, dark]))  # fmt: skip
+    assert (first.regret, first.missed) == (1.0, True)
+    assert (within.regret, within.missed) == (0.0, False)
+    assert (none.regret, none.none) == (1.0, True)
+
+
+def test_one_deployment_alone_asks_nothing():
+    assert not decisions.choices([load(users=1), load(users=2, tokens=(20.0, 20.0))])
+
+
+def test_gpus_are_ranked_by_the_most_tokens_within_the_target():
+    one = [load("a", tokens=(100.0, 50.0)), load("a", users=2, tpot=(0.2, 0.2), tokens=(900, 900))]
+    other, like = load("b", tokens=(80.0, 60.0)), load("c", tokens=(98.0, 10.0))
+    assert decisions.gpu_pairs([*one, other]) == [False] * len(decisions.TARGETS_S)
+    assert decisions.gpu_pairs([one[0], like]) == []  # within 5 % by measurement
+
+
+def test_most_users_are_compared_where_some_loads_miss_the_target():
+    tpots = ((0.008, 0.008), (0.012, 0.018), (0.018, 0.025))
+    loads = [load(users=2**at, tpot=tpot) for at, tpot in enumerate(tpots)]
+    found = list(decisions.most_users(loads))
+    assert found == [1.0, 0.5]  # 10 ms: one and one; 15 ms: two measured, one said
+
+
+def test_a_perfect_prediction_gives_nothing_away():
+    rows = decisions.measured_points.measured_rows("serving")
+    truth = {row["id"]: tuple(float(row[f"measured_{name}"]) for name in ("ttft_s", "tpot_s"))
+             for row in rows}  # fmt: skip
+    score = decisions.scores(decisions.measured_loads(truth))
+    assert score["questions"] > 300
+    assert score["given away %"] == score["target missed %"] == score["none found %"] == 0.0
+    assert score["ranked as measured %"] == score["same %"] == 100.0
+
+
+def test_held_out_predictions_are_worse_than_those_of_runs_that_were_known():
+    kept = {row["split"]: row for row in decisions.shipped_table()}
+    if not kept:
+        pytest.skip("no table was kept")
+    assert list(kept)[: len(decisions.KNOWN)] == list(decisions.KNOWN)
+    for split in list(decisions.KNOWN)[1:]:
+        assert len(decisions.held_out(split)) > 1000
+        assert kept[split]["questions"] > 300
+    assert kept["in sample"]["given away %"] <= kept["one model left out"]["given away %"]
