@@ -14,7 +14,7 @@ from typing import Any
 
 from app.benchmarks.comparison import compare_one
 from app.benchmarks.deployment import Deployment
-from app.benchmarks.simulated import offered
+from app.benchmarks.offered import offered
 from app.calibration import from_one_run, from_runs
 from app.question import typed
 from app.question.verbs import parameters_of
@@ -132,6 +132,8 @@ def row_of(one: Deployment, number: int) -> Row:
         "measured_ttft_s": measurement.ttft_s.mean,
         "measured_tpot_s": _tpot_s(measurement),
     }
+    if question.rate:
+        row |= {from_runs.ANSWERED: f"{measurement.throughput.requests_per_s or question.rate:.9g}"}
     cells = {name: f"{value:.9g}" for name, value in figures.items() if value}
     if not cells:
         raise InvalidValue(f"{measurement.file}: no mean TTFT and no mean TPOT to calibrate from")

@@ -40,6 +40,7 @@ def run_of(point: Point) -> dict[str, Any]:
         "load": one.load.document(),
         "priced": priced_as(one),
         "refused": point.refused,
+        "status": point.prediction.status if point.prediction else "not predicted",
         "checks": [check.document() for check in point.checks],
         "filled": [asdict(filling) for filling in one.fillings],
         "missing": [asdict(missing) for missing in one.missing],

@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 
 from app.benchmarks.deployment import Deployment
-from app.benchmarks.simulated import MOST
+from app.benchmarks.offered import MOST, run_as_measured
 from app.question.question import Question
 from app.scenario.scenario import asking
-from app.simulation.run import Run, run
+from app.simulation.run import Run
 from app.simulation.trace_file import Trace
 from app.wording import quantities
 from genz_core.errors import InvalidValue
@@ -132,7 +132,8 @@ def replay(
     )
     trace = Trace(requests, deployment.measurement.file)
     question = _asked(resolved.scenario, arrivals, trace, len(kept))
-    outcome = run(asking(resolved, question), deployment.objects, progress, cancelled, drawn=trace)
+    asked = asking(resolved, question)
+    outcome = run_as_measured(asked, deployment.objects, progress, cancelled, trace)
     table = _beside(kept, outcome)
     if arrivals == "drawn":
         words = "the file does not say when requests came: arrivals are drawn anew at its rate"
