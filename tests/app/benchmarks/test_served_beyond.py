@@ -107,6 +107,7 @@ def test_a_listed_run_is_replayed_whatever_a_steady_load_would_do(tmp_path, resu
     [measured] = read_results(result({**RUN, **listed, **means, "mean_e2el_ms": 10_330.0}))
     run = deployment(measured, HARDWARE)
     assert compare([run]).points[0].prediction.status == "overloaded"
+    assert simulate(run).run.drawn.requests.arrival_s[-1] == pytest.approx(0.095), "as they came"
     replayed = replay(run)
     assert replayed.arrivals == "of the file" and len(replayed.table) == count
     assert replayed.table["arrival_s"].iloc[-1] == pytest.approx(0.095)
