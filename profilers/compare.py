@@ -45,6 +45,7 @@ class Comparison:
     operators: phase, class, name, measured_as, kernels, matched_by, runs, launches, bound_s ... as
     above; "nothing predicted" names what joined no operator.
     findings: sentences, most seconds first.  notes: what was left out and what does not fit.
+    truncated: where reports break off, a sentence each, which are the first notes, too.
     """
 
     phases: pd.DataFrame
@@ -52,6 +53,7 @@ class Comparison:
     operators: pd.DataFrame
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
+    truncated: tuple[str, ...] = ()
 
     @property
     def joined_share(self) -> float:
@@ -106,7 +108,9 @@ def compare(
     findings = all_findings(phases, classes, matched, estimate, measurement, measured, config)
     notes += [note for some in measured.values() for note in some.notes]
     notes += [note for phase in priced for note in fit_notes(phases, phase)]
-    return Comparison(phases, classes, matched, findings, tuple(dict.fromkeys(notes)))
+    cut = tuple(f"{report.label}: {report.truncated}" for report in reports if report.truncated)
+    notes = [*cut, *notes]
+    return Comparison(phases, classes, matched, findings, tuple(dict.fromkeys(notes)), cut)
 
 
 def _priced(

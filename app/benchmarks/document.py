@@ -33,6 +33,7 @@ def run_of(point: Point) -> dict[str, Any]:
     return {
         "run": point.label,
         "file": m.file,
+        "truncated": m.truncated,
         "format": m.format,
         "tool": m.subject.tool,
         "engine_version": m.subject.engine_version,
@@ -103,6 +104,12 @@ def short_row(row: Row, level: float) -> dict[str, Any]:
         "simulated": words(row.simulated),
         "place": row.place if row.place != "not predicted" else "",
     }
+
+
+def cuts(compared: Comparison) -> list[str]:
+    """Where files break off, a sentence each."""
+    every = (point.measurement for point in compared.points)
+    return list(dict.fromkeys(f"{m.file}: {m.truncated}" for m in every if m.truncated))
 
 
 def sentences(compared: Comparison) -> list[str]:

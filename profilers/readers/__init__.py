@@ -28,7 +28,7 @@ from profilers.readers import (
 )
 from profilers.readers.columns import label_of, with_readable_names
 from profilers.readers.compressed import decompressed_head
-from profilers.readers.csv_tables import decoded, find_header
+from profilers.readers.csv_tables import breaks_off, decoded, find_header, read_text
 from profilers.schema import Report
 
 Reader = Callable[[Path], Report]
@@ -62,7 +62,7 @@ def read_report(
     file = Path(path)
     called = label or file.name
     try:
-        report = _reader(file)(file)
+        report = _whole_or_said(file)
     except ReportError as error:
         raise ReportError(sentence(called, str(error))) from None
     except MemoryError:
@@ -96,6 +96,28 @@ def sentence(called: str, problem: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)[:_MAX_MESSAGE_CHARS]
 
 
+def _whole_or_said(file: Path) -> Report:
+    """The report of a file; of a table that breaks off with that said first.
+
+    Raises:
+        ReportError: as its reader, or no kernel stands before the break.
+    """
+    reader = _reader(file)
+    if not any(reader is module.read for module in _TABLES):
+        return reader(file)
+    cut = breaks_off(read_text(file))
+    if not cut:
+        return reader(file)
+    try:
+        report = reader(file)
+    except ReportError as error:
+        raise ReportError(f"{cut} ({error})") from None
+    if report.kernels.empty:
+        raise ReportError(f"{cut}; no kernel stands before")
+    return dataclasses.replace(report, notes=(cut, *report.notes), truncated=cut)
+
+
+_TABLES = (ncu_csv, nsys_csv, rocprof_csv)
 _ROCPROF_JSON = b'"rocprofiler-sdk-tool"'
 #: Bytes of a text file in which the header of a table must show up.
 _SEARCHED_BYTES = 4 << 20
@@ -142,7 +164,7 @@ def _table_reader(head: bytes) -> Reader:
     if any(module.sniff(head) for module in (nsys_sqlite, ncu_rep, nsys_rep)):
         raise ReportError("the report is packed; unpack it first")
     text = decoded(head)
-    for module in (ncu_csv, nsys_csv, rocprof_csv):
+    for module in _TABLES:
         if find_header(text.splitlines(), 0, module.knows) is not None:
             return module.read
     if unitrace.sniff(text):

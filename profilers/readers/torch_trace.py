@@ -65,7 +65,7 @@ def read(path: Path) -> Report:
     """Read a trace.
 
     Raises:
-        ReportError: damaged, cut off, hostile, or JSON that is no trace.
+        ReportError: damaged, cut off before its first kernel, hostile, or JSON that is no trace.
     """
     stream = JsonStream(content_chunks(path))
     events = TraceEvents()
@@ -83,7 +83,9 @@ def read(path: Path) -> Report:
     if broken is None:
         return report
     note = f"the trace breaks off after event {events.seen:,}, what follows is missing: {broken}"
-    return dataclasses.replace(report, notes=(note, *report.notes))
+    if report.kernels.empty:
+        raise ReportError(f"{note}; no kernel stands before")
+    return dataclasses.replace(report, notes=(note, *report.notes), truncated=note)
 
 
 def _read_document(stream: JsonStream, events: TraceEvents, header: dict[str, Any]) -> None:

@@ -151,6 +151,7 @@ class ServingMeasurement:
     requests: a row a request (`REQUEST_COLUMNS`), where the file has them.
     server: figures of the serving process by name (KV use, queue), where the file has them.
     notes: sentences about what was read otherwise than it stands, or is not to be trusted.
+    truncated: where the file breaks off, in a sentence; "" where it ends.
     file: name of the file.
     """
 
@@ -169,6 +170,7 @@ class ServingMeasurement:
     requests: pd.DataFrame | None = None
     server: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    truncated: str = ""
     file: str = ""
 
     @property

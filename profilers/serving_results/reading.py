@@ -11,6 +11,7 @@ from typing import Any
 
 from genz_core.errors import ReportError
 from profilers.readers import sentence
+from profilers.readers.csv_tables import breaks_off
 from profilers.serving_results import (
     aiperf,
     console,
@@ -170,7 +171,18 @@ def read_results(
     except _UNFORESEEN as error:
         problem = f"the result is damaged in a way that no reader foresaw ({type(error).__name__})"
         raise ReportError(sentence(called, _with_name(content, problem))) from error
-    return [dataclasses.replace(with_name(entry, called), file=called) for entry in found]
+    cut = _breaks_off(content)
+    return [
+        dataclasses.replace(with_name(entry, called), file=called, truncated=cut) for entry in found
+    ]
+
+
+def _breaks_off(content: Content) -> str:
+    """Where a table breaks off, "" where it ends; whatever else is cut is refused."""
+    knows = (tables.knows_text, guidellm.knows_text)
+    if content.is_json or not any(known(content.head) for known in knows):
+        return ""
+    return breaks_off(content.text)
 
 
 def read_many(paths: Iterable[str | os.PathLike[str]]) -> list[ServingMeasurement]:

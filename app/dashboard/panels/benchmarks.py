@@ -107,7 +107,9 @@ _MARKS = {
 
 
 def show_findings(comparison: Comparison) -> None:
-    """Draw the sentences of a comparison."""
+    """Draw where files break off, then the sentences of a comparison."""
+    for cut in document.cuts(comparison):
+        st.warning(plain(cut), icon=":material/content_cut:")
     for one in findings.findings(comparison):
         mark = _MARKS.get(one.kind, "")
         st.markdown(f"{mark} {plain(one.sentence)}".strip() if mark else f"- {plain(one.sentence)}")

@@ -124,7 +124,9 @@ def report_pricing() -> Priced:
 
 
 def show_phases(comparison: Comparison) -> None:
-    """Draw cards of every phase's times, and what they say in words."""
+    """Draw where reports break off, cards of every phase's times, and what they say in words."""
+    for cut in comparison.truncated:
+        st.warning(plain(cut), icon=":material/content_cut:")
     with st.grid(4, min_column_width=230):
         for row in comparison.phases.to_dict("records"):
             st.metric(
