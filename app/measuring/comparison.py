@@ -18,6 +18,7 @@ from app.measuring.filling import (
     filled,
     filled_names,
 )
+from app.measuring.unfused import as_it_ran
 from app.question.asking import Asked
 from app.question.question import Question
 from app.question.validity import refuse_meaningless
@@ -128,7 +129,7 @@ def compare_asked(
     rest = filled(question, found, resolved.model, asked.given) if fill else Filled(question)
     if any(one.field == "weights" for one in rest.fillings):
         resolved = completed(resolve(rest.scenario, asked.objects), asked.objects)
-    resolved = replace(resolved, scenario=rest.scenario)
+    resolved = as_it_ran(replace(resolved, scenario=rest.scenario), found)
     measurement = profilers.measure_from(reports, patterns)
     measurement = in_phase(measurement, phase) if phase else measurement
     comparison = compared(estimate_filled(resolved, rest.loads), measurement, reports, steps)

@@ -101,3 +101,19 @@ def test_a_model_with_other_layers_than_ran_is_said(answer):
     document = answer("compare", QWEN, "--model", "Qwen/Qwen2.5-1.5B")
     apart = {one["field"]: one["ran"] for one in document["differences"]}
     assert apart["layers"] == 24 and apart["hidden size"] == 1024
+
+
+def test_eager_transformers_on_a_gpu_is_priced_as_the_kernels_that_nothing_fused(answer):
+    """Fused norms and rotations were three quarters of a gap of 15 ms that nobody could close."""
+    report = REPORTS / "torch" / "h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
+    found = answer("compare", report, "--model", "Qwen/Qwen1.5-0.5B")
+    [phase] = found["phases"]
+    assert phase["predicted_wall_s"] == pytest.approx(phase["wall_s"], rel=0.1)
+    rows = {row["name"]: row for row in found["operators"]}
+    for name in ("input_norm", "post_attention_norm", "rope", "act_mul"):
+        assert rows[name]["bound_s"] < rows[name]["measured_s"]
+        assert rows[name]["ratio"] == pytest.approx(1.0, abs=0.5), name
+    classes = {row["class"]: row for row in found["classes"]}
+    sides = {side: classes["norm"][side] + classes["pointwise"][side] for side in
+             ("predicted_s", "measured_s")}  # fmt: skip
+    assert sides["predicted_s"] == pytest.approx(sides["measured_s"], rel=0.25)
