@@ -27,6 +27,7 @@ from profilers.matching import ENDS, split_by_shape
 from profilers.measured_step import HOST, OTHER, compare_phase, fit_notes, measured_phase
 from profilers.mixed_steps import expected_mixed
 from profilers.schema import PHASES, Measurement, PhaseTiming, Report
+from profilers.summary_steps import counted_note, summary_steps
 
 __all__ = ["HOST", "OTHER", "Comparison", "Expected", "compare", "in_phase", "step_count"]
 
@@ -78,7 +79,8 @@ def compare(
 
     Args:
         reports: what the measurement was made from: launches, shapes, modules, copies, idle times.
-        steps: number of steps in each phase of the measurement, for summaries, which lack it.
+        steps: number of steps in each phase of the measurement, for summaries, which lack it;
+            those that it leaves out are counted by `summary_steps`.
         devices: that ran side by side and whose operator times the measurement sums.
         config: the configuration of the estimate.
         expected: the predicted steps by phase with their intervals; without them, none have one.
@@ -95,6 +97,14 @@ def compare(
             "as with --as prefill"
         )  # fmt: skip
     operators = split_by_shape(measurement.operators, reports)
+    counted = {
+        phase: found
+        for phase, step in priced.items()
+        if phase not in (steps or {})
+        and (found := summary_steps(step, reports, phase, devices)) > 1
+    }
+    notes += [counted_note(phase, found, priced[phase]) for phase, found in counted.items()]
+    steps = {**counted, **(steps or {})}
     measured = {
         phase: measured_phase(
             measurement, operators, reports, phase, step_count(measurement, phase, steps), devices,

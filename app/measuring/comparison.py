@@ -30,9 +30,10 @@ from genz_core import Estimate
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import System
 from profilers import Comparison, Measurement, PhasePattern, Report
-from profilers.compare import Expected, in_phase
+from profilers.compare import Expected, in_phase, step_count
 from profilers.found_phases import phased
 from profilers.matching import NOTHING
+from profilers.summary_steps import summary_steps
 from profilers.what_ran import WhatRan, what_ran
 
 #: Columns of a compared row as a reader sees them.
@@ -185,6 +186,17 @@ def compared(
         devices=device_count(reports),
         expected={phase: _expected(estimate, phase) for phase in ("prefill", "decode")},
     )
+
+
+def steps_measured(
+    estimate: Estimate, measurement: Measurement, reports: Sequence[Report], phase: str
+) -> int:
+    """Steps of a phase in a measurement; of a summary those that its launches tell."""
+    if phase in ("prefill", "decode"):
+        step = Expected.from_step(getattr(estimate, phase))
+        if counted := summary_steps(step, reports, phase, device_count(reports)):
+            return counted
+    return step_count(measurement, phase)
 
 
 def _expected(estimate: Estimate, phase: str) -> Expected:

@@ -117,3 +117,21 @@ def test_eager_transformers_on_a_gpu_is_priced_as_the_kernels_that_nothing_fused
     sides = {side: classes["norm"][side] + classes["pointwise"][side] for side in
              ("predicted_s", "measured_s")}  # fmt: skip
     assert sides["predicted_s"] == pytest.approx(sides["measured_s"], rel=0.25)
+
+
+def test_the_steps_of_a_summary_are_counted_by_launches_of_attention(answer):
+    """Sixty-four decode steps are not one: twelve layers launched attention 768 times."""
+    folder = REPORTS / "csv" / "llm-perf-opt"
+    given = ("--model", "deepseek-ai/DeepSeek-OCR", "--system", "rtx5090")
+    counted = answer("compare", folder / "decode_cuda_gpu_kern_sum.csv", *given)
+    [phase] = counted["phases"]
+    assert phase["steps"] == 64 and phase["ratio"] < 2.0
+    assert any("64 steps of decode were counted" in note for note in counted["notes"])
+    stated = answer(
+        "compare", folder / "decode_cuda_gpu_kern_sum.csv", *given, "--steps", "decode=64"
+    )
+    assert stated["phases"] == counted["phases"]
+    one = answer("compare", folder / "decode_cuda_gpu_kern_sum.csv", *given, "--steps", "decode=1")
+    assert one["phases"][0]["ratio"] == pytest.approx(64 * phase["ratio"])
+    prompts = answer("compare", folder / "prefill_cuda_gpu_kern_sum.csv", *given)
+    assert prompts["phases"][0]["steps"] == 1, "an image encoder attends, too: nothing tells"
