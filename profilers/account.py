@@ -65,7 +65,10 @@ def judged(name: str, left: float, right: float, unit: str, why: str, slack: flo
 
 
 def of_result(measurement: ServingMeasurement) -> tuple[Check, ...]:
-    """The sums of a serving benchmark's result; of a phase alone there are none."""
+    """The sums of a serving benchmark's result; of a phase alone there are none.
+
+    That of bytes over parameters is made by whoever knows how many bits a format has.
+    """
     if measurement.phase:
         return ()
     return (_whole_request(measurement), _little(measurement), _tokens(measurement))

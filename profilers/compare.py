@@ -87,7 +87,8 @@ def compare(
             Mixed steps are priced as the batches that their ranges describe.
 
     Raises:
-        InvalidValue: the measurement has no phase that the estimate prices.
+        InvalidValue: the measurement has no phase that the estimate prices, or is of some kernels
+            that ncu ran alone.
     """
     priced, notes = _priced(estimate, measurement, reports, config, expected)
     if not priced:
@@ -96,6 +97,8 @@ def compare(
             "the measurement has neither a prefill nor a decode phase; say which one it is, "
             "as with --as prefill"
         )  # fmt: skip
+    for phase, step in priced.items():
+        _refuse_some_kernels(step, reports, phase)
     operators = split_by_shape(measurement.operators, reports)
     counted = {
         phase: found
@@ -148,6 +151,31 @@ def _priced(
         else:
             priced[phase] = step
     return priced, notes
+
+
+#: Launches of ncu below this share of a step's operators are picked kernels and no step.
+_A_STEP = 0.5
+
+
+def _refuse_some_kernels(step: Expected, reports: Sequence[Report], phase: str) -> None:
+    """Refuse kernels that were picked for ncu: their sum says nothing of a step.
+
+    Raises:
+        InvalidValue: the reports hold far fewer launches than a step has operators.
+    """
+    if not reports or any(report.tool != "ncu" for report in reports):
+        return
+    launched = sum(
+        int(r.kernels["count"][r.kernels["phase"].isin((phase,)) | r.kernels["phase"].isna()].sum())
+        for r in reports
+    )
+    runs = sum(step.operators["runs"])
+    if launched < _A_STEP * runs:
+        raise InvalidValue(
+            f"ncu timed {launched:,} launches, and a step of {phase} runs {runs:,.0f} operators: "
+            "picked kernels are no step; `ridgeline import` and the page Reports show what each "
+            "reaches"
+        )
 
 
 def in_phase(measurement: Measurement, phase: str) -> Measurement:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from app.answers.columns import COLUMNS, Column
+from app.benchmarks import names
 from app.benchmarks.deployment import Deployment
 from app.benchmarks.predicted import RATES, Predicted, Prediction, predict
 from genz_core.errors import RidgelineError
@@ -213,7 +214,22 @@ def compare_one(deployment: Deployment, level: float = 0.8) -> Point:
     except RidgelineError as error:
         return Point(deployment, rows_of(figures, {}), refused=str(error), checks=checks)
     rows = rows_of(figures, prediction.figures)
-    return Point(deployment, rows, prediction, checks=(*checks, _hardware(rows)))
+    checks = (*checks, *_bytes(deployment), _hardware(rows))
+    return Point(deployment, rows, prediction, checks=checks)
+
+
+def _bytes(deployment: Deployment) -> tuple[Check, ...]:
+    """The bits of a weight in the file against those of the format that is priced, where both are
+    known."""
+    subject = deployment.measurement.subject
+    bits = subject.bits_per_weight
+    priced = deployment.scenario.weights or names.weight_format(subject.precision)
+    if not bits or not priced:
+        return ()
+    outcome: account.Outcome = "passed" if names.holds(priced, bits) else "failed"
+    why = "" if outcome == "passed" else "the weights have another format than was given"
+    right = names.bits_of(priced)
+    return (Check("bytes over parameters = bits of the format", outcome, bits, right, "bits", why),)
 
 
 _HARDWARE = "no figure beyond the hardware"

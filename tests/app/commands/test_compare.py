@@ -135,3 +135,12 @@ def test_the_steps_of_a_summary_are_counted_by_launches_of_attention(answer):
     assert one["phases"][0]["ratio"] == pytest.approx(64 * phase["ratio"])
     prompts = answer("compare", folder / "prefill_cuda_gpu_kern_sum.csv", *given)
     assert prompts["phases"][0]["steps"] == 1, "an image encoder attends, too: nothing tells"
+
+
+def test_kernels_that_were_picked_for_ncu_are_no_step(ridgeline):
+    """Six kernels of 54 us were said to be 100 % below a step of 67 ms."""
+    report = REPORTS / "ncu" / "a100_pcie_extrap.ncu-rep"
+    given = ("--model", "Qwen/Qwen3-8B", "--system", "a100", "--as", "decode")
+    refused = ridgeline("compare", report, *given).exception
+    assert isinstance(refused, InvalidValue)
+    assert "ncu timed 6 launches" in str(refused) and "no step" in str(refused)
