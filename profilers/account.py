@@ -114,8 +114,8 @@ def _whole_request(m: ServingMeasurement) -> Check:
 
 def _judged_tpot(name: str, implied: float, stated: float, slack: float) -> Check:
     why = f"{_CHUNKS}, or E2E and TPOT are of different requests"
-    shown = (second * 1e3 for second in (implied, stated))
-    return judged(f"{name}, solved for the gap", *shown, "ms", why, slack * 1e3)
+    solved, implied_ms, stated_ms = f"{name}, solved for the gap", implied * 1e3, stated * 1e3
+    return judged(solved, implied_ms, stated_ms, "ms", why, slack * 1e3)
 
 
 def _of_requests(m: ServingMeasurement) -> float | None:

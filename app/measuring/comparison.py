@@ -10,6 +10,7 @@ import pandas as pd
 
 import hardware_db
 import profilers
+from app.measuring.device_by_size import with_device
 from app.measuring.filling import (
     Difference,
     Filled,
@@ -120,10 +121,11 @@ def compare_asked(
     if phase not in ("", "prefill", "decode"):
         raise InvalidValue(f"{phase!r} is no phase; choose prefill or decode")
     question = _of_a_batch(asked)
-    found = what_ran([phased(report, "", patterns) for report in reports])
+    found = with_device(what_ran([phased(report, "", patterns) for report in reports]), reports)
     reports = [phased(report, phase, patterns) for report in reports]
     if "system" not in asked.given:
-        question = replace(question, system=device_name(reports))
+        named = found.device.value if found.device else device_name(reports)
+        question = replace(question, system=named)
     names = filled_names(found, asked.given) if fill else []
     question = replace(question, **{one.field: one.value for one in names})
     resolved = completed(resolve(question, asked.objects), asked.objects)

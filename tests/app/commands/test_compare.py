@@ -1,5 +1,6 @@
 """`compare`: which measurements lie inside, in words and numbers."""
 
+import gzip
 import json
 import re
 
@@ -144,3 +145,20 @@ def test_kernels_that_were_picked_for_ncu_are_no_step(ridgeline):
     refused = ridgeline("compare", report, *given).exception
     assert isinstance(refused, InvalidValue)
     assert "ncu timed 6 launches" in str(refused) and "no step" in str(refused)
+
+
+def test_units_and_memory_name_a_device_that_a_trace_does_not(answer, tmp_path):
+    """A trace of 304 units and 206 GB became an H100."""
+    trace = json.loads(gzip.decompress(QWEN.read_bytes()))
+    trace["deviceProperties"] = [
+        {"id": 0, "name": "", "numSms": 304, "totalGlobalMem": 206_141_652_992}
+    ]
+    path = tmp_path / "nameless.json"
+    path.write_text(json.dumps(trace))
+    given = ("--model", "Qwen/Qwen1.5-0.5B")
+    found = answer("compare", path, *given)
+    assert found["priced"]["system"] == "mi300x"
+    [filling] = [one for one in found["filled"] if one["field"] == "system"]
+    assert "304 units and 206 GB" in filling["evidence"]
+    typed = answer("compare", path, *given, "--system", "h100")
+    assert "system" in [one["field"] for one in typed["differences"]] and not typed["findings"]
