@@ -62,7 +62,7 @@ DEFAULT_PHASES: tuple[PhasePattern, ...] = (
     PhasePattern("mixed", r"[1-9]\d* ctx reqs.*[, ][1-9]\d* gen reqs"),
     PhasePattern("prefill", r"[1-9]\d* ctx reqs"),
     PhasePattern("prefill", r"prefill|extend|context|prompt"),
-    PhasePattern("decode", rf"decode|generation|(?:{_BEFORE_STEP})step"),
+    PhasePattern("decode", rf"decode(?:[^r]|$)|generation|(?:{_BEFORE_STEP})step"),
 )
 
 

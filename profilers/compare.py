@@ -27,6 +27,7 @@ from profilers.matching import ENDS, split_by_shape
 from profilers.measured_step import HOST, OTHER, compare_phase, fit_notes, measured_phase
 from profilers.mixed_steps import expected_mixed
 from profilers.schema import PHASES, Measurement, PhaseTiming, Report
+from profilers.summary_steps import counted_note, summary_steps
 
 __all__ = ["HOST", "OTHER", "Comparison", "Expected", "compare", "in_phase", "step_count"]
 
@@ -45,6 +46,7 @@ class Comparison:
     operators: phase, class, name, measured_as, kernels, matched_by, runs, launches, bound_s ... as
     above; "nothing predicted" names what joined no operator.
     findings: sentences, most seconds first.  notes: what was left out and what does not fit.
+    truncated: where reports break off, a sentence each, which are the first notes, too.
     """
 
     phases: pd.DataFrame
@@ -52,6 +54,7 @@ class Comparison:
     operators: pd.DataFrame
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
+    truncated: tuple[str, ...] = ()
 
     @property
     def joined_share(self) -> float:
@@ -76,14 +79,16 @@ def compare(
 
     Args:
         reports: what the measurement was made from: launches, shapes, modules, copies, idle times.
-        steps: number of steps in each phase of the measurement, for summaries, which lack it.
+        steps: number of steps in each phase of the measurement, for summaries, which lack it;
+            those that it leaves out are counted by `summary_steps`.
         devices: that ran side by side and whose operator times the measurement sums.
         config: the configuration of the estimate.
         expected: the predicted steps by phase with their intervals; without them, none have one.
             Mixed steps are priced as the batches that their ranges describe.
 
     Raises:
-        InvalidValue: the measurement has no phase that the estimate prices.
+        InvalidValue: the measurement has no phase that the estimate prices, or is of some kernels
+            that ncu ran alone.
     """
     priced, notes = _priced(estimate, measurement, reports, config, expected)
     if not priced:
@@ -92,7 +97,17 @@ def compare(
             "the measurement has neither a prefill nor a decode phase; say which one it is, "
             "as with --as prefill"
         )  # fmt: skip
+    for phase, step in priced.items():
+        _refuse_some_kernels(step, reports, phase)
     operators = split_by_shape(measurement.operators, reports)
+    counted = {
+        phase: found
+        for phase, step in priced.items()
+        if phase not in (steps or {})
+        and (found := summary_steps(step, reports, phase, devices)) > 1
+    }
+    notes += [counted_note(phase, found, priced[phase]) for phase, found in counted.items()]
+    steps = {**counted, **(steps or {})}
     measured = {
         phase: measured_phase(
             measurement, operators, reports, phase, step_count(measurement, phase, steps), devices,
@@ -106,7 +121,9 @@ def compare(
     findings = all_findings(phases, classes, matched, estimate, measurement, measured, config)
     notes += [note for some in measured.values() for note in some.notes]
     notes += [note for phase in priced for note in fit_notes(phases, phase)]
-    return Comparison(phases, classes, matched, findings, tuple(dict.fromkeys(notes)))
+    cut = tuple(f"{report.label}: {report.truncated}" for report in reports if report.truncated)
+    notes = [*cut, *notes]
+    return Comparison(phases, classes, matched, findings, tuple(dict.fromkeys(notes)), cut)
 
 
 def _priced(
@@ -134,6 +151,31 @@ def _priced(
         else:
             priced[phase] = step
     return priced, notes
+
+
+#: Launches of ncu below this share of a step's operators are picked kernels and no step.
+_A_STEP = 0.5
+
+
+def _refuse_some_kernels(step: Expected, reports: Sequence[Report], phase: str) -> None:
+    """Refuse kernels that were picked for ncu: their sum says nothing of a step.
+
+    Raises:
+        InvalidValue: the reports hold far fewer launches than a step has operators.
+    """
+    if not reports or any(report.tool != "ncu" for report in reports):
+        return
+    launched = sum(
+        int(r.kernels["count"][r.kernels["phase"].isin((phase,)) | r.kernels["phase"].isna()].sum())
+        for r in reports
+    )
+    runs = sum(step.operators["runs"])
+    if launched < _A_STEP * runs:
+        raise InvalidValue(
+            f"ncu timed {launched:,} launches, and a step of {phase} runs {runs:,.0f} operators: "
+            "picked kernels are no step; `ridgeline import` and the page Reports show what each "
+            "reaches"
+        )
 
 
 def in_phase(measurement: Measurement, phase: str) -> Measurement:

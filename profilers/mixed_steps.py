@@ -89,11 +89,11 @@ def expected_mixed(estimate: Estimate, reports: Sequence[Report]) -> Expected | 
     ]
     parts = [Expected.from_step(step) for step in steps]
     longest = max(parts, key=lambda part: len(part.program))
-    tables = pd.concat([pd.DataFrame(dict(part.operators)) for part in parts], ignore_index=True)
-    means = tables.groupby(["name", "module", "runs"], sort=False)[_MEANS].sum() / len(parts)
-    rows = pd.DataFrame(dict(longest.operators))
-    keys = pd.MultiIndex.from_frame(rows[["name", "module", "runs"]])
-    rows[_MEANS] = means.reindex(keys).fillna(0.0).to_numpy()
+    tables = pd.concat([_numbered(part) for part in parts], ignore_index=True)
+    means = tables.groupby(_KEY, sort=False)[_MEANS].sum() / len(parts)
+    rows = _numbered(longest)
+    rows[_MEANS] = means.reindex(pd.MultiIndex.from_frame(rows[_KEY])).fillna(0.0).to_numpy()
+    rows = rows.drop(columns="again")
     bound_s, host_s, wait_s = (
         float(np.mean([getattr(part, name) for part in parts])) for name in _SECONDS
     )
@@ -103,10 +103,20 @@ def expected_mixed(estimate: Estimate, reports: Sequence[Report]) -> Expected | 
     return Expected(columns, bound_s, host_s, wait_s, program=program)
 
 
+def _numbered(part: Expected) -> pd.DataFrame:
+    """The operators of a step; "again" counts those that are named alike.
+
+    Two kinds of layers that occur equally often name their operators alike.
+    """
+    rows = pd.DataFrame(dict(part.operators))
+    return rows.assign(again=rows.groupby(_KEY[:-1], sort=False).cumcount())
+
+
 def _without_group(name: str) -> str:
     """ "attention" of "attention_2": kernels of an engine take prompts and sequences together."""
     return re.sub(r"^(\w*attention\w*?)_\d+$", r"\1", name)
 
 
+_KEY = ["name", "module", "runs", "again"]
 _MEANS = ["flops", "bytes", "bound_s", "predicted_s"]
 _SECONDS = ("bound_s", "host_s", "wait_s")

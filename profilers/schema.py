@@ -159,6 +159,8 @@ class Report:
     waits: likewise, None where the reader keeps none.
     facts: whitelisted facts about the run (world_size, cuda_version ...), never about the host.
     notes: what the file does not hold, in sentences.
+    truncated: where the file breaks off, in a sentence that is its first note, too; "" where it
+        ends.
     """
 
     format: str
@@ -174,6 +176,7 @@ class Report:
     facts: Mapping[str, str | float | int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     waits: pd.DataFrame | None = None
+    truncated: str = ""
 
 
 @dataclass(frozen=True, slots=True)

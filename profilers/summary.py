@@ -16,6 +16,7 @@ def summarise(report: Report) -> dict[str, Any]:
     """Figures of a report; None where the report does not hold one.
 
     Returns:
+        truncated: where the file breaks off, "" where it ends.
         devices: names, an empty one where the report gives none.
         kernel_count: launches (in a summary the sum of instances), copies and sets excluded.
         kernel_time_s: sum of kernel durations.  busy_time_s: union of all activity of the devices,
@@ -28,6 +29,7 @@ def summarise(report: Report) -> dict[str, Any]:
     """
     kernels = report.kernels
     return {
+        "truncated": report.truncated,
         "format": report.format,
         "tool": report.tool,
         "tool_version": report.tool_version,

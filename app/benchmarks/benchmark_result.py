@@ -14,9 +14,10 @@ from typing import Any
 
 from app.benchmarks.comparison import measured_figures
 from app.benchmarks.load import load_of, parameters
-from app.benchmarks.simulated import listed_lengths
+from app.benchmarks.offered import listed_lengths
 from app.question.question import LOADS
 from genz_core.errors import InvalidValue, ReportError
+from profilers import account
 from profilers.serving_results import ServingMeasurement, read_results
 
 _ARRIVALS = (*LOADS, "burst_start", "burstiness")
@@ -50,7 +51,7 @@ def read(path: Path) -> BenchmarkResult:
     """Read a result file.
 
     Raises:
-        InvalidValue: it cannot be read, or holds no mean TPOT.
+        InvalidValue: it cannot be read, holds no mean TPOT, or does not meet a sum.
     """
     try:
         measurement = read_results(path)[-1]
@@ -62,6 +63,9 @@ def read(path: Path) -> BenchmarkResult:
             f"{measurement.file} has no mean TPOT: give the result of a benchmark that streams "
             "answers, such as vllm bench serve, sglang.bench_serving or aiperf"
         )
+    if apart := account.failed(account.of_result(measurement)):
+        said = "; ".join(check.sentence for check in apart)
+        raise InvalidValue(f"{measurement.file}: nothing is learnt from sums that fail: {said}")
     return BenchmarkResult(tpot, measured_figures(measurement), _load(measurement))
 
 

@@ -12,8 +12,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from app.benchmarks.comparison import compare_one
 from app.benchmarks.deployment import Deployment
-from app.benchmarks.simulated import offered
+from app.benchmarks.offered import offered
 from app.calibration import from_one_run, from_runs
 from app.question import typed
 from app.question.verbs import parameters_of
@@ -27,22 +28,24 @@ from profilers.serving_results import ServingMeasurement
 class Calibrated:
     """What was learnt: recipes from several runs, or the scale of the steps from one.
 
-    date: of the calibration, YYYY-MM-DD.
+    date: of the calibration, YYYY-MM-DD.  left_out: a sentence on each run that teaches nothing.
     """
 
     recipes: tuple[from_runs.RecipeCalibration, ...] = ()
     steps: from_one_run.StepFit | None = None
     date: str = ""
+    left_out: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
-        """What was learnt, in words."""
-        if self.steps:
-            return self.steps.scale.sentence
-        return "; ".join(
+        """What was learnt, in words, and from which runs nothing was."""
+        learnt = [
             f"{one.measured.model}, {from_runs.recipe_words(one.key)}: {from_runs.sentence(one)}"
             for one in self.recipes
-        )
+        ]
+        if self.steps:
+            learnt = [self.steps.scale.sentence]
+        return "; ".join((*learnt, *self.left_out))
 
 
 def calibrate(
@@ -50,27 +53,43 @@ def calibrate(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> Calibrated:
-    """Learn from measured runs.
+    """Learn from measured runs; those that do not meet a sum are left out.
 
     Raises:
-        InvalidValue: something that is needed is missing, a file contradicts what is priced, or
-            the runs measure nothing that can be fitted.
+        InvalidValue: something that is needed is missing, a file contradicts what is priced, no
+            run meets every sum, or the runs measure nothing that can be fitted.
         Cancelled: `cancelled` said so.
     """
     for one in deployments:
         _check(one)
+    sound, left_out = _sound(deployments)
     today = date.today().isoformat()
-    [first, *others] = deployments
+    [first, *others] = sound
     if not others and not first.measurement.phase and (tpot := _tpot_s(first.measurement)):
         resolved, objects = offered(first)
         fitted = from_one_run.fit(resolved, tpot, objects, progress, cancelled)
-        return Calibrated(steps=fitted, date=today)
+        return Calibrated(steps=fitted, date=today, left_out=left_out)
 
     def meant(given: Mapping[str, Any]) -> dict[str, Any]:
         return {**given, **first.objects}
 
-    rows = [row_of(one, number) for number, one in enumerate(deployments, start=1)]
-    return Calibrated(tuple(from_runs.calibrate(rows, progress, meant)), date=today)
+    rows = [row_of(one, number) for number, one in enumerate(sound, start=1)]
+    learnt = tuple(from_runs.calibrate(rows, progress, meant))
+    return Calibrated(learnt, date=today, left_out=left_out)
+
+
+def _sound(deployments: Sequence[Deployment]) -> tuple[list[Deployment], tuple[str, ...]]:
+    """The runs that meet every sum, and a sentence on each of the others.
+
+    Raises:
+        InvalidValue: none does.
+    """
+    points = [compare_one(one) for one in deployments]
+    left_out = tuple(point.contradiction for point in points if point.failed)
+    sound = [point.deployment for point in points if not point.failed]
+    if not sound:
+        raise InvalidValue("; ".join(left_out))
+    return sound, left_out
 
 
 def keep(calibrated: Calibrated) -> list[Path]:
@@ -113,6 +132,8 @@ def row_of(one: Deployment, number: int) -> Row:
         "measured_ttft_s": measurement.ttft_s.mean,
         "measured_tpot_s": _tpot_s(measurement),
     }
+    if question.rate:
+        row |= {from_runs.ANSWERED: f"{measurement.throughput.requests_per_s or question.rate:.9g}"}
     cells = {name: f"{value:.9g}" for name, value in figures.items() if value}
     if not cells:
         raise InvalidValue(f"{measurement.file}: no mean TTFT and no mean TPOT to calibrate from")

@@ -11,10 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from app.answers.columns import COLUMNS, Column
+from app.benchmarks import names
 from app.benchmarks.deployment import Deployment
 from app.benchmarks.predicted import RATES, Predicted, Prediction, predict
 from genz_core.errors import RidgelineError
+from genz_core.step_correction import least_scale
+from profilers import account
+from profilers.account import Check
 from profilers.serving_results import LATENCIES, ServingMeasurement
 
 if TYPE_CHECKING:
@@ -26,6 +32,11 @@ Place = Literal["inside", "better", "worse", "below bound", "not validated", "no
 #: Percentiles that are compared.
 PERCENTS = (50.0, 90.0, 95.0, 99.0)
 _ROUNDING = 1e-3
+#: What else brings a figure beyond what the hardware allows.
+BEYOND = (
+    "another model, format, split or device ran, prompts were cached, drafts were accepted, or the "
+    "tool counts otherwise"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +110,14 @@ class Point:
     """A measured run beside its prediction.
 
     refused: why nothing is predicted, "" where something is.
+    checks: the sums that the run must meet, that of the hardware where something is predicted.
     """
 
     deployment: Deployment
     rows: tuple[Row, ...]
     prediction: Prediction | None = None
     refused: str = ""
+    checks: tuple[Check, ...] = ()
 
     @property
     def measurement(self) -> ServingMeasurement:
@@ -133,6 +146,17 @@ class Point:
         """Why nothing is predicted, and of which file or run; "" where something is."""
         needs = self.deployment.resolved is None
         return self.refused if needs or not self.refused else f"{self.label}: {self.refused}"
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """The sums that the run does not meet, so that it teaches nothing."""
+        return account.failed(self.checks)
+
+    @property
+    def contradiction(self) -> str:
+        """The sums that the run does not meet in words, and of which run; "" where it meets all."""
+        said = "; ".join(one.sentence for one in self.failed)
+        return f"{self.label}: nothing is learnt from sums that fail: {said}" if said else ""
 
     def row(self, figure: str) -> Row | None:
         """The row of a figure, None where the result has none."""
@@ -170,19 +194,77 @@ class Comparison:
         """Those that something is predicted of."""
         return tuple(point for point in self.points if point.prediction)
 
+    @property
+    def sound(self) -> tuple[Point, ...]:
+        """Those of them that meet every sum, so that findings may rest on them."""
+        return tuple(point for point in self.predicted if not point.failed)
+
 
 def compare(deployments: Sequence[Deployment], level: float = 0.8) -> Comparison:
     """Put measured runs beside the closed form; a run that cannot be priced says why."""
-    return Comparison(tuple(_point(deployment, level) for deployment in deployments), level)
+    return Comparison(tuple(compare_one(one, level) for one in deployments), level)
 
 
-def _point(deployment: Deployment, level: float) -> Point:
+def compare_one(deployment: Deployment, level: float = 0.8) -> Point:
+    """A measured run beside the closed form, its sums made."""
     figures = measured_figures(deployment.measurement)
+    checks = account.of_result(deployment.measurement)
     try:
         prediction = predict(deployment, level)
     except RidgelineError as error:
-        return Point(deployment, rows_of(figures, {}), refused=str(error))
-    return Point(deployment, rows_of(figures, prediction.figures), prediction)
+        return Point(deployment, rows_of(figures, {}), refused=str(error), checks=checks)
+    rows = rows_of(figures, prediction.figures)
+    checks = (*checks, *_bytes(deployment), _hardware(rows))
+    return Point(deployment, rows, prediction, checks=checks)
+
+
+def _bytes(deployment: Deployment) -> tuple[Check, ...]:
+    """The bits of a weight in the file against those of the format that is priced, where both are
+    known."""
+    subject = deployment.measurement.subject
+    bits = subject.bits_per_weight
+    priced = deployment.scenario.weights or names.weight_format(subject.precision)
+    if not bits or not priced:
+        return ()
+    outcome: account.Outcome = "passed" if names.holds(priced, bits) else "failed"
+    why = "" if outcome == "passed" else "the weights have another format than was given"
+    right = names.bits_of(priced)
+    return (Check("bytes over parameters = bits of the format", outcome, bits, right, "bits", why),)
+
+
+_HARDWARE = "no figure beyond the hardware"
+
+
+def _hardware(rows: Sequence[Row]) -> Check:
+    """Every figure against its bound, a gap between tokens against the bandwidth that is reached.
+
+    The check has the figure that is furthest beyond: what is measured, and its limit.
+    """
+    worst: tuple[float, Row, float] | None = None
+    for row in rows:
+        bound = row.predicted.bound
+        if not math.isfinite(bound) or bound <= 0:
+            continue
+        limit = bound
+        if row.figure in ("tpot_mean_s", "itl_mean_s"):
+            limit = _reached_s(bound)
+        beyond = row.measured / limit if row.is_rate else limit / row.measured
+        if worst is None or beyond > worst[0]:
+            worst = beyond, row, limit
+    if worst is None:
+        return Check(_HARDWARE, "not made", why="no figure has a bound")
+    beyond, row, limit = worst
+    outcome: account.Outcome = "failed" if beyond > 1.0 + _ROUNDING else "passed"
+    unit, scale = ("/s", 1.0) if row.is_rate else ("ms", 1e3)
+    name = f"{_HARDWARE}: {row.column.head}"
+    why = BEYOND if outcome == "failed" else ""
+    return Check(name, outcome, row.measured * scale, limit * scale, unit, why)
+
+
+def _reached_s(bound: float) -> float:
+    """The least time of a decode step [s] with its bound, at the bandwidth that kernels reach."""
+    twice = np.array([2.0 * bound])
+    return float((twice * least_scale(twice, np.array([bound])))[0])
 
 
 def rows_of(

@@ -229,7 +229,11 @@ def _in_the_files_format(
     Also what the file told of the format, and what it did not.
     """
     resolved, precision = resolve(question, asked.objects), measurement.subject.precision
-    wanted = names.weight_format(precision)
+    wanted, said = names.weight_format(precision), f"the file says {precision}"
+    bits = measurement.subject.bits_per_weight
+    if bits and not names.holds(wanted, bits):
+        wanted = names.nearest_format(bits)
+        said = f"{bits:.3g} bits a weight in the file, which calls them {precision or 'nothing'}"
     if question.weights or "weights" in asked.given:
         return resolved, [], []
     if not wanted:
@@ -241,7 +245,7 @@ def _in_the_files_format(
     if has_format(resolved.model, wanted):
         return resolved, [], []
     resolved = resolve(replace(question, weights=wanted), asked.objects)
-    return resolved, [Filling("weights", wanted, f"the file says {precision}")], []
+    return resolved, [Filling("weights", wanted, said)], []
 
 
 # ------------------------------------------------------------------------------- differences

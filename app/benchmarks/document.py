@@ -33,6 +33,7 @@ def run_of(point: Point) -> dict[str, Any]:
     return {
         "run": point.label,
         "file": m.file,
+        "truncated": m.truncated,
         "format": m.format,
         "tool": m.subject.tool,
         "engine_version": m.subject.engine_version,
@@ -40,6 +41,8 @@ def run_of(point: Point) -> dict[str, Any]:
         "load": one.load.document(),
         "priced": priced_as(one),
         "refused": point.refused,
+        "status": point.prediction.status if point.prediction else "not predicted",
+        "checks": [check.document() for check in point.checks],
         "filled": [asdict(filling) for filling in one.fillings],
         "missing": [asdict(missing) for missing in one.missing],
         "differences": [asdict(difference) for difference in one.differences],
@@ -101,6 +104,12 @@ def short_row(row: Row, level: float) -> dict[str, Any]:
         "simulated": words(row.simulated),
         "place": row.place if row.place != "not predicted" else "",
     }
+
+
+def cuts(compared: Comparison) -> list[str]:
+    """Where files break off, a sentence each."""
+    every = (point.measurement for point in compared.points)
+    return list(dict.fromkeys(f"{m.file}: {m.truncated}" for m in every if m.truncated))
 
 
 def sentences(compared: Comparison) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 
-from app.benchmarks.comparison import Comparison, Point, Row
+from app.benchmarks.comparison import BEYOND, Comparison, Point, Row
 
 _MOST_GAPS = 4
 #: A gap below this is none; ratios this alike are one factor; this apart they change with load.
@@ -19,7 +19,7 @@ _SMALL, _ALIKE, _APART = 1.1, 1.15, 1.3
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sentence on a comparison.  kind: "summary", "gap", "bound" or "cause".
+    """A sentence on a comparison.  kind: "summary", "sum", "gap", "bound" or "cause".
 
     ratio: measured over predicted, NaN where it is of several.
     """
@@ -35,6 +35,7 @@ def findings(comparison: Comparison) -> list[Finding]:
         return []
     return [
         *_summary(comparison),
+        *_sums(comparison),
         *_contradictions(comparison),
         *_below_bound(comparison),
         *_gaps(comparison),
@@ -43,7 +44,10 @@ def findings(comparison: Comparison) -> list[Finding]:
 
 
 def _summary(comparison: Comparison) -> Iterator[Finding]:
-    rows = [row for point in comparison.predicted for row in point.rows]
+    rows = [row for point in comparison.sound for row in point.rows]
+    if not comparison.sound:
+        yield Finding("summary", "No run meets every sum, so that no finding is stated.")
+        return
     judged = [row for row in rows if row.place in ("inside", "better", "worse", "below bound")]
     if not judged:
         yield Finding("summary", "No figure of these results has a validated interval.")
@@ -55,6 +59,16 @@ def _summary(comparison: Comparison) -> Iterator[Finding]:
         f"{counts['inside']} of {len(judged)} figures with an interval lie inside its "
         f"{comparison.level * 100:g} %, {counts['worse']} are worse, {faster} better.",
     )
+
+
+def _sums(comparison: Comparison) -> Iterator[Finding]:
+    """The sums that runs do not meet, first: no other finding rests on such a run."""
+    for point in comparison.predicted:
+        for check in point.failed:
+            yield Finding(
+                "sum", f"{comparison.label(point)}: the run contradicts itself or what is priced: "
+                f"{check.sentence}. It teaches nothing.",
+            )  # fmt: skip
 
 
 def _contradictions(comparison: Comparison) -> Iterator[Finding]:
@@ -70,8 +84,7 @@ def _below_bound(comparison: Comparison) -> Iterator[Finding]:
             yield Finding(
                 "bound",
                 f"{comparison.label(point)}: {', '.join(figures)} beyond what the hardware allows "
-                "at this deployment: another model, format, split or device ran, prompts were "
-                "cached, drafts were accepted, or the tool counts otherwise.",
+                f"at this deployment: {BEYOND}.",
             )
 
 
@@ -79,7 +92,7 @@ def _gaps(comparison: Comparison) -> Iterator[Finding]:
     """The largest gaps, worse ones first."""
     found = [
         (point, row)
-        for point in comparison.predicted
+        for point in comparison.sound
         for row in point.rows
         if math.isfinite(row.ratio) and row.place != "below bound" and _slowness(row) > _SMALL
     ]
@@ -114,7 +127,7 @@ def _slowness(row: Row) -> float:
 
 
 def _causes(comparison: Comparison) -> Iterator[Finding]:
-    points = sorted(comparison.predicted, key=lambda point: point.load_value)
+    points = sorted(comparison.sound, key=lambda point: point.load_value)
     tpot = _ratios(points, ("tpot_mean_s", "tpot_p50_s", "itl_mean_s"))
     ttft = _ratios(points, ("ttft_p50_s", "ttft_mean_s"))
     for words in (_of_steps(tpot), _of_first_tokens(ttft, tpot), _of_tails(comparison, points)):

@@ -138,6 +138,8 @@ def guard(
             unjudged.append(f"{point.label}: not judged by the prediction: {said}")
         else:
             verdicts += _by_prediction(point)
+        if point.contradiction:
+            unjudged.append(f"not judged by the prediction: {point.contradiction}")
         if baseline:
             found = _by_baseline(point, baseline, compared.level, tolerance)
             verdicts += found
@@ -151,7 +153,10 @@ def guard(
 
 
 def _by_prediction(point: Point) -> list[Verdict]:
-    """Verdicts on the figures that have an interval."""
+    """Verdicts on the figures that have an interval.
+
+    Of a run that does not meet a sum only what is beyond the hardware is said.
+    """
     return [
         Verdict(
             point.label,
@@ -163,7 +168,7 @@ def _by_prediction(point: Point) -> list[Verdict]:
             row.predicted.low if row.is_rate else row.predicted.high,
         )
         for row in point.rows
-        if row.place in _OUTCOMES
+        if row.place in (("below bound",) if point.failed else _OUTCOMES)
     ]
 
 

@@ -130,9 +130,12 @@ def _kind(measurement: ServingMeasurement, given: Mapping[str, Any]) -> dict[str
         return {"concurrency": users, "why": words}
     if 0 < rate < math.inf:
         return {**arrivals, "why": "the request rate of the file"}
+    requests = load.requests or load.completed
+    if users and requests and requests <= users:
+        words = f"all {requests:,} requests open at once, under a limit of {users:g}"
+        return {"concurrency": float(requests), "why": words}
     if users:
         return {"concurrency": users, "why": "the concurrency of the file"}
-    requests = load.requests or load.completed
     if rate == math.inf and requests:
         return {"concurrency": float(requests), "why": f"all {requests:,} requests sent at once"}
     if load.rate_achieved:

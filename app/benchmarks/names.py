@@ -9,13 +9,17 @@ from dataclasses import dataclass
 import hardware_db
 import model_registry
 from genz_core.errors import LONGEST_NAME, RidgelineError, UnknownName
-from genz_core.precision import canonical
+from genz_core.precision import FORMATS, canonical
 from model_registry.finding.lookup import only_begins
 
 #: Endings of a checkpoint's name that tell its weight format, and no other model.
 _FORMAT = re.compile(
-    r"[-_.](fp8|nvfp4|mxfp4|bf16|fp16|int4|int8|(?:i?q\d[\w]*|f16|bf16))(?:[-_]dynamic)?$", re.I
+    r"[-_.](?:UD[-_])?(fp8|nvfp4|mxfp4|bf16|fp16|int4|int8|(?:i?q\d[\w]*|f16|bf16))"
+    r"(?:[-_]dynamic)?$",
+    re.I,
 )
+#: What a driver writes behind the name of a device.
+_DRIVER = re.compile(r"\s*\([^()]*\)$")
 #: Words of tools for "as the checkpoint says".
 _AS_STORED = ("auto", "none", "default", "unquantized")
 
@@ -61,10 +65,13 @@ def look_up(kind: str, stated: str | None) -> Named | None:
     """
     if kind == "model":
         return _model(stated)
-    try:
-        found = _KINDS[kind][0](stated) if stated else ""
-    except RidgelineError:
-        return None
+    found = ""
+    for name in (stated, _DRIVER.sub("", stated)) if stated else ():
+        try:
+            found = _KINDS[kind][0](name)
+            break
+        except RidgelineError:
+            continue
     family = found.partition("-")[0] if kind == "engine" else found
     return Named(found, family, f"the file names {stated}") if found else None
 
@@ -118,12 +125,35 @@ def weight_format(stated: str | None) -> str:
     """The number format of a tool's word for it; "" for none, and for "auto"."""
     if not stated or stated.casefold() in _AS_STORED:
         return ""
-    for word in (stated, stated.split()[0], stated.replace(" - ", "_").replace(" ", "_")):
+    stated = re.sub(r"^UD[-_]", "", stated, flags=re.IGNORECASE)
+    mixture = re.sub(r"_xl$", "_m", stated, flags=re.IGNORECASE)  # Q4_K_XL: a Q4_K_M with more
+    joined = stated.replace(" - ", "_").replace(" ", "_")
+    for word in (stated, mixture, stated.split()[0], joined):
         try:
             return canonical(word)
         except RidgelineError:
             continue
     return ""
+
+
+#: A mixture of formats, and what stays in 16 bit, move the bits of a weight by so much at most.
+_MIXED = 1.4
+
+
+def holds(name: str, bits: float) -> bool:
+    """Whether weights of a format may have so many bits each; true of no format."""
+    return not name or 1.0 / _MIXED <= bits / bits_of(name) <= _MIXED
+
+
+def bits_of(name: str) -> float:
+    """Bits of a weight in a format, by any of its names."""
+    return float(FORMATS[canonical(name)].bits)
+
+
+def nearest_format(bits: float) -> str:
+    """The format whose weights have nearest to so many bits each, of mixtures first."""
+    named = (name for name in FORMATS if name.startswith("q") or FORMATS[name].bits > 8.0)
+    return min(named, key=lambda name: abs(FORMATS[name].bits - bits))
 
 
 def _short(stated: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,14 @@ from app.answers.columns import ends
 from app.benchmarks.deployment import Deployment
 from app.benchmarks.levels import at_level
 from app.benchmarks.load import RunLoad
+from app.benchmarks.offered import figures_of, offered, run_as_measured, with_room
 from app.scenario import intervals, served_rows
 from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.served_rows import completed
 from genz_core.errors import InvalidValue
 from genz_core.serving import ServingEstimate
-from genz_core.workload import WITH_TIMES
+from genz_core.serving.loops import OVERLOADED
+from genz_core.workload import OUT_OF_MEMORY, WITH_TIMES
 from profilers.serving_results.measurement import Throughput
 
 #: Rates of a run: of requests, and of tokens in, out and both.
@@ -55,12 +57,14 @@ class Prediction:
     """Figures of a run by name ("ttft_mean_s"), and what was assumed.
 
     resolved: with the user's own calibration of this deployment, where there is one.
+    status: "ok", or why a steady load of this kind could not be served ("overloaded").
     """
 
     resolved: Resolved
     figures: Mapping[str, Predicted]
     level: float
     notes: tuple[str, ...] = ()
+    status: str = "ok"
 
 
 _SUM = "those of TTFT and TPOT, as if both erred the same way"
@@ -69,28 +73,80 @@ _SUM = "those of TTFT and TPOT, as if both erred the same way"
 def predict(deployment: Deployment, level: float) -> Prediction:
     """Predict every figure that the closed form has.
 
+    What was measured was served: a load beyond what the closed form sustains, or beyond the memory,
+    is priced nevertheless, and said.
+
     level: share of runs within an interval, 0.8.
 
     Raises:
-        InvalidValue: something that is needed is missing, or the load cannot be served.
+        InvalidValue: something that is needed is missing, or the deployment cannot be.
     """
     resolved = deployment.priced()
     if deployment.measurement.phase:
         return _alone(deployment, completed(resolved, deployment.objects), level)
     calibrated = completed(served_rows.as_calibrated(resolved), deployment.objects)
-    return served(calibrated, deployment.load, level)
+    result = served_rows.served(calibrated)
+    status, said = str(result.status[0]), result.messages.get(0, "")
+    if status == OUT_OF_MEMORY:
+        calibrated = with_room(calibrated)
+        result = served_rows.served(calibrated)
+        note = f"{said}; it was measured, so it is priced as if there were memory enough"
+        found = _of_status(deployment, calibrated, result, level)
+        return replace(found, notes=(note, *found.notes), status=status)
+    return _of_status(deployment, calibrated, result, level)
 
 
-def served(resolved: Resolved, load: RunLoad, level: float) -> Prediction:
-    """The figures of a deployment under a load.
+def _of_status(
+    deployment: Deployment, resolved: Resolved, result: ServingEstimate, level: float
+) -> Prediction:
+    """The figures of a load that can be served, or is too much for a steady one.
 
     Raises:
-        InvalidValue: it cannot be served.
+        InvalidValue: it cannot be priced at all.
     """
-    result = served_rows.served(resolved)
     status = str(result.status[0])
+    if status == OVERLOADED:
+        return _overloaded(deployment, resolved, result, level)
     if status != "ok":
         raise InvalidValue(f"this load cannot be served: {result.messages.get(0, status)}")
+    return served(resolved, deployment.load, result, level)
+
+
+def _overloaded(
+    deployment: Deployment, resolved: Resolved, result: ServingEstimate, level: float
+) -> Prediction:
+    """More requests came than are sustained: the run is simulated as it went, to its last request.
+
+    The mean gap between tokens keeps the interval of the steady step.  Bounds of gaps are those of
+    one request alone, as the run's start and end are.  A run whose number of requests is unknown
+    has no end: what it waits is not predicted.
+    """
+    load, messages = deployment.load, result.messages
+    full = figures_under_load(resolved, result, load, level)
+    steady = {name: one.single() for name, one in full.items()}
+    alone = replace(resolved.scenario, rate=None, burstiness=1.0, concurrency=1, requests=None)
+    single = intervals.bounds_of_load(served_rows.served(replace(resolved, scenario=alone)))
+    found = {name: one.value for name, one in steady.items() if name in ("tpot_mean_s", *RATES)}
+    how = "the steps and rates are those of a full server"
+    if load.requests:
+        found = figures_of(run_as_measured(*offered(deployment)))
+        how = f"its {load.requests:,} requests are simulated as they came"
+    figures = {}
+    for name, value in found.items():
+        of, bound = steady.get(name, Predicted(math.nan)), math.nan
+        if name in _FROM:
+            bound = _at(single[_FROM[name]])
+        share = value / of.value if name.startswith(("tpot", "itl")) else math.nan
+        figures[name] = Predicted(value, of.low * share, of.high * share, bound, _AS_IT_RAN)
+    note = f"overloaded, by the prediction: {messages.get(0, '')}; {how}"
+    return Prediction(resolved, figures, level, (note,), OVERLOADED)
+
+
+_AS_IT_RAN = "the run simulated as it went; intervals are those of the steady step"
+
+
+def served(resolved: Resolved, load: RunLoad, result: ServingEstimate, level: float) -> Prediction:
+    """The figures of a deployment under a load that it sustains."""
     figures = figures_under_load(resolved, result, load, level)
     every = {name: one.single() for name, one in figures.items()}
     if load.rate and load.requests:  # a run ends when its last request is answered

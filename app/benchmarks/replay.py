@@ -16,15 +16,15 @@ import numpy as np
 import pandas as pd
 
 from app.benchmarks.deployment import Deployment
-from app.benchmarks.simulated import MOST
+from app.benchmarks.offered import MOST, as_trace, run_as_measured, trace_of
 from app.question.question import Question
 from app.scenario.scenario import asking
-from app.simulation.run import Run, run
+from app.simulation.run import Run
 from app.simulation.trace_file import Trace
 from app.wording import quantities
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Progress, never, silent
-from genz_core.serving.simulation import Requests, draws
+from genz_core.serving.simulation import draws
 from genz_core.types import Array
 
 LATENCIES = ("ttft", "e2e")
@@ -127,12 +127,10 @@ def replay(
     kept = listed[_usable(listed)].reset_index(drop=True)
     notes = _cut_notes(len(listed), len(kept))
     kept, arrivals = _arranged(kept.head(MOST), deployment)
-    requests = Requests(
-        arrival_s=kept["arrival_s"], input_tokens=kept["isl"], output_tokens=kept["osl"]
-    )
-    trace = Trace(requests, deployment.measurement.file)
+    trace = trace_of(kept, deployment.measurement.file)
     question = _asked(resolved.scenario, arrivals, trace, len(kept))
-    outcome = run(asking(resolved, question), deployment.objects, progress, cancelled, drawn=trace)
+    asked = asking(resolved, question)
+    outcome = run_as_measured(asked, deployment.objects, progress, cancelled, trace)
     table = _beside(kept, outcome)
     if arrivals == "drawn":
         words = "the file does not say when requests came: arrivals are drawn anew at its rate"
@@ -155,10 +153,7 @@ def _asked(question: Question, arrivals: str, trace: Trace, count: int) -> Quest
             question, concurrency=users, burst_start=True, requests=count, lengths=name,
             length_ratio=None,
         )  # fmt: skip
-    return replace(
-        question, concurrency=None, rate=None, burst_start=False, requests=None, burstiness=1.0,
-        length_ratio=None, trace=name,
-    )  # fmt: skip
+    return as_trace(question, name)
 
 
 def _cut_notes(listed: int, kept: int) -> tuple[str, ...]:

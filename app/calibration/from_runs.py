@@ -22,11 +22,13 @@ from app.question.question import Question
 from app.scenario import points_file
 from app.scenario.points_row import Point, parse
 from app.scenario.scenario import Resolved, resolve
+from app.scenario.served_rows import served
 from genz_core.deployment import as_measured, recipe_key
 from genz_core.engine import EngineProfile, MeasuredRecipe, RecipeKey
 from genz_core.engine_calibration import SCALES, EngineCalibration, calibrate_engine
 from genz_core.errors import InvalidValue
 from genz_core.progress import Progress, silent
+from genz_core.serving.loops import OVERLOADED
 from genz_core.types import Array
 from genz_core.workload import WITH_TIMES
 from hardware_db import recipes
@@ -108,6 +110,9 @@ def calibrate(
         label = row.get("id") or f"row {at}"
         point = parse(row, label, sources)
         resolved = points_file.resolved_of(point)
+        if point.load == "rate" and _nearly_full(resolved, point):
+            point = parse(_as_open_requests(row, resolved, point), label, sources)
+            resolved = points_file.resolved_of(point)
         key = _key(resolve(point.asked.question, point.asked.objects))
         by_recipe.setdefault(key, []).extend(_measured(row, point, resolved))
     if not by_recipe:
@@ -184,6 +189,36 @@ def constant_rows(calibration: RecipeCalibration) -> list[dict[str, Any]]:
         for name, factor in scales.items()
     ]
     return sorted(rows, key=lambda row: -abs(float(np.log(row["factor"]))))
+
+
+#: Column of the requests/s that were answered, where a run had an end: fewer than came.
+ANSWERED = "measured_requests_per_s"
+#: A rate above this share of what is predicted to be sustained is taken by its open requests, so
+#: that no trial of the fit is slower than the run that was served.
+_FULL = 0.5
+
+
+def _nearly_full(resolved: Resolved, point: Point) -> bool:
+    """Whether a run's rate is near or beyond what the deployment is predicted to sustain."""
+    rate = {"rate": np.array([point.numbers["rate"] / _FULL])}
+    return str(served(replace(resolved, scenario=point.question), rate).status[0]) == OVERLOADED
+
+
+def _as_open_requests(row: points_file.Row, resolved: Resolved, point: Point) -> points_file.Row:
+    """A run at a rate as the closed loop with as many open requests, by Little's law.
+
+    Where only one latency was measured, as many as the engine runs at most.
+    """
+    question = point.question
+    first, gap = (row.get(f"measured_{name}_s", "") for name in ("ttft", "tpot"))
+    try:
+        answered = float(row.get(ANSWERED) or point.numbers["rate"])
+        users = answered * (float(first) + float(gap) * (question.osl - 1))
+    except ValueError:
+        full = replace(resolved, scenario=question)
+        users = float(served(full).running[0])
+    kept = {name: cell for name, cell in row.items() if name not in ("rate", "burstiness")}
+    return {**kept, "concurrency": f"{max(users, 1.0):.0f}"}
 
 
 def _measured(row: points_file.Row, point: Point, resolved: Resolved) -> Iterator[MeasuredFigure]:

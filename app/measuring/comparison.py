@@ -10,6 +10,7 @@ import pandas as pd
 
 import hardware_db
 import profilers
+from app.measuring.device_by_size import with_device
 from app.measuring.filling import (
     Difference,
     Filled,
@@ -18,6 +19,7 @@ from app.measuring.filling import (
     filled,
     filled_names,
 )
+from app.measuring.unfused import as_it_ran
 from app.question.asking import Asked
 from app.question.question import Question
 from app.question.validity import refuse_meaningless
@@ -29,9 +31,10 @@ from genz_core import Estimate
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import System
 from profilers import Comparison, Measurement, PhasePattern, Report
-from profilers.compare import Expected, in_phase
+from profilers.compare import Expected, in_phase, step_count
 from profilers.found_phases import phased
 from profilers.matching import NOTHING
+from profilers.summary_steps import summary_steps
 from profilers.what_ran import WhatRan, what_ran
 
 #: Columns of a compared row as a reader sees them.
@@ -118,17 +121,18 @@ def compare_asked(
     if phase not in ("", "prefill", "decode"):
         raise InvalidValue(f"{phase!r} is no phase; choose prefill or decode")
     question = _of_a_batch(asked)
-    found = what_ran([phased(report, "", patterns) for report in reports])
+    found = with_device(what_ran([phased(report, "", patterns) for report in reports]), reports)
     reports = [phased(report, phase, patterns) for report in reports]
     if "system" not in asked.given:
-        question = replace(question, system=device_name(reports))
+        named = found.device.value if found.device else device_name(reports)
+        question = replace(question, system=named)
     names = filled_names(found, asked.given) if fill else []
     question = replace(question, **{one.field: one.value for one in names})
     resolved = completed(resolve(question, asked.objects), asked.objects)
     rest = filled(question, found, resolved.model, asked.given) if fill else Filled(question)
     if any(one.field == "weights" for one in rest.fillings):
         resolved = completed(resolve(rest.scenario, asked.objects), asked.objects)
-    resolved = replace(resolved, scenario=rest.scenario)
+    resolved = as_it_ran(replace(resolved, scenario=rest.scenario), found)
     measurement = profilers.measure_from(reports, patterns)
     measurement = in_phase(measurement, phase) if phase else measurement
     comparison = compared(estimate_filled(resolved, rest.loads), measurement, reports, steps)
@@ -184,6 +188,17 @@ def compared(
         devices=device_count(reports),
         expected={phase: _expected(estimate, phase) for phase in ("prefill", "decode")},
     )
+
+
+def steps_measured(
+    estimate: Estimate, measurement: Measurement, reports: Sequence[Report], phase: str
+) -> int:
+    """Steps of a phase in a measurement; of a summary those that its launches tell."""
+    if phase in ("prefill", "decode"):
+        step = Expected.from_step(getattr(estimate, phase))
+        if counted := summary_steps(step, reports, phase, device_count(reports)):
+            return counted
+    return step_count(measurement, phase)
 
 
 def _expected(estimate: Estimate, phase: str) -> Expected:

@@ -18,6 +18,7 @@ def document(compared: Compared) -> dict[str, Any]:
         for f in comparison.findings
     ]  # fmt: skip
     return {
+        "truncated": list(comparison.truncated),
         **{name: table.to_dict("records") for name, table in tables.items()},
         "findings": findings,
         "notes": list(comparison.notes),

@@ -69,7 +69,10 @@ def _unseen(name: str, ran: WhatRan) -> int | None:
         model = model_registry.load(name)
     except RidgelineError:
         return None
-    if ran.layers and not ModelShape.of(model).may_run(ran.layers.value, ran.layers_exact):
+    shape = ModelShape.of(model)
+    if ran.layers and not shape.may_run(ran.layers.value, ran.layers_exact):
+        return None
+    if ran.hidden and ran.hidden.value not in shape.widths:
         return None
     if not ran.products:
         return 0

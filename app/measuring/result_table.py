@@ -53,6 +53,7 @@ def documents(measurements: Sequence[ServingMeasurement]) -> list[dict[str, Any]
         found.append(
             {
                 "kind": "benchmark result",
+                "truncated": measurement.truncated,
                 **plain,
                 "missing": list(missing(measurement)),
                 "tpot_includes_first": measurement.tpot_includes_first,

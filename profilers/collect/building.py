@@ -110,8 +110,7 @@ def build(settings: RunSettings, device: Any) -> tuple[Any, int]:
             f"torch has no floating type {settings.dtype!r}; use bfloat16, float16 or float32"
         )
     try:
-        with torch.device(device):
-            model = _from_transformers(settings, config, dtype)
+        model = _from_transformers(settings, config, dtype, device)
     except (ValueError, KeyError, OSError, ImportError, TypeError, AttributeError) as error:
         raise MeasurementError(
             f"transformers cannot build this model: {first_line(error)}"
@@ -129,8 +128,12 @@ def _least_parameters(config: Any) -> float:
     return float(config.vocab_size) * width + config.num_hidden_layers * 2.0 * layer
 
 
-def _from_transformers(settings: RunSettings, config: Any, dtype: Any) -> Any:
-    _, transformers = libraries()
+def _from_transformers(settings: RunSettings, config: Any, dtype: Any, device: Any) -> Any:
+    """The model on a device: a checkpoint by way of the host, random weights made there.
+
+    transformers demands another package where it is to load a checkpoint under a default device.
+    """
+    torch, transformers = libraries()
     auto = transformers.AutoModelForCausalLM
     common = {
         "dtype": dtype,
@@ -138,8 +141,9 @@ def _from_transformers(settings: RunSettings, config: Any, dtype: Any) -> Any:
         "trust_remote_code": False,
     }
     if isinstance(settings.config, str):
-        return auto.from_pretrained(settings.config, **common)
-    return auto.from_config(config, **common)
+        return auto.from_pretrained(settings.config, config=config, **common).to(device)
+    with torch.device(device):
+        return auto.from_config(config, **common)
 
 
 def load_config(settings: RunSettings) -> Any:

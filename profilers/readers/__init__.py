@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -27,8 +28,13 @@ from profilers.readers import (
     xplane,
 )
 from profilers.readers.columns import label_of, with_readable_names
-from profilers.readers.compressed import decompressed_head
-from profilers.readers.csv_tables import decoded, find_header
+from profilers.readers.compressed import (
+    GZIP_MAGIC,
+    ZIP_MAGIC,
+    content_chunks,
+    decompressed_head,
+)
+from profilers.readers.csv_tables import breaks_off, decoded, find_header, read_text
 from profilers.schema import Report
 
 Reader = Callable[[Path], Report]
@@ -62,7 +68,7 @@ def read_report(
     file = Path(path)
     called = label or file.name
     try:
-        report = _reader(file)(file)
+        report = _whole_or_said(file)
     except ReportError as error:
         raise ReportError(sentence(called, str(error))) from None
     except MemoryError:
@@ -96,6 +102,47 @@ def sentence(called: str, problem: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)[:_MAX_MESSAGE_CHARS]
 
 
+def _whole_or_said(file: Path) -> Report:
+    """The report of a file; of a table that breaks off with that said first.
+
+    Raises:
+        ReportError: as its reader, or no kernel stands before the break.
+    """
+    if _is_packed_binary(file):
+        with tempfile.TemporaryDirectory(prefix="ridgeline-") as folder:
+            plain = Path(folder) / "report"
+            with plain.open("wb") as target:
+                for chunk in content_chunks(file):
+                    target.write(chunk)
+            return dataclasses.replace(_whole_or_said(plain), label=label_of(file))
+    reader = _reader(file)
+    if not any(reader is module.read for module in _TABLES):
+        return reader(file)
+    cut = breaks_off(read_text(file))
+    if not cut:
+        return reader(file)
+    try:
+        report = reader(file)
+    except ReportError as error:
+        raise ReportError(f"{cut} ({error})") from None
+    if report.kernels.empty:
+        raise ReportError(f"{cut}; no kernel stands before")
+    return dataclasses.replace(report, notes=(cut, *report.notes), truncated=cut)
+
+
+def _is_packed_binary(file: Path) -> bool:
+    """Whether a file is a database or a report of Nsight in gzip or zip: these are not streams."""
+    if not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        magic = opened.read(4)
+    if not magic.startswith((GZIP_MAGIC, ZIP_MAGIC)):
+        return False
+    head = decompressed_head(file, 64)
+    return any(module.sniff(head) for module in (nsys_sqlite, ncu_rep, nsys_rep))
+
+
+_TABLES = (ncu_csv, nsys_csv, rocprof_csv)
 _ROCPROF_JSON = b'"rocprofiler-sdk-tool"'
 #: Bytes of a text file in which the header of a table must show up.
 _SEARCHED_BYTES = 4 << 20
@@ -139,10 +186,8 @@ def _reader(file: Path) -> Reader:
 
 def _table_reader(head: bytes) -> Reader:
     """The reader for the first table in a text; errors as `_reader`."""
-    if any(module.sniff(head) for module in (nsys_sqlite, ncu_rep, nsys_rep)):
-        raise ReportError("the report is packed; unpack it first")
     text = decoded(head)
-    for module in (ncu_csv, nsys_csv, rocprof_csv):
+    for module in _TABLES:
         if find_header(text.splitlines(), 0, module.knows) is not None:
             return module.read
     if unitrace.sniff(text):

@@ -75,7 +75,7 @@ def find_tables(text: str, is_header: Callable[[Sequence[str]], bool]) -> Iterat
     Raises:
         ReportError: a quote that never closes, a cell or table beyond bounds.
     """
-    lines = text.splitlines()
+    lines = without_cut_row(text).splitlines()
     at = 0
     while (header_line := find_header(lines, at, is_header)) is not None:
         start, separator, header = header_line
@@ -96,6 +96,32 @@ def find_tables(text: str, is_header: Callable[[Sequence[str]], bool]) -> Iterat
         except csv.Error as error:
             raise ReportError(f"the table is damaged near line {start + 1} ({error})") from None
         yield CsvTable(tuple(header), rows, separator)
+
+
+def breaks_off(text: str) -> str:
+    """Where a text of tables breaks off, in a sentence; "" where its last row is whole.
+
+    A row is cut where nothing ends it and it has fewer cells than the row before, or an open quote.
+    """
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) < 2 or text.endswith(("\n", "\r")):
+        return ""
+    for separator in _SEPARATORS:
+        try:
+            before, last = (
+                len(next(csv.reader([line], delimiter=separator))) for line in lines[-2:]
+            )
+        except (csv.Error, StopIteration):
+            continue
+        opened = before > 1 and lines[-1].count('"') % 2
+        if opened or 1 < last < before or (last == 1 < before and separator == ","):
+            return f"the table breaks off in its row {len(lines):,}, what follows is missing"
+    return ""
+
+
+def without_cut_row(text: str) -> str:
+    """A text of tables without its last row where that breaks off: its last number may, too."""
+    return text.rstrip().rpartition("\n")[0] if breaks_off(text) else text
 
 
 def find_header(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,7 +66,7 @@ def read(path: Path) -> Report:
     """Read a trace.
 
     Raises:
-        ReportError: damaged, cut off, hostile, or JSON that is no trace.
+        ReportError: damaged, cut off before its first kernel, hostile, or JSON that is no trace.
     """
     stream = JsonStream(content_chunks(path))
     events = TraceEvents()
@@ -83,7 +84,9 @@ def read(path: Path) -> Report:
     if broken is None:
         return report
     note = f"the trace breaks off after event {events.seen:,}, what follows is missing: {broken}"
-    return dataclasses.replace(report, notes=(note, *report.notes))
+    if report.kernels.empty:
+        raise ReportError(f"{note}; no kernel stands before")
+    return dataclasses.replace(report, notes=(note, *report.notes), truncated=note)
 
 
 def _read_document(stream: JsonStream, events: TraceEvents, header: dict[str, Any]) -> None:
@@ -179,7 +182,7 @@ def _keep(events: TraceEvents, category: str, item: dict[str, Any]) -> None:
     elif category in _COPY:
         place = _ordinal(args.get("device")), _ordinal(args.get("stream"))
         kind = "memset" if "memset" in category else _copy_kind(name)
-        events.copies.append((kind, start, duration, *place, float(args.get("bytes", "nan"))))
+        events.copies.append((kind, start, duration, *place, _bytes(args.get("bytes"))))
     elif category in _ANNOTATION:
         events.annotations.append((name, start, start + duration))
     else:
@@ -187,18 +190,28 @@ def _keep(events: TraceEvents, category: str, item: dict[str, Any]) -> None:
 
 
 def _ordinal(value: Any) -> int:
-    """A device or stream number, -1 where none is given."""
-    number = -1 if value is None or value == "" else int(value)
-    if not -1 <= number < 2**62:
-        raise ValueError(f"ordinal {number}")
-    return number
+    """A device or stream number, -1 where none is given, or what is given is none."""
+    try:
+        number = -1 if value is None or value == "" else int(value)
+    except (TypeError, ValueError, OverflowError):
+        return -1
+    return number if -1 <= number < 2**62 else -1
 
 
 def _extent(value: Any) -> str | None:
-    if not value:
+    """The extent of a grid or a block; None where it is no three numbers."""
+    try:
+        x, y, z = value
+        return f"{int(x)},{int(y)},{int(z)}"
+    except (TypeError, ValueError, OverflowError):
         return None
-    x, y, z = value
-    return f"{int(x)},{int(y)},{int(z)}"
+
+
+def _bytes(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _compact(events: TraceEvents, value: Any) -> str | None:

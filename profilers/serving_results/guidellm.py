@@ -16,6 +16,7 @@ import re
 from typing import Any
 
 from genz_core.errors import ReportError
+from profilers.readers.csv_tables import without_cut_row
 from profilers.serving_results import fields
 from profilers.serving_results.documents import Content
 from profilers.serving_results.fields import Document
@@ -271,7 +272,7 @@ def read_text(content: Content) -> list[ServingMeasurement]:
         ReportError: see `Content.text`, or a table that is no CSV.
     """
     try:
-        rows = list(csv.reader(content.text.splitlines()))
+        rows = list(csv.reader(without_cut_row(content.text).splitlines()))
     except csv.Error as error:
         raise ReportError(f"the table is damaged ({error})") from None
     depth = 3 if rows and rows[0][:1] == ["Run Info"] else 1

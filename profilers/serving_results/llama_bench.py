@@ -46,6 +46,10 @@ _DEVICE_LINES = (
     re.compile(r"ggml_vulkan:\s*\d+\s*=\s*(.+?)(?:\s*\(\w+\))?\s*\|.*$"),
     re.compile(r"ggml_metal_init:\s*GPU name:\s*(.+)$"),
 )
+#: The name that every graphics unit inside a processor has, whatever the driver says behind it,
+#: and that unit's own name in the processor's.
+_NAMELESS = re.compile(r"(?:AMD )?Radeon(?:\(TM\))? Graphics(?: \([^)]*\))?", re.IGNORECASE)
+_INSIDE = re.compile(r"Radeon \w*\d{3,4}\w*", re.IGNORECASE)
 _FOUND = re.compile(r"(?:found|Found) \d+ .*devices")
 _INSERT = re.compile(
     r"INSERT INTO (?:test|llama_bench) \(([^)]*)\) VALUES \((.*)\);", re.IGNORECASE
@@ -165,6 +169,7 @@ def _of_row(row: dict[str, str], devices: list[str]) -> dict[str, Any] | None:
     if not test or not speed or not (test[1] or test[2]):
         return None
     return {
+        "model_size": _amount(row.get("size")), "model_n_params": _amount(row.get("params")),
         "model_type": row.get("model"), "backends": row.get("backend"),
         "n_gpu_layers": row.get("ngl"), "n_threads": row.get("threads"),
         "type_k": row.get("type_k"), "flash_attn": row.get("fa"),
@@ -258,16 +263,35 @@ def _subject(test: Document, label: str) -> Subject:
         device=device,
         devices=devices,
         precision=precision[1] if precision else None,
+        bits_per_weight=_bits(test),
         kv_precision=fields.text(test.get("type_k")),
         date=fields.text(test.get("test_time")),
         label=label,
     )
 
 
+def _bits(test: Document) -> float | None:
+    """Bits a weight: the size of the file over its parameters."""
+    size, count = (fields.positive(test.get(name)) for name in ("model_size", "model_n_params"))
+    return size * 8.0 / count if size and count else None
+
+
+#: Units of the columns size and params of a table.
+_UNITS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30,
+          "TiB": 2**40}  # fmt: skip
+
+
+def _amount(cell: str | None) -> float | None:
+    """ "4.36 GiB" or "7.62 B" as a number."""
+    number, _, unit = (cell or "").strip().partition(" ")
+    return fields.scaled(fields.positive(number), _UNITS.get(unit, 1.0))
+
+
 def _device(test: Document) -> tuple[str | None, int | None]:
     """Name and number of the devices; the processor where no layer was on a GPU."""
     gpus = [name.strip() for name in (fields.text(test.get("gpu_info")) or "").split(",")]
-    gpus = [name for name in gpus if name]
+    inside = _INSIDE.search(fields.text(test.get("cpu_info")) or "")
+    gpus = [inside[0] if inside and _NAMELESS.fullmatch(name) else name for name in gpus if name]
     layers = fields.number(test.get("n_gpu_layers"))
     if not gpus or layers == 0:
         return fields.text(test.get("cpu_info")), None

@@ -73,7 +73,8 @@ class Subject:
 
     engine: by the names of Ridgeline's engines where it is one of them ("vllm", "sglang").
     devices: accelerators of one replica.  degrees: "tp", "pp", "dp", "ep" -> ranks.
-    precision: of the weights, in the tool's own words.  date: ISO 8601.
+    precision: of the weights, in the tool's own words.  bits_per_weight: bytes of the weights over
+    parameters, where the file states both.  date: ISO 8601.
     label: what tells this measurement from others of its file.
     """
 
@@ -87,6 +88,7 @@ class Subject:
     degrees: Mapping[str, int] = field(default_factory=dict)
     precision: str | None = None
     kv_precision: str | None = None
+    bits_per_weight: float | None = None
     date: str | None = None
     label: str | None = None
 
@@ -151,6 +153,7 @@ class ServingMeasurement:
     requests: a row a request (`REQUEST_COLUMNS`), where the file has them.
     server: figures of the serving process by name (KV use, queue), where the file has them.
     notes: sentences about what was read otherwise than it stands, or is not to be trusted.
+    truncated: where the file breaks off, in a sentence; "" where it ends.
     file: name of the file.
     """
 
@@ -169,6 +172,7 @@ class ServingMeasurement:
     requests: pd.DataFrame | None = None
     server: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    truncated: str = ""
     file: str = ""
 
     @property

@@ -11,6 +11,7 @@ from typing import Any
 
 from genz_core.errors import ReportError
 from profilers.readers import sentence
+from profilers.readers.csv_tables import breaks_off
 from profilers.serving_results import (
     aiperf,
     console,
@@ -24,6 +25,7 @@ from profilers.serving_results import (
     mlperf,
     perf_analyzer,
     prometheus,
+    request_logs,
     sglang_serving,
     tables,
     trtllm_bench,
@@ -54,6 +56,18 @@ class Format:
 
 #: JSON by its first document, the most particular first.
 _JSON = (
+    Format(
+        request_logs.LINES,
+        request_logs.knows_line,
+        request_logs.read_lines,
+        ('"input_toks"', '"first_token_ts"'),
+    ),
+    Format(
+        request_logs.SPANS,
+        request_logs.knows_spans,
+        request_logs.read_spans,
+        ('"resourceSpans"', '"llm_request"'),
+    ),
     Format(aiperf.RECORDS, aiperf.knows_record, aiperf.read_records, ('"request_start_ns"',)),
     Format(aiperf.AIPERF, aiperf.knows, aiperf.read, ('"request_latency"', '"unit"')),
     Format(perf_analyzer.NAME, perf_analyzer.knows, perf_analyzer.read, ('"experiments"',)),
@@ -93,6 +107,7 @@ _JSON = (
 )
 _TEXT = (
     Format(prometheus.NAME, prometheus.knows_text, prometheus.read_text, ("_bucket{",)),
+    Format(request_logs.TABLE, request_logs.knows_text, request_logs.read_text, ()),
     Format(mlperf.NAME, mlperf.knows_text, mlperf.read_text, ("MLPerf",)),
     Format(trtllm_bench.NAME, trtllm_bench.knows_text, trtllm_bench.read_text, ()),
     Format(guidellm.NAME, guidellm.knows_text, guidellm.read_text, ("Run Info",)),
@@ -120,7 +135,8 @@ _YAML_KEYS = (
 ACCEPTED = (
     "vLLM (bench serve, throughput, latency, sweeps), SGLang (bench_serving), llama-bench, aiperf, "
     "genai-perf, GuideLLM, InferenceX, trtllm-bench, inference-perf, llm-d's report, llmperf, "
-    "MLPerf's summary, /metrics pages of vLLM and SGLang, and CSV with columns such as ttft_p99_s"
+    "MLPerf's summary, logs of requests, /metrics pages of vLLM and SGLang, and CSV with columns "
+    "such as ttft_p99_s"
 )
 #: Words near the start of a profiler's trace, which is not read to its end to tell.
 _TRACES = ('"traceEvents"', '"ph":', '"ph" :')
@@ -170,7 +186,18 @@ def read_results(
     except _UNFORESEEN as error:
         problem = f"the result is damaged in a way that no reader foresaw ({type(error).__name__})"
         raise ReportError(sentence(called, _with_name(content, problem))) from error
-    return [dataclasses.replace(with_name(entry, called), file=called) for entry in found]
+    cut = _breaks_off(content)
+    return [
+        dataclasses.replace(with_name(entry, called), file=called, truncated=cut) for entry in found
+    ]
+
+
+def _breaks_off(content: Content) -> str:
+    """Where a table breaks off, "" where it ends; whatever else is cut is refused."""
+    knows = (tables.knows_text, guidellm.knows_text, request_logs.knows_text)
+    if content.is_json or not any(known(content.head) for known in knows):
+        return ""
+    return breaks_off(content.text)
 
 
 def read_many(paths: Iterable[str | os.PathLike[str]]) -> list[ServingMeasurement]:

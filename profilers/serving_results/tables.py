@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from genz_core.errors import ReportError
+from profilers.readers.csv_tables import without_cut_row
 from profilers.serving_results import bench_record, fields, vllm_serve
 from profilers.serving_results.documents import Content
 from profilers.serving_results.fields import Document
@@ -77,7 +78,7 @@ def _kind(header: list[str]) -> str | None:
 
 
 def _rows(text: str) -> Iterator[dict[str, str]]:
-    stream = io.StringIO(text.lstrip("\ufeff"), newline="")
+    stream = io.StringIO(without_cut_row(text).lstrip("\ufeff"), newline="")
     separator = _separator(text.lstrip("\ufeff").partition("\n")[0])
     try:
         for number, row in enumerate(csv.DictReader(stream, delimiter=separator)):

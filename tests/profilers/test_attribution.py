@@ -394,3 +394,8 @@ def test_of_ranks_the_slowest_counts_and_of_stages_all_steps(report_of):
     assert profilers.measure_from(ranks).phases["prefill"].samples_s == (busy,)
     assert len(profilers.measure_from([report, report]).phases["prefill"].samples_s) == 2
     assert np.isclose(busy, 492.768906e-3)
+
+
+def test_the_decoder_of_a_training_step_is_no_decode():
+    assert phase_of("## decoder fp8 ##") is None
+    assert phase_of("decode") == phase_of("my_decode_step") == "decode"

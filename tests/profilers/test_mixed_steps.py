@@ -15,7 +15,7 @@ import profilers
 from genz_core.types import Group, Workload
 from genz_core.workload import mixed
 from profilers.compare import compare
-from profilers.mixed_steps import ragged_batch
+from profilers.mixed_steps import expected_mixed, ragged_batch
 
 SGLANG_DECODE = "torch/inference_sglang_decode_sglang_Qwen3-8B_decode.json.gz"
 #: 15 prompts of 1,024 tokens beside 32 sequences over 32,785 tokens, as vLLM names such a step.
@@ -86,3 +86,17 @@ def test_a_mixed_step_that_names_no_sums_is_refused_with_the_reason(
     report = renamed(report_path, tmp_path, "step[MIXED bs=40 toks=900]")
     with pytest.raises(genz_core.errors.InvalidValue, match="ranges do not say which prompts"):
         compare(estimate, profilers.measure_from([report]), reports=[report])
+
+
+@pytest.mark.parametrize("name", ["openai/gpt-oss-20b", "google/gemma-2-9b"])
+def test_two_kinds_of_layers_that_occur_equally_often_are_counted_once(report_path, tmp_path, name):
+    model, system = model_registry.load(name), hardware_db.load("h100")
+    engine = hardware_db.load_engine("vllm")
+    whole = genz_core.estimate(model, system, Workload(1, 128, 2), engine=engine)
+    report = renamed(report_path, tmp_path, STEP)
+    found = expected_mixed(whole, [report])
+    batch = (Group(15.0, 1024.0, 0.0), Group(32.0, 1.0, 32785 / 32 - 1))
+    step = mixed(model, system, batch, whole.parallelism, whole.engine)
+    named = [(op.name, op.module) for op in found.program]
+    assert len(set(named)) < len(named), "two kinds of layers name their operators alike"
+    assert sum(found.operators["predicted_s"]) == pytest.approx(float(step.operators_s[:, 0].sum()))

@@ -1,5 +1,6 @@
 """The reader is chosen by what a file holds; an error is one sentence and nothing else happens."""
 
+import gzip
 import os
 import shutil
 
@@ -84,18 +85,7 @@ def test_reports_of_several_ranks_are_read_together(report_path):
     assert [report.format for report in reports] == list(KINDS.values())
 
 
-def test_a_packed_report_of_another_kind_is_told_to_unpack(report_path, tmp_path):
-    import gzip
-
-    path = tmp_path / "mock.sqlite.gz"
-    path.write_bytes(gzip.compress(report_path("nsys/mock.sqlite").read_bytes()))
-    with pytest.raises(ReportError, match="unpack"):
-        profilers.read_report(path)
-
-
 def test_a_packed_table_is_read(report_path, tmp_path):
-    import gzip
-
     source = report_path("csv/llm-perf-opt/projector_cuda_gpu_kern_sum.csv")
     path = tmp_path / "table.csv.gz"
     path.write_bytes(gzip.compress(source.read_bytes()))
@@ -109,3 +99,16 @@ def test_reading_leaves_the_file_and_its_folder_as_they_were(report_path, tmp_pa
         profilers.read_report(tmp_path / "report")
         assert (tmp_path / "report").read_bytes() == before
         assert os.listdir(tmp_path) == ["report"]
+
+
+@pytest.mark.parametrize("name", ["nsys/mock.sqlite", "ncu/h800_torch_5_kernels.ncu-rep"])
+def test_a_packed_database_is_read_as_the_plain_one(report_path, tmp_path, name):
+    plain = report_path(name)
+    packed = tmp_path / f"{plain.name}.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    first, second = profilers.read_report(plain), profilers.read_report(packed)
+    assert first.label == second.label and len(first.kernels)
+    assert first.kernels["name"].tolist() == second.kernels["name"].tolist()
+    packed.write_bytes(packed.read_bytes()[: packed.stat().st_size // 2])
+    with pytest.raises(ReportError, match="ends in the middle"):
+        profilers.read_report(packed)

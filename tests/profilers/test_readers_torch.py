@@ -391,3 +391,20 @@ def test_calls_that_wait_for_the_device_are_kept(trace):
         trace(event("cuda_runtime", "cudaStreamSynchronize", 5, 7, correlation=1), kernel(1))
     )
     assert report.waits["duration_s"].tolist() == pytest.approx([7e-6])
+
+
+def test_a_bad_optional_field_costs_that_field_alone(report_path, tmp_path):
+    """A string in `grid` refused a whole trace."""
+    trace = json.loads(report_path("torch/h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json").read_bytes())
+    kernel = next(event for event in trace["traceEvents"] if event.get("cat") == "kernel")
+    kernel["args"] |= {"grid": "large", "block": [1, 2], "stream": "seven"}
+    copy = next(event for event in trace["traceEvents"] if event.get("cat") == "gpu_memcpy")
+    copy["args"]["bytes"] = "many"
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(trace))
+    bad, good = (
+        profilers.read_report(path),
+        profilers.read_report(report_path("torch/h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json")),
+    )
+    assert bad.kernels["duration_s"].tolist() == good.kernels["duration_s"].tolist()
+    assert bad.kernels["grid"].isna().sum() == good.kernels["grid"].isna().sum() + 1

@@ -78,6 +78,8 @@ def _results(deployments: list[Deployment], save: bool, forget: bool, json: bool
         learnt = calibration.calibrate(deployments, job.progress, job.cancelled)
     paths = calibration.keep(learnt) if save else []
     path = str(paths[0]) if paths else ""
+    for words in learnt.left_out:
+        typer.echo(f"left out: {words}", err=True)
     if learnt.steps is None:
         _print_recipes(list(learnt.recipes), path, json)
     else:

@@ -112,6 +112,8 @@ def _print(compared: Compared, chosen: TableFormat) -> None:
     if chosen is TableFormat.json:
         typer.echo(to_json(document(compared)))
         return
+    for cut in comparison.truncated:
+        typer.echo(f"cut: {cut}\n", err=chosen is TableFormat.csv)
     for name, table in tables.items():
         named = [c for c in ("phase", "class", "name") if c in table.columns]
         rows = with_subjects(table)[[*named, *_TIMES, *_OWN.get(name, ())]].to_dict("records")
@@ -123,7 +125,8 @@ def _print(compared: Compared, chosen: TableFormat) -> None:
     if filled.banner:
         typer.echo(filled.banner)
     for note in comparison.notes if chosen is TableFormat.text else ():
-        typer.echo(f"note: {note}")
+        if note not in comparison.truncated:
+            typer.echo(f"note: {note}")
     for finding in comparison.findings:
         gain = f"{quantities.seconds(finding.seconds)}: " if finding.seconds else ""
         typer.echo(f"- {gain}{finding.sentence}")

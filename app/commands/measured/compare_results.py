@@ -87,6 +87,8 @@ def _print(compared: Comparison, replayed: Sequence[Replay], chosen: TableFormat
     if chosen is TableFormat.csv:
         typer.echo(render(compared.rows, chosen))
         return
+    for cut in document.cuts(compared):
+        typer.echo(f"cut: {cut}\n")
     for point in compared.points:
         typer.echo(f"{point.label}{f': {point.refused}' if point.refused else ''}\n")
         rows = [document.short_row(row, compared.level) for row in point.rows]

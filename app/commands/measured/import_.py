@@ -79,6 +79,8 @@ def print_results(results: Sequence[ServingMeasurement], chosen: TableFormat) ->
     if chosen is TableFormat.csv:
         typer.echo(render(result_table.full_rows(results), chosen))
         return
+    for cut in dict.fromkeys(one.truncated for one in results if one.truncated):
+        typer.echo(f"cut: {cut}")
     typer.echo(f"{result_table.heading(results)}\n")
     typer.echo(render(result_table.short_rows(results), chosen))
     for note in result_table.notes(results):
@@ -149,11 +151,14 @@ def _print(summary: dict[str, Any], report: Report, count: int, chosen: TableFor
         for name, entry in summary["phases"].items()
         for key, value in entry.items()
     ]
+    if report.truncated:
+        typer.echo(f"cut: {summary['file']}: {report.truncated}", err=chosen is TableFormat.csv)
     typer.echo(f"{summary['file']}\n{render(facts + phases, chosen)}")
     top = top_kernels(report.kernels, count).astype({"name": str, "operator_class": str})
     top["name"] = top["name"].str.slice(0, 80)
     if len(top):
         typer.echo("\n" + render(top.to_dict("records"), chosen))
     for note in summary["notes"]:
-        typer.echo(f"note: {note}")
+        if note != report.truncated:
+            typer.echo(f"note: {note}")
     typer.echo("")

@@ -100,10 +100,18 @@ def show_filled(runs: Sequence[Deployment]) -> None:
 # ------------------------------------------------------------------------------- the comparison
 
 
+#: Icons of sentences by the kind of their finding.
+_MARKS = {
+    "sum": ":material/report:", "bound": ":material/report:", "summary": ":material/balance:",
+}  # fmt: skip
+
+
 def show_findings(comparison: Comparison) -> None:
-    """Draw the sentences of a comparison."""
+    """Draw where files break off, then the sentences of a comparison."""
+    for cut in document.cuts(comparison):
+        st.warning(plain(cut), icon=":material/content_cut:")
     for one in findings.findings(comparison):
-        mark = {"bound": ":material/report:", "summary": ":material/balance:"}.get(one.kind, "")
+        mark = _MARKS.get(one.kind, "")
         st.markdown(f"{mark} {plain(one.sentence)}".strip() if mark else f"- {plain(one.sentence)}")
     refused = {point.refusal: None for point in comparison.points if point.refused}
     for sentence in refused:

@@ -16,6 +16,7 @@ from app.measuring.comparison import clocks_text, verdict
 from app.measuring.filling import Difference, estimate_filled, phase_loads
 from app.measuring.outcome import priced_sweep
 from app.measuring.prediction import RunContext
+from app.measuring.unfused import as_it_ran
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core import Estimate
@@ -116,15 +117,18 @@ def report_pricing() -> Priced:
     reports, ran = known(uploaded, patterns)
     loads = phase_loads(resolved, ran)
     apart = banner(resolved, ran, loads, [report.label for report in uploaded])
-    if loads:
-        estimate = estimate_filled(resolved, loads)
+    eager = as_it_ran(resolved, ran)
+    if loads or eager is not resolved:
+        estimate = estimate_filled(eager, loads)
     measurement = profilers.measure_from(reports, patterns)
     names = resolved.system.name, resolved.engine.name
     return Priced(measurement, estimate, *names, apart, reports)
 
 
 def show_phases(comparison: Comparison) -> None:
-    """Draw cards of every phase's times, and what they say in words."""
+    """Draw where reports break off, cards of every phase's times, and what they say in words."""
+    for cut in comparison.truncated:
+        st.warning(plain(cut), icon=":material/content_cut:")
     with st.grid(4, min_column_width=230):
         for row in comparison.phases.to_dict("records"):
             st.metric(

@@ -10,6 +10,7 @@ import streamlit as st
 import hardware_db
 from app.dashboard import cached, open_point
 from app.dashboard.question_form import AUTO, set_controls
+from app.measuring.device_by_size import with_device
 from app.measuring.filling import Difference, differences, filled, filled_names, model_differs
 from app.measuring.likely_models import likely_models
 from app.scenario.scenario import Resolved
@@ -35,7 +36,7 @@ def known(
 
     def read() -> tuple[list[Report], WhatRan]:
         found = [phased(report, "", patterns) for report in reports]
-        return found, what_ran(found)
+        return found, with_device(what_ran(found), reports)
 
     return _KNOWN.get(read, *reports, values=tuple(patterns))
 

@@ -8,11 +8,11 @@ from app.dashboard import export, sidebar
 from app.dashboard.panels.compared_run import kept_run, own_pricing, report_pricing, show_phases
 from app.dashboard.panels.findings import show_findings
 from app.dashboard.panels.two_gaps import two_gaps
-from app.measuring.comparison import COLUMN_HELP, compared, worst
+from app.measuring.comparison import COLUMN_HELP, compared, steps_measured, worst
 from app.scenario.summary import beyond_bound
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
-from profilers.compare import in_phase, step_count
+from profilers.compare import in_phase
 from profilers.schema import PHASES
 
 REPORTS, RUN = "Reports", "A kept run"
@@ -42,7 +42,8 @@ try:
         for phase in phases:
             steps[phase] = int(
                 st.number_input(
-                    f"Steps of {phase} measured", 1, 1_000_000, step_count(measurement, phase),
+                    f"Steps of {phase} measured", 1, 1_000_000,
+                    steps_measured(priced.estimate, measurement, priced.reports, phase),
                     key=f"steps_{phase}{run_key}", width=220,
                     help="A summary adds up all its steps: one a generated token in decode.",
                 )

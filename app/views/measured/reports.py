@@ -68,6 +68,8 @@ def show_table(table: pd.DataFrame, key: str) -> None:
 def show_report(report: Report) -> None:
     """Draw the cards, the kernel classes and the tabs of a report."""
     look = export.look()
+    if report.truncated:
+        st.warning(plain(report.truncated), icon=":material/content_cut:")
     cards(summarise(report))
     time_s = report.kernels.groupby(
         report.kernels["operator_class"].astype(object).map(kernel_charts.engine_class)

@@ -37,6 +37,17 @@ def slower(run: dict[str, Any], factor: float) -> dict[str, Any]:
     return {**run, **changed}
 
 
+def measured_as(run: dict[str, Any], ttft_s: float, tpot_s: float) -> dict[str, Any]:
+    """The same closed loop with other mean latencies; E2E, duration and rates follow from them."""
+    requests, tokens = run["completed"], run["total_output_tokens"]
+    e2e_s = ttft_s + (tokens / requests - 1) * tpot_s
+    duration = requests * e2e_s / min(run["max_concurrency"], requests)
+    changed = {f"mean_{stem}_ms": s * 1e3 for stem, s in (("ttft", ttft_s), ("tpot", tpot_s))}
+    changed |= {"mean_e2el_ms": e2e_s * 1e3, "mean_itl_ms": tpot_s * 1e3, "duration": duration}
+    changed |= {"request_throughput": requests / duration, "output_throughput": tokens / duration}
+    return {**run, **changed, "total_token_throughput": 2 * tokens / duration}
+
+
 @pytest.fixture
 def result(tmp_path: Path) -> Callable[..., Path]:
     """Writes a record to a file."""

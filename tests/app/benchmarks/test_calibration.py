@@ -9,7 +9,7 @@ from app.benchmarks.comparison import compare
 from app.benchmarks.deployment import deployment
 from app.benchmarks.predicted import predict
 from genz_core.errors import InvalidValue
-from tests.app.benchmarks.conftest import HARDWARE, RUN
+from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as
 
 TYPED = [word for name, value in HARDWARE.items() for word in (f"--{name}", str(value))]
 
@@ -25,9 +25,8 @@ def runs(read, factor, users=(1, 8, 32)):
         }
         run |= {"total_input_tokens": number * 10240, "total_output_tokens": number * 10240}
         figures = predict(deployment(read(run), HARDWARE), 0.8).figures
-        for stem in ("ttft", "tpot"):
-            run[f"mean_{stem}_ms"] = figures[f"{stem}_mean_s"].value * factor * 1e3
-        yield run
+        means = (figures[f"{stem}_mean_s"].value * factor for stem in ("ttft", "tpot"))
+        yield measured_as(run, *means)
 
 
 def test_several_runs_fit_the_engine_and_move_the_prediction_to_them(own_data, read):
@@ -46,7 +45,7 @@ def test_several_runs_fit_the_engine_and_move_the_prediction_to_them(own_data, r
 
 
 def test_one_run_sets_the_scale_of_the_steps_dated_and_by_split(own_data, printed, answer, result):
-    slow = result({**RUN, "mean_tpot_ms": 12.0})
+    slow = result(measured_as(RUN, 0.09, 0.012))
     words = printed("calibrate", "runs", slow, *TYPED)
     assert "12 ms" in words and date.today().isoformat() in words
     assert "kept in" in words and (own_data / "recipes.csv").is_file()

@@ -11,7 +11,7 @@ from app.benchmarks.findings import findings
 from app.benchmarks.predicted import predict
 from app.benchmarks.simulated import simulate, with_simulations
 from genz_core.errors import InvalidValue
-from tests.app.benchmarks.conftest import HARDWARE, RUN, slower
+from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as, slower
 
 TYPED = [word for name, value in HARDWARE.items() for word in (f"--{name}", str(value))]
 
@@ -70,7 +70,7 @@ def test_one_factor_at_every_load_is_told_from_a_gap_that_grows(read):
         for users, factor in zip(loads, factors, strict=True):
             run = {**RUN, "max_concurrency": users}
             figures = predict(deployment(read(run), HARDWARE), 0.8).figures
-            yield {**run, "mean_tpot_ms": figures["tpot_mean_s"].value * factor * 1e3}
+            yield measured_as(run, 0.09, figures["tpot_mean_s"].value * factor)
 
     same = [one.sentence for one in findings(compared(read, *runs((1.4, 1.4, 1.4))))]
     grows = [one.sentence for one in findings(compared(read, *runs((1.0, 1.3, 1.9))))]

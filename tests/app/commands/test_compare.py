@@ -1,5 +1,6 @@
 """`compare`: which measurements lie inside, in words and numbers."""
 
+import gzip
 import json
 import re
 
@@ -101,3 +102,63 @@ def test_a_model_with_other_layers_than_ran_is_said(answer):
     document = answer("compare", QWEN, "--model", "Qwen/Qwen2.5-1.5B")
     apart = {one["field"]: one["ran"] for one in document["differences"]}
     assert apart["layers"] == 24 and apart["hidden size"] == 1024
+
+
+def test_eager_transformers_on_a_gpu_is_priced_as_the_kernels_that_nothing_fused(answer):
+    """Fused norms and rotations were three quarters of a gap of 15 ms that nobody could close."""
+    report = REPORTS / "torch" / "h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
+    found = answer("compare", report, "--model", "Qwen/Qwen1.5-0.5B")
+    [phase] = found["phases"]
+    assert phase["predicted_wall_s"] == pytest.approx(phase["wall_s"], rel=0.1)
+    rows = {row["name"]: row for row in found["operators"]}
+    for name in ("input_norm", "post_attention_norm", "rope", "act_mul"):
+        assert rows[name]["bound_s"] < rows[name]["measured_s"]
+        assert rows[name]["ratio"] == pytest.approx(1.0, abs=0.5), name
+    classes = {row["class"]: row for row in found["classes"]}
+    sides = {side: classes["norm"][side] + classes["pointwise"][side] for side in
+             ("predicted_s", "measured_s")}  # fmt: skip
+    assert sides["predicted_s"] == pytest.approx(sides["measured_s"], rel=0.25)
+
+
+def test_the_steps_of_a_summary_are_counted_by_launches_of_attention(answer):
+    """Sixty-four decode steps are not one: twelve layers launched attention 768 times."""
+    folder = REPORTS / "csv" / "llm-perf-opt"
+    given = ("--model", "deepseek-ai/DeepSeek-OCR", "--system", "rtx5090")
+    counted = answer("compare", folder / "decode_cuda_gpu_kern_sum.csv", *given)
+    [phase] = counted["phases"]
+    assert phase["steps"] == 64 and phase["ratio"] < 2.0
+    assert any("64 steps of decode were counted" in note for note in counted["notes"])
+    stated = answer(
+        "compare", folder / "decode_cuda_gpu_kern_sum.csv", *given, "--steps", "decode=64"
+    )
+    assert stated["phases"] == counted["phases"]
+    one = answer("compare", folder / "decode_cuda_gpu_kern_sum.csv", *given, "--steps", "decode=1")
+    assert one["phases"][0]["ratio"] == pytest.approx(64 * phase["ratio"])
+    prompts = answer("compare", folder / "prefill_cuda_gpu_kern_sum.csv", *given)
+    assert prompts["phases"][0]["steps"] == 1, "an image encoder attends, too: nothing tells"
+
+
+def test_kernels_that_were_picked_for_ncu_are_no_step(ridgeline):
+    """Six kernels of 54 us were said to be 100 % below a step of 67 ms."""
+    report = REPORTS / "ncu" / "a100_pcie_extrap.ncu-rep"
+    given = ("--model", "Qwen/Qwen3-8B", "--system", "a100", "--as", "decode")
+    refused = ridgeline("compare", report, *given).exception
+    assert isinstance(refused, InvalidValue)
+    assert "ncu timed 6 launches" in str(refused) and "no step" in str(refused)
+
+
+def test_units_and_memory_name_a_device_that_a_trace_does_not(answer, tmp_path):
+    """A trace of 304 units and 206 GB became an H100."""
+    trace = json.loads(gzip.decompress(QWEN.read_bytes()))
+    trace["deviceProperties"] = [
+        {"id": 0, "name": "", "numSms": 304, "totalGlobalMem": 206_141_652_992}
+    ]
+    path = tmp_path / "nameless.json"
+    path.write_text(json.dumps(trace))
+    given = ("--model", "Qwen/Qwen1.5-0.5B")
+    found = answer("compare", path, *given)
+    assert found["priced"]["system"] == "mi300x"
+    [filling] = [one for one in found["filled"] if one["field"] == "system"]
+    assert "304 units and 206 GB" in filling["evidence"]
+    typed = answer("compare", path, *given, "--system", "h100")
+    assert "system" in [one["field"] for one in typed["differences"]] and not typed["findings"]

@@ -60,3 +60,11 @@ def test_without_shapes_the_name_of_the_file_tells_where_the_layers_agree():
     assert likely_models(graph, ["mi300x_qwen3-8b_decode"]) == ["Qwen/Qwen3-8B"]
     assert likely_models(graph, ["a_trace"]) == []
     assert likely_models(graph, ["qwen1.5-0.5b"]) == []
+
+
+def test_another_hidden_size_rules_out_a_model_whatever_its_file_is_called():
+    """A config of GPT-2 names its width otherwise, so that 2,880 became a model of 1,280."""
+    wide = WhatRan(hidden=fact(2880), layers=fact(36))
+    assert likely_models(wide, ["openai-community gpt2-large"]) == ["openai/gpt-oss-120b"]
+    right = WhatRan(hidden=fact(1280), layers=fact(36))
+    assert "openai-community/gpt2-large" in likely_models(right, ["openai-community gpt2-large"])

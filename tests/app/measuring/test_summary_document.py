@@ -5,7 +5,8 @@ from app.measuring.summary_document import summary_document
 from tests.app.pages import DECODE, QWEN
 
 KEYS = [
-    "format", "tool", "tool_version", "label", "devices", "kernel_count", "kernel_time_ns",
+    "truncated", "format", "tool", "tool_version", "label", "devices", "kernel_count",
+    "kernel_time_ns",
     "busy_time_ns", "kernel_busy_time_ns", "busy_by_device_ns", "span_ns", "idle_time_ns",
     "copy_count", "copy_time_ns", "launch_delay_ns", "host_time_ns", "top_kernel", "phases",
     "operator_classes", "attributed_by", "unattributed_share", "unclassified_share", "notes",

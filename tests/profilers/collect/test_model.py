@@ -175,3 +175,26 @@ def test_module_ranges_leave_no_hooks_behind(settings: RunSettings) -> None:
         model(torch.zeros(1, 4, dtype=torch.long))
     assert not any(module._forward_hooks for module in model.modules())
     assert not any(module._forward_pre_hooks for module in model.modules())
+
+
+def test_a_saved_checkpoint_needs_no_default_device(
+    settings: RunSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers demands accelerate where it loads a checkpoint under a default device."""
+    import torch
+    import transformers
+    from transformers.integrations import accelerate
+
+    folder = tmp_path / "real"
+    built, _ = build(settings, torch.device("cpu"))
+    built.save_pretrained(folder)
+    monkeypatch.setattr(accelerate, "is_accelerate_available", lambda *_: False)
+    with pytest.raises(ValueError, match="accelerate"), torch.device("cpu:0"):
+        transformers.AutoModelForCausalLM.from_pretrained(folder)
+    real = replace(settings, config=str(folder), device="cpu:0")
+    loaded, layers = build(real, pick_device("cpu:0"))
+    assert layers == 4 and next(loaded.parameters()).dtype == torch.bfloat16
+    for name, weight in built.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], weight), name
+    assert len(run_model(real).measurement.phases["decode"].samples_s) == 3 * 3
+    assert run_model(replace(real, layers=2)).measurement.facts["layers"] == 2

@@ -45,6 +45,19 @@ def test_operators_are_called_as_often_as_the_model_has_them_and_know_their_flop
     assert table.loc[("decode", attention), "flops"] > 0
 
 
+def test_a_batch_runs_under_the_clock_the_kernels_that_it_runs_without(
+    settings: RunSettings,
+) -> None:
+    """The last tokens of two prompts do not lie side by side: still one product of both."""
+    table = run_model(replace(settings, batch=2)).measurement.operators.set_index(["phase", "name"])
+    products = table.loc[("prefill", "aten::mm")]
+    assert products["count"] == 4 * 7 + 1
+    assert ("prefill", "aten::bmm") not in table.index
+    layer = 64 * 64 * 2 + 64 * 32 * 2 + 3 * 64 * 192
+    whole = 2 * 2 * (24 * 4 * layer + 64 * 256)
+    assert products["count"] * products["flops"] == pytest.approx(whole)
+
+
 def test_only_what_runs_inside_a_phase_counts() -> None:
     import torch
 

@@ -1,0 +1,46 @@
+"""The device of reports that do not name it: by its number of units and its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import hardware_db
+from genz_core.errors import RidgelineError
+from profilers import Report
+from profilers.what_ran import Fact, WhatRan
+
+#: Drivers keep a part of the memory, and state it in units of 1,000 or 1,024.
+_SAME_MEMORY = 0.1
+
+
+def with_device(ran: WhatRan, reports: Sequence[Report]) -> WhatRan:
+    """What ran, with the one system that has the units and the memory of a device without name."""
+    if ran.device is not None:
+        return ran
+    for device in (device for report in reports for device in report.devices):
+        if not device.units or not device.memory_bytes:
+            continue
+        fitting = _fitting(device.units, device.memory_bytes)
+        if len(fitting) == 1:
+            said = (
+                f"its {device.units} units and {device.memory_bytes / 1e9:.0f} GB, without a name"
+            )
+            return replace(ran, device=Fact(fitting[0], said))
+    return ran
+
+
+def _fitting(units: int, memory_bytes: float) -> list[str]:
+    """Names of the systems with so many units and so much memory."""
+    found = []
+    for slug in hardware_db.names():
+        try:
+            record = hardware_db.facts(slug)
+            if record.kind != "gpu" or record.units is None or record.units.value != units:
+                continue
+            system = hardware_db.load(slug)
+        except RidgelineError:  # a file of the user's that cannot be read
+            continue
+        if abs(memory_bytes / system.memory_bytes - 1.0) <= _SAME_MEMORY:
+            found.append(system.name)
+    return found

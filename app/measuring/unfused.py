@@ -1,0 +1,44 @@
+"""Eager transformers on a GPU as it ran: the memory traffic of kernels that nothing fused.
+
+The engine's shipped figures price a fused graph.  A report that shows norms in single kernels is
+priced with those kernels: the traffic of each piece follows from what it reads and writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from app.scenario.scenario import Resolved
+from genz_core.engine import EagerFacts
+from profilers.what_ran import WhatRan
+
+#: Bytes an element that each kernel reads and writes, 16-bit values and 32-bit ones between: of
+#: all kernels of a piece, over those of the fused kernel.  Counted in transformers' source
+#: (models/llama/modeling_llama.py: LlamaRMSNorm, apply_rotary_pos_emb, LlamaMLP; cache_utils.py).
+#: norm: add 6, to fp32 6, square 8, mean 4, scale 8, to bf16 6, weight 4; fused with it 8.
+#: rope: product 4, negate and cat 6, product 4, sum 6; fused 4.
+#: activation: SiLU 4, product 6; fused 6.  append: the cache is read and written whole.
+_NORM, _ROPE, _ACTIVATION, _APPEND = 42.0 / 8.0, 20.0 / 4.0, 10.0 / 6.0, 2.0
+
+
+def as_it_ran(resolved: Resolved, ran: WhatRan) -> Resolved:
+    """The deployment with unfused kernels, where the report shows them and they are not priced."""
+    engine, shown = resolved.engine, ran.engine is not None and ran.engine.value == "hf"
+    if not shown or engine.name != "hf" or engine.eager or resolved.system.kind != "gpu":
+        return resolved
+    said = "norms, rotations and activations are priced as the single kernels that the report shows"
+    facts = _facts(ran.steps)
+    return replace(resolved, engine=replace(engine, eager=facts), notes=(*resolved.notes, said))
+
+
+def _facts(phases: Collection[str]) -> EagerFacts:
+    """The traffic of the pieces.  A prompt that finds an empty cache appends nothing to it."""
+    return EagerFacts(
+        host_layer_s=0.0,
+        host_step_s=0.0,
+        norm_passes=_NORM,
+        rope_passes=_ROPE,
+        activation_passes=_ACTIVATION,
+        append_passes=_APPEND if "decode" in phases else 0.0,
+    )

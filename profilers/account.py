@@ -1,0 +1,199 @@
+"""The sums that every measurement must meet, made before anything is said of it.
+
+A check passes, fails, or cannot be made where a figure is missing.  What fails teaches nothing: the
+file contradicts itself, and no figure of it says which one is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from profilers.serving_results.measurement import ServingMeasurement
+
+Outcome = Literal["passed", "failed", "not made"]
+#: Both sides of a sum may differ by so much: rounded figures, and clients' own time.
+TOLERANCE = 0.1
+#: Deviation over mean of lengths and gaps of requests, where a file does not state it.
+_USUAL_SPREAD = 0.5
+#: Requests of which each user of a closed loop may miss the start and the end.
+_EDGES = 2.0
+#: Share of a run's requests that its table must hold to stand for them.
+_NEARLY_ALL = 0.9
+_CHUNKS = "the client counts pieces of the stream that are not one token each"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One sum.
+
+    name: of the sum.  left, right: its two sides in `unit`, NaN where one is not known; right is
+    the limit where the sum is one.  why: the likely cause of a failure, or why the check cannot be
+    made.
+    """
+
+    name: str
+    outcome: Outcome
+    left: float = math.nan
+    right: float = math.nan
+    unit: str = ""
+    why: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The check in words: the sum, its two sides, the likely cause."""
+        if self.outcome == "not made":
+            return f"{self.name}: cannot be checked, {self.why}"
+        words = f"{self.name}: {self.left:.4g} against {self.right:.4g} {self.unit}".rstrip()
+        return f"{words}; likely cause: {self.why}" if self.outcome == "failed" else words
+
+    def document(self) -> dict[str, Any]:
+        """The check as `--json` prints it."""
+        return {**{name: getattr(self, name) for name in self.__slots__}, "sentence": self.sentence}
+
+
+def failed(checks: tuple[Check, ...]) -> tuple[Check, ...]:
+    """The checks that failed."""
+    return tuple(one for one in checks if one.outcome == "failed")
+
+
+def judged(name: str, left: float, right: float, unit: str, why: str, slack: float = 0.0) -> Check:
+    """A check that both sides are equal, within the tolerance and `slack` [unit]."""
+    apart = abs(left - right) > TOLERANCE * max(abs(left), abs(right)) + slack
+    return Check(name, "failed" if apart else "passed", left, right, unit, why if apart else "")
+
+
+def of_result(measurement: ServingMeasurement) -> tuple[Check, ...]:
+    """The sums of a serving benchmark's result; of a phase alone there are none.
+
+    That of bytes over parameters is made by whoever knows how many bits a format has.
+    """
+    if measurement.phase:
+        return ()
+    return (_whole_request(measurement), _little(measurement), _tokens(measurement))
+
+
+# ------------------------------------------------------------------------------- one request
+
+
+_E2E = "E2E = TTFT + (OSL - 1) x TPOT"
+
+
+def _whole_request(m: ServingMeasurement) -> Check:
+    """TPOT by E2E and TTFT of the same requests, against the TPOT that is stated.
+
+    Of each request where the file lists them, else of the means.  The mean of a product is not the
+    product of means: both may differ by the product of the deviations of OSL and TPOT.
+    """
+    name, spread = _E2E, m.decode_tpot_s
+    if spread.mean is None and m.itl_s.mean is not None:
+        name, spread = _E2E.replace("TPOT", "ITL"), m.itl_s
+    stated = spread.mean
+    if stated is None:
+        return Check(name, "not made", why="the file states no mean TPOT")
+    listed = _of_requests(m)
+    if listed is not None:
+        return _judged_tpot(name, listed, stated, 0.0)
+    first, whole, osl = m.ttft_s.mean, m.e2e_s.mean, m.lengths.osl.mean
+    missing = [
+        word
+        for word, value in (("mean TTFT", first), ("mean E2E", whole), ("mean OSL", osl))
+        if value is None
+    ]
+    if first is None or whole is None or osl is None:
+        return Check(name, "not made", why=f"the file states no {' and no '.join(missing)}")
+    if osl <= 1.0:
+        return Check(name, "not made", why="answers of one token have no gap")
+    gaps = osl - 1.0
+    lengths = m.lengths.osl.std if m.lengths.osl.std is not None else _USUAL_SPREAD * osl
+    times = spread.std if spread.std is not None else _USUAL_SPREAD * stated
+    slack = 0.0 if spread is m.itl_s and not m.tpot_includes_first else lengths * times / gaps
+    return _judged_tpot(name, (whole - first) / gaps, stated, slack)
+
+
+def _judged_tpot(name: str, implied: float, stated: float, slack: float) -> Check:
+    why = f"{_CHUNKS}, or E2E and TPOT are of different requests"
+    solved, implied_ms, stated_ms = f"{name}, solved for the gap", implied * 1e3, stated * 1e3
+    return judged(solved, implied_ms, stated_ms, "ms", why, slack * 1e3)
+
+
+def _of_requests(m: ServingMeasurement) -> float | None:
+    """Mean TPOT of the requests that a file lists [s], None where it does not list nearly all."""
+    table = m.requests
+    if table is None:
+        return None
+    rows = table[table["ok"] & (table["osl"] > 1.0)]
+    gaps = ((rows["e2e_s"] - rows["ttft_s"]) / (rows["osl"] - 1.0)).dropna()
+    count = m.load.completed or m.load.requests or len(table)
+    return float(gaps.mean()) if len(gaps) and len(table) >= _NEARLY_ALL * count else None
+
+
+# ------------------------------------------------------------------------------- the whole run
+
+
+_LITTLE = "open requests = requests/s x E2E"
+
+
+def _little(m: ServingMeasurement) -> Check:
+    """Little's law: against the mean of open requests, else against their limit.
+
+    A closed loop keeps its users busy but for their first and last request.
+    """
+    rate, whole, load = m.throughput.requests_per_s, _e2e_s(m), m.load
+    if not rate or not whole:
+        lacks = "no requests/s" if not rate else "no mean E2E"
+        return Check(_LITTLE, "not made", why=f"the file states {lacks}")
+    found, stated = rate * whole, load.concurrency_mean
+    if stated:
+        everyone = load.requests is not None and load.requests == load.completed
+        if found < stated and not everyone:  # requests that never ended were open, too
+            return Check(_LITTLE, "passed", found, stated, "requests")
+        return judged(_LITTLE, found, stated, "requests", _LITTLE_CAUSE)
+    limit = load.concurrency
+    if not limit:
+        return Check(_LITTLE, "not made", why="the file does not say how many requests were open")
+    if found > limit * (1.0 + TOLERANCE):
+        return Check(_LITTLE, "failed", found, limit, "requests", _LITTLE_CAUSE)
+    closed = not load.rate or math.isinf(load.rate)
+    waves = (load.completed or 0) / limit
+    least = limit * (1.0 - TOLERANCE) * max(1.0 - _EDGES / waves, 0.0) if waves and closed else 0.0
+    if found < least:
+        return Check(_LITTLE, "failed", found, limit, "requests", _IDLE_CAUSE)
+    return Check(_LITTLE, "passed", found, limit, "requests")
+
+
+_LITTLE_CAUSE = (
+    "requests of a warm-up stand in one of both figures, or E2E holds time in which the request "
+    "had not been sent"
+)
+_IDLE_CAUSE = (
+    f"E2E leaves out a part of a request ({_CHUNKS}), or users waited in the client between "
+    "requests"
+)
+
+
+def _e2e_s(m: ServingMeasurement) -> float | None:
+    """Mean E2E [s], of TTFT and TPOT where it is not stated."""
+    if m.e2e_s.mean is not None:
+        return m.e2e_s.mean
+    first, gap, osl = m.ttft_s.mean, m.decode_tpot_s.mean, m.lengths.osl.mean
+    if first is None or gap is None or osl is None:
+        return None
+    return first + gap * max(osl - 1.0, 0.0)
+
+
+_TOKENS = "output tokens/s = requests/s x OSL"
+
+
+def _tokens(m: ServingMeasurement) -> Check:
+    rates, osl = m.throughput, m.lengths.osl.mean
+    if not rates.requests_per_s or not rates.output_tokens_per_s or not osl:
+        return Check(_TOKENS, "not made", why="the file does not state all three")
+    why = f"{_CHUNKS}, or failed or warm-up requests stand in one of both rates"
+    out, load = rates.output_tokens_per_s, m.load
+    sums = [rates.requests_per_s * osl]
+    if load.completed and load.duration_s:  # a client may print few digits of a rate
+        sums.append(load.completed / load.duration_s * osl)
+    nearest = min(sums, key=lambda found: abs(found - out))
+    return judged(_TOKENS, out, nearest, "tokens/s", why)

@@ -1,0 +1,56 @@
+"""How many steps a summary adds up: its launches of attention over the layers of a model.
+
+A summary has no timeline, so nothing else in it tells one step of 64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from profilers.expected import Expected
+from profilers.schema import Report
+
+_ATTENTION = "attention"
+
+
+def summary_steps(step: Expected, reports: Sequence[Report], phase: str, devices: int = 1) -> int:
+    """Steps of a phase in summaries, 0 where nothing tells them.
+
+    Every kernel of attention, its variants taken together, must have been launched equally often:
+    a model with a second kind of attention beside its layers (an image encoder) tells nothing.
+
+    Args:
+        step: the predicted one.  devices: that ran side by side and whose launches are summed.
+    """
+    layers = _attention_runs(step)
+    counts: pd.Series = pd.Series(dtype=float)
+    for report in reports:
+        kernels = report.kernels[report.kernels["phase"] == phase]
+        if not len(kernels):
+            continue
+        if kernels["start_s"].notna().any():
+            return 0
+        mine = kernels[kernels["operator_class"] == _ATTENTION]
+        names = mine["name"].astype(str).str.partition("<")[0]
+        counts = counts.add(mine["count"].groupby(names).sum(), fill_value=0.0)
+    launched = set(counts.tolist())
+    if not layers or len(launched) != 1:
+        return 0
+    steps, rest = divmod(launched.pop(), layers * devices)
+    return int(steps) if not rest else 0
+
+
+def _attention_runs(step: Expected) -> float:
+    """How often attention runs in a step, whatever its kinds."""
+    columns = (step.operators[name] for name in ("class", "runs", "predicted_s"))
+    return sum(runs for kind, runs, s in zip(*columns, strict=True) if kind == _ATTENTION and s > 0)
+
+
+def counted_note(phase: str, steps: int, layers_from: Expected) -> str:
+    """What was counted, in a sentence."""
+    return (
+        f"{steps:,} steps of {phase} were counted: launches of attention over its "
+        f"{_attention_runs(layers_from):g} runs in a step (--steps {phase}=1 where it was one)"
+    )

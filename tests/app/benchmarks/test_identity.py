@@ -1,0 +1,64 @@
+"""What ran, where labels and evidence differ: the evidence counts, and both are named."""
+
+import json
+
+import pytest
+
+from app.benchmarks import names
+from app.benchmarks.comparison import compare
+from app.benchmarks.deployment import deployment
+from profilers.serving_results import read_results
+from tests.profilers.serving_results.conftest import RESULTS
+
+GIVEN = {"model": "Qwen/Qwen2-7B", "system": "rtx-4090"}
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """llama-bench's first test of a file with some fields changed."""
+    tests = json.loads((RESULTS / "llama_bench" / "llama-bench_rtx4080.json").read_text())
+
+    def read(**changes):
+        path = tmp_path / "bench.json"
+        path.write_text(json.dumps([{**tests[0], **changes}]))
+        [one] = read_results(path)
+        return one
+
+    return read
+
+
+def test_bits_a_weight_count_more_than_a_label(bench):
+    """A file of 5.3 bits a weight that is called F16 was priced in 16 bit, beyond the hardware."""
+    count = 7_615_616_512
+    mixed = {"model_n_params": count, "model_size": int(count * 5.3 / 8)}
+    called = deployment(bench(model_type="qwen2 7B F16", **mixed), GIVEN)
+    assert called.scenario.weights == "q5_0"
+    [filling] = [one for one in called.fillings if one.field == "weights"]
+    assert "5.3 bits a weight" in filling.evidence and "F16" in filling.evidence
+    right = deployment(bench(model_type="qwen2 7B Q4_K - Medium", **mixed), GIVEN)
+    assert right.scenario.weights == "q4_k_m"
+    assert not compare([called, right]).points[0].failed
+    typed = deployment(bench(model_type="qwen2 7B F16", **mixed), {**GIVEN, "weights": "bf16"})
+    [check] = [c for c in compare([typed]).points[0].failed if "bytes over" in c.name]
+    assert (check.left, check.right) == (pytest.approx(5.3), 16.0)
+
+
+def test_tables_state_size_and_parameters_too():
+    first, *_ = read_results(RESULTS / "llama_bench" / "llama-bench_qwen2_7b.md")
+    assert first.subject.bits_per_weight == pytest.approx(4.36 * 2**30 * 8 / 7.62e9, rel=1e-3)
+
+
+@pytest.mark.parametrize("gpu", [
+    "AMD Radeon Graphics", "AMD Radeon Graphics (RADV GFX1151)", "Radeon 8060S Graphics (RADV X)",
+])  # fmt: skip
+def test_graphics_inside_a_processor_are_named_by_the_processor(bench, gpu):
+    one = bench(cpu_info="AMD RYZEN AI MAX+ 395 w/ Radeon 8060S", gpu_info=gpu, n_gpu_layers=99)
+    named = names.look_up("system", one.subject.device)
+    assert named.name == "ryzen-ai-max-395" and one.subject.devices == 1
+
+
+def test_unsloths_mixtures_are_known_in_names_and_as_formats():
+    named = names.look_up("model", "Qwen3-8B-UD-Q4_K_XL.gguf")
+    assert named.identity == "Qwen/Qwen3-8B" and named.weights == "q4_k_m"
+    assert names.weight_format("UD-Q4_K_XL") == "q4_k_m"
+    assert names.weight_format("Q8_0") == "q8_0" and names.weight_format("auto") == ""
