@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.accuracy import decisions, disaggregated_runs, shipped_errors
+from app.accuracy import decisions, disaggregated_runs, saturated_runs, shipped_errors
 from app.answers.table import TableFormat, render
 
 Row = dict[str, Any]
@@ -34,6 +34,12 @@ _OPERATORS = {
     "collective": "collective",
 }
 
+_SATURATED = (
+    "Output tokens a second of runs that send all requests at once (`ridgeline validate "
+    "throughput`), as published by NVIDIA for TensorRT-LLM and by dstack for vLLM. Their tables "
+    "state neither the requests that run side by side nor the engine's limits, which their authors "
+    "tuned: both are those of the engine's server. No such run fitted anything."
+)
 _APART = (
     "Mean TTFT and TPOT of closed-loop runs with workers of their own for prompts, beside their "
     "simulation (`ridgeline validate disaggregated`). No such run fitted or corrected anything: "
@@ -88,6 +94,9 @@ def document(day: str) -> str:
         "*possible* leaves out runs of which a figure lies below what the hardware allows at the "
         "load that they state; *physics alone* is their mean % with nothing learned from runs, its "
         "constants fitted without what was left out.",
+        "## Saturated",
+        _SATURATED,
+        _table(_saturated()),
         "## Prompts read apart",
         _APART,
         _table(disaggregated_runs.shipped_table("split")),
@@ -114,6 +123,15 @@ def document(day: str) -> str:
         _table(_peers()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _saturated() -> list[Row]:
+    found = saturated_runs.records()
+    rows = [{"of": "all", **saturated_runs.error_table(found)[0]}]
+    for name in ("engine", "model"):
+        for row in saturated_runs.error_table(found, (name,)):
+            rows.append({"of": row[name], **{k: v for k, v in row.items() if k != name}})
+    return rows
 
 
 def _served() -> list[Row]:

@@ -12,7 +12,7 @@ from app.commands import options as opt
 from app.commands.options import Form, Json, table_format
 
 _KEPT = ("disaggregated", "decisions")
-_WHAT = ("serving", "published", "operators", *_KEPT, "simulation", "plan")
+_WHAT = ("serving", "published", "operators", "throughput", *_KEPT, "simulation", "plan")
 
 
 def register(cli: typer.Typer) -> None:
@@ -25,7 +25,8 @@ def validate(
     what: Annotated[
         str,
         typer.Argument(
-            help="serving, published, operators, disaggregated, decisions, simulation or plan."
+            help="serving, published, operators, throughput, disaggregated, decisions, "
+            "simulation or plan."
         ),
     ] = "published",
     by: Annotated[str, typer.Option(help="Group by columns: engine,system,model ...")] = "",
@@ -68,6 +69,8 @@ def validate(
         _write_docs(write_docs)
     elif what == "operators":
         _operators(by, worst, rows, table_format(format_, json))
+    elif what == "throughput":
+        _throughput(by, worst, rows, table_format(format_, json))
     else:
         _measured(what, by, worst, rows, table_format(format_, json))
 
@@ -152,6 +155,25 @@ def _operators(by: str, worst: int, rows: Path | None, form: TableFormat) -> Non
         held_out = [row for row in series if row["split"] == "held-out shapes"]
         worst_series = sorted(held_out, key=lambda row: -row["mape %"])[:worst]
         typer.echo("\n" + render(likely_causes.suspected_series(worst_series), form))
+
+
+def _throughput(by: str, worst: int, rows: Path | None, form: TableFormat) -> None:
+    """Print errors of the tokens a second of runs that send all requests at once."""
+    from app.accuracy import saturated_runs
+    from app.answers.table import render, to_csv
+
+    found = saturated_runs.records()
+    columns = list(filter(None, by.split(",")))
+    _check(columns, list(found[0]))
+    if rows is not None:
+        opt.write_text(rows, to_csv(found) + "\n")
+    groups = [columns] if columns else [(), *((name,) for name in saturated_runs.BY)]
+    tables = [saturated_runs.error_table(found, group) for group in groups]
+    if form not in (TableFormat.text, TableFormat.markdown):
+        tables = tables[:1]
+    if worst:
+        tables.append(saturated_runs.worst(found, worst))
+    typer.echo("\n\n".join(render(table, form) for table in tables))
 
 
 def _measured(what: str, by: str, worst: int, rows: Path | None, form: TableFormat) -> None:
