@@ -88,3 +88,22 @@ def test_longer_answers_bring_hardly_ever_more_requests():
             broken.append(f"{gain:.3f} {load}")
             assert gain < 1.15, broken[-1]
     assert len(broken) <= 0.05 * COUNT, broken
+
+
+def test_more_users_neither_lower_throughput_nor_bring_a_first_token_earlier():
+    """Beyond a few loads of very short answers, where the closed form itself does by some percent."""
+    fewer, earlier = [], []
+    for _, load, named in served():
+        users = np.unique(np.round(load["concurrency"] * np.array([1, 1.3, 2, 3, 5])))
+        found = serve(traffic=Traffic(**load | {"concurrency": users}), on_error="status", **named)
+        tokens, first = (
+            column[found.status == "ok"] for column in (found.output_tokens_per_s, found.ttft_s)
+        )
+        if tokens.size > 1 and (ratio := (tokens[1:] / tokens[:-1]).min()) < 0.99:
+            fewer.append(f"{ratio:.3f} {load}")
+            assert ratio > 0.9, fewer[-1]
+        if first.size > 1 and (ratio := (first[1:] / first[:-1]).min()) < 0.99:
+            earlier.append(f"{ratio:.3f} {load}")
+            assert ratio > 0.95, earlier[-1]
+    assert len(fewer) <= 0.05 * COUNT, fewer
+    assert len(earlier) <= 0.02 * COUNT, earlier
