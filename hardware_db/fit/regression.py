@@ -62,12 +62,14 @@ def with_kins_groups(
 
     pool: series of one operation.  own: fitted constants by device.
     """
-    if not isinstance(own[pool[0].series.device], CollectiveParameters):
+    if pool[0].series.operator != "collective":
         return dict(own)
     largest = {s.series.device: int(s.series.table["group"].max()) for s in pool}
     families = {s.series.device: s.family for s in pool}
     whole = dict(own)
     for device, constants in own.items():
+        if not isinstance(constants, CollectiveParameters):
+            continue
         kin = [o for o in own if families[o] == families[device] and o != device]
         for size in (4, 8):
             have = [o for o in kin if largest[o] >= size]

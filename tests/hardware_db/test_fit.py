@@ -140,7 +140,8 @@ def test_a_group_that_nobody_measured_reaches_what_it_does_on_devices_of_the_fam
 
     def series(device: str, family: str, most: int) -> Any:
         table = pd.DataFrame({"group": [2, most]})
-        return SimpleNamespace(series=SimpleNamespace(device=device, table=table), family=family)
+        kept = SimpleNamespace(device=device, operator="collective", table=table)
+        return SimpleNamespace(series=kept, family=family)
 
     pool = [series("whole", "one", 8), series("part", "one", 4), series("alone", "other", 4)]
     own: dict[str, Parameters] = {
