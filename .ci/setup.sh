@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 exec </dev/null
 unset PYTHONPATH VIRTUAL_ENV
 export PYTHONHASHSEED=0 # the workers must collect the tests in one order
+unset PYTHONDONTWRITEBYTECODE # compiled once, not by each worker and command that is started
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 
 say() { printf '\n== %s\n' "$*"; }

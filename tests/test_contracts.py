@@ -4,7 +4,8 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,11 @@ HEAVY_PACKAGES = ("profilers/collect", "model_registry/tracing", "model_registry
 ENGINE = tuple(path for path in SOURCES if path.is_relative_to(ROOT / "genz_core"))
 
 
-def for_each(paths: tuple[Path, ...]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("path", paths, ids=lambda p: p.relative_to(ROOT).as_posix())
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
 
 
+@cache
 def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
@@ -35,12 +37,18 @@ def imported_roots(node: ast.AST) -> set[str]:
     return set()
 
 
-def run_on_import(tree: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that run when the module is imported: all but the bodies of functions."""
-    for node in ast.iter_child_nodes(tree):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield node
-            yield from run_on_import(node)
+def walk_outside(tree: ast.AST, inside: Callable[[ast.AST], bool]) -> Iterator[ast.AST]:
+    """The nodes of a tree without those that `inside` holds for and what lies under them."""
+    waiting = [tree]
+    while waiting:
+        children = [node for node in ast.iter_child_nodes(waiting.pop()) if not inside(node)]
+        yield from children
+        waiting += children
+
+
+def runs_on_call(node: ast.AST) -> bool:
+    """Whether `node` is a function, whose body does not run when the module is imported."""
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
 
 
 def modules_after(statement: str) -> set[str]:
@@ -58,43 +66,46 @@ def test_every_package_is_looked_at():
 
 def runs_a_program(node: ast.AST) -> bool:
     """Whether `node` is a function called main, or what follows `if __name__ == "__main__"`."""
-    if isinstance(node, ast.If):
-        return ast.unparse(node.test) == "__name__ == '__main__'"
+    match node:
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
+            return ast.unparse(node.test) == "__name__ == '__main__'"
     return isinstance(node, ast.FunctionDef) and node.name == "main"
 
 
-def outside_main(tree: ast.AST) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(tree):
-        if not runs_a_program(node):
-            yield node
-            yield from outside_main(node)
+def test_only_the_main_part_of_a_program_prints():
+    prints = [
+        f"{named(path)}:{node.lineno}"
+        for path in SOURCES
+        for node in walk_outside(parse(path), runs_a_program)
+        if isinstance(node, ast.Call)
+        if isinstance(node.func, ast.Name) and node.func.id == "print"
+    ]
+    assert not prints
 
 
-@for_each(SOURCES)
-def test_only_the_main_part_of_a_program_prints(path: Path):
-    calls = (node.func for node in outside_main(parse(path)) if isinstance(node, ast.Call))
-    assert not [f"line {f.lineno}" for f in calls if isinstance(f, ast.Name) and f.id == "print"]
+def test_a_file_is_named_after_what_it_holds():
+    vague = {"utils", "util", "helper", "helpers", "common", "misc", "manager"}
+    assert not [named(path) for path in SOURCES if path.stem in vague]
 
 
-@for_each(SOURCES)
-def test_a_file_is_named_after_what_it_holds(path: Path):
-    assert path.stem not in {"utils", "util", "helper", "helpers", "common", "misc", "manager"}
-
-
-@for_each(SOURCES)
-def test_heavy_libraries_are_imported_in_their_packages_and_inside_functions(path: Path):
-    tree, place = parse(path), path.relative_to(ROOT).as_posix()
-    anywhere = set().union(*map(imported_roots, ast.walk(tree))) & HEAVY
-    at_import = set().union(*map(imported_roots, run_on_import(tree))) & HEAVY
+def test_heavy_libraries_are_imported_in_their_packages_and_inside_functions():
+    at_import, elsewhere = [], []
+    for path in SOURCES:
+        tree = parse(path)
+        if HEAVY & set().union(*map(imported_roots, walk_outside(tree, runs_on_call))):
+            at_import.append(named(path))
+        heavy = HEAVY & set().union(*map(imported_roots, ast.walk(tree)))
+        if heavy and not named(path).startswith(HEAVY_PACKAGES):
+            elsewhere.append(named(path))
     assert not at_import
-    assert not anywhere or place.startswith(HEAVY_PACKAGES)
+    assert not elsewhere
 
 
-@for_each(ENGINE)
-def test_the_engine_keeps_no_mutable_state_in_its_modules(path: Path):
+def test_the_engine_keeps_no_mutable_state_in_its_modules():
     mutable = ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp
     found = [
-        ast.unparse(node).partition("\n")[0]
+        f"{named(path)}: {ast.unparse(node).partition(chr(10))[0]}"
+        for path in ENGINE
         for node in parse(path).body
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, mutable)
         if not re.search(r"__all__|: Mapping\[", ast.unparse(node))
@@ -102,11 +113,11 @@ def test_the_engine_keeps_no_mutable_state_in_its_modules(path: Path):
     assert not found, "make a constant table a tuple, or annotate it as a Mapping"
 
 
-@for_each(ENGINE)
-def test_the_engine_names_si_units_only(path: Path):
+def test_the_engine_names_si_units_only():
     scaled = re.compile(r"[a-z0-9]_(ms|us|ns|[kmgt]i?b|gbps|[gt]flops|[mg]hz)$", re.IGNORECASE)
     names = {
-        name
+        f"{named(path)}: {name}"
+        for path in ENGINE
         for node in ast.walk(parse(path))
         for name in (getattr(node, field, None) for field in ("id", "arg", "attr", "name"))
         if isinstance(name, str) and scaled.search(name)

@@ -18,6 +18,7 @@ from app.cli import cli
 from app.question.parameters import PARAMETERS
 from app.question.verbs import VERBS, parameters_of
 from genz_core.file_lock import locked
+from tests.rules import for_every
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -68,13 +69,13 @@ def problem(words: list[str]) -> str:
     return ", ".join(sorted(given - known))
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+@for_every(DOCUMENTS)
 def test_every_command_of_a_document_has_the_options_that_it_is_given(document: Path):
     wrong = {shlex.join(words): problem(words) for words in lines(document)}
     assert not {line: what for line, what in wrong.items() if what}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+@for_every(DOCUMENTS)
 def test_every_link_of_a_document_leads_to_a_file(document: Path):
     made = (
         "how-to/add-a-gpu.md",

@@ -12,6 +12,7 @@ import ridgeline._verbs
 
 import genz_core.latency.measured_operators
 import genz_core.latency.profile
+from tests.rules import for_every
 
 ROOT = Path(__file__).parents[1]
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -53,13 +54,12 @@ def test_every_public_name_of_the_module_is_documented_in_its_page():
         assert getattr(ridgeline, name).__doc__.strip()
 
 
-@pytest.mark.parametrize(
-    "document",
+@for_every(
     [
         "README.md",
         "CONTRIBUTING.md",
         *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md")),
-    ],
+    ]
 )
 def test_every_file_that_a_document_names_is_there(document: str):
     """A path stands from the root, from a package or beside the path that precedes it."""

@@ -11,6 +11,7 @@ import genz_core
 import hardware_db
 import model_registry
 from genz_core.types import Model, Parallelism, Workload
+from model_registry.finding.catalog import shipped_models
 
 #: Growing loads: batch, prompt and output each; the first prompt has one token.
 BATCH = np.array([1, 1, 1, 4, 64])
@@ -30,7 +31,9 @@ def family_models() -> dict[str, str]:
     return {kind: name for kind, (_, name) in smallest.items()}
 
 
-@pytest.fixture(scope="module", params=family_models())
+@pytest.fixture(
+    scope="module", params=sorted({one.model_type for one in shipped_models().values()})
+)
 def estimate(request):
     model = model_registry.load(family_models()[request.param])
     return genz_core.estimate(

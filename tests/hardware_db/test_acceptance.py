@@ -7,11 +7,12 @@ import pytest
 from genz_core.errors import InvalidValue
 from hardware_db.acceptance import measured_acceptance
 from hardware_db.tables import table
+from tests.rules import for_every
 
 ROWS = table("measurements", "speculative_acceptance")
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['recipe']} {row['draft_tokens']}")
+@for_every(ROWS)
 def test_every_row_is_sourced_and_within_what_a_step_can_yield(row):
     assert row["kind"] == "measured" and row["citation"]
     assert 1.0 < float(row["tokens_per_step"]) <= 1.0 + int(row["draft_tokens"])

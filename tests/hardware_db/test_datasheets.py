@@ -7,6 +7,7 @@ document).  The test compares within 1 %, memory between decimal and binary giga
 import pytest
 
 import hardware_db
+from tests.rules import for_every
 
 DATASHEETS = [
     ("h100-sxm5-80gb", 989.4, 1978.9, 80, 3350, 700, "H100 datasheet, 1,979 and 3,958 halved"),
@@ -56,11 +57,7 @@ DATASHEETS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "slug, half, eight, gigabytes, bandwidth, watts, document",
-    DATASHEETS,
-    ids=[row[0] for row in DATASHEETS],
-)
+@for_every(DATASHEETS)
 def test_the_figures_are_those_of_the_document(
     slug, half, eight, gigabytes, bandwidth, watts, document
 ):

@@ -24,6 +24,7 @@ from hardware_db.intervals import (
 )
 from hardware_db.profiles import residual_quantiles
 from hardware_db.tables import table
+from tests.rules import for_every
 
 ROWS = table("engines", "intervals")
 
@@ -35,7 +36,7 @@ def test_an_interval_contains_its_prediction(low, factor):
     assert interval.low <= low and interval.high >= low * factor
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(list(row.values())[:4]))
+@for_every(ROWS)
 def test_every_row_that_ships_is_an_interval_around_some_prediction(row):
     assert 0.0 < float(row["low"]) <= float(row["high"]) < 20.0
     assert int(row["points"]) >= 5

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 import hardware_db
 from genz_core.errors import UnknownSystem
 from hardware_db import lookup, system_files
+from tests.rules import for_every
 
 #: What nvidia-smi, torch.cuda.get_device_name, rocm-smi, hl-smi and lscpu print.
 PRINTED = {
@@ -116,7 +117,7 @@ TYPED = {
 }
 
 
-@pytest.mark.parametrize("name, slug", [*PRINTED.items(), *PEERS.items(), *TYPED.items()], ids=str)
+@for_every([*PRINTED.items(), *PEERS.items(), *TYPED.items()])
 def test_the_name_leads_to_the_system(name, slug):
     assert system_files.find(name).id == slug
 

@@ -6,6 +6,7 @@ import pytest
 
 import hardware_db
 from hardware_db import lookup, rental, system_files
+from tests.rules import for_every
 
 SYSTEMS = sorted(system_files.shipped())
 PRICED = sorted(rental.priced_systems())
@@ -22,7 +23,7 @@ def test_the_tables_name_systems_that_ship():
     assert set(PRICED) <= set(SYSTEMS)
 
 
-@pytest.mark.parametrize("slug", SYSTEMS)
+@for_every(SYSTEMS)
 def test_every_price_has_a_day_and_a_list_that_can_be_followed(slug):
     form = hardware_db.facts(slug)
     whole = [entry.usd_per_hour for entry in form.instances if entry.usd_per_hour]
@@ -32,7 +33,7 @@ def test_every_price_has_a_day_and_a_list_that_can_be_followed(slug):
             assert form.sources[price.source].url
 
 
-@pytest.mark.parametrize("slug", PRICED)
+@for_every(PRICED)
 def test_a_rent_is_that_of_an_hour_of_one_device(slug):
     rents = hardware_db.facts(slug).price.rents()
     assert all(0.03 <= price.value <= 20 for price in rents.values())
@@ -63,7 +64,7 @@ def test_a_newer_generation_rents_dearer_on_demand():
     assert rates == sorted(rates)
 
 
-@pytest.mark.parametrize("slug", PRICED)
+@for_every(PRICED)
 def test_an_instance_type_leads_to_its_device(slug):
     for entry in hardware_db.facts(slug).instances:
         for spelling in (entry.name, entry.name.upper(), entry.name.casefold()):

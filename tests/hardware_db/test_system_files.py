@@ -10,6 +10,7 @@ import hardware_db
 from genz_core.errors import InvalidValue, UnknownSystem
 from hardware_db import system_files
 from tests.hardware_db.system_documents import BOARD
+from tests.rules import for_every
 
 FACT = BOARD["memory_gb"]
 
@@ -99,7 +100,7 @@ def test_without_a_data_folder_there_are_the_shipped_systems(monkeypatch, tmp_pa
     assert hardware_db.names() == sorted(system_files.shipped())
 
 
-@pytest.mark.parametrize("slug", system_files.shipped())
+@for_every(system_files.shipped())
 def test_the_names_of_a_shipped_system_are_found_without_reading_the_rest_of_it(slug):
     record = system_files.read(system_files.shipped()[slug])
     found = system_files._named(system_files.shipped()[slug], 0)

@@ -3,11 +3,10 @@
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
 import hardware_db
 from hardware_db import lookup, report, system_files
 from hardware_db.system_schema import ASSUMPTION
+from tests.rules import for_every
 
 SYSTEMS = sorted(system_files.shipped())
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "hardware.md"
@@ -39,12 +38,12 @@ def test_every_promised_system_ships():
     assert len(SYSTEMS) >= 185
 
 
-@pytest.mark.parametrize("slug", SYSTEMS)
+@for_every(SYSTEMS)
 def test_the_file_name_is_the_slug_and_loads(slug):
     assert hardware_db.load(slug).slug == slug
 
 
-@pytest.mark.parametrize("slug", SYSTEMS)
+@for_every(SYSTEMS)
 def test_every_number_has_a_source_that_can_be_followed(slug):
     form = hardware_db.facts(slug)
     figures = list(form.figures())
@@ -56,7 +55,7 @@ def test_every_number_has_a_source_that_can_be_followed(slug):
             assert source.retrieved, path
 
 
-@pytest.mark.parametrize("slug", SYSTEMS)
+@for_every(SYSTEMS)
 def test_what_nobody_states_is_said_to_be_assumed(slug):
     form = hardware_db.facts(slug)
     for path, fact in form.figures():
@@ -69,7 +68,7 @@ def test_what_nobody_states_is_said_to_be_assumed(slug):
 RIDGES = {"groq-3-lpu": (1, 15), "cerebras-wse-3": (0.1, 15), "rubin-cpx": (1000, 3000)}
 
 
-@pytest.mark.parametrize("slug", SYSTEMS)
+@for_every(SYSTEMS)
 def test_the_ridge_point_is_that_of_a_real_machine(slug):
     system = hardware_db.load(slug)
     peak = max(system.peak_flops_per_s.get(kind, 0.0) for kind in ("fp16", "bf16", "fp32"))
@@ -77,7 +76,7 @@ def test_the_ridge_point_is_that_of_a_real_machine(slug):
     assert least < peak / system.memory_bytes_per_s < most
 
 
-@pytest.mark.parametrize("slug", SYSTEMS)
+@for_every(SYSTEMS)
 def test_narrower_formats_are_no_slower(slug):
     peaks = hardware_db.load(slug).peak_flops_per_s
     wide = peaks.get("bf16", peaks.get("fp16", 0.0))
@@ -88,7 +87,7 @@ def test_narrower_formats_are_no_slower(slug):
     assert peaks.get("fp32", 0.0) <= max(peaks.values())
 
 
-@pytest.mark.parametrize("slug", SYSTEMS)
+@for_every(SYSTEMS)
 def test_tiers_get_wider_and_slower_outwards(slug):
     links = hardware_db.load(slug).links
     for near, far in pairwise(links):
@@ -99,13 +98,13 @@ def test_tiers_get_wider_and_slower_outwards(slug):
     assert all(link.domain > 0 for link in links[:-1])
 
 
-@pytest.mark.parametrize("slug", [slug for slug in SYSTEMS if slug.endswith("gb")])
+@for_every([slug for slug in SYSTEMS if slug.endswith("gb")])
 def test_the_size_in_the_slug_is_the_size_of_the_memory(slug):
     printed = int(slug.rpartition("-")[2].removesuffix("gb"))
     assert printed * 1e9 * 0.99 <= hardware_db.load(slug).memory_bytes <= printed * 2**30
 
 
-@pytest.mark.parametrize("slug", [slug for slug in SYSTEMS if slug.endswith("core")])
+@for_every([slug for slug in SYSTEMS if slug.endswith("core")])
 def test_the_cores_in_the_slug_are_the_units(slug):
     assert hardware_db.load(slug).compute_units == int(slug.rpartition("-")[2].removesuffix("core"))
 
@@ -118,7 +117,7 @@ def test_no_two_systems_share_a_name():
             assert owner.setdefault(lookup.fold(name), slug) == slug, name
 
 
-@pytest.mark.parametrize("slug", SYSTEMS)
+@for_every(SYSTEMS)
 def test_every_name_of_a_system_leads_to_it(slug):
     form = hardware_db.facts(slug)
     for name in (form.id, form.name, *form.aliases):

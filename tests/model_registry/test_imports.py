@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rules import for_every
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = "model_registry"
 
@@ -62,6 +64,6 @@ def test_a_cycle_would_be_found() -> None:
         TopologicalSorter(graph).prepare()
 
 
-@pytest.mark.parametrize("module", sorted(module_files(PACKAGE)))
+@for_every(sorted(module_files(PACKAGE)))
 def test_a_file_can_be_held_in_the_head(module: str) -> None:
     assert len(module_files(PACKAGE)[module].read_text(encoding="utf-8").splitlines()) <= 450

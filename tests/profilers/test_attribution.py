@@ -20,6 +20,7 @@ from profilers.readers.database import opened
 from profilers.readers.nsys_ranges import read_ranges
 from profilers.schema import ATTRIBUTIONS
 from tests.profilers.units import whole_ns
+from tests.rules import for_every
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "reports" / "golden"
 SGLANG_PREFILL = "torch/inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
@@ -239,8 +240,7 @@ def test_attributing_again_with_other_patterns_starts_from_the_links(report_of):
 # ------------------------------------------------------------------------------ classes
 
 
-@pytest.mark.parametrize(
-    ("name", "operator_class"),
+@for_every(
     [
         ("void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<(int)128>>", "attention"),
         ("fmha_cutlassF_bf16_aligned_64x64_rf_sm80(PyTorchMemEffAttention)", "attention"),
@@ -280,7 +280,7 @@ def test_attributing_again_with_other_patterns_starts_from_the_links(report_of):
         ("at::native::templates::cuda::normal_and_transform", None),
         ("", None),
         (None, None),
-    ],
+    ]
 )
 def test_kernel_names_of_nvidia_amd_and_triton_tell_the_class(name, operator_class):
     assert class_of_name(name) == operator_class

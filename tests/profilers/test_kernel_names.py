@@ -9,6 +9,7 @@ import pytest
 from profilers.kernel_classes import UNCLASSIFIED, class_of_name
 from profilers.mangled import demangled
 from tests.draws import cases, seed
+from tests.rules import for_every
 
 #: Names and the source file that each stands in, its templates filled in as compilers do.
 NAMES = Path(__file__).with_name("kernel_names.csv")
@@ -22,7 +23,7 @@ CK_NORM = (
 )
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"][:60])
+@for_every(ROWS)
 def test_kernels_of_the_engines_sources_have_their_class(row):
     assert (class_of_name(row["name"]) or UNCLASSIFIED) == row["operator_class"]
 

@@ -18,6 +18,7 @@ from app.scenario.summary import step_of
 from app.wording import quantities
 from genz_core.types import System
 from tests.app.charts.figures import H100, checked, drawn, figure, operators
+from tests.rules import for_every
 
 
 def roof_of(row: dict, system: System) -> float:
@@ -138,7 +139,7 @@ def test_a_point_of_the_roofline_spans_the_rates_of_its_interval():
         assert quantities.span(row["low_s"], row["high_s"]) in hover
 
 
-@pytest.mark.parametrize("name", hardware_db.names())
+@for_every(hardware_db.names())
 def test_every_system_has_a_roofline_with_its_points_under_it(name: str):
     setup = Setup(Question(system=name))
     estimate, system = cached.priced(setup), system_of(setup)

@@ -24,6 +24,7 @@ from app.scenario.scenario import resolve
 from app.scenario.served_rows import served
 from genz_core.errors import InvalidValue
 from hardware_db.site_power import site_power
+from tests.rules import for_every
 
 SCENARIO = Question(model="Qwen/Qwen3-32B", engine="vllm", tp=2, concurrency=64)
 TERMS = {"capex": 30_000.0, "api_in": 0.2, "api_out": 0.6, "carbon": 300.0}
@@ -181,7 +182,7 @@ def test_what_is_owned_pays_for_the_power_of_its_host():
     assert hourly(1000.0) - hourly(0.0) == pytest.approx(SCENARIO.electricity)
 
 
-@pytest.mark.parametrize("slug", hardware_db.names())
+@for_every(hardware_db.names())
 def test_every_system_has_a_host_and_network_share_with_its_source(slug):
     figures = site_power(hardware_db.load(slug))
     for figure in (figures.host_w, figures.network_w, figures.pue):

@@ -14,6 +14,7 @@ import pytest
 
 import model_registry
 from genz_core.types import Op, Parallelism, Step
+from tests.rules import for_every
 
 MIB = 2.0**20
 NAMES = {"QKV": "qkv_proj", "Out Proj": "o_proj", "up+gate": "gate_up_proj", "down": "down_proj",
@@ -37,9 +38,7 @@ def _ops(row: dict[str, str]) -> dict[str, Op]:
     return {op.name: op for op in graph.ops}
 
 
-@pytest.mark.parametrize(
-    "row", PRODUCTS, ids=[f"{r['point']}-{r['stage']}-{r['layer']}" for r in PRODUCTS]
-)
+@for_every(PRODUCTS)
 def test_a_matrix_product_has_the_same_flops_and_bytes(row):
     ours = _ops(row)[NAMES[row["layer"]]]
     bias = float(ours.flops) - 2.0 * float(ours.dims["m"]) * ours.dims["n"] * ours.dims["k"]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 import hardware_db
 from app.dashboard import module_entries
 from model_registry.modules import read_entry
 from tests.app.pages import charts, opened
+from tests.rules import for_every
 
 
 def test_a_linear_at_typed_sizes_has_the_counts_of_its_products():
@@ -26,7 +25,7 @@ def test_a_name_that_no_entry_has_says_what_to_try():
     assert not app.exception and "try attention" in app.info[0].value
 
 
-@pytest.mark.parametrize("name", module_entries.names(), ids=module_entries.label)
+@for_every([(name,) for name in module_entries.names()])
 def test_every_entry_has_its_bound_on_the_roofline_or_no_arithmetic(name):
     entry, system = read_entry(*name), hardware_db.load("h100")
     figures = entry.evaluate(**{s: module_entries.USUAL.get(s, 1024) for s in entry.symbols})

@@ -9,6 +9,7 @@ import pytest
 
 from model_registry.finding.catalog import shipped_models
 from tests.model_registry.shared_models import built
+from tests.rules import for_every
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "meta_parameters.json"
 COUNTED: dict[str, int] = json.loads(GOLDEN.read_text())["parameters"]
@@ -25,12 +26,12 @@ FAMILIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@for_every(PUBLISHED)
 def test_the_count_is_within_half_a_percent_of_the_published_one(name: str) -> None:
     assert built(name).parameters == pytest.approx(PUBLISHED[name]["total"], rel=0.005)
 
 
-@pytest.mark.parametrize("name", [name for name, facts in PUBLISHED.items() if "active" in facts])
+@for_every([name for name, facts in PUBLISHED.items() if "active" in facts])
 def test_the_active_count_is_within_half_a_percent_of_the_published_one(name: str) -> None:
     assert built(name).active_parameters == pytest.approx(PUBLISHED[name]["active"], rel=0.005)
 
@@ -45,7 +46,7 @@ def test_the_active_count_less_the_embedding_is_the_published_one(name: str) -> 
     assert active == pytest.approx(published, rel=0.005)
 
 
-@pytest.mark.parametrize("name", COUNTED)
+@for_every(COUNTED)
 def test_the_count_is_that_of_transformers_own_model(name: str) -> None:
     assert built(name).parameters == COUNTED[name]
 
@@ -63,7 +64,7 @@ def test_a_model_that_nobody_counted_is_marked_unconfirmed() -> None:
     assert unconfirmed == set(shipped_models()) - set(COUNTED) - set(PUBLISHED)
 
 
-@pytest.mark.parametrize("name", shipped_models())
+@for_every(shipped_models())
 def test_active_parameters_are_some_of_all(name: str) -> None:
     model = built(name)
     assert 0 < model.active_parameters <= model.parameters

@@ -5,6 +5,7 @@ import pytest
 from genz_core.errors import UnknownModel, UnknownPrecision
 from model_registry.finding.catalog import shipped_models
 from model_registry.finding.lookup import resolve_name, spellings
+from tests.rules import for_every
 
 ALIASES = [(alias, model.id) for model in shipped_models().values() for alias in model.aliases]
 SAME_ARCHITECTURE = {
@@ -137,7 +138,7 @@ MEASURED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "architecture"), SAME_ARCHITECTURE.items())
+@for_every(SAME_ARCHITECTURE.items())
 def test_a_name_of_the_same_size_and_series_resolves(name: str, architecture: str) -> None:
     assert resolve_name(name).id == architecture
 
@@ -156,7 +157,7 @@ def test_a_name_of_another_size_or_series_is_refused(name: str) -> None:
         resolve_name(name)
 
 
-@pytest.mark.parametrize("name", MEASURED)
+@for_every(MEASURED)
 def test_every_measured_model_resolves(name: str) -> None:
     assert resolve_name(name).id in shipped_models()
 
@@ -194,12 +195,12 @@ def test_a_gguf_without_type_says_so() -> None:
     assert entry.weights == "" and "GGUF type is not named" in entry.note
 
 
-@pytest.mark.parametrize("name", shipped_models())
+@for_every(shipped_models())
 def test_every_shipped_name_resolves_to_itself(name: str) -> None:
     assert resolve_name(name).id == name
 
 
-@pytest.mark.parametrize(("alias", "name"), ALIASES)
+@for_every(ALIASES)
 def test_every_alias_resolves_to_its_model(alias: str, name: str) -> None:
     assert resolve_name(alias).id == name
 
@@ -218,7 +219,7 @@ def test_no_two_models_share_a_spelling() -> None:
     assert len(spelled) == len(set(spelled))
 
 
-@pytest.mark.parametrize("name", shipped_models())
+@for_every(shipped_models())
 def test_a_name_without_its_account_is_that_checkpoint(name: str) -> None:
     bare = resolve_name(name.rpartition("/")[2])
     assert (bare.id, bare.matched, bare.note) == (name, "name", "")

@@ -12,6 +12,7 @@ from model_registry.finding.hub import HubModel
 from model_registry.finding.libraries import _MODELS
 from model_registry.finding.lookup import resolve_name
 from model_registry.reports.names import answers, main
+from tests.rules import for_every
 
 #: What Ollama's library holds under a tag, and the format of its weights.
 LIBRARY = {
@@ -36,7 +37,7 @@ def test_a_name_of_ollamas_library_is_the_model_that_it_holds(name: str) -> None
     assert (match.id, match.weights) == LIBRARY[name]
 
 
-@pytest.mark.parametrize("name", _MODELS)
+@for_every(_MODELS)
 def test_every_library_name_leads_to_a_shipped_model(name: str) -> None:
     assert resolve_name(name).id in shipped_models()
 

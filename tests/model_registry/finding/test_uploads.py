@@ -12,6 +12,7 @@ from genz_core.types import Parallelism, Step
 from model_registry.finding.lookup import resolve_name
 from model_registry.quantization.resolve import resolve_precision
 from tests.model_registry.shared_models import built, checkpoint_precision
+from tests.rules import for_every
 
 ARCHIVE = Path(__file__).parents[2] / "fixtures" / "model_configs" / "configs.tar.xz"
 
@@ -58,7 +59,7 @@ def test_a_real_config_loads_and_counts_as_the_compact_file_that_ships(
     assert model.active_parameters == shipped.active_parameters
 
 
-@pytest.mark.parametrize("name", sorted(uploads()))
+@for_every(sorted(uploads()))
 def test_the_compact_quantisation_map_is_the_published_one(name: str) -> None:
     files = {file: json.loads(content) for file, content in uploads()[name].items()}
     published = resolve_precision(files["config.json"], files.get("hf_quant_config.json"))

@@ -12,8 +12,6 @@ from model_registry.modules.costs import figures
 from model_registry.tracing.capture import record_module
 from model_registry.tracing.records import DispatchedOp, DispatchedTensor
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers", minversion="5.0")
 GOLDEN = Path(__file__).parents[2] / "golden" / "lmp_leaf_kernels.json"
 KERNELS = {entry["kernel"]: entry for entry in json.loads(GOLDEN.read_text())["kernels"]}
 
@@ -29,8 +27,16 @@ DEVIATIONS = {
 }
 
 
+@pytest.fixture(autouse=True, scope="module")
+def libraries() -> None:
+    """Skips where they are missing; loaded when a test runs, not when it is collected."""
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers", minversion="5.0")
+
+
 def counted(function: Callable[..., Any], *shapes: tuple[int, ...]) -> dict[str, float]:
     """Figures of one tensor operator on the meta device, in 16 bit."""
+    import torch
 
     class Alone(torch.nn.Module):
         def forward(self, *inputs: Any) -> Any:
@@ -42,6 +48,8 @@ def counted(function: Callable[..., Any], *shapes: tuple[int, ...]) -> dict[str,
 
 def ours(name: str, s: dict[str, Any]) -> dict[str, float]:
     """Our figures of the kernel that the other tool calls `name`."""
+    import torch
+
     functional = torch.nn.functional
     m, k, n, b = (s.get(key, 1) for key in ("M", "K", "N", "B"))
     row = (s.get("num_elements", 4096) // 4096, 4096)
