@@ -133,6 +133,10 @@ _FILL: Mapping[str, Any] = {
 _DTYPES: Mapping[str, Any] = {name: pd.api.types.pandas_dtype(name) for name in _FILL}
 
 
+#: Field of a trace's header in which a run of Ridgeline's own says what ran.
+OWN_RUN = "ridgeline_run"
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
     """An accelerator as a report or the operating system describes it; "" for an unknown name."""

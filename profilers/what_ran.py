@@ -102,10 +102,16 @@ def what_ran(reports: Sequence[Report]) -> WhatRan:
         for phase in PHASES
         if any(p == phase for _, p in shapes)
     }
+    own = next((r.facts for r in reports if "run_batch" in r.facts), None)
+    if own is not None:
+        steps = _of_ranges(reports) | steps
+        steps = {phase: _as_stated(facts, own) for phase, facts in steps.items()}
     return WhatRan(
         device=_device(reports),
         ranks=_ranks(reports),
-        engine=_engine(reports),
+        engine=_stated(own, "engine") or _engine(reports),
+        model=_stated(own, "model"),
+        output=_stated(own, "osl"),
         dtype=_first(found, lambda facts: facts.dtype, "the types of its matrix products"),
         hidden=_first(found, lambda facts: facts.hidden, "the shapes of its matrix products"),
         layers=_layers(found),
@@ -114,6 +120,32 @@ def what_ran(reports: Sequence[Report]) -> WhatRan:
         vocabulary=_first(found, lambda facts: facts.vocabulary, "the shape of its LM head"),
         steps=steps,
     )
+
+
+_WRITER = "the run that wrote the trace says so"
+
+
+def _stated(own: Mapping[str, Any] | None, name: str) -> Fact[Any] | None:
+    """What a run of Ridgeline's own says of itself in its trace."""
+    value = (own or {}).get(f"run_{name}")
+    return None if value is None else Fact(value, _WRITER)
+
+
+def _of_ranges(reports: Sequence[Report]) -> dict[str, StepFacts]:
+    """The steps whose ranges are named as their phase: a CPU's trace holds no kernels."""
+    names = pd.concat([report.ranges["name"].astype(object) for report in reports])
+    counts = {phase: int((names == phase).sum()) for phase in PHASES}
+    return {phase: StepFacts(phase, count) for phase, count in counts.items() if count}
+
+
+def _as_stated(facts: StepFacts, own: Mapping[str, Any]) -> StepFacts:
+    """A step with the sizes that its own run states: shapes of a CPU's kernels tell few."""
+    batch, isl = _stated(own, "batch"), _stated(own, "isl")
+    if isl is None or facts.phase not in ("prefill", "decode"):
+        return facts
+    is_prefill = facts.phase == "prefill"
+    length, context = (isl, Fact(0, _WRITER)) if is_prefill else (Fact(1, _WRITER), isl)
+    return dataclasses.replace(facts, batch=batch, length=length, context=context)
 
 
 def _first(

@@ -17,6 +17,7 @@ from genz_core.errors import RidgelineError
 from genz_core.precision import FORMATS
 from genz_core.types import Model, System
 from genz_core.workload import WITH_TIMES
+from profilers.collect.machine_document import SLUG
 from profilers.what_ran import Fact, StepFacts, WhatRan
 
 #: Lengths this much apart are two lengths: engines round, and reports state means.
@@ -89,11 +90,23 @@ def filled_names(ran: WhatRan, typed: Collection[str]) -> list[Filling]:
     """System and engine that are not typed, from what ran."""
     found: list[Filling] = []
     if "system" not in typed and ran.device:
-        found.append(Filling("system", ran.device.value, ran.device.evidence))
+        found.append(Filling("system", _known_as(ran.device.value), ran.device.evidence))
     engines = hardware_db.engine_names()
     if "engine" not in typed and ran.engine and ran.engine.value in engines:
         found.append(Filling("engine", ran.engine.value, ran.engine.evidence))
     return found
+
+
+def _known_as(device: str) -> str:
+    """What a device is priced as: this machine's calibration, where it is this one and no
+    datasheet knows it."""
+    for name in (device, SLUG):
+        try:
+            known = hardware_db.load(name)
+        except RidgelineError:
+            continue
+        return SLUG if name == SLUG and device in known.name else device
+    return device
 
 
 def filled(scenario: Question, ran: WhatRan, model: Model, typed: Collection[str]) -> Filled:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from genz_core.errors import MeasurementError
@@ -308,9 +309,22 @@ def _profiled(model: Any, settings: RunSettings, device: Any) -> Any:
 
     clock = Clock.for_device(device)
     options = ProfilerOptions(
-        settings.trace_path, settings.activities, settings.memory, settings.stack
-    )
+        settings.trace_path, settings.activities, settings.memory, settings.stack,
+        _about(settings, device),
+    )  # fmt: skip
     return operator_table(lambda: one_request(model, settings, clock), device.type, options)
+
+
+def _about(settings: RunSettings, device: Any) -> dict[str, str | int]:
+    """What a trace is told of its run: no folder of this machine."""
+    sizes = {"batch": settings.batch, "isl": settings.isl, "osl": settings.osl}
+    return {
+        "device": device_facts(device).name,
+        "model": Path(settings.name).name if Path(settings.name).is_absolute() else settings.name,
+        "engine": "hf-compile" if settings.compile else "hf",
+        "dtype": settings.dtype,
+        **sizes,
+    }
 
 
 def _out_of_memory(settings: RunSettings, parameters: int, device: Any) -> ModelRun:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from profilers.kernel_classes import ENGINE_CLASS, class_of_name
-from profilers.schema import OPERATOR_COLUMNS, table
+from profilers.schema import OPERATOR_COLUMNS, OWN_RUN, table
 
 _PHASES = ("prefill", "decode")
 
@@ -22,13 +23,14 @@ class ProfilerOptions:
 
     trace_path: file for the trace (Chrome's JSON, packed where it ends in .gz), "" for none.
     activities: "cpu", "cuda", "xpu", none for those of the device.  memory: allocations.
-    stack: source lines.
+    stack: source lines.  about: what runs, which the trace is told.
     """
 
     trace_path: str = ""
     activities: tuple[str, ...] = ()
     memory: bool = False
     stack: bool = False
+    about: Mapping[str, str | int] = field(default_factory=dict)
 
 
 def operator_table(
@@ -49,6 +51,8 @@ def operator_table(
         with_stack=options.stack,
     ) as profiler:
         run()
+        if options.about:
+            profiler.add_metadata_json(OWN_RUN, json.dumps(dict(options.about)))
     if options.trace_path:
         profiler.export_chrome_trace(options.trace_path)
     return _rows(profiler.events(), on_device=device == "cuda" and "cuda" in names)

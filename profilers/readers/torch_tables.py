@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -18,6 +18,7 @@ from profilers.readers.columns import MAX_NAME_CHARS, label_of, nullable_integer
 from profilers.schema import (
     HOST_COLUMNS,
     METRIC_COLUMNS,
+    OWN_RUN,
     RANGE_COLUMNS,
     WAIT_COLUMNS,
     DeviceInfo,
@@ -114,6 +115,7 @@ def build_report(path: Path, events: TraceEvents, header: dict[str, Any]) -> Rep
     ranges = _ranges(events, origin)
     kernels = _kernels(events, origin, ranges)
     facts = {k: header[k] for k in FACTS if isinstance(header.get(k), (int, float, str))}
+    own = _own_run(header.get(OWN_RUN))
     return Report(
         format=FORMAT,
         tool="torch",
@@ -125,8 +127,8 @@ def build_report(path: Path, events: TraceEvents, header: dict[str, Any]) -> Rep
         host=_host(events),
         waits=_waits(events, origin),
         metrics=table(METRIC_COLUMNS, {}),
-        devices=_devices(header.get("deviceProperties"), kernels),
-        facts=facts | _distributed(header.get("distributedInfo")),
+        devices=_devices(header.get("deviceProperties"), kernels) or _own_device(own),
+        facts=facts | _distributed(header.get("distributedInfo")) | own,
         notes=_notes(kernels),
     )
 
@@ -334,6 +336,25 @@ def _host(events: TraceEvents) -> pd.DataFrame:
             "time_s": [events.call_us[name] * 1e-6 for name in names],
         },
     )
+
+
+#: What a run of Ridgeline's own says of itself, and of which type.
+_OWN = {"device": str, "model": str, "engine": str, "dtype": str, "batch": int, "isl": int,
+        "osl": int}  # fmt: skip
+
+
+def _own_run(told: Any) -> dict[str, str | int | float]:
+    """What a run of Ridgeline's own said of itself, as facts "run_batch" and so on."""
+    known = told if isinstance(told, dict) else {}
+    return {
+        f"run_{name}": known[name][:200] if kind is str else known[name]
+        for name, kind in _OWN.items()
+        if isinstance(known.get(name), kind) and (kind is str or known[name] > 0)
+    }
+
+
+def _own_device(own: Mapping[str, Any]) -> tuple[DeviceInfo, ...]:
+    return (DeviceInfo(name=own["run_device"]),) if own.get("run_device") else ()
 
 
 def _devices(properties: Any, kernels: pd.DataFrame) -> tuple[DeviceInfo, ...]:

@@ -23,7 +23,7 @@ from profilers.readers.columns import MAX_NAME_CHARS
 from profilers.readers.compressed import BrokenOff, content_chunks
 from profilers.readers.json_stream import JsonStream
 from profilers.readers.torch_tables import FACTS, TraceEvents, build_report
-from profilers.schema import Report
+from profilers.schema import OWN_RUN, Report
 
 #: Device activities, launches, operators and annotations that one trace may hold.
 MAX_EVENTS = 3_000_000
@@ -44,7 +44,7 @@ _PYTHON = "python_function"
 #: What the profiler writes before the class and number of a module in its stack.
 _MODULE = "nn.Module: "
 _KEPT = _KERNEL | _COPY | _LAUNCH | _OPERATOR | _ANNOTATION | _DEVICE_ANNOTATION
-_HEADER = (*FACTS, "deviceProperties", "distributedInfo")
+_HEADER = (*FACTS, "deviceProperties", "distributedInfo", OWN_RUN)
 
 #: Times beyond these are damage [us]: some clocks count from 1970.
 _MAX_TIME_US = 1e17

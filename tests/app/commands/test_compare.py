@@ -162,3 +162,25 @@ def test_units_and_memory_name_a_device_that_a_trace_does_not(answer, tmp_path):
     assert "304 units and 206 GB" in filling["evidence"]
     typed = answer("compare", path, *given, "--system", "h100")
     assert "system" in [one["field"] for one in typed["differences"]] and not typed["findings"]
+
+
+def test_the_trace_of_a_run_of_its_own_says_what_ran(answer, own_data, printed, tmp_path):
+    """It asked for the system, and priced 1 x 1,024 where 2 x 48 ran."""
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({
+        "model_type": "llama", "hidden_size": 64, "intermediate_size": 192, "vocab_size": 256,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "max_position_embeddings": 512, "architectures": ["LlamaForCausalLM"],
+    }))  # fmt: skip
+    trace = tmp_path / "own.json"
+    load = ("--batch", "2", "--isl", "48", "--osl", "4", "--threads", "1", "--repeats", "1")
+    printed("measure", "run", config, "--device", "cpu", *load, "--trace", trace, "--no-keep")
+    assert str(tmp_path) not in trace.read_text(), "no folder of this machine"
+    found = answer("compare", trace, "--model", config, "--system", "h100")
+    priced = found["priced"]
+    assert (priced["batch"], priced["isl"], priced["osl"]) == (2, 48, 4)
+    assert priced["engine"] == "hf"
+    told = [one for one in found["filled"] if "wrote the trace" in one["evidence"]]
+    assert {one["field"] for one in told} >= {"batch", "isl", "osl", "engine"}
+    [apart] = [one for one in found["differences"] if one["field"] == "system"] or [None]
+    assert apart is None or apart["scenario"].startswith("NVIDIA H100")
