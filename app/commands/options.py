@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,33 +14,37 @@ from app.answers.table import TableFormat
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Form = Annotated[TableFormat, typer.Option("--format", help="text, markdown, csv or json.")]
 ModelName = Annotated[
-    str, typer.Argument(help="Registry name, hf:owner/name, or path to a config.json.")
+    str, typer.Argument(help="Registry name, hf:owner/name, folder, or path to a config.json.")
 ]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Tag = Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")]
 
 
-def sized(name: str, label: str) -> Callable[[int | None], int | None]:
-    """A callback that refuses numbers beyond a limit of `genz_core.limits`.
+def sized(limit: str, help: str) -> Any:
+    """An option that refuses numbers beyond a limit of `genz_core.limits`."""
 
-    label: the option as it is typed.
-    """
-
-    def check(value: int | None) -> int | None:
+    def check(option: typer.CallbackParam, value: int | None) -> int | None:
         from genz_core.limits import checked_size
 
-        return value if value is None else checked_size(name, value, label)
+        return value if value is None else checked_size(limit, value, option.opts[0])
 
-    return check
+    return typer.Option(help=help, callback=check)
 
 
-def lasting(label: str) -> Callable[[float], float]:
-    """A callback that refuses durations that are none.  label: the option as it is typed."""
+def lasting(help: str) -> Any:
+    """An option that refuses durations that are none [s]."""
 
-    def check(value: float) -> float:
+    def check(option: typer.CallbackParam, value: float) -> float:
         from genz_core.limits import checked_duration
 
-        return checked_duration(label, value)
+        return checked_duration(option.opts[0], value)
 
-    return check
+    return typer.Option(help=help, callback=check)
+
+
+def target(help: str) -> Any:
+    """An option for a file that is written, checked before the work whose result goes there."""
+    return typer.Option(help=help, callback=writable_file)
 
 
 def measured_model(typed: str) -> dict[str, str]:

@@ -6,13 +6,16 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from app.question.parameter import Parameter
 from app.question.parameters import ALIASES, PARAMETERS
 from app.question.verbs import VERBS, parameters_of
+
+if TYPE_CHECKING:
+    from app.question.asking import Asked
 
 
 def _canonical(name: str) -> str:
@@ -30,35 +33,53 @@ _METAVARS = {"whole": "INTEGER", "number": "NUMBER", "text": "TEXT", "list": "TE
 class Given(dict[str, Any]):
     """What a user typed of a question: text or truth by parameter, without what was not typed."""
 
+    def ask(self, verb: str, **more: Any) -> Asked:
+        """The question of a verb, where texts may name files of this machine.
 
-def asks(verb: str, model: str = "argument") -> Callable[[Callable[..., None]], Any]:
-    """Give a command an option for every parameter of a verb.
+        more: values in place of what was typed.
+
+        Raises:
+            RidgelineError: as `app.question.asking.ask`.
+        """
+        from app.question.asking import ask
+        from app.scenario.local_files import sources
+
+        return ask(verb, {**self, **more}, sources)
+
+
+def add_verb(
+    group: typer.Typer,
+    verb: str,
+    command: Callable[..., None],
+    help: str,
+    *,
+    name: str = "",
+    model: str = "argument",
+) -> None:
+    """Add the command of a verb, with an option for each of its parameters.
 
     The options stand where the command's parameter of type `Given` does, which receives what was
     typed.  Numbers are taken as text, so that "10k" and "1:64:x2" can be read where they mean
     something.  An option that is typed twice adds a value where the parameter takes several.
 
-    model: "argument" where the model's name needs no option, "optional" where it may be left out
-    besides, "option" for `--model`.
+    name: of the command, by default the verb's.  model: "argument" where the model's name needs no
+    option, "optional" where it may be left out besides, "option" for `--model`.
 
     Raises:
         InvalidValue: when the command runs, an option typed twice that takes one value.
     """
+    own = set(inspect.signature(command).parameters)
+    known = {at: one for at, one in parameters_of(verb).items() if at not in own}
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = set(inspect.signature(command).parameters)
-        known = {name: one for name, one in parameters_of(verb).items() if name not in own}
+    def read(typed: dict[str, Any]) -> Given:
+        values = {
+            at: _single(one, typed.pop(at), several=at in VERBS[verb].several)
+            for at, one in known.items()
+        }
+        return Given({at: value for at, value in values.items() if value is not None})
 
-        def read(typed: dict[str, Any]) -> Given:
-            values = {
-                name: _single(one, typed.pop(name), several=name in VERBS[verb].several)
-                for name, one in known.items()
-            }
-            return Given({name: value for name, value in values.items() if value is not None})
-
-        return _with_options(command, list(_options(known, model)), read)
-
-    return decorate
+    made = _with_options(command, list(_options(known, model)), read)
+    group.command(name or verb, help=help, context_settings=CONTEXT)(made)
 
 
 def takes(*several: str, **defaults: Any) -> Callable[[Callable[..., None]], Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from app.commands.options import Json
+from app.commands import options as opt
 
 
 def register(cli: typer.Typer) -> None:
@@ -13,7 +13,7 @@ def register(cli: typer.Typer) -> None:
     )
 
 
-def doctor(json: Json = False) -> None:
+def doctor(json: opt.Json = False) -> None:
     import hardware_db
     from app.answers.table import TableFormat, render, to_json
     from hardware_db.data_folder import data_folder

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.answers.table import TableFormat
-from app.commands.options import Form, Json, table_format
+from app.commands import options as opt
 
 _COLUMNS = ("name", "model_type", "parameters", "active_parameters", "source")
 
@@ -27,8 +27,8 @@ def models(
     to: Annotated[Path, typer.Option(help="To add: the folder of the new file.")] = Path(
         "model_registry/configs"
     ),
-    json: Json = False,
-    format_: Form = TableFormat.text,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     import model_registry
     from app.answers.table import render, to_json
@@ -36,7 +36,7 @@ def models(
     if name == "add":
         _add(source, to)
         return
-    chosen = table_format(format_, json)
+    chosen = opt.table_format(format_, json)
     if name:
         facts = dict(model_registry.describe(name))
         typer.echo(to_json(facts) if chosen is TableFormat.json else _lines(facts))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.answers.table import TableFormat
-from app.commands.options import Form, Json, table_format
+from app.commands import options as opt
 
 
 def register(cli: typer.Typer) -> None:
@@ -21,14 +21,14 @@ def systems(
     vendor: Annotated[str, typer.Option(help="Only this vendor.")] = "",
     kind: Annotated[str, typer.Option(help="Only gpu, cpu, tpu, npu or igpu.")] = "",
     find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
-    json: Json = False,
-    format_: Form = TableFormat.text,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     import hardware_db
     from app.answers.table import render, to_json
     from app.scenario.system_facts import latency_words, listed, peak_words, sourced_facts
 
-    chosen = table_format(format_, json)
+    chosen = opt.table_format(format_, json)
     if name == "check":
         _check_file(file, chosen)
         return

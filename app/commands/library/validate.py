@@ -9,7 +9,6 @@ import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
-from app.commands.options import Form, Json, table_format
 
 
 def register(cli: typer.Typer) -> None:
@@ -23,23 +22,16 @@ def validate(
         str, typer.Argument(help="serving, published, operators, simulation or plan.")
     ] = "published",
     by: Annotated[str, typer.Option(help="Group by columns: engine,system,model ...")] = "",
-    worst: Annotated[
-        int,
-        typer.Option(
-            help="Show this many of the worst points.", callback=opt.sized("worst", "--worst")
-        ),
-    ] = 0,
-    rows: Annotated[
-        Path | None, typer.Option(help="Write every row to this CSV.", callback=opt.writable_file)
-    ] = None,
+    worst: Annotated[int, opt.sized("worst", "Show this many of the worst points.")] = 0,
+    rows: Annotated[Path | None, opt.target("Write every row to this CSV.")] = None,
     write_docs: Annotated[
         Path | None, typer.Option(help="Write the document of all tables here, and exit.")
     ] = None,
     count: Annotated[
         int, typer.Option(min=1, max=10_000, help="Deployments drawn for `simulation`.")
     ] = 300,
-    json: Json = False,
-    format_: Form = TableFormat.text,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     from genz_core.errors import InvalidValue
 
@@ -48,15 +40,15 @@ def validate(
             f"cannot validate {what!r}; choose serving, published, operators, simulation or plan"
         )
     if what == "plan":
-        _plan(write_docs, table_format(format_, json))
+        _plan(write_docs, opt.table_format(format_, json))
     elif what == "simulation":
-        _simulation(worst, rows, write_docs, count, table_format(format_, json))
+        _simulation(worst, rows, write_docs, count, opt.table_format(format_, json))
     elif write_docs is not None:
         _write_docs(write_docs)
     elif what == "operators":
-        _operators(by, worst, rows, table_format(format_, json))
+        _operators(by, worst, rows, opt.table_format(format_, json))
     else:
-        _measured(what, by, worst, rows, table_format(format_, json))
+        _measured(what, by, worst, rows, opt.table_format(format_, json))
 
 
 def _plan(write_docs: Path | None, form: TableFormat) -> None:

@@ -9,7 +9,6 @@ import typer
 
 from app.commands import options as opt
 from app.commands.measured import calibrate_runs
-from app.commands.options import Json
 
 
 def register(cli: typer.Typer) -> None:
@@ -23,13 +22,9 @@ def register(cli: typer.Typer) -> None:
 
 
 def machine(
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    device: opt.Device = "auto",
     threads: Annotated[
-        int,
-        typer.Option(
-            help="CPU threads; 0: all where the cores are free, else one.",
-            callback=opt.sized("threads", "--threads"),
-        ),
+        int, opt.sized("threads", "CPU threads; 0: all where the cores are free, else one.")
     ] = 0,
     save: Annotated[bool, typer.Option(help="Keep system, profile and engine.")] = True,
     validate: Annotated[
@@ -38,21 +33,12 @@ def machine(
     model: Annotated[
         str, typer.Option(help="What to validate on; default: a Llama of 0.47 B.")
     ] = "",
-    rounds: Annotated[
-        int,
-        typer.Option(
-            help="Measurements of every validation point.",
-            callback=opt.sized("rounds", "--rounds"),
-        ),
-    ] = 3,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Where the validation goes as Markdown.", callback=opt.writable_file),
-    ] = None,
+    rounds: Annotated[int, opt.sized("rounds", "Measurements of every validation point.")] = 3,
+    output: Annotated[Path | None, opt.target("Where the validation goes as Markdown.")] = None,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Also while other programs hold the cores.")
     ] = False,
-    json: Json = False,
+    json: opt.Json = False,
 ) -> None:
     from app.calibration import machine as this_machine
     from app.commands.progress_bar import running
@@ -156,7 +142,7 @@ def report(
         str, typer.Option(help="Id of the calibrated system; default: SYSTEM-from-report.")
     ] = "",
     save: Annotated[bool, typer.Option(help="Keep system and profile.")] = True,
-    json: Json = False,
+    json: opt.Json = False,
 ) -> None:
     import profilers
     from app.answers.table import TableFormat, render, to_json

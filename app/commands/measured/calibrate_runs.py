@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from app.commands import options as opt
 from app.commands.measured import result_options as result
-from app.commands.options import Json
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Given, add_verb
 
 if TYPE_CHECKING:
     from app.benchmarks.deployment import Deployment
@@ -18,11 +18,8 @@ if TYPE_CHECKING:
 
 
 def register(group: typer.Typer) -> None:
-    group.command(
-        "runs",
-        help="Results of benchmarks, or one to five runs -> an engine for that recipe.",
-        context_settings=CONTEXT,
-    )(asks("calibrate", model="option")(runs))
+    help_ = "Results of benchmarks, or one to five runs -> an engine for that recipe."
+    add_verb(group, "calibrate", runs, help_, name="runs", model="option")
 
 
 def runs(
@@ -40,17 +37,15 @@ def runs(
     forget: Annotated[
         bool, typer.Option("--forget", help="Drop what was kept for the recipes of the files.")
     ] = False,
-    json: Json = False,
+    json: opt.Json = False,
 ) -> None:
     from app.calibration import from_runs
     from app.commands.progress_bar import running
-    from app.question.asking import ask
     from app.scenario import points_file
     from app.scenario.local_files import sources
 
     if result.are_results(files):
-        asked = ask("calibrate", given, sources)
-        _results(result.deployments(files, asked), save, forget, json)
+        _results(result.deployments(files, given.ask("calibrate")), save, forget, json)
         return
     if forget:
         for file in files:

@@ -11,7 +11,7 @@ from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.measured import compare_results
 from app.commands.measured import result_options as result
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Given, add_verb
 
 if TYPE_CHECKING:
     from app.measuring.comparison import Compared
@@ -27,11 +27,8 @@ _OWN = {
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command(
-        "compare",
-        help="Profiler reports, or results of benchmarks, beside their prediction.",
-        context_settings=CONTEXT,
-    )(asks("compare", model="option")(compare))
+    help_ = "Profiler reports, or results of benchmarks, beside their prediction."
+    add_verb(cli, "compare", compare, help_, model="option")
 
 
 def compare(
@@ -60,11 +57,9 @@ def compare(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from app.question.asking import ask
-    from app.scenario.local_files import sources
 
     chosen = opt.table_format(format_, json)
-    asked = ask("compare", given, sources)
+    asked = given.ask("compare")
     if result.are_results(files):
         compare_results.run(files, asked, level, simulate, replay, chosen)
         return

@@ -9,7 +9,7 @@ import typer
 
 from app.commands import options as opt
 from app.commands.measured import result_options as result
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Given, add_verb
 
 if TYPE_CHECKING:
     from app.benchmarks.comparison import Comparison
@@ -17,11 +17,8 @@ if TYPE_CHECKING:
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command(
-        "guard",
-        help="Exit with 1 where a benchmark's result is worse than it should be.",
-        context_settings=CONTEXT,
-    )(asks("guard", model="option")(guard))
+    help_ = "Exit with 1 where a benchmark's result is worse than it should be."
+    add_verb(cli, "guard", guard, help_, model="option")
 
 
 def guard(
@@ -40,12 +37,10 @@ def guard(
     from app.benchmarks import guard as gate
     from app.benchmarks.comparison import compare
     from app.benchmarks.levels import checked_level
-    from app.question.asking import ask
-    from app.scenario.local_files import sources
     from profilers.serving_results import read_many
 
     share = checked_level(level)
-    compared = compare(result.deployments(files, ask("guard", given, sources)), share)
+    compared = compare(result.deployments(files, given.ask("guard")), share)
     guarded = gate.guard(compared, read_many(baseline or []), tolerance / 100.0)
     _print(guarded, compared, json)
     if not guarded.passed:

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from app.commands import options as opt
-from app.commands.options import Json
 from app.commands.question_options import CONTEXT, Given, takes
 
 
@@ -34,7 +33,7 @@ def serving(
     output: Annotated[
         Path, typer.Option(help="Folder for a result file a loop, as vllm bench serve writes it.")
     ] = Path("serving"),
-    json: Json = False,
+    json: opt.Json = False,
 ) -> None:
     from app.answers.table import TableFormat, render, to_json
     from app.commands.progress_bar import running
@@ -68,11 +67,8 @@ def own_server(
     rounds: Annotated[int, typer.Option(help="Times that every loop is measured.")] = 3,
     calibrate_at: Annotated[int, typer.Option(help="Loop whose mean TPOT scales the steps.")] = 1,
     threads: Annotated[int, typer.Option(help="Of the server, and of the calibration.")] = 1,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Where the table goes as Markdown.", callback=opt.writable_file),
-    ] = None,
-    json: Json = False,
+    output: Annotated[Path | None, opt.target("Where the table goes as Markdown.")] = None,
+    json: opt.Json = False,
 ) -> None:
     from app.answers.table import TableFormat, render, to_json
     from app.calibration import own_server as comparison

@@ -9,25 +9,20 @@ import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Given, add_verb
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command(
-        "plan",
-        help="Find the best deployments that serve a load within targets.",
-        context_settings=CONTEXT,
-    )(asks("plan")(plan))
+    add_verb(cli, "plan", plan, "Find the best deployments that serve a load within targets.")
 
 
 def plan(
     given: Given,
     report: Annotated[
         Path | None,
-        typer.Option(
-            help="Also write the answer to take along: .html or .md with charts, .yaml, .json, or "
-            ".sh with the launch lines.",
-            callback=opt.writable_file,
+        opt.target(
+            "Also write the answer to take along: .html or .md with charts, .yaml, .json, or "
+            ".sh with the launch lines."
         ),
     ] = None,
     deployment: Annotated[
@@ -46,14 +41,12 @@ def plan(
     from app.decide.report import check_ending, taken_along
     from app.planning import result
     from app.planning.manifests.bundle import check_kind
-    from app.question.asking import ask
-    from app.scenario.local_files import sources
 
     if report is not None:
         check_ending(report)
     if deployment:
         check_kind(deployment)
-    asked = ask("plan", given, sources)
+    asked = given.ask("plan")
     with running("planning") as job:
         found = result.plan(asked, job.progress, job.cancelled)
     named = found.to_dict()

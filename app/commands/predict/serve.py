@@ -9,7 +9,7 @@ import typer
 
 from app.answers.table import TableFormat, render
 from app.commands import options as opt
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Given, add_verb
 
 if TYPE_CHECKING:
     from app.scenario.results import Served
@@ -19,9 +19,7 @@ _NO_RUNS = "no measured run of this engine and model; the engine's profile alone
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command(
-        "serve", help="Estimate TTFT, TPOT and throughput under load.", context_settings=CONTEXT
-    )(asks("serve")(serve))
+    add_verb(cli, "serve", serve, "Estimate TTFT, TPOT and throughput under load.")
 
 
 def serve(
@@ -35,17 +33,15 @@ def serve(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from app.question.asking import ask
     from app.scenario import results
-    from app.scenario.local_files import sources
 
     chosen = opt.table_format(format_, json)
     if trace is not None:
         from app.commands.predict.simulate import run_and_print
 
-        run_and_print(ask("simulate", {**given, "trace": trace}, sources), chosen)
+        run_and_print(given.ask("simulate", trace=trace), chosen)
         return
-    served = results.serve(ask("serve", given, sources), on_error="status")
+    served = results.serve(given.ask("serve"), on_error="status")
     rows = served.rows
     if not explain:
         typer.echo(render(rows, chosen))

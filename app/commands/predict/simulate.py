@@ -10,7 +10,7 @@ import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Given, add_verb
 
 if TYPE_CHECKING:
     from app.calibration.from_one_run import StepFit
@@ -23,9 +23,7 @@ _MANY = "Many simulations"
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command("simulate", help=_HELP, context_settings=CONTEXT)(
-        asks("simulate", model="optional")(simulate)
-    )
+    add_verb(cli, "simulate", simulate, _HELP, model="optional")
 
 
 def simulate(
@@ -77,8 +75,6 @@ def simulate(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from app.question.asking import ask
-    from app.scenario.local_files import sources
     from genz_core.errors import InvalidValue
 
     chosen = opt.table_format(format_, json)
@@ -95,7 +91,7 @@ def simulate(
     elif measured or measured_tpot:
         _calibrate(given, measured, measured_tpot, save, chosen, target)
     else:
-        run_and_print(ask("simulate", given, sources), chosen, target)
+        run_and_print(given.ask("simulate"), chosen, target)
 
 
 def run_and_print(asked: Asked, chosen: TableFormat, target: Path | None = None) -> None:
@@ -144,13 +140,11 @@ def _calibrate(
     from app.benchmarks import benchmark_result
     from app.calibration import from_one_run
     from app.commands.progress_bar import running
-    from app.question.asking import ask
-    from app.scenario.local_files import sources
     from app.scenario.scenario import resolve
     from app.simulation.result import Simulated
 
     result = benchmark_result.read(measured) if measured else None
-    asked = ask("simulate", result.asked(given) if result else given, sources)
+    asked = given.ask("simulate", **(result.asked(given) if result else {}))
     seconds = measured_tpot or (result.tpot_s if result else 0.0)
     with running("calibrating") as under_way:
         resolved = resolve(asked.question, asked.objects)
@@ -182,13 +176,10 @@ def _print_fit(
 
 def _forget(given: Given) -> None:
     from app.calibration import from_one_run
-    from app.question.asking import ask
     from app.question.question import LOADS
-    from app.scenario.local_files import sources
     from app.scenario.scenario import resolve
 
-    deployment = {name: value for name, value in given.items() if name not in LOADS}
-    asked = ask("simulate", {**deployment, "concurrency": 1}, sources)
+    asked = given.ask("simulate", **{**dict.fromkeys(LOADS), "concurrency": 1})
     dropped = from_one_run.forget(resolve(asked.question, asked.objects))
     typer.echo("forgotten" if dropped else "nothing was kept for this deployment")
 

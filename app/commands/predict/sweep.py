@@ -10,17 +10,13 @@ import typer
 
 from app.answers.table import TableFormat, render
 from app.commands import options as opt
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Given, add_verb
 
 _MOST_PRINTED = 10_000
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command(
-        "sweep",
-        help="Price every combination of some axes, of options or a file.",
-        context_settings=CONTEXT,
-    )(asks("sweep")(sweep))
+    add_verb(cli, "sweep", sweep, "Price every combination of some axes, of options or a file.")
 
 
 def sweep(
@@ -33,10 +29,7 @@ def sweep(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option(
-            help="Where the table goes: .parquet or .csv; taken up again where it stopped.",
-            callback=opt.writable_file,
-        ),
+        opt.target("Where the table goes: .parquet or .csv; taken up again where it stopped."),
     ] = None,
     bounds_only: Annotated[bool, typer.Option("--bounds-only", help="The least times alone.")] = (
         False
