@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
+from app import version
 from app.answers.table import to_json
 from app.api import bodies, errors, verbs
 from app.api.answers import Answers
@@ -77,7 +78,7 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
         status: {"model": Refused} for status in (401, 413, 422, 429, 503)
     }
     api = FastAPI(
-        title="Ridgeline", version=_version(), description=_ABOUT, lifespan=lifespan,
+        title="Ridgeline", version=version(), description=_ABOUT, lifespan=lifespan,
         responses=refused, redoc_url=None, docs_url=None, servers=[{"url": "/"}],
     )  # fmt: skip
     _add_refusals(api, metrics)
@@ -183,7 +184,7 @@ def _add_state(api: FastAPI, metrics: Metrics) -> None:
     @api.get("/health", operation_id="health", response_model=Health)
     async def health() -> Response:
         """That the server answers; asked without a token."""
-        return _document({"status": "ok", "version": _version()})
+        return _document({"status": "ok", "version": version()})
 
     @api.get("/metrics", operation_id="metrics", response_class=Response)
     async def show_metrics() -> Response:
@@ -222,12 +223,3 @@ def _document(document: Any) -> Response:
 
 def _json(content: bytes) -> Response:
     return Response(content, media_type="application/json")
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("ridgeline")
-    except PackageNotFoundError:  # a checkout on the path
-        return "0+unknown"

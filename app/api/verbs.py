@@ -131,10 +131,7 @@ def models(find: str = "") -> dict[str, Any]:
     """The models that ship, those whose names contain a text, as `ridgeline models --json`."""
     import model_registry
 
-    columns = ("name", "model_type", "parameters", "active_parameters", "source")
-    names = [name for name in model_registry.names() if find.casefold() in name.casefold()]
-    described = (model_registry.describe(name) for name in names)
-    return {"rows": [{key: facts[key] for key in columns} for facts in described]}
+    return {"rows": model_registry.listed(find)}
 
 
 def model(name: str) -> dict[str, Any]:

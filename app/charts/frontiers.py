@@ -14,9 +14,9 @@ from app.charts.parts import error_reach
 from app.charts.plan import finish
 from app.charts.style import Look, blank, translucent
 from app.decide.axes import Axis
-from app.decide.candidate_points import shape
 from app.decide.frontiers import Curve
 from app.decide.measured_loads import BASES
+from app.planning.wording import shape
 from genz_core.types import Array
 
 #: Line of a stretch and its width by how well measurements reach it.

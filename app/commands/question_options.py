@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
+from app.question.extras import extras_of, read_extras
 from app.question.parameter import Parameter
 from app.question.parameters import ALIASES, PARAMETERS
 from app.question.verbs import VERBS, parameters_of
@@ -28,6 +29,10 @@ def _canonical(name: str) -> str:
 #: Settings of a command that takes a question: other names of its options are understood.
 CONTEXT: dict[str, Any] = {"token_normalize_func": _canonical}
 _METAVARS = {"whole": "INTEGER", "number": "NUMBER", "text": "TEXT", "list": "TEXT"}
+
+
+#: Type of a command's parameter that `app.question.extras` declares.
+Extra: TypeAlias = Any
 
 
 class Given(dict[str, Any]):
@@ -61,6 +66,7 @@ def add_verb(
     The options stand where the command's parameter of type `Given` does, which receives what was
     typed.  Numbers are taken as text, so that "10k" and "1:64:x2" can be read where they mean
     something.  An option that is typed twice adds a value where the parameter takes several.
+    The command's parameters of type `Extra` are the extras of the verb.
 
     name: of the command, by default the verb's.  model: "argument" where the model's name needs no
     option, "optional" where it may be left out besides, "option" for `--model`.
@@ -70,15 +76,18 @@ def add_verb(
     """
     own = set(inspect.signature(command).parameters)
     known = {at: one for at, one in parameters_of(verb).items() if at not in own}
+    extras = {at: one for at, one in extras_of(verb, programs=True).items() if at in own}
 
     def read(typed: dict[str, Any]) -> Given:
+        texts = {at: _single(one, typed[at], several=False) for at, one in extras.items()}
+        typed |= read_extras(extras, texts)[0]
         values = {
             at: _single(one, typed.pop(at), several=at in VERBS[verb].several)
             for at, one in known.items()
         }
         return Given({at: value for at, value in values.items() if value is not None})
 
-    made = _with_options(command, list(_options(known, model)), read)
+    made = _with_options(command, list(_options(known, model)), read, _options(extras, ""))
     group.command(name or verb, help=help, context_settings=CONTEXT)(made)
 
 
@@ -118,9 +127,11 @@ def _with_options(
     command: Callable[..., None],
     options: list[inspect.Parameter],
     read: Callable[[dict[str, Any]], Given],
+    extras: Iterable[inspect.Parameter] = (),
 ) -> Callable[..., None]:
     """A command with options where its parameter of type `Given` stands, and what `read` makes of
-    what was typed in it."""
+    what was typed in it.  extras: in place of the command's own parameters of the same names."""
+    declared = {one.name: one for one in extras}
     hints = get_type_hints(command, include_extras=True)
     signature = inspect.signature(command)
     place = next(name for name, kind in hints.items() if kind is Given)
@@ -128,6 +139,8 @@ def _with_options(
     for name, parameter in signature.parameters.items():
         if name == place:
             parameters += options
+        elif name in declared:
+            parameters.append(declared[name])
         else:
             parameters.append(
                 parameter.replace(annotation=hints[name], kind=parameter.KEYWORD_ONLY)
@@ -157,7 +170,7 @@ def _options(known: dict[str, Parameter], model: str) -> Iterator[inspect.Parame
 
 def _option(one: Parameter) -> Any:
     """The type of an option, with its names, help and default."""
-    told: dict[str, Any] = {"help": _help(one), "rich_help_panel": one.group}
+    told: dict[str, Any] = {"help": _help(one), "rich_help_panel": one.group or None}
     told["show_default"] = _default(one)
     if one.kind == "truth":
         names = f"{one.option}/--no-{one.option[2:]}"

@@ -14,6 +14,7 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS, in_words, span_words
 from app.charts.style import CLASS_NAMES, CLASSES, HOST
+from app.dashboard.widgets import draw_table
 from app.scenario import intervals
 from app.scenario.intervals import Latency
 from app.scenario.summary import step_of
@@ -113,6 +114,15 @@ def figure_columns(table: pd.DataFrame) -> dict[str, Any]:
         else:
             shown[name] = st.column_config.Column(column.title, help=column.help)
     return {**shown, "not_validated": None}
+
+
+def draw_figures(table: pd.DataFrame, key: str) -> None:
+    """Draw a table of declared columns, folded away."""
+    with st.expander("Table", icon=":material/table:"):
+        draw_table(
+            table, key, height="auto", placeholder=quantities.NOT_VALIDATED,
+            column_config=figure_columns(table),
+        )  # fmt: skip
 
 
 def in_microseconds(table: pd.DataFrame) -> pd.DataFrame:

@@ -302,16 +302,3 @@ def _refuse(
     refuse_meaningless_for(resolved, result.parallelism)
     ignored = () if on_error == "raise" else (OUT_OF_MEMORY, InvalidParallelism.code)
     raise_for_status(result.status, lambda at: result.messages.get(at, ""), ignored)
-
-
-__all__ = [
-    "OUT_OF_MEMORY",
-    "ColumnTable",
-    "Estimate",
-    "ResultTable",
-    "Served",
-    "estimate",
-    "first_rows",
-    "preview",
-    "serve",
-]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
-
-_COLUMNS = ("name", "model_type", "parameters", "active_parameters", "source")
 
 
 def register(cli: typer.Typer) -> None:
@@ -39,11 +37,11 @@ def models(
     chosen = opt.table_format(format_, json)
     if name:
         facts = dict(model_registry.describe(name))
-        typer.echo(to_json(facts) if chosen is TableFormat.json else _lines(facts))
+        width = max(map(len, facts))
+        lines = "\n".join(f"{key.ljust(width)}  {value}" for key, value in facts.items())
+        typer.echo(to_json(facts) if chosen is TableFormat.json else lines)
         return
-    names = [entry for entry in model_registry.names() if find.casefold() in entry.casefold()]
-    described = [model_registry.describe(entry) for entry in names]
-    typer.echo(render([{key: facts[key] for key in _COLUMNS} for facts in described], chosen))
+    typer.echo(render(model_registry.listed(find), chosen))
 
 
 def _add(source: str, folder: Path) -> None:
@@ -64,8 +62,3 @@ def _add(source: str, folder: Path) -> None:
     typer.echo(f"{path}: {new.parameters:,.0f} parameters, {new.active_parameters:,.0f} active")
     for remark in new.remarks:
         typer.echo(f"- {remark}")
-
-
-def _lines(facts: dict[str, Any]) -> str:
-    width = max(len(key) for key in facts)
-    return "\n".join(f"{key.ljust(width)}  {value}" for key, value in facts.items())

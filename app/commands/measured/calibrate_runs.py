@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.commands import options as opt
-from app.commands.measured import result_options as result
 from app.commands.question_options import Given, add_verb
 
 if TYPE_CHECKING:
@@ -39,13 +38,14 @@ def runs(
     ] = False,
     json: opt.Json = False,
 ) -> None:
+    from app.benchmarks import of_files
     from app.calibration import from_runs
     from app.commands.progress_bar import running
     from app.scenario import points_file
     from app.scenario.local_files import sources
 
-    if result.are_results(files):
-        _results(result.deployments(files, given.ask("calibrate")), save, forget, json)
+    if of_files.are_results(files):
+        _results(of_files.asked_of(files, given.ask("calibrate")), save, forget, json)
         return
     if forget:
         for file in files:

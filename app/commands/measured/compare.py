@@ -10,8 +10,7 @@ import typer
 from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.measured import compare_results
-from app.commands.measured import result_options as result
-from app.commands.question_options import Given, add_verb
+from app.commands.question_options import Extra, Given, add_verb
 
 if TYPE_CHECKING:
     from app.measuring.comparison import Compared
@@ -37,6 +36,8 @@ def compare(
         typer.Argument(help="Reports of one run (stages, ranks), or results of benchmarks."),
     ],
     given: Given,
+    fill: Extra,
+    level: Extra,
     as_: Annotated[
         str, typer.Option("--as", help="Phase of reports that name none: prefill or decode.")
     ] = "",
@@ -44,10 +45,6 @@ def compare(
         list[str] | None, typer.Option(help="Steps that a summary holds: decode=64.")
     ] = None,
     phase: Annotated[list[str] | None, typer.Option(help="decode=REGEX for range names.")] = None,
-    fill: Annotated[
-        bool, typer.Option(help="Fill what is not typed from what ran; --no-fill: the defaults.")
-    ] = True,
-    level: result.Level = 80.0,
     simulate: Annotated[
         bool, typer.Option("--simulate", help="Results: the simulation's percentiles beside.")
     ] = False,
@@ -57,10 +54,11 @@ def compare(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    from app.benchmarks.of_files import are_results
 
     chosen = opt.table_format(format_, json)
     asked = given.ask("compare")
-    if result.are_results(files):
+    if are_results(files):
         compare_results.run(files, asked, level, simulate, replay, chosen)
         return
     import profilers

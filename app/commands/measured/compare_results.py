@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from app.answers.table import TableFormat
-from app.commands.measured import result_options as result
 
 if TYPE_CHECKING:
     from app.benchmarks.comparison import Comparison
@@ -33,15 +32,13 @@ def run(
     Raises:
         RidgelineError: a file that cannot be read, a name nobody knows, or nothing to predict.
     """
-    from app.benchmarks.comparison import compare
-    from app.benchmarks.levels import checked_level
+    from app.benchmarks import of_files
     from app.benchmarks.simulated import with_simulations
     from app.commands.progress_bar import running
 
-    share = checked_level(level)
-    deployments = result.deployments(files, asked)
-    compared = compare(deployments, share)
-    _check(compared)
+    deployments = of_files.asked_of(files, asked)
+    compared = of_files.compared(deployments, level)
+    of_files.refuse_unpredicted(compared)
     replayed: list[Replay] = []
     if simulate or replay:
         with running("simulating") as job:
@@ -50,18 +47,6 @@ def run(
             if replay:
                 replayed = _replayed(deployments)
     _print(compared, replayed, chosen)
-
-
-def _check(compared: Comparison) -> None:
-    """Refuse results of which nothing can be predicted, with what to give.
-
-    Raises:
-        InvalidValue: no run can be priced.
-    """
-    from genz_core.errors import InvalidValue
-
-    if not compared.predicted:
-        raise InvalidValue("; ".join(dict.fromkeys(point.refusal for point in compared.points)))
 
 
 def _replayed(deployments: Sequence[Deployment]) -> list[Replay]:

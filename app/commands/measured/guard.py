@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.commands import options as opt
-from app.commands.measured import result_options as result
-from app.commands.question_options import Given, add_verb
+from app.commands.question_options import Extra, Given, add_verb
 
 if TYPE_CHECKING:
     from app.benchmarks.comparison import Comparison
@@ -24,24 +23,17 @@ def register(cli: typer.Typer) -> None:
 def guard(
     files: Annotated[list[Path], typer.Argument(help="Results of a serving benchmark.")],
     given: Given,
+    level: Extra,
+    tolerance: Extra,
     baseline: Annotated[
         list[Path] | None,
         typer.Option(help="Earlier result of the same loads; repeats tell how much runs differ."),
     ] = None,
-    level: result.Level = 95.0,
-    tolerance: Annotated[
-        float, typer.Option(help="Percent by which runs differ from the baseline for no reason.")
-    ] = 5.0,
     json: opt.Json = False,
 ) -> None:
-    from app.benchmarks import guard as gate
-    from app.benchmarks.comparison import compare
-    from app.benchmarks.levels import checked_level
-    from profilers.serving_results import read_many
+    from app.benchmarks.of_files import judged
 
-    share = checked_level(level)
-    compared = compare(result.deployments(files, given.ask("guard")), share)
-    guarded = gate.guard(compared, read_many(baseline or []), tolerance / 100.0)
+    guarded, compared = judged(files, given.ask("guard"), level, tolerance, baseline or ())
     _print(guarded, compared, json)
     if not guarded.passed:
         raise typer.Exit(1)

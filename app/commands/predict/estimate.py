@@ -43,6 +43,7 @@ def estimate(
 ) -> None:
     from app.scenario import results
     from genz_core.errors import InvalidValue
+    from genz_core.workload import OUT_OF_MEMORY
 
     chosen = opt.table_format(format_, json)
     if points is not None:
@@ -59,7 +60,7 @@ def estimate(
         return
     found = results.estimate(asked, on_error="status")
     if isinstance(found, results.Estimate) and found.scalar:
-        found.engine_estimate.raise_for_status(ignore=(results.OUT_OF_MEMORY,))
+        found.engine_estimate.raise_for_status(ignore=(OUT_OF_MEMORY,))
         _print(found, chosen)
     else:
         typer.echo(render(found.rows, chosen))
@@ -110,9 +111,10 @@ def _price_points(points: Path, output: Path | None) -> None:
     """Price a points file; prints the rows, or writes them to `output`."""
     from app.scenario import points_file
     from app.scenario.local_files import sources
+    from app.scenario.points_row import unknown_columns
 
     rows = points_file.read(points)
-    for sentence in points_file.unknown_columns(rows[0] if rows else ()):
+    for sentence in unknown_columns(rows[0] if rows else ()):
         typer.echo(f"warning: {sentence}", err=True)
     if output is None:
         typer.echo(render(points_file.price(rows, sources=sources), TableFormat.csv))

@@ -9,7 +9,7 @@ import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
-from app.commands.question_options import Given, add_verb
+from app.commands.question_options import Extra, Given, add_verb
 
 
 def register(cli: typer.Typer) -> None:
@@ -18,6 +18,7 @@ def register(cli: typer.Typer) -> None:
 
 def plan(
     given: Given,
+    deployment: Extra,
     report: Annotated[
         Path | None,
         opt.target(
@@ -25,12 +26,6 @@ def plan(
             ".sh with the launch lines."
         ),
     ] = None,
-    deployment: Annotated[
-        str,
-        typer.Option(
-            help="Write the best plan for kubernetes, helm, dynamo or llm-d, into --output."
-        ),
-    ] = "",
     output: Annotated[Path, typer.Option(help="Folder that --deployment writes into.")] = Path(
         "deployment"
     ),

@@ -10,7 +10,7 @@ import typer
 
 from app.answers.table import TableFormat, render
 from app.commands import options as opt
-from app.commands.question_options import Given, add_verb
+from app.commands.question_options import Extra, Given, add_verb
 
 _MOST_PRINTED = 10_000
 
@@ -21,6 +21,7 @@ def register(cli: typer.Typer) -> None:
 
 def sweep(
     given: Given,
+    bounds_only: Extra,
     frontier: Annotated[
         bool,
         typer.Option(
@@ -31,9 +32,6 @@ def sweep(
         Path | None,
         opt.target("Where the table goes: .parquet or .csv; taken up again where it stopped."),
     ] = None,
-    bounds_only: Annotated[bool, typer.Option("--bounds-only", help="The least times alone.")] = (
-        False
-    ),
     workers: Annotated[int, typer.Option(help="Processes, 0 for one a core.", min=0, max=1024)] = 1,
     cluster: Annotated[str, typer.Option(help="A Dask scheduler: tcp://host:8786.")] = "",
     json: opt.Json = False,

@@ -14,7 +14,7 @@ from app.answers.columns import COLUMNS
 from app.charts import economics as charts
 from app.dashboard import cached, export, visitor
 from app.dashboard.question_form import control
-from app.dashboard.widgets import card
+from app.dashboard.widgets import card, draw_table
 from app.decide import economics as model
 from app.decide.economics import ASSUMED, DAY, Account, Operation
 from app.decide.economics_words import trust
@@ -236,7 +236,7 @@ def _tables(ways: Named) -> None:
                 "$/Mtok in and out": quantities.dollars(day["usd_per_mtok_blended"]),
                 "$/Mtok of output alone": quantities.dollars(day["usd_per_mtok"]),
             })  # fmt: skip
-    st.dataframe(pd.DataFrame(rows), hide_index=True, height="content", key="economics_day_table")
+    draw_table(rows, "economics_day_table")
     for way, found in ways.items():
         api = found["api"]
         if api is None:

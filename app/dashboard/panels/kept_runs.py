@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.dashboard import display_tables, visitor
+from app.dashboard.widgets import draw_table
 from app.measuring import endpoint_run, run_store
 from app.wording.markdown import plain, without_links
 from profilers.store import KeptRun, Store
@@ -31,13 +32,10 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
     if not runs:
         st.caption("None yet.")
         return
-    event = st.dataframe(
-        display_tables.run_table(runs),
-        hide_index=True,
-        key=f"runs_table{key}",
-        on_select="rerun",
-        selection_mode="multi-row",
-    )
+    event = draw_table(
+        display_tables.run_table(runs), f"runs_table{key}",
+        height="auto", on_select="rerun", selection_mode="multi-row",
+    )  # fmt: skip
     chosen = [runs[at] for at in event["selection"]["rows"]] or runs[:1]
     if len(chosen) > 1:
         st.dataframe(store.compare(*(run.id for run in chosen)), hide_index=True)

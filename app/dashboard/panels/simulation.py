@@ -15,7 +15,7 @@ from app.charts import simulation as charts
 from app.dashboard import cached, export
 from app.dashboard.job_progress import is_running, show_progress, submitted
 from app.dashboard.question_form import control, load_kind
-from app.dashboard.widgets import card
+from app.dashboard.widgets import card, draw_table
 from app.jobs import SIMULATING
 from app.question.asking import Asked, ask
 from app.question.groups import LOAD, POOL, PRICES
@@ -208,7 +208,7 @@ def _show(setup: Setup, answer: Run) -> None:
     figures = _charts(answer)
     st.subheader("Latencies", anchor=False)
     table = pd.DataFrame(rows.latency_rows(answer))
-    st.dataframe(_in_words(table), hide_index=True, key="sim_latencies", height="auto")
+    draw_table(_in_words(table), "sim_latencies", height="auto")
     for note in answer.notes:
         st.caption(f"Note: {plain(note)}.")
     _forget_button(answer)

@@ -70,7 +70,7 @@ def banner(
         )
     if fields:
         st.button(
-            "Set the scenario to what ran", on_click=_fill, args=(fields,),
+            "Set the scenario to what ran", on_click=set_controls, args=(fields,),
             icon=":material/tune:", help=f"Read from the reports: {_named(fields)}",
             key="fill_scenario",
         )  # fmt: skip
@@ -85,10 +85,6 @@ def _untouched() -> bool:
 
 def _named(fields: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {plain(str(value))}" for name, value in fields.items())
-
-
-def _fill(fields: Mapping[str, Any]) -> None:
-    set_controls(fields)
 
 
 def sidebar_fields(resolved: Resolved, ran: WhatRan, labels: Sequence[str] = ()) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import streamlit as st
 
 from app.charts import roofline
 from app.dashboard import cached, export, module_entries, sidebar
-from app.dashboard.widgets import card
+from app.dashboard.widgets import card, draw_table
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
@@ -91,7 +91,7 @@ inside = pd.DataFrame(
     [{"child": c.name, "class": c.module, "calls": c.count} for c in entry.children]
 )
 if len(inside):
-    st.dataframe(inside, hide_index=True, height="content", key="module_children")
+    draw_table(inside, "module_children")
 if entry.operators:
     runs = ", ".join(f"{many} {name}" for name, many in entry.operators.items())
     st.caption(f"Tensor operators: {plain(runs)}")

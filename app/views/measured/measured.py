@@ -8,6 +8,7 @@ from app.dashboard import export, sidebar
 from app.dashboard.panels.compared_run import kept_run, own_pricing, report_pricing, show_phases
 from app.dashboard.panels.findings import show_findings
 from app.dashboard.panels.two_gaps import two_gaps
+from app.dashboard.widgets import draw_table
 from app.measuring.comparison import COLUMN_HELP, compared, worst
 from app.scenario.summary import beyond_bound
 from app.wording.markdown import plain
@@ -77,8 +78,8 @@ export.chart(figures["parity"], "measured-parity", "Parity of operators with 10 
 st.subheader("Worst ten", anchor=False)
 shown = worst(comparison.operators)
 number, words = st.column_config.NumberColumn, st.column_config.TextColumn
-st.dataframe(
-    shown, hide_index=True, key="worst_ten",
+draw_table(
+    shown, "worst_ten", height="auto",
     column_config={name: number(format="%.4g") for name in shown.columns if "[µs]" in name}
     | {name: words(name.replace("_", " "), help=text) for name, text in COLUMN_HELP.items()}
     | {

@@ -6,6 +6,7 @@ from app.dashboard import explanations, export, pinned, sidebar
 from app.dashboard.panels import first_page
 from app.dashboard.panels.load_answer import load_answer
 from app.dashboard.panels.static_answer import static_answer
+from app.dashboard.widgets import choose
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 from genz_core.model_kinds import generates
@@ -23,9 +24,9 @@ first_page.remember(setup)
 st.title(f"{plain(resolved.model.name)} on {plain(resolved.system.name)}", anchor=False)
 asked = STATIC
 if generates(resolved.model):
-    asked = st.segmented_control(
-        "Figures of", (STATIC, LOAD), default=STATIC, required=True, key="asked",
-        bind="query-params", help=ASKED_HELP, label_visibility="collapsed",
+    asked = choose(
+        "Figures of", (STATIC, LOAD), "asked",
+        default=STATIC, help=ASKED_HELP, label_visibility="collapsed",
     )  # fmt: skip
 st.caption(explanations.configuration(setup, resolved, estimate, static=asked == STATIC))
 try:

@@ -81,11 +81,7 @@ st.caption(
 )
 if fits:
     runs_behind_list(setup, load, asked.value)
-with st.expander("Table", icon=":material/table:"):
-    st.dataframe(
-        table, hide_index=True, key="serving_table", placeholder=quantities.NOT_VALIDATED,
-        column_config=display_tables.figure_columns(table),
-    )  # fmt: skip
+display_tables.draw_figures(table, "serving_table")
 with st.container(horizontal=True):
     with st.popover("How these numbers come about", icon=":material/function:"):
         st.markdown(explanations.UNDER_LOAD)
