@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.answers.table import TableFormat
+from app.answers.table import Rows, TableFormat, render, to_json
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Form = Annotated[TableFormat, typer.Option("--format", help="text, markdown, csv or json.")]
@@ -91,6 +91,21 @@ def write_text(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
+
+
+def show(form: TableFormat | bool, document: Any, *blocks: Rows | str) -> None:
+    """Print a document as JSON, else tables and texts with an empty line between; of CSV the first.
+
+    form: of the tables; True or False where --json alone is offered.
+    """
+    form = form if isinstance(form, TableFormat) else table_format(TableFormat.text, form)
+    if form is TableFormat.json:
+        typer.echo(to_json(document))
+        return
+    if form is TableFormat.csv:
+        blocks = (next(one for one in blocks if not isinstance(one, str)),)
+    shown = (one if isinstance(one, str) else render(one, form) for one in blocks if one)
+    typer.echo("\n\n".join(shown))
 
 
 def table_format(chosen: TableFormat, json: bool) -> TableFormat:

@@ -29,7 +29,7 @@ def models(
     format_: opt.Form = TableFormat.text,
 ) -> None:
     import model_registry
-    from app.answers.table import render, to_json
+    from app.answers.table import render
 
     if name == "add":
         _add(source, to)
@@ -39,7 +39,7 @@ def models(
         facts = dict(model_registry.describe(name))
         width = max(map(len, facts))
         lines = "\n".join(f"{key.ljust(width)}  {value}" for key, value in facts.items())
-        typer.echo(to_json(facts) if chosen is TableFormat.json else lines)
+        opt.show(chosen is TableFormat.json, facts, lines)
         return
     typer.echo(render(model_registry.listed(find), chosen))
 

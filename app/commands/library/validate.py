@@ -53,7 +53,6 @@ def validate(
 
 def _plan(write_docs: Path | None, form: TableFormat) -> None:
     """Print how often targets were met by what probability of the planner."""
-    from app.answers.table import render
     from app.planning import reliability
 
     records = reliability.measured()
@@ -62,9 +61,8 @@ def _plan(write_docs: Path | None, form: TableFormat) -> None:
         typer.echo(f"wrote {write_docs}")
         return
     pairs = reliability.chances(records)
-    typer.echo(render(reliability.table(pairs), form))
-    if form in (TableFormat.text, TableFormat.markdown):
-        typer.echo("\n" + render(reliability.scores(pairs), form))
+    table = reliability.table(pairs)
+    opt.show(form, table, table, reliability.scores(pairs))
 
 
 def _write_docs(target: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -83,42 +83,31 @@ def _print_steps(fitted: StepFit, one: Deployment, path: str, json: bool) -> Non
     """Print the scale of a deployment's steps, and the other figures of the run beside it."""
     from dataclasses import asdict
 
-    from app.answers.table import TableFormat, render, to_json
     from app.benchmarks.comparison import measured_figures
     from app.calibration import from_one_run
 
     beside = from_one_run.beside(fitted, measured_figures(one.measurement))
-    if json:
-        scale = {**asdict(fitted.scale), "figures": beside, "file": path}
-        typer.echo(to_json([scale]))
-        return
-    typer.echo(fitted.scale.sentence + "\n")
-    typer.echo(render(beside, TableFormat.text) + "\n")
-    typer.echo(f"kept in {path}" if path else "not kept")
+    scale = {**asdict(fitted.scale), "figures": beside, "file": path}
+    kept = f"kept in {path}" if path else "not kept"
+    opt.show(json, [scale], fitted.scale.sentence, beside, kept)
 
 
 def _print_recipes(calibrations: list[RecipeCalibration], path: str, json: bool) -> None:
     """Print figures, constants and errors of each recipe.  path: of the kept recipes, or ""."""
-    from app.answers.table import TableFormat, render, to_json
     from app.calibration import from_runs
 
-    if json:
-        facts = [
-            {
-                "recipe": from_runs.recipe_words(calibration.key),
-                "model": calibration.measured.model,
-                "runs": from_runs.figure_rows(calibration),
-                "constants": from_runs.constant_rows(calibration),
-                "file": path,
-            }
-            for calibration in calibrations
-        ]
-        typer.echo(to_json(facts))
-        return
-    for calibration in calibrations:
-        recipe = from_runs.recipe_words(calibration.key)
-        typer.echo(f"{calibration.measured.model}, {recipe}\n")
-        typer.echo(render(from_runs.figure_rows(calibration), TableFormat.text) + "\n")
-        typer.echo(render(from_runs.constant_rows(calibration), TableFormat.text) + "\n")
-        typer.echo(from_runs.sentence(calibration) + "\n")
-    typer.echo(f"kept in {path}" if path else "not kept")
+    facts: list[dict[str, Any]] = [
+        {
+            "recipe": from_runs.recipe_words(calibration.key),
+            "model": calibration.measured.model,
+            "runs": from_runs.figure_rows(calibration),
+            "constants": from_runs.constant_rows(calibration),
+            "file": path,
+        }
+        for calibration in calibrations
+    ]
+    blocks: list[Any] = []
+    for one, calibration in zip(facts, calibrations, strict=True):
+        blocks += [f"{one['model']}, {one['recipe']}", one["runs"], one["constants"]]
+        blocks.append(from_runs.sentence(calibration))
+    opt.show(json, facts, *blocks, f"kept in {path}" if path else "not kept")

@@ -99,7 +99,6 @@ def _work(workload: list[str], program: bool, elsewhere: bool) -> list[str]:
 
 def _report(captured: Any, json: bool) -> None:
     """Print the captured report, imported."""
-    from app.answers.table import to_json
     from profilers.collect.top_kernels import top_kernels as slowest
     from profilers.readers import read_report
 
@@ -113,13 +112,10 @@ def _report(captured: Any, json: bool) -> None:
         "files": [str(path) for path in captured.files],
         "commands": [list(command) for command in captured.commands],
     }
-    if json:
-        typer.echo(to_json(facts))
-        return
-    typer.echo(f"{captured.report}: {facts['kernel_count']} kernel launches")
-    if len(report.kernels):
-        for kernel in slowest(report.kernels, 5):
-            typer.echo(f"  {kernel.share:6.1%}  {kernel.name[:90]}")
+    words = [f"{captured.report}: {facts['kernel_count']} kernel launches"]
+    for kernel in slowest(report.kernels, 5) if len(report.kernels) else ():
+        words.append(f"  {kernel.share:6.1%}  {kernel.name[:90]}")
+    opt.show(json, facts, "\n".join(words))
 
 
 def top_kernels(
@@ -159,7 +155,7 @@ def microbench(
     output: Annotated[Path | None, opt.target("Write the rows to this CSV.")] = None,
     json: opt.Json = False,
 ) -> None:
-    from app.answers.table import TableFormat, render, to_csv, to_json
+    from app.answers.table import to_csv
     from app.commands.progress_bar import running
     from profilers.collect.building import pick_device
     from profilers.collect.clock import use_threads
@@ -173,8 +169,5 @@ def microbench(
     if output is not None:
         opt.write_text(output, to_csv(rows) + "\n")
     facts = {**suite.facts, "contention": contention, "spread": suite.spread}
-    if json:
-        typer.echo(to_json({"rows": rows, "facts": facts}))
-        return
-    typer.echo(render(rows, TableFormat.text))
-    typer.echo("\n" + ", ".join(f"{key} {value}" for key, value in facts.items()))
+    words = ", ".join(f"{key} {value}" for key, value in facts.items())
+    opt.show(json, {"rows": rows, "facts": facts}, rows, words)

@@ -41,17 +41,13 @@ def guard(
 
 def _print(guarded: Guarded, compared: Comparison, json: bool) -> None:
     """Print what fails first, then what is better, what was assumed, and the outcome."""
-    from app.answers.table import to_json
     from app.benchmarks import document
 
-    if json:
-        typer.echo(to_json(document.of_guard(guarded, compared)))
-        return
-    for heading, verdicts in (("worse", guarded.failed), ("better", guarded.better)):
-        for verdict in verdicts:
-            typer.echo(f"{heading}: {verdict.sentence}")
-    for words in guarded.unjudged:
-        typer.echo(f"note: {words}")
-    for words in document.assumptions(compared):
-        typer.echo(f"taken: {words}")
-    typer.echo(f"{guarded.sentence} ({guarded.level * 100:g} % intervals)")
+    words = [
+        *(f"worse: {verdict.sentence}" for verdict in guarded.failed),
+        *(f"better: {verdict.sentence}" for verdict in guarded.better),
+        *(f"note: {note}" for note in guarded.unjudged),
+        *(f"taken: {assumed}" for assumed in document.assumptions(compared)),
+        f"{guarded.sentence} ({guarded.level * 100:g} % intervals)",
+    ]
+    opt.show(json, document.of_guard(guarded, compared), "\n".join(words))

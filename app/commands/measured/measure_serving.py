@@ -70,7 +70,6 @@ def own_server(
     output: Annotated[Path | None, opt.target("Where the table goes as Markdown.")] = None,
     json: opt.Json = False,
 ) -> None:
-    from app.answers.table import TableFormat, render, to_json
     from app.calibration import own_server as comparison
     from app.calibration import own_server_document as document
     from app.commands.progress_bar import running
@@ -84,11 +83,7 @@ def own_server(
         found = comparison.compare(plan, job.progress, job.cancelled)
     if output is not None:
         opt.write_text(output, document.markdown(found) + "\n")
-    if json:
-        typer.echo(to_json(document.summary(found)))
-        return
-    typer.echo(render(document.table(found), TableFormat.text))
-    typer.echo("\n" + document.sentence(found))
+    opt.show(json, document.summary(found), document.table(found), document.sentence(found))
 
 
 def _users(concurrency: list[float]) -> list[int]:

@@ -22,11 +22,10 @@ def economics(
     ] = True,
     json: opt.Json = False,
 ) -> None:
-    from app.answers.table import to_json
     from app.decide.economics import economics as account
     from app.decide.economics_words import sentences
     from app.measuring import run_store
 
     stores = run_store.stores() if kept_runs else ()
     named = account(given.ask("economics"), stores)
-    typer.echo(to_json(named) if json else "\n".join(sentences(named)))
+    opt.show(json, named, "\n".join(sentences(named)))

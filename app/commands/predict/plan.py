@@ -72,17 +72,10 @@ def _write(deployment: str, named: dict[str, Any], folder: Path) -> None:
 
 def _print(named: dict[str, Any], chosen: TableFormat) -> None:
     """Print the document of an answer: the plans, and what is said of them."""
-    from app.answers.table import render, to_json
     from app.planning.result import brief
     from app.planning.wording import sentences
 
-    if chosen is TableFormat.json:
-        typer.echo(to_json(named))
-        return
-    rows = [brief(row) for row in named["plans"]]
-    if chosen is TableFormat.csv:
-        typer.echo(render(named["plans"], chosen))
-        return
-    if rows:
-        typer.echo(render(rows, chosen) + "\n")
-    typer.echo("\n".join(sentences(named)))
+    rows = named["plans"]
+    if chosen is not TableFormat.csv:
+        rows = [brief(row) for row in rows]
+    opt.show(chosen, named, rows, "\n".join(sentences(named)))

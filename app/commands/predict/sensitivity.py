@@ -27,16 +27,9 @@ def sensitivity(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from app.answers.table import render, to_json
     from app.decide.sensitivity_rows import document, sentences, table
 
     if load == "load" and "concurrency" not in given and "rate" not in given:
         given["concurrency"] = given.pop("batch", "1")
     named = document(given.ask("sensitivity"))
-    chosen = opt.table_format(format_, json)
-    if chosen is TableFormat.json:
-        typer.echo(to_json(named))
-        return
-    typer.echo(render(table(named), chosen))
-    if chosen is not TableFormat.csv:
-        typer.echo("\n" + "\n".join(sentences(named)))
+    opt.show(opt.table_format(format_, json), named, table(named), "\n".join(sentences(named)))

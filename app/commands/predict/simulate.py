@@ -108,21 +108,15 @@ def run_and_print(asked: Asked, chosen: TableFormat, target: Path | None = None)
 
 def _print(answer: Simulated, chosen: TableFormat, more: Mapping[str, Any]) -> None:
     """Print a run.  more: entries of its document on top."""
-    from app.answers.table import render, to_json
     from app.simulation import rows
 
-    if chosen is TableFormat.json:
-        typer.echo(to_json({**answer.to_dict(), **more}))
-        return
-    typer.echo(render(answer.rows, chosen))
-    if chosen is TableFormat.csv:
-        return
-    figures = {
-        k: v for k, v in rows.figures(answer.run).items() if k.split("_")[0] not in rows.LATENCIES
-    }
-    typer.echo("\n" + render([{"figure": k, "value": v} for k, v in figures.items()], chosen))
-    for note in answer.run.notes:
-        typer.echo(f"\nnote: {note}")
+    figures = [
+        {"figure": name, "value": value}
+        for name, value in rows.figures(answer.run).items()
+        if name.split("_")[0] not in rows.LATENCIES
+    ]
+    notes = (f"note: {note}" for note in answer.run.notes)
+    opt.show(chosen, {**answer.to_dict(), **more}, answer.rows, figures, *notes)
 
 
 # ------------------------------------------------------------------------------- calibration
