@@ -27,7 +27,8 @@ def course(series: Columns, look: Look) -> Figure:
     series: columns time_s, running, waiting, kv_use and preemptions (so far), [samples].
     """
     figure = blank(look, "Queue, cache and preemptions over time", 520)
-    kept = _thinned(len(series["time_s"]))
+    count = len(series["time_s"])  # first and last are kept
+    kept = np.linspace(0, count - 1, min(count, _MOST_POINTS)).round().astype(int)
     time = np.asarray(series["time_s"])[kept]
     lines = (
         ("running", "y", 0),
@@ -120,8 +121,3 @@ def cumulative(
             )
         )  # fmt: skip
     return figure
-
-
-def _thinned(count: int) -> Any:
-    """Places of at most `_MOST_POINTS` of so many samples, first and last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, _MOST_POINTS)).round().astype(int))

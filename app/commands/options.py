@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.answers.table import Rows, TableFormat, render, to_json
+from app.answers.table import Rows, TableFormat, render, to_csv, to_json
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Form = Annotated[TableFormat, typer.Option("--format", help="text, markdown, csv or json.")]
@@ -91,6 +91,12 @@ def write_text(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
+
+
+def write_rows(path: Path | None, rows: Rows) -> None:
+    """Write rows as CSV where a file is named.  Raises `InvalidValue` as `write_text`."""
+    if path is not None:
+        write_text(path, to_csv(rows) + "\n")
 
 
 def show(form: TableFormat | bool, document: Any, *blocks: Rows | str) -> None:

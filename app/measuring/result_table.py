@@ -81,12 +81,8 @@ def notes(measurements: Sequence[ServingMeasurement]) -> list[str]:
     found = list(dict.fromkeys(note for m in measurements for note in m.notes))
     lacking = [name for name in _WORDS if any(name in missing(m) for m in measurements)]
     if lacking:
-        found.append(f"the file does not say {_list(lacking)}")
+        *first, last = (_WORDS[name] for name in lacking)
+        found.append(f"the file does not say {', '.join(first)}{' and ' if first else ''}{last}")
     if any(measurement.tpot_includes_first for measurement in measurements):
         found.append("this tool's TPOT holds the first token; compare its ITL")
     return found
-
-
-def _list(names: Sequence[str]) -> str:
-    words = [_WORDS[name] for name in names]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

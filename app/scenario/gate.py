@@ -208,7 +208,7 @@ def _of_experts(resolved: Resolved, split: Parallelism) -> dict[str, Any]:
     """Whether each of `OF_EXPERTS` was stated, of a model that has none: truths, or arrays."""
     question = resolved.scenario
     stated = {
-        name: np.asarray(getattr(split, name, getattr(question, name))) != _standard(name)
+        name: np.asarray(getattr(split, name, getattr(question, name))) != getattr(STANDARD, name)
         for name in OF_EXPERTS
     }
     if question.moe_tp is not None or split.moe_tp is not None:
@@ -216,7 +216,3 @@ def _of_experts(resolved: Resolved, split: Parallelism) -> dict[str, Any]:
     if not any(np.any(values) for values in stated.values()) or has_experts(resolved.model):
         return {}
     return stated
-
-
-def _standard(name: str) -> Any:
-    return getattr(STANDARD, name)

@@ -44,7 +44,11 @@ def validate(
     elif what == "simulation":
         _simulation(worst, rows, write_docs, count, opt.table_format(format_, json))
     elif write_docs is not None:
-        _write_docs(write_docs)
+        from app.accuracy import document, measured_points
+
+        points = measured_points.published(), measured_points.serving()
+        for path in document.write_documents(write_docs, *points):
+            typer.echo(f"wrote {path}")
     elif what == "operators":
         _operators(by, worst, rows, opt.table_format(format_, json))
     else:
@@ -65,15 +69,6 @@ def _plan(write_docs: Path | None, form: TableFormat) -> None:
     opt.show(form, table, table, reliability.scores(pairs))
 
 
-def _write_docs(target: Path) -> None:
-    from app.accuracy import document, measured_points
-
-    for path in document.write_documents(
-        target, measured_points.published(), measured_points.serving()
-    ):
-        typer.echo(f"wrote {path}")
-
-
 def _simulation(
     worst: int, rows: Path | None, write_docs: Path | None, count: int, form: TableFormat
 ) -> None:
@@ -81,7 +76,7 @@ def _simulation(
     import os
 
     from app.accuracy import simulation_document, simulation_grid
-    from app.answers.table import render, to_csv
+    from app.answers.table import render
     from app.commands.progress_bar import running
 
     with running("simulating") as under_way:
@@ -91,8 +86,7 @@ def _simulation(
             lambda done, of: under_way.progress(done / of, f"{done} of {of} deployments"),
             under_way.cancelled,
         )
-    if rows is not None:
-        opt.write_text(rows, to_csv(compared) + "\n")
+    opt.write_rows(rows, compared)
     if write_docs is not None:
         opt.write_text(write_docs, simulation_document.document(compared))
         typer.echo(f"wrote {write_docs}")
@@ -107,13 +101,12 @@ def _simulation(
 def _operators(by: str, worst: int, rows: Path | None, form: TableFormat) -> None:
     """Print errors of the latency models; a row an operator and split, or the columns of --by."""
     from app.accuracy import likely_causes, shipped_errors
-    from app.answers.table import render, to_csv
+    from app.answers.table import render
 
     series = shipped_errors.operator_series()
     columns = list(filter(None, by.split(","))) or ["operator"]
     _check(columns, list(series[0]) if series else columns)
-    if rows is not None:
-        opt.write_text(rows, to_csv(series) + "\n")
+    opt.write_rows(rows, series)
     typer.echo(render(shipped_errors.operator_summary(series, [*columns, "split"]), form))
     if worst:
         held_out = [row for row in series if row["split"] == "held-out shapes"]
@@ -124,13 +117,12 @@ def _operators(by: str, worst: int, rows: Path | None, form: TableFormat) -> Non
 def _measured(what: str, by: str, worst: int, rows: Path | None, form: TableFormat) -> None:
     """Print errors on measured rows as the constants ship, then on held-out rows."""
     from app.accuracy import likely_causes, measured_points, shipped_errors
-    from app.answers.table import render, to_csv
+    from app.answers.table import render
 
     columns = ["metric", *filter(None, by.split(","))]
     _check(columns, measured_points.columns(what))
     records = (measured_points.serving if what == "serving" else measured_points.published)()
-    if rows is not None:
-        opt.write_text(rows, to_csv(records) + "\n")
+    opt.write_rows(rows, records)
     table = measured_points.error_table(records, columns)
     if not by and what == "published":
         table = [{"metric": "all", **measured_points.error_table(records)[0]}, *table]

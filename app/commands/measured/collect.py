@@ -155,7 +155,6 @@ def microbench(
     output: Annotated[Path | None, opt.target("Write the rows to this CSV.")] = None,
     json: opt.Json = False,
 ) -> None:
-    from app.answers.table import to_csv
     from app.commands.progress_bar import running
     from profilers.collect.building import pick_device
     from profilers.collect.clock import use_threads
@@ -166,8 +165,7 @@ def microbench(
     with running("timing operators") as job:
         suite = run_suite(chosen, budget_s=budget_s, progress=job.progress, cancelled=job.cancelled)
     rows = suite.rows()
-    if output is not None:
-        opt.write_text(output, to_csv(rows) + "\n")
+    opt.write_rows(output, rows)
     facts = {**suite.facts, "contention": contention, "spread": suite.spread}
     words = ", ".join(f"{key} {value}" for key, value in facts.items())
     opt.show(json, {"rows": rows, "facts": facts}, rows, words)

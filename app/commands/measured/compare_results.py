@@ -12,7 +12,6 @@ from app.answers.table import TableFormat
 
 if TYPE_CHECKING:
     from app.benchmarks.comparison import Comparison
-    from app.benchmarks.deployment import Deployment
     from app.benchmarks.replay import Replay
     from app.question.asking import Asked
 
@@ -33,6 +32,8 @@ def run(
         RidgelineError: a file that cannot be read, a name nobody knows, or nothing to predict.
     """
     from app.benchmarks import of_files
+    from app.benchmarks.replay import can_replay
+    from app.benchmarks.replay import replay as run_again
     from app.benchmarks.simulated import with_simulations
     from app.commands.progress_bar import running
 
@@ -45,20 +46,9 @@ def run(
             if simulate:
                 compared = with_simulations(compared, job.progress, job.cancelled)
             if replay:
-                replayed = _replayed(deployments)
+                able = [one for one in deployments if can_replay(one)]
+                replayed = [run_again(one) for one in able or deployments[:1]]
     _print(compared, replayed, chosen)
-
-
-def _replayed(deployments: Sequence[Deployment]) -> list[Replay]:
-    """The replay of every run that lists requests.
-
-    Raises:
-        InvalidValue: none does.
-    """
-    from app.benchmarks.replay import can_replay, replay
-
-    able = [one for one in deployments if can_replay(one)]
-    return [replay(one) for one in able or deployments[:1]]
 
 
 def _print(compared: Comparison, replayed: Sequence[Replay], chosen: TableFormat) -> None:

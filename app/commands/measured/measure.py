@@ -143,7 +143,6 @@ def sweep(
     tag: opt.Tag = None,
     json: opt.Json = False,
 ) -> None:
-    from app.answers.table import to_csv
     from app.commands.measured.measure_output import print_sweep
     from app.measuring.sweep import sweep_points
     from profilers import run_config
@@ -157,8 +156,8 @@ def sweep(
     )
 
     def save_rows(outcome: Outcome, scratch: Path) -> None:
-        if output is not None and outcome.swept is not None:
-            opt.write_text(output, to_csv(outcome.swept.rows) + "\n")
+        if outcome.swept is not None:
+            opt.write_rows(output, outcome.swept.rows)
 
     outcome, identity = _measured(config, "sweeping", keep, tag, save_rows)
     if outcome.swept is not None:

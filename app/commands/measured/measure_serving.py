@@ -38,6 +38,7 @@ def serving(
     from app.answers.table import TableFormat, render, to_json
     from app.commands.progress_bar import running
     from genz_core.progress import part
+    from hardware_db.whole_file import write_whole
     from profilers.collect.serving import closed_loop, prompts, result_file
     from profilers.collect.serving.client import Server
     from profilers.collect.serving.closed_loop import ClosedLoop
@@ -53,7 +54,9 @@ def serving(
             share = part(job.progress, at / len(loads), (at + 1) / len(loads))
             served = closed_loop.serve(server, asked, loop, share, job.cancelled)
             path = output / f"concurrency-{loop.concurrency}.json"
-            _write(path, to_json(result_file.document(served, server, {})))
+            with write_whole(path) as draft:
+                text = to_json(result_file.document(served, server, {}))
+                draft.write_text(text, encoding="utf-8")
             rows += result_file.table([served])
             rows[-1]["file"] = str(path)
     typer.echo(to_json(rows) if json else render(rows, TableFormat.text))
@@ -93,13 +96,6 @@ def _users(concurrency: list[float]) -> list[int]:
     if len(concurrency) > 32:
         raise InvalidValue(f"concurrency: {len(concurrency)} loops; give 32 at most")
     return [int(many) for many in concurrency]
-
-
-def _write(path: Path, text: str) -> None:
-    from hardware_db.whole_file import write_whole
-
-    with write_whole(path) as draft:
-        draft.write_text(text, encoding="utf-8")
 
 
 def _hint(server: Any, counted: bool, path: str) -> None:

@@ -15,7 +15,6 @@ from app.commands.piped import PIPE, piped
 from app.commands.question_options import Given, add_verb
 
 if TYPE_CHECKING:
-    from app.question.asking import Asked
     from app.scenario.results import Estimate
 
 
@@ -41,7 +40,9 @@ def estimate(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from app.scenario import results
+    from app.scenario import mixed_step, results
+    from app.scenario.scenario import resolve
+    from app.scenario.stated_step import stated_step
     from genz_core.errors import InvalidValue
     from genz_core.workload import OUT_OF_MEMORY
 
@@ -50,13 +51,17 @@ def estimate(
         _price_points(points, output)
         return
     if given.get("model") == PIPE:
-        _print_stated(given, chosen)
+        asked = given.ask("estimate", model="stated")
+        _print_step(stated_step(piped("ops"), asked), chosen)
         return
     if "model" not in given:
         raise InvalidValue("name a model, or give a file with --points")
     asked = given.ask("estimate", **_degrees(parallel))
     if prefill or decode:
-        _print_mixed(asked, prefill, decode, chosen)
+        groups = mixed_step.parse_groups(prefill, decode)
+        resolved = resolve(asked.question, asked.objects)
+        step = mixed_step.price(resolved, groups)
+        _print_step(mixed_step.document(resolved, groups, step), chosen)
         return
     found = results.estimate(asked, on_error="status")
     if isinstance(found, results.Estimate) and found.scalar:
@@ -76,23 +81,6 @@ def _degrees(parallel: str) -> dict[str, Any]:
     if placed(tuple(degrees)):
         return {**degrees, "placement": " ".join(degrees)}
     return dict(degrees)
-
-
-def _print_stated(given: Given, chosen: TableFormat) -> None:
-    """Print the seconds of the step that the JSON of `ridgeline ops` states."""
-    from app.scenario.stated_step import stated_step
-
-    _print_step(stated_step(piped("ops"), given.ask("estimate", model="stated")), chosen)
-
-
-def _print_mixed(asked: Asked, prefill: str, decode: str, chosen: TableFormat) -> None:
-    """Print the figures and operators of one step of prompts and decodes together."""
-    from app.scenario import mixed_step
-    from app.scenario.scenario import resolve
-
-    groups = mixed_step.parse_groups(prefill, decode)
-    resolved = resolve(asked.question, asked.objects)
-    _print_step(mixed_step.document(resolved, groups, mixed_step.price(resolved, groups)), chosen)
 
 
 def _print_step(named: dict[str, Any], chosen: TableFormat) -> None:

@@ -42,7 +42,10 @@ def sweep(
     from app.scenario.local_files import sources
     from genz_core.errors import InvalidValue
 
-    axes = sweep_axes.sweep_axes(_asked(given), sources)
+    named: Mapping[str, Any] = given
+    if str(given["model"]).endswith((".yaml", ".yml")):  # axes, with options on top
+        named = {**sweep_axes.read(Path(given.pop("model"))), **given}
+    axes = sweep_axes.sweep_axes(named, sources)
     where = Where(workers, cluster)
     if output is not None:
         _write(axes, output, bounds_only, where)
@@ -58,16 +61,6 @@ def sweep(
     if frontier:
         table = sweep_file.frontier(table)
     typer.echo(render(sweep_file.stated(table).rows(), opt.table_format(format_, json)))
-
-
-def _asked(given: Given) -> Mapping[str, Any]:
-    """The axes that were typed, or those of a YAML in place of a model with options on top."""
-    from app.planning import sweep_axes
-
-    if str(given["model"]).endswith((".yaml", ".yml")):
-        named = {name: value for name, value in given.items() if name != "model"}
-        return {**sweep_axes.read(Path(given["model"])), **named}
-    return given
 
 
 def _write(axes: Any, output: Path, bounds_only: bool, where: Any) -> None:

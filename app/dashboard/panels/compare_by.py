@@ -172,7 +172,9 @@ def _frontier_tab(found: Mapping[str, Setup]) -> None:
     curves: list[Curve] = []
     for name, setup in found.items():
         try:
-            answer = planned.frontier_curves(_searched(setup))
+            s = setup.scenario
+            every = replace(setup, scenario=plan_form.every_load(s))
+            answer = planned.frontier_curves(Searched(every, (("engine", (s.engine,)),)))
         except RidgelineError as error:
             st.error(f"{plain(name)}: {plain(error)}", icon=":material/error:")
             continue
@@ -180,13 +182,6 @@ def _frontier_tab(found: Mapping[str, Setup]) -> None:
     figure = frontier_charts.frontiers(curves, (x, y), ((), ()), export.look())
     export.chart(figure, "compare-frontiers", "Frontiers of what is compared")
     st.caption("Every degree up to eight devices and every load; page Frontiers has other axes.")
-
-
-def _searched(setup: Setup) -> Searched:
-    """Every degree of up to eight devices and every load of a setup."""
-    s = setup.scenario
-    question = plan_form.every_load(s)
-    return Searched(replace(setup, scenario=question), (("engine", (s.engine,)),))
 
 
 def _breakdown_tab(found: Mapping[str, Setup]) -> None:

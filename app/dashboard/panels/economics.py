@@ -86,7 +86,9 @@ def account_form(setup: Setup) -> Stated:
                 own = known.get(name)
                 more = {"placeholder": f"{own.value:g}", "help": str(own)} if own else {}
                 prices[name] = _price(name, key, **more)
-            power = _power()
+            power = PowerModel(
+                **{name: _share(name) for name in ("idle", "compute", "memory", "links")}
+            )
         shares = ", ".join(f"{share:g}" for share in DAY)
         prices["day"] = _price("day", "day", placeholder=shares, help=ASSUMED["day"], max_chars=400)
     question = replace(under_load(setup.scenario), **prices)
@@ -97,20 +99,13 @@ def _price(name: str, key: str, **more: Any) -> Any:
     return control(name, key=f"economics_{key}", **more)
 
 
-def _share(label: str, key: str, value: float) -> float:
-    return st.number_input(
-        label, 0.0, 100.0, value, 5.0, key=f"economics_{key}", bind="query-params", format="%.4g",
-        help=ASSUMED["power"],
+def _share(name: str) -> float:
+    """Draw the share of a part in the power of a device; returns it."""
+    percent = st.number_input(
+        f"Power: {name} [%]", 0.0, 100.0, 100.0 * getattr(PowerModel(), name), 5.0,
+        key=f"economics_power_{name}", bind="query-params", format="%.4g", help=ASSUMED["power"],
     )  # fmt: skip
-
-
-def _power() -> PowerModel:
-    usual = PowerModel()
-    shares = {
-        name: _share(f"Power: {name} [%]", f"power_{name}", 100.0 * getattr(usual, name)) / 100.0
-        for name in ("idle", "compute", "memory", "links")
-    }
-    return PowerModel(**shares)
+    return percent / 100.0
 
 
 def with_kept_runs(stated: Stated) -> Stated:

@@ -29,7 +29,7 @@ def show_findings(comparison: Comparison) -> None:
                 }
                 for finding in told
             ]
-            gain = {"gain [ms]": st.column_config.NumberColumn(format="%.4g")}
-            draw_table(rows, "finding_kernels", height="auto", column_config=gain)
+            heads = {"gain [ms]": st.column_config.NumberColumn(format="%.4g")}
+            draw_table(rows, "finding_kernels", height="auto", column_config=heads)
     if not comparison.findings:
         st.caption("Nothing stands out.")

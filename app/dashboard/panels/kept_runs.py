@@ -8,7 +8,7 @@ from app.dashboard import display_tables, visitor
 from app.dashboard.widgets import draw_table
 from app.measuring import endpoint_run, run_store
 from app.wording.markdown import plain, without_links
-from profilers.store import KeptRun, Store
+from profilers.store import Store
 
 
 def all_kept_runs() -> None:
@@ -47,7 +47,9 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
         with st.expander(f"Report of {run.id[:8]}", expanded=True):
             st.markdown(without_links(report.read_text(encoding="utf-8")))
     if run.source != endpoint_run.SOURCE:
-        _compare_link(run)
+        st.session_state["run_to_compare"] = run
+        st.page_link("views/measured/measured.py", label="Compare with its prediction",
+                     icon=":material/balance:")  # fmt: skip
     if not may_change:
         st.caption("Only whoever runs this server tags and deletes these runs.")
         return
@@ -55,12 +57,3 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
         tag = st.text_input("Tag", key="run_tag", max_chars=40, width=200)
         st.button("Add tag", on_click=store.tag, args=(run.id, tag), disabled=not tag.strip())
         st.button("Delete", on_click=store.delete, args=(run.id,), icon=":material/delete:")
-
-
-def _compare_link(run: KeptRun) -> None:
-    """Draw the link that opens a run beside its prediction."""
-    st.session_state["run_to_compare"] = run
-    st.page_link(
-        "views/measured/measured.py", label="Compare with its prediction",
-        icon=":material/balance:",
-    )  # fmt: skip

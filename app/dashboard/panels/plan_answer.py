@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import nan
 from typing import Any
 
 import streamlit as st
@@ -36,7 +37,7 @@ def show(searched: Searched, answer: Answer, setup: Setup) -> None:
     named = planned.document_of(searched, answer)
     if named["plans"]:
         _best(named)
-        _table(named)
+        draw_table([report.plan_words(plan) for plan in named["plans"]], "plan_table")
     _chart(searched, answer)
     tabs = {
         "Start it": lambda: _launch(named),
@@ -58,7 +59,7 @@ def _best(named: Named) -> None:
     st.markdown(f"**{report.headline(best)}**")
     with st.grid(5, min_column_width=150, key="cards"):
         for name in ("ttft", "tpot"):
-            trust = quantities.span(*(_end(best, name, end) for end in ("low", "high")))
+            trust = quantities.span(*(best[f"{name}_{end}_s"] or nan for end in ("low", "high")))
             margin = _margin(named, name)
             column = COLUMNS[f"{name}_s"]
             card(column.head, column.words(best[column.name]), margin or f"80 %: {trust}",
@@ -90,11 +91,6 @@ def _best(named: Named) -> None:
     )  # fmt: skip
 
 
-def _end(row: Named, name: str, end: str) -> float:
-    value = row[f"{name}_{end}_s"]
-    return float("nan") if value is None else value
-
-
 def _margin(named: Named, name: str) -> str:
     shares = [
         share
@@ -102,11 +98,6 @@ def _margin(named: Named, name: str) -> str:
         if target.partition("_")[0] == name and share is not None
     ]
     return f"{quantities.percent(min(shares))} below target" if shares else ""
-
-
-def _table(named: Named) -> None:
-    rows = [report.plan_words(plan) for plan in named["plans"]]
-    draw_table(rows, "plan_table")
 
 
 def _nothing(searched: Searched, answer: Answer) -> Answer:

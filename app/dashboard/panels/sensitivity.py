@@ -54,11 +54,9 @@ def _requirement(setup: Setup, targets: str) -> Requirement:
 
 def answers(setup: Setup) -> None:
     """Draw how each figure answers to more and less of each resource."""
-    try:
+    with sidebar.stopping():
         percent = control("change", width=320)
         base, rows = found(replace(setup, scenario=replace(setup.scenario, change=percent)))
-    except RidgelineError as error:
-        sidebar.stop(error)
     look = export.look()
     shown = {}
     with st.grid(3, min_column_width=270):
@@ -88,10 +86,8 @@ def answers(setup: Setup) -> None:
 
 def ridges(setup: Setup) -> None:
     """Draw where arithmetic takes over from memory in decode and prefill."""
-    try:
+    with sidebar.stopping():
         both = _ridges(setup)
-    except RidgelineError as error:
-        sidebar.stop(error)
     s, look = setup.scenario, export.look()
     for column, ridge, now in zip(st.columns(2, gap="medium"), both, (s.batch, s.isl), strict=True):
         with column:

@@ -17,7 +17,6 @@ from app.planning.targets import parse_targets
 from app.planning.wording import shape
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 
 setup = sidebar.chosen_setup()
 s = setup.scenario
@@ -44,11 +43,9 @@ if systems != [s.system]:
 searched = Searched(
     replace(setup, scenario=question), tuple(among.items()), plan_form.own_systems()
 )
-try:
+with sidebar.stopping():
     targets = parse_targets(", ".join(target))
     found = planned.frontier_curves(searched)
-except RidgelineError as error:
-    sidebar.stop(error)
 if found is None:
     st.stop()
 curves, left_out = found or ((), ())

@@ -89,14 +89,12 @@ with right:
         st.caption("\n".join(f"- {plain(note)}" for note in notes[:SHOWN]))
     if len(notes) > SHOWN:
         st.caption(f"and {len(notes) - SHOWN} more, of kind *assumed* in the table below.")
-try:
+with sidebar.stopping():
     facts = (
         pd.DataFrame()
         if name in own_definitions.own_texts("systems")
         else library_tables.system_facts(name)
     )
-except RidgelineError as error:
-    sidebar.stop(error)
 if len(facts):
     st.subheader("Every figure and its source", anchor=False)
     draw_table(

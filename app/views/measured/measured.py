@@ -12,7 +12,6 @@ from app.dashboard.widgets import draw_table
 from app.measuring.comparison import COLUMN_HELP, compared, worst
 from app.scenario.summary import beyond_bound
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 from profilers.compare import in_phase, step_count
 from profilers.schema import PHASES
 
@@ -28,7 +27,7 @@ source = st.segmented_control(
     "Measured in", (REPORTS, RUN), default=REPORTS, required=True, key="measured_source"
 )
 steps: dict[str, int] = {}
-try:
+with sidebar.stopping():
     priced = report_pricing() if source == REPORTS else own_pricing(*kept_run())
     measurement = priced.measurement
     phases = [p for p in PHASES if p in measurement.phases]
@@ -49,8 +48,6 @@ try:
                 )
             )  # fmt: skip
     comparison = compared(priced.estimate, measurement, priced.reports, steps)
-except RidgelineError as error:
-    sidebar.stop(error)
 
 show_phases(comparison)
 

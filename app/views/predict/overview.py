@@ -8,7 +8,6 @@ from app.dashboard.panels.load_answer import load_answer
 from app.dashboard.panels.static_answer import static_answer
 from app.dashboard.widgets import choose
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 from genz_core.model_kinds import generates
 
 STATIC, LOAD = "Static batch", "Under load"
@@ -29,14 +28,12 @@ if generates(resolved.model):
         default=STATIC, help=ASKED_HELP, label_visibility="collapsed",
     )  # fmt: skip
 st.caption(explanations.configuration(setup, resolved, estimate, static=asked == STATIC))
-try:
+with sidebar.stopping():
     if asked == STATIC:
         setup, resolved, estimate = sidebar.gated(setup, resolved, estimate)
         load, (figures, table) = None, static_answer(setup, resolved, estimate)
     else:
         setup, load, (figures, table) = load_answer(setup, resolved)
-except RidgelineError as error:
-    sidebar.stop(error)
 
 with st.container(horizontal=True):
     with st.popover("How these numbers come about", icon=":material/function:"):
