@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.answers.columns import COLUMNS
-from app.charts.figure import Figure, scatter
+from app.charts.figure import Figure
 from app.charts.parts import line, time_axis
 from app.charts.style import Look, blank
 from app.wording import quantities
@@ -113,11 +113,9 @@ def cumulative(
     figure.update_yaxes(title_text="Share of all", tickformat=".0%", range=[0, 1.03])
     figure.update_layout(margin={"t": 44, "b": 92})
     for target_s in targets:
-        figure.add_trace(
-            scatter(
-                x=[target_s, target_s], y=[0, 1], mode="lines",
-                name=f"target {quantities.seconds(target_s)}",
-                line={"color": look.alarm, "width": 1.5, "dash": "dash"}, hoverinfo="skip",
-            )
+        figure.add_scatter(
+            x=[target_s, target_s], y=[0, 1], mode="lines",
+            name=f"target {quantities.seconds(target_s)}",
+            line={"color": look.alarm, "width": 1.5, "dash": "dash"}, hoverinfo="skip",
         )  # fmt: skip
     return figure

@@ -26,22 +26,25 @@ _WORDS = {
 
 def full_rows(measurements: Sequence[ServingMeasurement]) -> list[dict[str, Any]]:
     """A row a measurement with the columns that any of them has."""
-    return _without_empty(table(measurements))
+    return without_empty(table(measurements))
 
 
 def short_rows(measurements: Sequence[ServingMeasurement]) -> list[dict[str, Any]]:
     """A row a measurement with load, latencies and rates, for a terminal."""
     rows = [{name: row[name] for name in _SHORT} for row in table(measurements)]
-    rows = _without_empty(rows)
+    rows = without_empty(rows)
     known = set(rows[0]) if rows else set()
     dropped = {name for name, better in _INSTEAD.items() if {name, better} <= known}
     return [{name: value for name, value in row.items() if name not in dropped} for row in rows]
 
 
-def _without_empty(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    kept = [
-        name for name in (rows[0] if rows else {}) if any(row[name] is not None for row in rows)
-    ]
+def without_empty(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows without the columns that no row has a value in."""
+
+    def states(value: Any) -> bool:
+        return value == value and value not in (None, "")
+
+    kept = [name for name in (rows[0] if rows else {}) if any(states(row[name]) for row in rows)]
     return [{name: row[name] for name in kept} for row in rows]
 
 

@@ -12,7 +12,6 @@ from app.commands.question_options import Given, add_verb
 
 if TYPE_CHECKING:
     from app.benchmarks.deployment import Deployment
-    from app.calibration.from_one_run import StepFit
     from app.calibration.from_runs import RecipeCalibration
 
 
@@ -62,7 +61,11 @@ def runs(
 
 def _results(deployments: list[Deployment], save: bool, forget: bool, json: bool) -> None:
     """Learn from results, or forget what was learnt from them."""
+    from dataclasses import asdict
+
     from app.benchmarks import calibration
+    from app.benchmarks.comparison import measured_figures
+    from app.calibration import from_one_run
     from app.commands.progress_bar import running
 
     if forget:
@@ -76,20 +79,11 @@ def _results(deployments: list[Deployment], save: bool, forget: bool, json: bool
     if learnt.steps is None:
         _print_recipes(list(learnt.recipes), path, json)
     else:
-        _print_steps(learnt.steps, deployments[0], path, json)
-
-
-def _print_steps(fitted: StepFit, one: Deployment, path: str, json: bool) -> None:
-    """Print the scale of a deployment's steps, and the other figures of the run beside it."""
-    from dataclasses import asdict
-
-    from app.benchmarks.comparison import measured_figures
-    from app.calibration import from_one_run
-
-    beside = from_one_run.beside(fitted, measured_figures(one.measurement))
-    scale = {**asdict(fitted.scale), "figures": beside, "file": path}
-    kept = f"kept in {path}" if path else "not kept"
-    opt.show(json, [scale], fitted.scale.sentence, beside, kept)
+        measured = measured_figures(deployments[0].measurement)
+        beside = from_one_run.beside(learnt.steps, measured)
+        scale = {**asdict(learnt.steps.scale), "figures": beside, "file": path}
+        kept = f"kept in {path}" if path else "not kept"
+        opt.show(json, [scale], learnt.steps.scale.sentence, beside, kept)
 
 
 def _print_recipes(calibrations: list[RecipeCalibration], path: str, json: bool) -> None:

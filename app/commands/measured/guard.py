@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from app.commands import options as opt
 from app.commands.question_options import Extra, Given, add_verb
-
-if TYPE_CHECKING:
-    from app.benchmarks.comparison import Comparison
-    from app.benchmarks.guard import Guarded
 
 
 def register(cli: typer.Typer) -> None:
@@ -31,18 +27,10 @@ def guard(
     ] = None,
     json: opt.Json = False,
 ) -> None:
+    from app.benchmarks import document
     from app.benchmarks.of_files import judged
 
     guarded, compared = judged(files, given.ask("guard"), level, tolerance, baseline or ())
-    _print(guarded, compared, json)
-    if not guarded.passed:
-        raise typer.Exit(1)
-
-
-def _print(guarded: Guarded, compared: Comparison, json: bool) -> None:
-    """Print what fails first, then what is better, what was assumed, and the outcome."""
-    from app.benchmarks import document
-
     words = [
         *(f"worse: {verdict.sentence}" for verdict in guarded.failed),
         *(f"better: {verdict.sentence}" for verdict in guarded.better),
@@ -51,3 +39,5 @@ def _print(guarded: Guarded, compared: Comparison, json: bool) -> None:
         f"{guarded.sentence} ({guarded.level * 100:g} % intervals)",
     ]
     opt.show(json, document.of_guard(guarded, compared), "\n".join(words))
+    if not guarded.passed:
+        raise typer.Exit(1)

@@ -12,7 +12,7 @@ from app.commands import options as opt
 from app.commands.question_options import Given, add_verb
 
 if TYPE_CHECKING:
-    from app.scenario.results import Served
+    pass
 
 _RUNS = "measured runs by their weight (a power of measured over physics alone)"
 _NO_RUNS = "no measured run of this engine and model; the engine's profile alone speaks"
@@ -33,7 +33,10 @@ def serve(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
+    import numpy as np
+
     from app.scenario import results
+    from app.scenario.runs_behind import runs_behind
 
     chosen = opt.table_format(format_, json)
     if trace is not None:
@@ -46,23 +49,13 @@ def serve(
     if not explain:
         typer.echo(render(rows, chosen))
         return
-    behind = _runs_behind(served)
-    if chosen is TableFormat.json:
-        together = [{**row, "runs": runs} for row, runs in zip(rows, behind, strict=True)]
-        typer.echo(render(together, chosen))
-        return
-    typer.echo(render(rows, chosen))
+    loads = ({served.load: np.array([value])} for value in served.values)
+    behind = [runs_behind(served.resolved, load) for load in loads]
+    together = [{**row, "runs": runs} for row, runs in zip(rows, behind, strict=True)]
+    if chosen is TableFormat.csv:  # one table: the runs of each load
+        pairs = zip(served.values, behind, strict=True)
+        rows = [{served.load: value, **run} for value, runs in pairs for run in runs]
+    blocks: list[Any] = [rows]
     for value, runs in zip(served.values, behind, strict=True):
-        typer.echo(f"\n{served.load} {value:g}: " + (_RUNS if runs else _NO_RUNS))
-        typer.echo(render(runs, chosen) if runs else "")
-
-
-def _runs_behind(served: Served) -> list[list[dict[str, Any]]]:
-    """The measured runs behind each load, see `app.scenario.runs_behind`."""
-    import numpy as np
-
-    from app.scenario.runs_behind import runs_behind
-
-    return [
-        runs_behind(served.resolved, {served.load: np.array([value])}) for value in served.values
-    ]
+        blocks += [f"{served.load} {value:g}: {_RUNS if runs else _NO_RUNS}", runs]
+    opt.show(chosen, together, *blocks)

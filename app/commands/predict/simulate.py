@@ -13,7 +13,7 @@ from app.commands import options as opt
 from app.commands.question_options import Given, add_verb
 
 if TYPE_CHECKING:
-    from app.calibration.from_one_run import StepFit
+    from app.answers.table import Rows
     from app.question.asking import Asked
     from app.simulation.result import Simulated
 
@@ -106,8 +106,10 @@ def run_and_print(asked: Asked, chosen: TableFormat, target: Path | None = None)
         write_requests(answer, target)
 
 
-def _print(answer: Simulated, chosen: TableFormat, more: Mapping[str, Any]) -> None:
-    """Print a run.  more: entries of its document on top."""
+def _print(
+    answer: Simulated, chosen: TableFormat, more: Mapping[str, Any], *blocks: Rows | str
+) -> None:
+    """Print a run.  more: entries of its document on top.  blocks: below, as of `opt.show`."""
     from app.simulation import rows
 
     figures = [
@@ -116,7 +118,7 @@ def _print(answer: Simulated, chosen: TableFormat, more: Mapping[str, Any]) -> N
         if name.split("_")[0] not in rows.LATENCIES
     ]
     notes = (f"note: {note}" for note in answer.run.notes)
-    opt.show(chosen, {**answer.to_dict(), **more}, answer.rows, figures, *notes)
+    opt.show(chosen, {**answer.to_dict(), **more}, answer.rows, figures, *notes, *blocks)
 
 
 # ------------------------------------------------------------------------------- calibration
@@ -148,24 +150,11 @@ def _calibrate(
     kept = from_one_run.keep(fit) if save else None
     beside = from_one_run.beside(fit, result.figures) if result else []
     answer = Simulated(fit.run)
-    _print(answer, chosen, {"measured": result.figures} if result else {})
-    if chosen is not TableFormat.json:
-        _print_fit(fit, beside, kept, chosen)
+    words = f"steps x {fit.scale.scale:.3f} give the measured TPOT"
+    words += f"; kept in {kept}, dropped by --forget" if kept else " (not kept)"
+    _print(answer, chosen, {"measured": result.figures} if result else {}, beside, words)
     if target:
         write_requests(answer, target)
-
-
-def _print_fit(
-    fit: StepFit, beside: list[dict[str, Any]], kept: Path | None, chosen: TableFormat
-) -> None:
-    from app.answers.table import render
-
-    if beside:
-        typer.echo("\n" + render(beside, chosen))
-    typer.echo(
-        f"\nsteps x {fit.scale.scale:.3f} give the measured TPOT"
-        + (f"; kept in {kept}, dropped by --forget" if kept else " (not kept)")
-    )
 
 
 def _forget(given: Given) -> None:

@@ -140,18 +140,14 @@ def show(stated: Stated, named: Named) -> None:
          for way, found in ways.items()]
     )  # fmt: skip
     with st.container(horizontal=True):
-        _assumptions(named["assumed"])
+        with st.popover("Assumptions and sources", icon=":material/menu_book:"):
+            for name, words in named["assumed"].items():
+                st.markdown(f"- {_ASSUMED.get(name, name)}: {plain(words)}")
+            st.markdown(
+                "- Cost is split over prompts and answers by the time that each takes; a cached "
+                "token costs the attention that reads it."
+            )
         export.downloads("economics", figures, table, stated.setup)
-
-
-def _assumptions(assumed: Mapping[str, str]) -> None:
-    with st.popover("Assumptions and sources", icon=":material/menu_book:"):
-        for name, words in assumed.items():
-            st.markdown(f"- {_ASSUMED.get(name, name)}: {plain(words)}")
-        st.markdown(
-            "- Cost is split over prompts and answers by the time that each takes; a cached token "
-            "costs the attention that reads it."
-        )
 
 
 def _cards(named: Named, running: Operation) -> None:
