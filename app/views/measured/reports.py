@@ -102,7 +102,9 @@ def show_ranks(compared: RankComparison) -> None:
         st.markdown(plain(sentence))
     figure = rank_bars(compared.rows, export.look())
     export.chart(figure, "ranks", "What each rank does of its span")
-    shown = display_tables.in_milliseconds(compared.rows.drop(columns="report"))
+    shown = display_tables.in_microseconds(
+        compared.rows.drop(columns="report"), quantities.MILLISECOND, "ms"
+    )
     number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
     config: dict[str, Any] = {c: number(format="%.3f") for c in shown if "[ms]" in c}
     for name in ("overlap share", "last share"):
