@@ -74,9 +74,10 @@ def add_verb(
     Raises:
         InvalidValue: when the command runs, an option typed twice that takes one value.
     """
-    own = set(inspect.signature(command).parameters)
+    own = get_type_hints(command)
     known = {at: one for at, one in parameters_of(verb).items() if at not in own}
-    extras = {at: one for at, one in extras_of(verb, programs=True).items() if at in own}
+    beside = extras_of(verb, programs=True)
+    extras = {at: one for at, one in beside.items() if own.get(at) is Extra}
 
     def read(typed: dict[str, Any]) -> Given:
         texts = {at: _single(one, typed[at], several=False) for at, one in extras.items()}
