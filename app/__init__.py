@@ -1,1 +1,13 @@
-"""The dashboard and the command line: the only room that knows all others."""
+"""The dashboard, the command line, the programs' interfaces: what users meet of Ridgeline."""
+
+from __future__ import annotations
+
+
+def version() -> str:
+    """The release that is installed; "0+unknown" of a checkout on the path."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("ridgeline")
+    except metadata.PackageNotFoundError:
+        return "0+unknown"

@@ -10,9 +10,10 @@ from model_registry.finding.loading import (
     describe,
     in_formats,
     is_trace_missing,
+    listed,
     load,
     names,
     traced,
 )
 
-__all__ = ["describe", "in_formats", "is_trace_missing", "load", "names", "traced"]
+__all__ = ["describe", "in_formats", "is_trace_missing", "listed", "load", "names", "traced"]

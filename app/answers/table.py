@@ -44,7 +44,10 @@ class Table(Mapping[str, NDArray[Any]]):
         values = self.columns[name]
         if callable(values):
             values = self.columns[name] = values()
-        return _filled(values, self.length)
+        # a text or None is one object for all rows
+        plain = values is None or isinstance(values, str)
+        array = np.asarray(values, dtype=object if plain else None)
+        return np.broadcast_to(array, (self.length,))
 
     def __contains__(self, name: object) -> bool:
         return name in self.columns
@@ -95,12 +98,6 @@ def later(
     return {name: partial(column, name) for name in names}
 
 
-def _filled(value: Any, length: int) -> NDArray[Any]:
-    """An array [rows]; a text or None is one object for all of them."""
-    values = np.asarray(value, dtype=object if value is None or isinstance(value, str) else None)
-    return np.broadcast_to(values, (length,))
-
-
 def _item(cell: Any) -> Any:
     """A cell as Python's own number or text."""
     return cell.item() if isinstance(cell, np.generic) else cell
@@ -149,16 +146,11 @@ def folded(row: Mapping[str, Any]) -> dict[str, Any]:
             name = lows[key]
             high = row[ends(name)[1]]
             plain = name.removesuffix("_s") if COLUMNS[name].unit == "s" else name
-            shown[f"{plain} 80 %"] = _span(name, value, high)
+            unknown = value is None or high is None
+            shown[f"{plain} 80 %"] = "" if unknown else COLUMNS[name].span(value, high)
         elif key not in dropped:
             shown[key] = value
     return shown
-
-
-def _span(name: str, low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return ""
-    return COLUMNS[name].span(low, high)
 
 
 def to_json(value: Any, *, compact: bool = False) -> str:

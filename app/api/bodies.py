@@ -25,7 +25,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from app.question.asking import canonical
-from app.question.extras import OF_PROGRAMS, extras_of
+from app.question.extras import extras_of
 from app.question.forms import Form, forms_of
 from app.question.parameter import Parameter
 from app.question.verbs import VERBS, parameters_of
@@ -192,7 +192,7 @@ def _field(one: Parameter, verb: str, default: Any) -> Any:
 
 def _made(verb: str, about: str, **own: Any) -> type[Body]:
     """The body of a verb.  own: fields beside those that are declared."""
-    beside = [*extras_of(verb).values(), *OF_PROGRAMS.get(verb, ())]
+    beside = extras_of(verb, programs=True).values()
     needed = () if VERBS[verb].measured else ("model",)  # a file may name it
     fields = {
         name: _field(one, verb, ... if name in needed else one.default)

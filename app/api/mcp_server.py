@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -16,10 +16,12 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata, func_metadata
 from pydantic import ValidationError, create_model
 
+import model_registry
 from app.answers.table import to_json
-from app.api import bodies, errors, shortening, verbs
+from app.api import bodies, errors, shortening
 from app.api.answers import Answers
 from app.api.uploads import Sent
+from app.scenario import system_facts
 from genz_core.errors import RidgelineError
 
 _INSTRUCTIONS = """Ridgeline predicts how fast language models run on hardware.  Times are seconds,
@@ -27,6 +29,7 @@ sizes bytes, cost US dollars; *_low_s and *_high_s hold 80 % of measured runs, a
 not_validated has no interval.  `profile` says whose constants priced it.  Names of models and
 systems are found by models and systems; a refusal names those that are near."""
 _LONGEST_REPORT = 2_000_000
+Told = TypeVar("Told")
 #: What the tools of the verbs say that they are for.
 _FOR = {
     "estimate": "Time, memory and cost of a static batch, with intervals.",
@@ -66,7 +69,8 @@ def _verb_tool(verb: str, kind: type[bodies.Body], answers: Answers) -> Tool:
 
     def ask(given: dict[str, Any]) -> dict[str, Any]:
         body = _body(kind, given)
-        return _told(lambda: shortening.SHORT[verb](_loaded(_answer(answers, verb, body))))
+        answer = _told(lambda: answers.kept(verb, body) or answers.answer(verb, body))
+        return shortening.SHORT[verb](json.loads(answer))
 
     return _tool(verb, kind, ask)
 
@@ -82,7 +86,9 @@ def _file_tool(verb: str, kind: type[bodies.Body], answers: Answers) -> Tool:
         body, name = _body(kind, given), sent["name"] or "report"
         files = [_sent(name, sent["text"])]
         earlier = [_sent("baseline", sent["baseline"])] if sent.get("baseline") else []
-        return _told(lambda: shortening.compared(_loaded(answers.of_files(files, body, earlier))))
+        return _told(
+            lambda: shortening.compared(json.loads(answers.of_files(files, body, earlier)))
+        )
 
     return _tool(verb, kind, ask, texts)
 
@@ -112,10 +118,6 @@ def _tool(
     )  # fmt: skip
 
 
-def _answer(answers: Answers, verb: str, body: bodies.Body) -> bytes:
-    return answers.kept(verb, body) or answers.answer(verb, body)
-
-
 def _body(kind: type[bodies.Body], given: dict[str, Any]) -> Any:
     try:
         return kind.model_validate(given)
@@ -128,19 +130,19 @@ def _body(kind: type[bodies.Body], given: dict[str, Any]) -> Any:
 def _library_tools() -> tuple[Callable[..., Any], ...]:
     def models(find: str = "") -> dict[str, Any]:
         """Names of models that contain a text."""
-        return shortening.named(verbs.models(find[: bodies.LONGEST_NAME]), "name")
+        return shortening.named(model_registry.listed(find[: bodies.LONGEST_NAME]), "name")
 
     def systems(find: str = "", vendor: str = "") -> dict[str, Any]:
         """Names of hardware, by a text in the name and a vendor."""
-        return _told(lambda: shortening.named(verbs.systems(vendor, "", find), "slug"))
+        return _told(lambda: shortening.named(system_facts.listed(vendor, "", find), "slug"))
 
     def model(name: str) -> dict[str, Any]:
         """One model: its parameters and where they are from."""
-        return _told(lambda: _plain(verbs.model(name)))
+        return _told(lambda: _plain(dict(model_registry.describe(name))))
 
     def system(name: str) -> dict[str, Any]:
         """One system: its figures, each with its source."""
-        return _told(lambda: _plain(verbs.system(name)))
+        return _told(lambda: _plain(system_facts.sourced_facts(name)))
 
     return models, systems, model, system
 
@@ -149,7 +151,7 @@ def _import_tool(answers: Answers) -> Callable[..., Any]:
     def import_(text: str, name: str = "report") -> dict[str, Any]:
         """The figures of a profiler's report, or of a benchmark's result, given as its text."""
         files = [_sent(name, text)]
-        return _told(lambda: shortening.imported(_loaded(answers.imported(files))))
+        return _told(lambda: shortening.imported(json.loads(answers.imported(files))))
 
     return import_
 
@@ -160,7 +162,7 @@ def _sent(name: str, text: str) -> Sent:
     return Sent(name[:120], text.encode("utf-8", "replace"))
 
 
-def _told(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _told(ask: Callable[[], Told]) -> Told:
     """An answer, or the sentence that says why there is none."""
     try:
         return ask()
@@ -168,11 +170,6 @@ def _told(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         raise ToolError(str(error)) from None
 
 
-def _loaded(content: bytes) -> Any:
-    return json.loads(content)
-
-
 def _plain(document: dict[str, Any]) -> dict[str, Any]:
     """A document as JSON has it."""
-    plain: dict[str, Any] = json.loads(to_json(document))
-    return plain
+    return dict(json.loads(to_json(document)))

@@ -14,13 +14,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
+import model_registry
+from app import version
 from app.answers.table import to_json
-from app.api import bodies, errors, verbs
+from app.api import bodies, errors
 from app.api.answers import Answers
 from app.api.doors import Bounds, Door
 from app.api.examples import EXAMPLES
 from app.api.metrics import Counting, Metrics
 from app.api.uploads import Sent
+from app.scenario import system_facts
 from genz_core.errors import RidgelineError
 
 _MOST_FILES = 64
@@ -77,7 +80,7 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
         status: {"model": Refused} for status in (401, 413, 422, 429, 503)
     }
     api = FastAPI(
-        title="Ridgeline", version=_version(), description=_ABOUT, lifespan=lifespan,
+        title="Ridgeline", version=version(), description=_ABOUT, lifespan=lifespan,
         responses=refused, redoc_url=None, docs_url=None, servers=[{"url": "/"}],
     )  # fmt: skip
     _add_refusals(api, metrics)
@@ -157,12 +160,12 @@ def _add_library(api: FastAPI) -> None:
     @api.get("/models", operation_id="models", response_model=Rows)
     def models(find: _Text = "") -> Response:
         """The models that ship; find: only names that contain this text."""
-        return _document(verbs.models(find))
+        return _document({"rows": model_registry.listed(find)})
 
     @api.get("/models/{name:path}", operation_id="model", response_model=dict[str, Any])
     def model(name: str) -> Response:
         """One model."""
-        return _document(verbs.model(name))
+        return _document(dict(model_registry.describe(name)))
 
     @api.get("/systems", operation_id="systems", response_model=Rows)
     def systems(
@@ -171,19 +174,19 @@ def _add_library(api: FastAPI) -> None:
         find: _Text = "",
     ) -> Response:
         """The hardware that there is, filtered by texts in vendor, kind and name."""
-        return _document(verbs.systems(vendor, kind, find))
+        return _document({"rows": system_facts.listed(vendor, kind, find)})
 
     @api.get("/systems/{name}", operation_id="system", response_model=dict[str, Any])
     def system(name: str) -> Response:
         """One system, with the source of every figure."""
-        return _document(verbs.system(name))
+        return _document(system_facts.sourced_facts(name))
 
 
 def _add_state(api: FastAPI, metrics: Metrics) -> None:
     @api.get("/health", operation_id="health", response_model=Health)
     async def health() -> Response:
         """That the server answers; asked without a token."""
-        return _document({"status": "ok", "version": _version()})
+        return _document({"status": "ok", "version": version()})
 
     @api.get("/metrics", operation_id="metrics", response_class=Response)
     async def show_metrics() -> Response:
@@ -222,12 +225,3 @@ def _document(document: Any) -> Response:
 
 def _json(content: bytes) -> Response:
     return Response(content, media_type="application/json")
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("ridgeline")
-    except PackageNotFoundError:  # a checkout on the path
-        return "0+unknown"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 MOST_ROWS, MOST_SENTENCES, MOST_NAMES = 20, 10, 60
@@ -75,9 +75,9 @@ def imported(documents: list[Mapping[str, Any]]) -> dict[str, Any]:
     return {"files": [row(one) for one in documents[:MOST_ROWS]], "count": len(documents)}
 
 
-def named(document: Mapping[str, Any], column: str) -> dict[str, Any]:
+def named(rows: Sequence[Mapping[str, Any]], column: str) -> dict[str, Any]:
     """The names in a list, the first of them."""
-    found = [one[column] for one in document["rows"]]
+    found = [one[column] for one in rows]
     return {"names": found[:MOST_NAMES], "count": len(found)}
 
 

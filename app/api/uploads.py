@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import profilers
 from app.api.bodies import Body
 from app.benchmarks.reading import base_name
 from app.question.asking import Asked, ask
-from genz_core.errors import InvalidValue, ReportError
+from genz_core.errors import ReportError
 from profilers import serving_results
-
-if TYPE_CHECKING:
-    from app.benchmarks.comparison import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,42 +51,19 @@ def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -
     Raises:
         RidgelineError: as the command.
     """
-    from app.benchmarks import document
+    from app.benchmarks import document, of_files
 
     asked = ask(body.verb, body.given)
-    with _spooled(files) as paths:
+    earlier: Any = _spooled(baseline) if baseline else nullcontext(())
+    with _spooled(files) as paths, earlier as before:
         if body.verb == "guard":
-            return _judged(paths, asked, body, baseline)
-        results = [serving_results.is_result(path) for path in paths]
-        if all(results):
-            return document.of_comparison(_results(paths, asked, body))
-        if any(results):
-            raise InvalidValue("some files are results of a benchmark, some are not: compare apart")
-        return _reports(paths, asked, body)
-
-
-def _judged(
-    paths: Sequence[Path], asked: Asked, body: Body, baseline: Sequence[Sent]
-) -> dict[str, Any]:
-    from app.benchmarks import document
-    from app.benchmarks.guard import guard
-
-    compared, earlier = _results(paths, asked, body), []
-    if baseline:
-        with _spooled(baseline) as before:
-            earlier = serving_results.read_many(before)
-    return document.of_guard(guard(compared, earlier, body.tolerance / 100.0), compared)
-
-
-def _results(paths: Sequence[Path], asked: Asked, body: Body) -> Comparison:
-    from app.benchmarks.comparison import compare
-    from app.benchmarks.deployment import deployments
-    from app.benchmarks.levels import checked_level
-
-    found = compare(deployments(serving_results.read_many(paths), asked), checked_level(body.level))
-    if not found.predicted and body.verb == "compare":
-        raise InvalidValue("; ".join(dict.fromkeys(point.refusal for point in found.points)))
-    return found
+            judged = of_files.judged(paths, asked, body.level, body.tolerance, before)
+            return document.of_guard(*judged)
+        if not of_files.are_results(paths):
+            return _reports(paths, asked, body)
+        compared = of_files.compared(of_files.asked_of(paths, asked), body.level)
+        of_files.refuse_unpredicted(compared)
+        return document.of_comparison(compared)
 
 
 def _reports(paths: Sequence[Path], asked: Asked, body: Body) -> dict[str, Any]:

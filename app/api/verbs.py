@@ -125,34 +125,3 @@ def economics(body: Body) -> dict[str, Any]:
     from app.decide import economics as decide
 
     return decide.economics(asked_by(body))
-
-
-def models(find: str = "") -> dict[str, Any]:
-    """The models that ship, those whose names contain a text, as `ridgeline models --json`."""
-    import model_registry
-
-    columns = ("name", "model_type", "parameters", "active_parameters", "source")
-    names = [name for name in model_registry.names() if find.casefold() in name.casefold()]
-    described = (model_registry.describe(name) for name in names)
-    return {"rows": [{key: facts[key] for key in columns} for facts in described]}
-
-
-def model(name: str) -> dict[str, Any]:
-    """A model, as `ridgeline models NAME --json`."""
-    import model_registry
-
-    return dict(model_registry.describe(name))
-
-
-def systems(vendor: str = "", kind: str = "", find: str = "") -> dict[str, Any]:
-    """The hardware that there is, as `ridgeline systems --json`."""
-    from app.scenario import system_facts
-
-    return {"rows": system_facts.listed(vendor, kind, find)}
-
-
-def system(name: str) -> dict[str, Any]:
-    """A system with the source of every figure, as `ridgeline systems NAME --json`."""
-    from app.scenario import system_facts
-
-    return system_facts.sourced_facts(name)

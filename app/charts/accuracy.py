@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.charts.figure import Figure, scatter
+from app.charts.figure import Figure
 from app.charts.style import Look, blank
 
 _MARKS = (
@@ -23,20 +23,18 @@ def errors_by_split(
     figure = blank(look, "Mean absolute error by operator", 170 + 42 * len(rows))
     names = [str(row["operator"]).replace("_", " ") for row in rows]
     for at, (split, meaning) in enumerate(splits.items()):
-        figure.add_trace(
-            scatter(
-                x=[row[split] for row in rows],
-                y=names,
-                mode="markers",
-                name=split,
-                marker={
-                    "color": look.faint if split == "roofline" else look.classes[at],
-                    "symbol": _MARKS[at],
-                    "size": 11,
-                    "line": {"width": 1.5},
-                },
-                hovertemplate=f"%{{y}}, {split}: %{{x}} %<br>{meaning}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[row[split] for row in rows],
+            y=names,
+            mode="markers",
+            name=split,
+            marker={
+                "color": look.faint if split == "roofline" else look.classes[at],
+                "symbol": _MARKS[at],
+                "size": 11,
+                "line": {"width": 1.5},
+            },
+            hovertemplate=f"%{{y}}, {split}: %{{x}} %<br>{meaning}<extra></extra>",
         )
     ticks = [5, 10, 20, 40, 80]
     figure.update_xaxes(

@@ -97,16 +97,14 @@ def replayed(table: pd.DataFrame, latency: str, look: Look) -> Figure:
     sides = (("simulated", look.classes[0]), ("measured", look.classes[1]))
     for side, color in sides:
         values = shown[f"{latency}_{side}_s"]
-        figure.add_trace(
-            scatter(
-                x=shown["arrival_s"].tolist(), y=values.tolist(), mode="markers", name=side,
-                marker={"size": 6, "color": color, "opacity": 0.8},
-                customdata=[
-                    f"{quantities.seconds(value)}, {isl:,.0f} in, {osl:,.0f} out"
-                    for value, isl, osl in zip(values, shown["isl"], shown["osl"], strict=True)
-                ],
-                hovertemplate=f"{side}: %{{customdata}}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=shown["arrival_s"].tolist(), y=values.tolist(), mode="markers", name=side,
+            marker={"size": 6, "color": color, "opacity": 0.8},
+            customdata=[
+                f"{quantities.seconds(value)}, {isl:,.0f} in, {osl:,.0f} out"
+                for value, isl, osl in zip(values, shown["isl"], shown["osl"], strict=True)
+            ],
+            hovertemplate=f"{side}: %{{customdata}}<extra></extra>",
         )  # fmt: skip
     times = (value for side, _ in sides for value in shown[f"{latency}_{side}_s"])
     figure.update_xaxes(title_text=COLUMNS["arrival_s"].title)

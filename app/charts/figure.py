@@ -72,6 +72,14 @@ class Figure:
         """Draw a trace on top of the others."""
         self.data.append(trace)
 
+    def add_bar(self, **properties: Any) -> None:
+        """Draw bars on top of the other traces."""
+        self.add_trace(bar(**properties))
+
+    def add_scatter(self, **properties: Any) -> None:
+        """Draw points, lines or an area on top of the other traces."""
+        self.add_trace(scatter(**properties))
+
     def add_traces(self, traces: Iterable[Trace]) -> None:
         """Draw traces on top of the others."""
         self.data.extend(traces)

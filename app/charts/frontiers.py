@@ -14,9 +14,9 @@ from app.charts.parts import error_reach
 from app.charts.plan import finish
 from app.charts.style import Look, blank, translucent
 from app.decide.axes import Axis
-from app.decide.candidate_points import shape
 from app.decide.frontiers import Curve
 from app.decide.measured_loads import BASES
+from app.planning.wording import shape
 from genz_core.types import Array
 
 #: Line of a stretch and its width by how well measurements reach it.
@@ -60,7 +60,8 @@ def frontiers(
         figure.add_trace(trace)
         figure.add_traces(_measured(curve, axes, color, look))
     for basis in (name for name in BASES if name in used):
-        figure.add_trace(_key(basis, look))
+        key = scatter(x=[None], y=[None], mode="lines", name=basis, hoverinfo="skip")
+        figure.add_trace(key | {"line": _stroke(look.rest, basis)})
     finish(figure, axes, guides, look, 110)
     return figure
 
@@ -199,14 +200,3 @@ def _bars(curve: Curve, x: Axis, measured: Array) -> dict[str, object]:
     return error_reach(
         np.maximum(high - measured, 0.0).tolist(), np.maximum(measured - low, 0.0).tolist()
     )
-
-
-# ------------------------------------------------------------------------------- keys
-
-
-def _key(basis: str, look: Look) -> Trace:
-    """A line of the legend for a basis."""
-    return scatter(
-        x=[None], y=[None], mode="lines", name=basis, hoverinfo="skip",
-        line=_stroke(look.rest, basis),
-    )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from app.charts.figure import Figure, scatter
+from app.charts.figure import Figure
 from app.charts.labels import LEGEND_LINE, legend_lines
 from app.charts.parts import flops_words, log_axis
 from app.charts.style import Look, blank
@@ -33,27 +33,25 @@ def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "")
     figure = blank(look, "", 372 + legend)
     for at, vendor in enumerate(vendors):
         of_vendor = [row for row in rows if row["vendor"] == vendor]
-        figure.add_trace(
-            scatter(
-                x=[row["memory_bytes_per_s"] for row in of_vendor],
-                y=[row["peak_flops_per_s"] for row in of_vendor],
-                mode="markers",
-                name=vendor,
-                marker={
-                    "color": look.classes[at % len(look.classes)],
-                    "symbol": [_SYMBOLS.get(str(row["kind"]), "circle") for row in of_vendor],
-                    "size": [15 if row["slug"] == chosen else 9 for row in of_vendor],
-                    "line": {
-                        "color": [
-                            look.ink if row["slug"] == chosen else look.paper for row in of_vendor
-                        ],
-                        "width": 1,
-                    },
-                    "opacity": 0.9,
+        figure.add_scatter(
+            x=[row["memory_bytes_per_s"] for row in of_vendor],
+            y=[row["peak_flops_per_s"] for row in of_vendor],
+            mode="markers",
+            name=vendor,
+            marker={
+                "color": look.classes[at % len(look.classes)],
+                "symbol": [_SYMBOLS.get(str(row["kind"]), "circle") for row in of_vendor],
+                "size": [15 if row["slug"] == chosen else 9 for row in of_vendor],
+                "line": {
+                    "color": [
+                        look.ink if row["slug"] == chosen else look.paper for row in of_vendor
+                    ],
+                    "width": 1,
                 },
-                customdata=[[row["slug"], row["name"], row["words"]] for row in of_vendor],
-                hovertemplate="<b>%{customdata[1]}</b><br>%{customdata[2]}<extra></extra>",
-            )
+                "opacity": 0.9,
+            },
+            customdata=[[row["slug"], row["name"], row["words"]] for row in of_vendor],
+            hovertemplate="<b>%{customdata[1]}</b><br>%{customdata[2]}<extra></extra>",
         )
     rates, peaks = (
         [float(str(row[key])) for row in rows] for key in ("memory_bytes_per_s", "peak_flops_per_s")

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from app.charts import ceilings
-from app.charts.figure import Figure, scatter
+from app.charts.figure import Figure
 from app.charts.parts import flops_words, lay_bars, log_axis, lying_bars, time_bars
 from app.charts.style import CLASS_NAMES, CLASSES, Look, blank
 from app.wording import quantities
@@ -71,17 +71,15 @@ def counter_roofline(
         look.alarm if y > 1.02 * most else look.class_color(engine_class(kind))
         for y, most, kind in zip(ys, limit, points["operator_class"], strict=True)
     ]
-    figure.add_trace(
-        scatter(
-            x=xs, y=ys, mode="markers", showlegend=False,
-            marker={
-                "symbol": ["circle-open" if ring else "circle" for ring in points["at_least"]],
-                "size": [max(8.0, 34.0 * float(part) ** 0.5) for part in share],
-                "color": colors, "opacity": 0.85, "line": {"width": 1.5},
-            },
-            customdata=[_hover(row) for row in points.to_dict("records")],
-            hovertemplate="%{customdata}<extra></extra>",
-        )
+    figure.add_scatter(
+        x=xs, y=ys, mode="markers", showlegend=False,
+        marker={
+            "symbol": ["circle-open" if ring else "circle" for ring in points["at_least"]],
+            "size": [max(8.0, 34.0 * float(part) ** 0.5) for part in share],
+            "color": colors, "opacity": 0.85, "line": {"width": 1.5},
+        },
+        customdata=[_hover(row) for row in points.to_dict("records")],
+        hovertemplate="%{customdata}<extra></extra>",
     )  # fmt: skip
     lowest = min(float(ys.min()) / 4, low * (rate or np.inf))
     across, upward = (low, high), (lowest, 2 * max([float(ys.max()), *peaks.values()]))

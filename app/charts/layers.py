@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.charts.figure import Figure, Trace, bar, scatter
+from app.charts.figure import Figure, Trace, scatter
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.model_inside.layer_tree import GraphLine
 from app.wording import quantities
@@ -102,37 +102,31 @@ def _edges(figure: Figure, lines: Sequence[GraphLine], look: Look) -> None:
         if above is not None:
             xs += [_x(lines[above]), _x(lines[above]), _x(line), None]
             ys += [above, at, at, None]
-    figure.add_trace(
-        scatter(
-            x=xs, y=ys, mode="lines", hoverinfo="skip", showlegend=False,
-            line={"color": look.grid, "width": 2},
-        )
+    figure.add_scatter(
+        x=xs, y=ys, mode="lines", hoverinfo="skip", showlegend=False,
+        line={"color": look.grid, "width": 2},
     )  # fmt: skip
 
 
 def _bars(figure: Figure, lines: Sequence[GraphLine], total: float, look: Look) -> None:
     """Draw the share of time of every line on the right, and the time in words."""
-    figure.add_trace(
-        bar(
-            x=[_WIDEST * line.seconds / total for line in lines],
-            base=[_BARS] * len(lines),
-            y=list(range(len(lines))),
-            orientation="h",
-            width=0.5,
-            marker={"color": [_color(line, look) for line in lines], "line": {"width": 0}},
-            hoverinfo="skip",
-            showlegend=False,
-        )
+    figure.add_bar(
+        x=[_WIDEST * line.seconds / total for line in lines],
+        base=[_BARS] * len(lines),
+        y=list(range(len(lines))),
+        orientation="h",
+        width=0.5,
+        marker={"color": [_color(line, look) for line in lines], "line": {"width": 0}},
+        hoverinfo="skip",
+        showlegend=False,
     )
-    figure.add_trace(
-        scatter(
-            x=[1.0] * len(lines),
-            y=list(range(len(lines))),
-            mode="text",
-            text=[quantities.seconds(line.seconds) for line in lines],
-            textposition="middle left",
-            textfont={"size": 12, "color": look.faint},
-            hoverinfo="skip",
-            showlegend=False,
-        )
+    figure.add_scatter(
+        x=[1.0] * len(lines),
+        y=list(range(len(lines))),
+        mode="text",
+        text=[quantities.seconds(line.seconds) for line in lines],
+        textposition="middle left",
+        textfont={"size": 12, "color": look.faint},
+        hoverinfo="skip",
+        showlegend=False,
     )

@@ -11,7 +11,7 @@ import pandas as pd
 from app.answers.columns import COLUMNS
 from app.charts import parity
 from app.charts.breakdown import error_bars
-from app.charts.figure import Figure, scatter
+from app.charts.figure import Figure
 from app.charts.parts import lay_bars, lying_bars, time_bars
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.measuring import comparison
@@ -76,12 +76,10 @@ def sweep_parity(
         ends = np.geomspace(min(cloud["y"]), max(cloud["y"]), 50)
         line = fit.slope * ends + fit.intercept_s
         if np.isfinite(line).all():
-            figure.add_trace(
-                scatter(
-                    x=line[line > 0], y=ends[line > 0], mode="lines", hoverinfo="skip",
-                    name=f"{phase}: line, R² {fit.r2_line:.3f}",
-                    line={"color": cloud["marker"]["color"], "width": 1.4, "dash": "dot"},
-                )
+            figure.add_scatter(
+                x=line[line > 0], y=ends[line > 0], mode="lines", hoverinfo="skip",
+                name=f"{phase}: line, R² {fit.r2_line:.3f}",
+                line={"color": cloud["marker"]["color"], "width": 1.4, "dash": "dot"},
             )  # fmt: skip
     return figure
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.figure import Figure, Trace, bar, scatter
+from app.charts.figure import Figure, Trace, scatter
 from app.charts.parts import area, log_axis
 from app.charts.style import CLASS_NAMES, Look, blank
 from app.wording import quantities
@@ -40,11 +40,9 @@ def parity(points: Sequence[Point], by: str, title: str, look: Look) -> Figure:
         opacity = 0.12 if width > 0.15 else 0.2
         xs = [low, high, high, low]
         figure.add_trace(area(xs, rim, f"within {width:.0%}", look.good, opacity))
-    figure.add_trace(
-        scatter(
-            x=list(limits), y=list(limits), mode="lines", line={"color": look.ink, "width": 1},
-            showlegend=False, hoverinfo="skip",
-        )
+    figure.add_scatter(
+        x=list(limits), y=list(limits), mode="lines", line={"color": look.ink, "width": 1},
+        showlegend=False, hoverinfo="skip",
     )  # fmt: skip
     clouds = largest_groups(usable, by)
     colors = _colors(list(clouds), look)
@@ -70,17 +68,15 @@ def error_histogram(points: Sequence[Point], title: str, look: Look) -> Figure:
     counts, _ = np.histogram(np.log(kept), edges)
     middles = (edges[:-1] + edges[1:]) / 2
     inside = [abs(np.expm1(middle)) <= max(BANDS) for middle in middles]
-    figure.add_trace(
-        bar(
-            x=middles,
-            y=counts,
-            width=float(edges[1] - edges[0]) * 0.92,
-            marker={"color": [look.classes[0] if near else look.faint for near in inside]},
-            customdata=[[np.exp(low), np.exp(high)] for low, high in pairwise(edges)],
-            hovertemplate="%{customdata[0]:.2f} to %{customdata[1]:.2f} × measured: "
-            "%{y} points<extra></extra>",
-            showlegend=False,
-        )
+    figure.add_bar(
+        x=middles,
+        y=counts,
+        width=float(edges[1] - edges[0]) * 0.92,
+        marker={"color": [look.classes[0] if near else look.faint for near in inside]},
+        customdata=[[np.exp(low), np.exp(high)] for low, high in pairwise(edges)],
+        hovertemplate="%{customdata[0]:.2f} to %{customdata[1]:.2f} × measured: "
+        "%{y} points<extra></extra>",
+        showlegend=False,
     )
     figure.add_vline(x=0.0, line={"color": look.ink, "width": 1})
     words = {0.25: "¼ or less", 0.5: "½", 1.0: "as measured", 2.0: "2×", 4.0: "4× or more"}

@@ -213,32 +213,23 @@ def _annotate(
     used = {str(row["compute"]) for row in rows}
     peaks = [(n, peak) for n, peak in ceilings.named_peaks(system) if used & set(n.split(", "))]
     for names, peak in peaks:
-        _label_peak(figure, names, peak, limits, room, look)
+        words = f"{names} {quantities.flops_rate(peak)}"
+        room.claim(limits.x[1], peak, words, 12.0, "left")
+        figure.add_text(
+            words, 12, look.ink, x=math.log10(limits.x[1]), y=math.log10(peak), xanchor="right",
+            yanchor="bottom", borderpad=0, bgcolor=translucent(look.paper, 0.75),
+        )  # fmt: skip
     _label_diagonals(figure, rows, system, limits, room, look)
     _label_points(figure, rows, limits, room, look)
     for _, peak in peaks:
-        _label_ridge(figure, peak, peak / system.memory_bytes_per_s, room, look)
-
-
-def _label_peak(
-    figure: Figure, names: str, peak: float, limits: Frame, room: Room, look: Look
-) -> None:
-    words = f"{names} {quantities.flops_rate(peak)}"
-    room.claim(limits.x[1], peak, words, 12.0, "left")
-    figure.add_text(
-        words, 12, look.ink, x=math.log10(limits.x[1]), y=math.log10(peak), xanchor="right",
-        yanchor="bottom", borderpad=0, bgcolor=translucent(look.paper, 0.75),
-    )  # fmt: skip
-
-
-def _label_ridge(figure: Figure, peak: float, ridge: float, room: Room, look: Look) -> None:
-    words = f"ridge {quantities.digits(ridge)} FLOP/byte"
-    if room.claim(ridge, peak, words, 11.0, "left", lift=_RIDGE_LIFT):
-        figure.add_annotation(
-            x=math.log10(ridge), y=math.log10(peak), text=words, xanchor="right",
-            showarrow=True, ax=-8, ay=-_RIDGE_LIFT - 6, arrowcolor=look.faint, arrowwidth=1,
-            arrowhead=0, font={"size": 11, "color": look.faint},
-        )  # fmt: skip
+        ridge = peak / system.memory_bytes_per_s
+        words = f"ridge {quantities.digits(ridge)} FLOP/byte"
+        if room.claim(ridge, peak, words, 11.0, "left", lift=_RIDGE_LIFT):
+            figure.add_annotation(
+                x=math.log10(ridge), y=math.log10(peak), text=words, xanchor="right",
+                showarrow=True, ax=-8, ay=-_RIDGE_LIFT - 6, arrowcolor=look.faint, arrowwidth=1,
+                arrowhead=0, font={"size": 11, "color": look.faint},
+            )  # fmt: skip
 
 
 def _label_diagonals(

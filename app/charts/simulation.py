@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.answers.columns import COLUMNS
-from app.charts.figure import Figure, scatter
+from app.charts.figure import Figure
 from app.charts.parts import line, time_axis
 from app.charts.style import Look, blank
 from app.wording import quantities
@@ -27,7 +27,8 @@ def course(series: Columns, look: Look) -> Figure:
     series: columns time_s, running, waiting, kv_use and preemptions (so far), [samples].
     """
     figure = blank(look, "Queue, cache and preemptions over time", 520)
-    kept = _thinned(len(series["time_s"]))
+    count = len(series["time_s"])  # first and last are kept
+    kept = np.linspace(0, count - 1, min(count, _MOST_POINTS)).round().astype(int)
     time = np.asarray(series["time_s"])[kept]
     lines = (
         ("running", "y", 0),
@@ -112,16 +113,9 @@ def cumulative(
     figure.update_yaxes(title_text="Share of all", tickformat=".0%", range=[0, 1.03])
     figure.update_layout(margin={"t": 44, "b": 92})
     for target_s in targets:
-        figure.add_trace(
-            scatter(
-                x=[target_s, target_s], y=[0, 1], mode="lines",
-                name=f"target {quantities.seconds(target_s)}",
-                line={"color": look.alarm, "width": 1.5, "dash": "dash"}, hoverinfo="skip",
-            )
+        figure.add_scatter(
+            x=[target_s, target_s], y=[0, 1], mode="lines",
+            name=f"target {quantities.seconds(target_s)}",
+            line={"color": look.alarm, "width": 1.5, "dash": "dash"}, hoverinfo="skip",
         )  # fmt: skip
     return figure
-
-
-def _thinned(count: int) -> Any:
-    """Places of at most `_MOST_POINTS` of so many samples, first and last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, _MOST_POINTS)).round().astype(int))

@@ -238,7 +238,11 @@ def timeline(rows: Rows, span: Span, look: Look) -> Figure:
         of_phase = bands[bands["phase"] == phase]
         if len(of_phase):
             figure.add_trace(_trace(of_phase, words, color))
-            _shade(figure, of_phase[of_phase["lane"] == "phases"], color)
+            whole = of_phase[of_phase["lane"] == "phases"]
+            for row in whole.nlargest(_MOST_SHADES, "duration_s").itertuples():
+                start = row.start_s / MILLISECOND
+                end = start + row.duration_s / MILLISECOND
+                figure.add_vrect(start, end, fillcolor=translucent(color, 0.07), layer="below")
     if len(rows.ranges):
         figure.add_trace(_trace(rows.ranges, "Ranges", look.rest))
     figure.add_traces(_activity_traces(rows.activity, look))
@@ -260,14 +264,6 @@ def _phases(look: Look) -> Iterator[tuple[str, str, str]]:
     yield "decode", "Decode", look.classes[2]
     yield "mixed", "Prefill and decode", look.classes[4]
     yield "", "Steps", look.faint
-
-
-def _shade(figure: Figure, phases: pd.DataFrame, color: str) -> None:
-    """Shade the longest phases behind the bars."""
-    for row in phases.nlargest(_MOST_SHADES, "duration_s").itertuples():
-        start = row.start_s / MILLISECOND
-        end = start + row.duration_s / MILLISECOND
-        figure.add_vrect(start, end, fillcolor=translucent(color, 0.07), layer="below")
 
 
 def _kinds(look: Look) -> Iterator[tuple[str, str, str]]:

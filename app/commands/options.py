@@ -3,44 +3,48 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from app.answers.table import TableFormat
+from app.answers.table import Rows, TableFormat, render, to_csv, to_json
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Form = Annotated[TableFormat, typer.Option("--format", help="text, markdown, csv or json.")]
 ModelName = Annotated[
-    str, typer.Argument(help="Registry name, hf:owner/name, or path to a config.json.")
+    str, typer.Argument(help="Registry name, hf:owner/name, folder, or path to a config.json.")
 ]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Tag = Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")]
 
 
-def sized(name: str, label: str) -> Callable[[int | None], int | None]:
-    """A callback that refuses numbers beyond a limit of `genz_core.limits`.
+def sized(limit: str, help: str) -> Any:
+    """An option that refuses numbers beyond a limit of `genz_core.limits`."""
 
-    label: the option as it is typed.
-    """
-
-    def check(value: int | None) -> int | None:
+    def check(option: typer.CallbackParam, value: int | None) -> int | None:
         from genz_core.limits import checked_size
 
-        return value if value is None else checked_size(name, value, label)
+        return value if value is None else checked_size(limit, value, option.opts[0])
 
-    return check
+    return typer.Option(help=help, callback=check)
 
 
-def lasting(label: str) -> Callable[[float], float]:
-    """A callback that refuses durations that are none.  label: the option as it is typed."""
+def lasting(help: str) -> Any:
+    """An option that refuses durations that are none [s]."""
 
-    def check(value: float) -> float:
+    def check(option: typer.CallbackParam, value: float) -> float:
         from genz_core.limits import checked_duration
 
-        return checked_duration(label, value)
+        return checked_duration(option.opts[0], value)
 
-    return check
+    return typer.Option(help=help, callback=check)
+
+
+def target(help: str) -> Any:
+    """An option for a file that is written, checked before the work whose result goes there."""
+    return typer.Option(help=help, callback=writable_file)
 
 
 def measured_model(typed: str) -> dict[str, str]:
@@ -87,6 +91,27 @@ def write_text(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
+
+
+def write_rows(path: Path | None, rows: Rows) -> None:
+    """Write rows as CSV where a file is named.  Raises `InvalidValue` as `write_text`."""
+    if path is not None:
+        write_text(path, to_csv(rows) + "\n")
+
+
+def show(form: TableFormat | bool, document: Any, *blocks: Rows | str) -> None:
+    """Print a document as JSON, else tables and texts with an empty line between; of CSV the first.
+
+    form: of the tables; True or False where --json alone is offered.
+    """
+    form = form if isinstance(form, TableFormat) else table_format(TableFormat.text, form)
+    if form is TableFormat.json:
+        typer.echo(to_json(document))
+        return
+    if form is TableFormat.csv:
+        blocks = (next(one for one in blocks if not isinstance(one, str)),)
+    shown = (one if isinstance(one, str) else render(one, form) for one in blocks if one)
+    typer.echo("\n\n".join(shown))
 
 
 def table_format(chosen: TableFormat, json: bool) -> TableFormat:

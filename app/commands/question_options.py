@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
+from app.question.extras import extras_of, read_extras
 from app.question.parameter import Parameter
 from app.question.parameters import ALIASES, PARAMETERS
 from app.question.verbs import VERBS, parameters_of
+
+if TYPE_CHECKING:
+    from app.question.asking import Asked
 
 
 def _canonical(name: str) -> str:
@@ -27,38 +31,65 @@ CONTEXT: dict[str, Any] = {"token_normalize_func": _canonical}
 _METAVARS = {"whole": "INTEGER", "number": "NUMBER", "text": "TEXT", "list": "TEXT"}
 
 
+#: Type of a command's parameter that `app.question.extras` declares.
+Extra: TypeAlias = Any
+
+
 class Given(dict[str, Any]):
     """What a user typed of a question: text or truth by parameter, without what was not typed."""
 
+    def ask(self, verb: str, **more: Any) -> Asked:
+        """The question of a verb, where texts may name files of this machine.
 
-def asks(verb: str, model: str = "argument") -> Callable[[Callable[..., None]], Any]:
-    """Give a command an option for every parameter of a verb.
+        more: values in place of what was typed.
+
+        Raises:
+            RidgelineError: as `app.question.asking.ask`.
+        """
+        from app.question.asking import ask
+        from app.scenario.local_files import sources
+
+        return ask(verb, {**self, **more}, sources)
+
+
+def add_verb(
+    group: typer.Typer,
+    verb: str,
+    command: Callable[..., None],
+    help: str,
+    *,
+    name: str = "",
+    model: str = "argument",
+) -> None:
+    """Add the command of a verb, with an option for each of its parameters.
 
     The options stand where the command's parameter of type `Given` does, which receives what was
     typed.  Numbers are taken as text, so that "10k" and "1:64:x2" can be read where they mean
     something.  An option that is typed twice adds a value where the parameter takes several.
+    The command's parameters of type `Extra` are the extras of the verb.
 
-    model: "argument" where the model's name needs no option, "optional" where it may be left out
-    besides, "option" for `--model`.
+    name: of the command, by default the verb's.  model: "argument" where the model's name needs no
+    option, "optional" where it may be left out besides, "option" for `--model`.
 
     Raises:
         InvalidValue: when the command runs, an option typed twice that takes one value.
     """
+    own = get_type_hints(command)
+    known = {at: one for at, one in parameters_of(verb).items() if at not in own}
+    beside = extras_of(verb, programs=True)
+    extras = {at: one for at, one in beside.items() if own.get(at) is Extra}
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = set(inspect.signature(command).parameters)
-        known = {name: one for name, one in parameters_of(verb).items() if name not in own}
+    def read(typed: dict[str, Any]) -> Given:
+        texts = {at: _single(one, typed[at], several=False) for at, one in extras.items()}
+        typed |= read_extras(extras, texts)[0]
+        values = {
+            at: _single(one, typed.pop(at), several=at in VERBS[verb].several)
+            for at, one in known.items()
+        }
+        return Given({at: value for at, value in values.items() if value is not None})
 
-        def read(typed: dict[str, Any]) -> Given:
-            values = {
-                name: _single(one, typed.pop(name), several=name in VERBS[verb].several)
-                for name, one in known.items()
-            }
-            return Given({name: value for name, value in values.items() if value is not None})
-
-        return _with_options(command, list(_options(known, model)), read)
-
-    return decorate
+    made = _with_options(command, list(_options(known, model)), read, _options(extras, ""))
+    group.command(name or verb, help=help, context_settings=CONTEXT)(made)
 
 
 def takes(*several: str, **defaults: Any) -> Callable[[Callable[..., None]], Any]:
@@ -97,9 +128,11 @@ def _with_options(
     command: Callable[..., None],
     options: list[inspect.Parameter],
     read: Callable[[dict[str, Any]], Given],
+    extras: Iterable[inspect.Parameter] = (),
 ) -> Callable[..., None]:
     """A command with options where its parameter of type `Given` stands, and what `read` makes of
-    what was typed in it."""
+    what was typed in it.  extras: in place of the command's own parameters of the same names."""
+    declared = {one.name: one for one in extras}
     hints = get_type_hints(command, include_extras=True)
     signature = inspect.signature(command)
     place = next(name for name, kind in hints.items() if kind is Given)
@@ -107,6 +140,8 @@ def _with_options(
     for name, parameter in signature.parameters.items():
         if name == place:
             parameters += options
+        elif name in declared:
+            parameters.append(declared[name])
         else:
             parameters.append(
                 parameter.replace(annotation=hints[name], kind=parameter.KEYWORD_ONLY)
@@ -136,7 +171,7 @@ def _options(known: dict[str, Parameter], model: str) -> Iterator[inspect.Parame
 
 def _option(one: Parameter) -> Any:
     """The type of an option, with its names, help and default."""
-    told: dict[str, Any] = {"help": _help(one), "rich_help_panel": one.group}
+    told: dict[str, Any] = {"help": _help(one), "rich_help_panel": one.group or None}
     told["show_default"] = _default(one)
     if one.kind == "truth":
         names = f"{one.option}/--no-{one.option[2:]}"

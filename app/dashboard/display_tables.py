@@ -14,11 +14,12 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS, in_words, span_words
 from app.charts.style import CLASS_NAMES, CLASSES, HOST
+from app.dashboard.widgets import draw_table
 from app.scenario import intervals
 from app.scenario.intervals import Latency
 from app.scenario.summary import step_of
 from app.wording import quantities
-from app.wording.quantities import GIGABYTE, MICROSECOND, MILLISECOND
+from app.wording.quantities import GIGABYTE, MICROSECOND
 from genz_core import Estimate, economics
 from genz_core.cells import spreadsheet_cell
 from genz_core.model_kinds import generates
@@ -115,20 +116,23 @@ def figure_columns(table: pd.DataFrame) -> dict[str, Any]:
     return {**shown, "not_validated": None}
 
 
-def in_microseconds(table: pd.DataFrame) -> pd.DataFrame:
+def draw_figures(table: pd.DataFrame, key: str) -> None:
+    """Draw a table of declared columns, folded away."""
+    with st.expander("Table", icon=":material/table:"):
+        draw_table(
+            table, key, height="auto", placeholder=quantities.NOT_VALIDATED,
+            column_config=figure_columns(table),
+        )  # fmt: skip
+
+
+def in_microseconds(
+    table: pd.DataFrame, unit_s: float = MICROSECOND, unit: str = "µs"
+) -> pd.DataFrame:
     """The table with seconds in microseconds ("mean_s" as "mean [µs]"), no underscores in names.
 
     Its texts are cells for a spreadsheet: the table on the page has a button that saves it as CSV.
+    unit_s, unit: another unit of time.
     """
-    return _in_unit(table, MICROSECOND, "µs")
-
-
-def in_milliseconds(table: pd.DataFrame) -> pd.DataFrame:
-    """`in_microseconds`, but for times of whole runs: "span_s" as "span [ms]"."""
-    return _in_unit(table, MILLISECOND, "ms")
-
-
-def _in_unit(table: pd.DataFrame, unit_s: float, unit: str) -> pd.DataFrame:
     times = [name for name in table if name.endswith("_s")]
     texts = [name for name in table if not pd.api.types.is_numeric_dtype(table[name])]
     shown = table.assign(
@@ -151,9 +155,11 @@ class Quantity:
     latency: Latency | None = None
 
     @classmethod
-    def from_latency(cls, latency: Latency) -> Quantity:
-        """The figure of a latency [s]."""
-        return cls(latency.seconds, "s", latency)
+    def of(cls, value: Any, unit: str = "s") -> Quantity:
+        """A figure of a number, or of a latency or a cost with its interval."""
+        if isinstance(value, Latency):
+            return cls(value.seconds, unit, value)
+        return cls(float(value), unit)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -178,14 +184,9 @@ def estimate_figures(estimate: Estimate) -> dict[str, Quantity]:
         each = float(cost) / whole.seconds
         trusted = Latency(float(cost), each * whole.low_s, each * whole.high_s)
         values["usd_per_mtok"] = trusted
-    return {COLUMNS[name].head: _quantity(name, value) for name, value in values.items()}
-
-
-def _quantity(name: str, value: Any) -> Quantity:
-    """A declared figure: a number, or a latency or a cost with its interval."""
-    if isinstance(value, Latency):
-        return Quantity(value.seconds, COLUMNS[name].unit, value)
-    return Quantity(float(value), COLUMNS[name].unit)
+    return {
+        COLUMNS[name].head: Quantity.of(value, COLUMNS[name].unit) for name, value in values.items()
+    }
 
 
 def _latency_figures(estimate: Estimate, rate_per_device: float) -> dict[str, Any]:
@@ -231,9 +232,7 @@ def class_times_by_scenario(
     ]
     return {
         name: {
-            f"{phase}: {CLASS_NAMES.get(kind, HOST)}": Quantity.from_latency(
-                table.get(kind, Latency(0.0))
-            )
+            f"{phase}: {CLASS_NAMES.get(kind, HOST)}": Quantity.of(table.get(kind, Latency(0.0)))
             for kind in shown
         }
         for name, table in zip(names, tables, strict=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -32,17 +33,12 @@ def readable_systems() -> dict[str, System]:
 
 @st.cache_resource(ttl=30, max_entries=16, show_spinner=False)
 def _on_disk(own_folder: str, own_edition: str) -> dict[str, System]:
-    """Systems in files, those of the visitor's folder among them."""
-    return dict(_readable())
-
-
-def _readable() -> Iterator[tuple[str, System]]:
-    """Systems by slug; a user's file that does not fit the schema is left out."""
+    """Systems in files, those of the visitor's folder among them; without what cannot be read."""
+    found: dict[str, System] = {}
     for name in hardware_db.names():
-        try:
-            yield name, hardware_db.load(name)
-        except RidgelineError:
-            continue
+        with suppress(RidgelineError):
+            found[name] = hardware_db.load(name)
+    return found
 
 
 def wide_peak(system: System) -> float:
@@ -133,15 +129,11 @@ def system_facts(name: str) -> pd.DataFrame:
 @st.cache_data(show_spinner=False)
 def shipped_models() -> pd.DataFrame:
     """A row for every shipped model that can be read, in display units."""
-    return pd.DataFrame([_model_row(facts) for facts in _described()])
-
-
-def _described() -> Iterator[Mapping[str, Any]]:
+    rows = []
     for name in model_names():
-        try:
-            yield describe_model(name)
-        except RidgelineError:
-            continue
+        with suppress(RidgelineError):
+            rows.append(_model_row(describe_model(name)))
+    return pd.DataFrame(rows)
 
 
 def _model_row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -115,14 +115,10 @@ def with_load(table: pd.DataFrame, row: Mapping[str, Any], load: str) -> tuple[p
 def curves_at(setup: Setup, load: str, degrees: tuple[int, ...]) -> Mapping[int, pd.DataFrame]:
     """`curve` at other tensor-parallel degrees, by degree; none where links are not stated."""
     try:
-        return _curves(_at_other_degrees(setup), load, degrees)
+        # without the user's own calibration, which is of the setup's degrees
+        return _curves(completed(cached.resolved(setup), {}), load, degrees)
     except RidgelineError:
         return {}
-
-
-def _at_other_degrees(setup: Setup) -> Resolved:
-    """A deployment without the user's own calibration, which is of the setup's degrees."""
-    return completed(cached.resolved(setup), {})
 
 
 def _curves(resolved: Resolved, load: str, degrees: Sequence[int]) -> dict[int, pd.DataFrame]:
@@ -192,14 +188,10 @@ def load_warnings(table: pd.DataFrame, name: str) -> list[str]:
         )
     full = table[table["status"] == "overloaded"]
     if len(full):
+        highest = float(full["rate"].iloc[0] / full["utilisation"].iloc[0])
         last = table.loc[table["status"] != "overloaded", name].max()
         sentences.append(
-            f"Overloaded beyond {_highest(full):.3g} requests/s (the last stable point drawn is "
+            f"Overloaded beyond {highest:.3g} requests/s (the last stable point drawn is "
             f"{last:.3g}): the queue grows without end and TTFT has no mean."
         )
     return sentences
-
-
-def _highest(full: pd.DataFrame) -> float:
-    row = full.iloc[0]
-    return float(row["rate"] / row["utilisation"])

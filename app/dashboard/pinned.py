@@ -72,12 +72,13 @@ def parsed(text: str) -> list[dict[str, Any]]:
         pins = json.loads(text)
     except (ValueError, RecursionError):
         return []
-    return [pin for pin in pins if _is_scenario(pin)][:MOST] if isinstance(pins, list) else []
+    return [pin for pin in pins if is_scenario(pin)][:MOST] if isinstance(pins, list) else []
 
 
-def _is_scenario(pin: object) -> bool:
+def is_scenario(changed: object) -> bool:
+    """Whether what was kept is the fields of a scenario."""
     try:
-        return isinstance(pin, dict) and bool(setup_from(pin))
+        return isinstance(changed, dict) and bool(setup_from(changed))
     except RidgelineError:
         return False
 

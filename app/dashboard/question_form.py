@@ -75,7 +75,10 @@ def control(
     if one.kind == "list" and options:
         return tuple(place.multiselect(label, options, **common))
     if not options:
-        return _from_text(one, label, place, common)
+        unit = f" [{one.unit}]" if one.unit and "[" not in label else ""
+        given = {"value": _text(one), "placeholder": "default", "max_chars": 200, **common}
+        text = str(place.text_input(f"{label}{unit}", **given) or "").strip()
+        return typed.value(one, text) if text else one.default
     if one.names:
         taking = {"on_change": near_names.take, "args": (name, options)}
         first = options.index(one.default) if one.default in options else 0
@@ -198,13 +201,6 @@ def _in_use(names: Iterable[str]) -> bool:
         name in address or str(state.get(name, _text(PARAMETERS[name]))) != _text(PARAMETERS[name])
         for name in names
     )
-
-
-def _from_text(one: Parameter, label: str, place: Any, common: Mapping[str, Any]) -> Any:
-    unit = f" [{one.unit}]" if one.unit and "[" not in label else ""
-    given = {"value": _text(one), "placeholder": "default", "max_chars": 200, **common}
-    text = str(place.text_input(f"{label}{unit}", **given) or "").strip()
-    return typed.value(one, text) if text else one.default
 
 
 def _text(one: Parameter) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import streamlit as st
@@ -97,15 +98,13 @@ def priced_setup(generation: str = "") -> tuple[Setup, Resolved, Estimate]:
     at a model that generates nothing.
     """
     setup = chosen_setup()
-    try:
+    with stopping():
         if not tracing.is_trace_ready(setup, described=False):
             st.stop()
         resolved = cached.deployed(setup)
         if generation:
             check_generates(resolved.model, generation)
         return setup, resolved, cached.priced(setup)
-    except RidgelineError as error:
-        stop(error)
 
 
 def runnable_setup(title: str) -> tuple[Setup, Resolved, Estimate]:
@@ -157,6 +156,15 @@ def stop(error: RidgelineError) -> NoReturn:
     st.caption("Change the scenario in the sidebar; nothing else on this page is shown until then.")
     st.stop()
     raise error
+
+
+@contextmanager
+def stopping() -> Iterator[None]:
+    """End the page with a sentence, see `stop`, where what is inside cannot be."""
+    try:
+        yield
+    except RidgelineError as error:
+        stop(error)
 
 
 # ------------------------------------------------------------------------------- controls

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -45,6 +45,35 @@ def card(label: str, value: str, beside: str, meaning: str = "", *, alarming: bo
     )  # fmt: skip
 
 
+def draw_table(rows: Any, key: str, **more: Any) -> Any:
+    """Draw a table without its index, all of its rows in sight; returns what is selected in it.
+
+    rows: a frame, or a mapping each.  more: arguments of `st.dataframe`.
+    """
+    usual = {"hide_index": True, "height": "content", "placeholder": "–"}
+    frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows)
+    return st.dataframe(frame, key=key, **{**usual, **more})
+
+
+def choose(label: str, options: Sequence[str], key: str, **more: Any) -> str:
+    """Draw a choice among options, the first unless `default` says, bound to the address."""
+    usual = {"default": options[0], "required": True, "bind": "query-params"}
+    chosen: str = st.segmented_control(label, options, key=key, **{**usual, **more})
+    return chosen
+
+
+def draw_tabs(tabs: Mapping[str, Callable[[], object]], key: str, **more: Any) -> None:
+    """Draw tabs by their titles, of which only the open one calls its function.
+
+    more: arguments of `st.tabs` in place of its place in the address.
+    """
+    places = st.tabs(list(tabs), key=key, **(more or {"bind": "query-params"}))
+    for place, draw in zip(places, tabs.values(), strict=True):
+        if place.open:
+            with place:
+                draw()
+
+
 def titled_table(title: str, rows: Points, key: str, caption: str = "") -> None:
     """Draw a table under its title; a sentence where the fit that writes it has not run."""
     st.subheader(title, anchor=False)
@@ -55,10 +84,7 @@ def titled_table(title: str, rows: Points, key: str, caption: str = "") -> None:
             for name, (label, meaning) in HEADINGS.items()
             if name in shown
         }
-        st.dataframe(
-            shown, hide_index=True, height="auto", key=key, placeholder="–",
-            column_config=headings,
-        )  # fmt: skip
+        draw_table(shown, key, height="auto", column_config=headings)
     else:
         st.caption("Not written yet: the fit that produces this table has not run.")
     if caption and rows:

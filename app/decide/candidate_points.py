@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from app.decide.axes import Axis, frontier, guides
 from app.planning.answer import Answer
 from app.planning.candidates import Candidates
+from app.planning.wording import shape
 from genz_core.types import Array
 
 #: Points of a series that a browser draws without a pause.
@@ -129,14 +129,3 @@ def _series(
 
 def _vertex(candidates: Candidates, at: int, x: Array, y: Array) -> Vertex:
     return Vertex(at, float(x[at]), float(y[at]), shape(candidates.row(at)))
-
-
-def shape(row: Mapping[str, Any]) -> str:
-    """Replicas and degrees of a row in short: "3 x TP2", "2 x TP1 DP8 EP8"."""
-    degrees = " ".join(
-        f"{name.upper()}{int(row[name])}"
-        for name in ("tp", "pp", "dp", "ep")
-        if row[name] > 1 or name == "tp"
-    )
-    replicas = int(row["replicas"])
-    return f"{replicas} x {degrees}" if replicas > 1 else degrees

@@ -295,6 +295,7 @@ def document(account: Account) -> dict[str, Any]:
     running = operation(resolved)
     around = beside(resolved.system, q)
     hourly = hourly_usd(account, running)
+    caps = power_caps(account) if resolved.system.tdp_w else None
     return {
         "model": resolved.model.name,
         "system": resolved.system.slug,
@@ -303,7 +304,7 @@ def document(account: Account) -> dict[str, Any]:
         "terms": {name: getattr(q, name) for name in names_of(Prices)} | {"day": list(day)},
         "assumed": dict(ASSUMED) | dict(around.words),
         "operation": asdict(running),
-        "energy": _energy(running, account, around) | {"caps": _caps(account)},
+        "energy": _energy(running, account, around) | {"caps": caps},
         "ways": {way: _way(way, usd, running, q) for way, usd in hourly.items()},
     }
 
@@ -342,11 +343,6 @@ def _parts(running: Operation, account: Account) -> dict[str, float] | None:
     parts, stated = account.model.parts_w(running.tdp_w, *use), account.question.power
     scale = stated / sum(parts.values()) if stated else 1.0
     return {name: watts * scale for name, watts in parts.items()}
-
-
-def _caps(account: Account) -> dict[str, list[float]] | None:
-    """As `power_caps`; None where the system states no power."""
-    return power_caps(account) if account.resolved.system.tdp_w else None
 
 
 def _way(way: str, usd_per_hour: float, running: Operation, question: Question) -> dict[str, Any]:

@@ -15,13 +15,13 @@ from app.answers.columns import COLUMNS, ends
 from app.answers.table import to_json
 from app.decide import svg
 from app.decide.axes import ACROSS, UPWARDS
-from app.decide.candidate_points import points, shape
+from app.decide.candidate_points import points
 from app.planning.answer import Answer
 from app.planning.targets import FIGURES
-from app.planning.wording import chance, ranked_words
+from app.planning.wording import chance, ranked_words, with_prefill
 from app.wording import quantities
-from genz_core.cells import markdown_cell
 from genz_core.errors import InvalidValue
+from profilers.wording import markdown_table
 
 Named = Mapping[str, Any]
 _STYLE = (
@@ -53,10 +53,8 @@ def headline(plan: Named) -> str:
 
 def short(plan: Named) -> str:
     """Replicas, degrees, engine and format of a plan."""
-    pool = plan["prefill"]
-    first = f"{pool['workers']} prefill x TP{pool['tp']} on {pool['system']}, " if pool else ""
     drafts = f", {plan['speculation']}" if plan["speculation"] else ""
-    return f"{first}{shape(plan)}, {plan['engine']}, {plan['weights']}{drafts}"
+    return f"{with_prefill(plan)}, {plan['engine']}, {plan['weights']}{drafts}"
 
 
 def plan_words(plan: Named) -> dict[str, Any]:
@@ -181,7 +179,8 @@ def markdown(named: Named) -> str:
     lines = [f"# Plan of {_line(named['model'])}", "", _line(_asked(named)), ""]
     lines += [f"**{_line(line)}**\n" for line in _verdict(named)]
     for name, rows in _tables(named):
-        lines += [f"## {name}", "", _markdown_table(rows), ""]
+        cells = [[_line(_shown(value)) for value in row.values()] for row in rows]
+        lines += [f"## {name}", "", markdown_table(list(rows[0]), cells), ""]
     lines += _mermaid(named["plans"])
     for name, text in _commands(named):
         lines += [f"## {name}", "", "```bash", text.replace("```", ""), "```", ""]
@@ -235,12 +234,6 @@ def _html_table(rows: Sequence[Named]) -> str:
     return f"<table><tr>{head}</tr>{body}</table>"
 
 
-def _markdown_table(rows: Sequence[Named]) -> str:
-    lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
-    lines += ["| " + " | ".join(_cell(value) for value in row.values()) + " |" for row in rows]
-    return "\n".join(lines)
-
-
 def _mermaid(plans: Sequence[Named]) -> list[str]:
     """A bar chart of the plans' cost, where each has one."""
     costs = [plan["usd_per_mtok"] for plan in plans]
@@ -262,7 +255,3 @@ def _shown(value: Any) -> str:
 def _line(text: str) -> str:
     """A text on one line that is no markup."""
     return " ".join(str(text).split()).replace("<", "&lt;").replace("`", "'")
-
-
-def _cell(value: Any) -> str:
-    return markdown_cell(_line(_shown(value)))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from app.decide.candidate_points import Points, Vertex
+from app.decide.candidate_points import Points
 from app.wording import quantities
 
 _WIDE, _HIGH = 720, 380
@@ -66,7 +66,8 @@ def candidates(points: Points) -> str:
         [*ys, *(p for p, _ in points.y_guides)], _HIGH - _BOTTOM, _TOP, points.y.logarithmic
     )
     parts = [*_axes(points, across, upwards), *_dots(points, across, upwards)]
-    parts += _frontier(points.frontier, across, upwards)
+    line = " ".join(f"{across.place(v.x):.1f},{upwards.place(v.y):.1f}" for v in points.frontier)
+    parts.append(f'<polyline points="{line}" fill="none" stroke="{_INK}" stroke-width="1.3"/>')
     for plan in points.plans:
         parts.append(
             f'<circle cx="{across.place(plan.x):.1f}" cy="{upwards.place(plan.y):.1f}" r="8" '
@@ -122,12 +123,6 @@ def _dots(points: Points, across: _Scale, upwards: _Scale) -> list[str]:
         parts.append(f'<circle cx="{x}" cy="{y - 4}" r="3.5" fill="{color}"/>')
         parts.append(_text(x + 7, y, name[:38], "start"))
     return parts
-
-
-def _frontier(vertices: Sequence[Vertex], across: _Scale, upwards: _Scale) -> list[str]:
-    places = [(across.place(v.x), upwards.place(v.y)) for v in vertices]
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    return [f'<polyline points="{line}" fill="none" stroke="{_INK}" stroke-width="1.3"/>']
 
 
 def _line(x0: float, y0: float, x1: float, y1: float, color: str, dash: str = "") -> str:

@@ -48,7 +48,11 @@ def run_inside(
             f"layers = {settings.layers}: what Nsight sees is not scaled to all layers; give "
             "layers=0, or a config.json with so many layers"
         )
-    _refuse_missing_tools(config)
+    elsewhere = workload(config, elsewhere=True)
+    if config.nsys.enable:
+        nsight_runner.refuse_missing("nsys", _nsys_command(config, Path("nsys"), elsewhere))
+    if config.ncu.enable:
+        nsight_runner.refuse_missing("ncu", _ncu_command(config, Path("ncu"), elsewhere))
     work = workload(config)
     captured: list[Captured] = []
     timeline: Report | None = None
@@ -60,16 +64,20 @@ def run_inside(
         progress = part(progress, 0.5 if config.ncu.enable else 1.0, 1.0)
     if config.ncu.enable:
         progress(0.0, "running inside Nsight Compute")
-        for argv in _ncu_commands(config, timeline, scratch / "ncu", work):
+        commands = [_ncu_command(config, scratch / "ncu", work)]
+        if timeline is not None and len(timeline.kernels):  # a run for each of the longest
+            longest = top_kernels(timeline.kernels, config.ncu.topk)
+            commands = ncu_commands(longest, scratch / "ncu", work)
+        for argv in commands:
             folder = Path(argv[argv.index("-o") + 1]).parent
             captured.append(nsight_runner.run_ncu(argv, folder, cancelled=cancelled))
     progress(1.0, "importing")
     report = timeline or read_report(captured[0].report, label="ncu")
     outcome = _outcome(config, settings, report)
-    commands = [command for run in captured for command in run.commands]
+    ran = [command for run in captured for command in run.commands]
     return dataclasses.replace(
         outcome,
-        commands=[AGAIN, *([arg.replace(f"{scratch}/", "") for arg in argv] for argv in commands)],
+        commands=[AGAIN, *([arg.replace(f"{scratch}/", "") for arg in argv] for argv in ran)],
         files=tuple(dict.fromkeys(path for run in captured for path in run.files)),
     )
 
@@ -86,15 +94,6 @@ def workload(config: RunConfig, elsewhere: bool = False) -> list[str]:
     return nsight.work_argv([model.path or model.name, *options], elsewhere)
 
 
-def _refuse_missing_tools(config: RunConfig) -> None:
-    """Raise where nsys or ncu is enabled and not installed."""
-    work = workload(config, elsewhere=True)
-    if config.nsys.enable:
-        nsight_runner.refuse_missing("nsys", _nsys_command(config, Path("nsys"), work))
-    if config.ncu.enable:
-        nsight_runner.refuse_missing("ncu", _ncu_command(config, Path("ncu"), work))
-
-
 def _nsys_command(config: RunConfig, folder: Path, work: list[str]) -> list[str]:
     nsys = config.nsys
     return nsight.build_nsys_cmd(
@@ -105,15 +104,6 @@ def _nsys_command(config: RunConfig, folder: Path, work: list[str]) -> list[str]
 
 def _ncu_command(config: RunConfig, folder: Path, work: list[str]) -> list[str]:
     return nsight.build_ncu_cmd(folder / "run", work, nvtx_expr=config.ncu.nvtx_expr)
-
-
-def _ncu_commands(
-    config: RunConfig, timeline: Report | None, folder: Path, work: list[str]
-) -> list[list[str]]:
-    """A run of ncu for each of the timeline's longest kernels; one run without a timeline."""
-    if timeline is None or not len(timeline.kernels):
-        return [_ncu_command(config, folder, work)]
-    return ncu_commands(top_kernels(timeline.kernels, config.ncu.topk), folder, work)
 
 
 def _outcome(config: RunConfig, settings: RunSettings, report: Report) -> Outcome:

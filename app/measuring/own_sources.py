@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,9 @@ def keep_sources(outcome: Outcome, config: RunConfig, folder: Path) -> RunConfig
         written = _write_model(source, folder)
         _write_machine(outcome.context, folder)
         if outcome.prompts:
-            _write_prompts(outcome.prompts, folder)
+            sizes = ({key: row[key] for key in ("id", "isl", "osl")} for row in outcome.prompts)
+            lines = "".join(f"{json.dumps(one)}\n" for one in sizes)  # and no text of them
+            (folder / PROMPTS).write_text(lines, encoding="utf-8")
         document = _priced_document(outcome, config)
         (folder / _PRICED).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
@@ -81,12 +83,6 @@ def _write_model(source: Mapping[str, Any] | str, folder: Path) -> str:
     (folder / _MODEL).mkdir(exist_ok=True)
     (folder / place).write_text(json.dumps(source, indent=1) + "\n", encoding="utf-8")
     return place.as_posix()
-
-
-def _write_prompts(rows: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """Write the sizes of the prompts, and no text of them."""
-    lines = (json.dumps({key: row[key] for key in ("id", "isl", "osl")}) for row in rows)
-    (folder / PROMPTS).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _write_machine(context: RunContext, folder: Path) -> None:
@@ -128,7 +124,8 @@ def own_context(folder: Path, measurement: Measurement) -> RunContext:
     name = measurement.system.name if measurement.system else ""
     try:
         priced = _priced(folder)
-        config = _kept_config(folder)
+        files = sorted((folder / _MODEL).glob("*.json"))
+        config = json_object(files[0]) if files else None
         if config is None:
             stated = measurement.model or ""
             model = model_registry.load(stated, weights=fmt, kv=fmt, activations=fmt)
@@ -178,11 +175,6 @@ def _priced(folder: Path) -> dict[str, Any]:
             raise MeasurementError(f"{_PRICED} of the run is damaged: {key} is {value!r:.60}")
         known[key] = value
     return known
-
-
-def _kept_config(folder: Path) -> Mapping[str, Any] | None:
-    files = sorted((folder / _MODEL).glob("*.json"))
-    return json_object(files[0]) if files else None
 
 
 def _kept_system(folder: Path, slug: str, device: str) -> System:

@@ -18,8 +18,8 @@ from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.types import Workload
 from profilers import PhaseTiming
-from profilers.collect.building import RunSettings, pick_device
-from profilers.collect.prompts import MeasuredPrompt, PromptRun, measure_prompts
+from profilers.collect.building import pick_device
+from profilers.collect.prompts import MeasuredPrompt, measure_prompts
 from profilers.prompt_sizes import (
     CHARACTERS_PER_TOKEN,
     PromptSizes,
@@ -62,7 +62,15 @@ def run_prompts(
     device = pick_device(settings.device)
     busy = ready_threads(device, config)
     run = measure_prompts(settings, prompts, progress, cancelled)
-    notes, phases = _notes(settings, run), _phases(run)
+    notes = [f"cut to {settings.layers} of {run.layers} layers"] if settings.layers else []
+    notes += ["cancelled: complete repeats only"] if run.cancelled else []
+    if any(one.prompt.guessed for one in run.prompts):
+        notes.append(f"texts were taken for {CHARACTERS_PER_TOKEN:g} characters a token")
+    ttft = tuple(one.median_ttft_s for one in run.prompts if one.ttft_s)
+    tpot = tuple(one.median_tpot_s for one in run.prompts if one.tpot_s)
+    phases = {"prefill": PhaseTiming("prefill", ttft, run.clock)}  # type: ignore[arg-type]
+    if tpot:
+        phases["decode"] = PhaseTiming("decode", tpot, run.clock)  # type: ignore[arg-type]
     measurement, context = of_steps(
         config, settings, device, busy, run, notes, {"prompts": len(run.prompts)}, phases=phases
     )
@@ -75,24 +83,6 @@ def run_prompts(
         label=f"{settings.name}, {len(prompts)} prompts",
         prompts=rows,
     )
-
-
-def _notes(settings: RunSettings, run: PromptRun) -> list[str]:
-    notes = [f"cut to {settings.layers} of {run.layers} layers"] if settings.layers else []
-    notes += ["cancelled: complete repeats only"] if run.cancelled else []
-    if any(one.prompt.guessed for one in run.prompts):
-        notes.append(f"texts were taken for {CHARACTERS_PER_TOKEN:g} characters a token")
-    return notes
-
-
-def _phases(run: PromptRun) -> dict[str, PhaseTiming]:
-    """Timings of all prompts by phase."""
-    ttft = tuple(one.median_ttft_s for one in run.prompts if one.ttft_s)
-    tpot = tuple(one.median_tpot_s for one in run.prompts if one.tpot_s)
-    phases = {"prefill": PhaseTiming("prefill", ttft, run.clock)}  # type: ignore[arg-type]
-    if tpot:
-        phases["decode"] = PhaseTiming("decode", tpot, run.clock)  # type: ignore[arg-type]
-    return phases
 
 
 def prompt_rows(prompts: Sequence[MeasuredPrompt], context: RunContext) -> list[dict[str, Any]]:

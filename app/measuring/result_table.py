@@ -26,22 +26,25 @@ _WORDS = {
 
 def full_rows(measurements: Sequence[ServingMeasurement]) -> list[dict[str, Any]]:
     """A row a measurement with the columns that any of them has."""
-    return _without_empty(table(measurements))
+    return without_empty(table(measurements))
 
 
 def short_rows(measurements: Sequence[ServingMeasurement]) -> list[dict[str, Any]]:
     """A row a measurement with load, latencies and rates, for a terminal."""
     rows = [{name: row[name] for name in _SHORT} for row in table(measurements)]
-    rows = _without_empty(rows)
+    rows = without_empty(rows)
     known = set(rows[0]) if rows else set()
     dropped = {name for name, better in _INSTEAD.items() if {name, better} <= known}
     return [{name: value for name, value in row.items() if name not in dropped} for row in rows]
 
 
-def _without_empty(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    kept = [
-        name for name in (rows[0] if rows else {}) if any(row[name] is not None for row in rows)
-    ]
+def without_empty(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows without the columns that no row has a value in."""
+
+    def states(value: Any) -> bool:
+        return value == value and value not in (None, "")
+
+    kept = [name for name in (rows[0] if rows else {}) if any(states(row[name]) for row in rows)]
     return [{name: row[name] for name in kept} for row in rows]
 
 
@@ -82,12 +85,8 @@ def notes(measurements: Sequence[ServingMeasurement]) -> list[str]:
     found = list(dict.fromkeys(note for m in measurements for note in m.notes))
     lacking = [name for name in _WORDS if any(name in missing(m) for m in measurements)]
     if lacking:
-        found.append(f"the file does not say {_list(lacking)}")
+        *first, last = (_WORDS[name] for name in lacking)
+        found.append(f"the file does not say {', '.join(first)}{' and ' if first else ''}{last}")
     if any(measurement.tpot_includes_first for measurement in measurements):
         found.append("this tool's TPOT holds the first token; compare its ITL")
     return found
-
-
-def _list(names: Sequence[str]) -> str:
-    words = [_WORDS[name] for name in names]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -73,13 +73,15 @@ def answer(
     wanted = with_changes and not short.plans
     changed = changes(replace(found, candidates=short.candidates)) if wanted else []
     progress(0.95, "comparing")
+    best = [(short.candidates.of(plan.at), short.candidates.row(plan.at)) for plan in short.plans]
+    measurement = next_measurement(*best[0], found.targets) if best else None
     return Answer(
         found,
         short,
         fewest,
         tuple(losers(found, short)),
         tuple(changed),
-        _measurement(found, short),
+        measurement,
         (*_NOTES, *_unpriced(found)),
         tuple(pays(found, short)) if asked.question.break_even else (),
     )
@@ -93,13 +95,6 @@ def _fewest(found: Found, short: Shortlist) -> int | None:
         return short.smaller.at
     devices = found.candidates.columns["devices"]
     return min((plan.at for plan in short.plans), key=lambda at: float(devices[at]), default=None)
-
-
-def _measurement(found: Found, short: Shortlist) -> Measurement | None:
-    if not short.plans:
-        return None
-    at = short.plans[0].at
-    return next_measurement(short.candidates.of(at), short.candidates.row(at), found.targets)
 
 
 def _unpriced(found: Found) -> list[str]:

@@ -16,7 +16,6 @@ from app.planning.targets import Target
 from app.question.asking import Asked
 from genz_core.deployment import bulk_format
 from genz_core.errors import RidgelineError
-from genz_core.types import Mask
 
 _MORE = (2, 4, 8)  # times the devices
 _LESS = (0.75, 0.5, 0.25, 0.1)  # of the load
@@ -73,7 +72,10 @@ def _easier_targets(found: Found) -> Iterator[Change]:
     sound = ranked.sound(candidates)
     alone = False
     for target in ranked.targets:
-        others = _meeting(found, sound, [other for other in ranked.targets if other is not target])
+        others = sound.copy()
+        for other in ranked.targets:
+            if other is not target:
+                others &= other.met(candidates.columns[other.figure.column])
         values = candidates.columns[target.figure.column][others]
         values = values[np.isfinite(values)]
         if values.size:
@@ -96,13 +98,6 @@ def _eased(target: Target, best: float) -> str:
         f"{target.figure.name} {sign} {target.figure.shown(best)} in place of "
         f"{target.figure.shown(target.value)}, all else kept"
     )
-
-
-def _meeting(found: Found, sound: Mask, targets: list[Target]) -> Mask:
-    good = sound.copy()
-    for target in targets:
-        good &= target.met(found.candidates.columns[target.figure.column])
-    return good
 
 
 def _other_spaces(found: Found) -> Iterator[Change]:

@@ -62,7 +62,8 @@ def times(asked: Asked, factor: float) -> Asked:
         if is_closed(q)
         else {"rate": amount(q) * factor}
     )
-    return replace(asked, question=replace(q, **changed), objects=_without_trace(asked))
+    objects = {name: value for name, value in asked.objects.items() if name != "trace"}
+    return replace(asked, question=replace(q, **changed), objects=objects)
 
 
 def at_means(asked: Asked) -> Asked:
@@ -116,7 +117,3 @@ def longest(asked: Asked) -> tuple[int, int]:
         at = int((trace.requests.input_tokens + trace.requests.output_tokens).argmax())
         return int(trace.requests.input_tokens[at]), int(trace.requests.output_tokens[at])
     return gate.longest(q, q.isl, q.osl), q.osl
-
-
-def _without_trace(asked: Asked) -> dict[str, Any]:
-    return {name: value for name, value in asked.objects.items() if name != "trace"}

@@ -20,7 +20,7 @@ from app.planning.shortlist import Plan
 from app.planning.targets import FIGURES
 from app.planning.track_record import of_choices
 from app.scenario import sharing
-from app.scenario.intervals import Latency, single
+from app.scenario.intervals import beside, single
 from app.wording import quantities
 
 _WHOLE = (*CHOICES, "devices")
@@ -41,7 +41,7 @@ def document(answer: Answer) -> dict[str, Any]:
         "meet_targets": int(found.feasible.sum()) - _rejected(answer),
         "rejected_by_simulation": _rejected(answer),
         "plans": [plan_row(answer, plan) for plan in answer.short.plans],
-        "fewest_devices": _fewest(answer),
+        "fewest_devices": _row(answer, answer.fewest),
         "others": [_other(answer, loser) for loser in answer.losers],
         "changes": [
             {"what": c.what, "words": c.words, "figure": c.figure, "value": _number(c.value)}
@@ -76,6 +76,7 @@ def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
     candidates = answer.short.candidates
     family, row = candidates.of(plan.at), candidates.row(plan.at)
     started = launch(family, row, answer.found.asked)
+    means = plan.simulated.means if plan.simulated else {}
     known = deployment_row(candidates, plan.at, simulated=plan.simulated is not None)
     return {
         **known,
@@ -89,7 +90,7 @@ def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
         },
         "percentiles": _percentiles(plan),
         "choices_like_it": of_choices(family),
-        **{f"simulated_{name}": _number(value) for name, value in _means(plan).items()},
+        **{f"simulated_{name}": _number(value) for name, value in means.items()},
         "launch": "\n".join(started.lines),
         "launch_notes": list(started.notes),
         "launch_files": dict(started.files),
@@ -119,10 +120,8 @@ def deployment_row(candidates: Candidates, at: int, *, simulated: bool = False) 
     of = family.evidence(alone.columns)
     found = family.intervals(alone.novelty, of)
     known = {name: single(found[name]) for name in _INTERVALS}
-    spans: dict[str, Any] = {}
-    for name, interval in known.items():
-        pair = Latency.of(row[name], interval, row[f"bound_{name}"])
-        spans |= dict(zip(ends(name), (_number(pair.low_s), _number(pair.high_s)), strict=True))
+    bounds = {name: row[f"bound_{name}"] for name in _INTERVALS}
+    timed = beside({name: row[name] for name in _INTERVALS}, known, bounds)
     return {
         "status": str(candidates.status[at]),
         "kind": family.kind,
@@ -137,8 +136,8 @@ def deployment_row(candidates: Candidates, at: int, *, simulated: bool = False) 
         "offload": family.spill or None,
         "beyond_measurements": [*family.beyond, *of.categories()],
         **{name: value for name, value in figures.items() if name != "devices"},
-        **spans,
-        "not_validated": " ".join(name for name, interval in known.items() if interval is None),
+        **{end: _number(timed[end]) for name in _INTERVALS for end in ends(name)},
+        "not_validated": timed["not_validated"],
         **{name: _number(row[name]) for name in FACTS},
     }
 
@@ -161,17 +160,9 @@ def _percentiles(plan: Plan) -> str:
     return shown
 
 
-def _means(plan: Plan) -> Mapping[str, float]:
-    return plan.simulated.means if plan.simulated else {}
-
-
-def _fewest(answer: Answer) -> dict[str, Any] | None:
-    if answer.fewest is None:
+def _row(answer: Answer, at: int | None) -> dict[str, Any] | None:
+    if at is None:
         return None
-    return _row(answer, answer.fewest)
-
-
-def _row(answer: Answer, at: int) -> dict[str, Any]:
     simulated = answer.short.is_simulated(at)
     return deployment_row(answer.short.candidates, at, simulated=simulated)
 

@@ -195,9 +195,15 @@ def families(asked: Asked) -> tuple[tuple[Family, ...], tuple[LeftOut, ...]]:
                 left.append(LeftOut(label, str(error)))
                 continue
             for family in _drafting(plain, asked, left):
-                found += [family, *_spilling(family, asked)]
+                found.append(family)
+                for what in filter(None, choices(asked, "offload")):  # where all fits: the same
+                    offloading = asking_for(family.resolved, offload=what)
+                    found.append(replace(family, resolved=offloading))
     if not found:
-        raise InvalidValue(_reasons(left))
+        whys = {entry.why for entry in left}  # one reason of all is said once
+        raise InvalidValue(
+            whys.pop() if len(whys) == 1 else "; ".join(f"{e.what}: {e.why}" for e in left)
+        )
     return tuple(found), tuple(left)
 
 
@@ -219,18 +225,6 @@ def _resolved(
     if complaint := context_complaint(resolved.model, *demand.longest(asked)):
         raise InvalidValue(complaint)
     return sharing.adapted(served_rows.with_step_scale(resolved))
-
-
-def _reasons(left: list[LeftOut]) -> str:
-    """Why nothing could be tried; one reason of all is said once."""
-    whys = {entry.why for entry in left}
-    return whys.pop() if len(whys) == 1 else "; ".join(f"{e.what}: {e.why}" for e in left)
-
-
-def _spilling(family: Family, asked: Asked) -> Iterator[Family]:
-    """The family with what the host may hold: where all fits it is the family itself."""
-    for what in filter(None, choices(asked, "offload")):
-        yield replace(family, resolved=asking_for(family.resolved, offload=what))
 
 
 def _drafting(family: Family, asked: Asked, left: list[LeftOut]) -> Iterator[Family]:

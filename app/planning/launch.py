@@ -67,6 +67,11 @@ class Server:
     vendor: str
     command: str
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command, word by word."""
+        return tuple(shlex.split(self.command))
+
 
 @dataclass(frozen=True, slots=True)
 class Launch:

@@ -48,7 +48,11 @@ def next_measurement(
     row: the plan's columns.
     """
     question = family.question
-    now, then = _widths(family, row), _widths_after(family)
+    now = _widths(family, row)
+    # once three runs of one's own have calibrated the engine
+    engine: EngineProfile = replace(family.resolved.engine, measured_on="own")
+    tier = validated_tier(family.resolved.system.latency)
+    then = {name: _ratio(load_interval(name, tier, engine)) for name in _FIGURES}
     asked = {f"{target.figure.latency}_s" for target in targets if target.figure.latency}
     gains = {name: _gain(now[name], then[name]) for name in _FIGURES}
     name = max(gains, key=lambda figure: gains[figure] * (2.0 if figure in asked else 1.0))
@@ -110,13 +114,6 @@ def _widths(family: Family, row: Mapping[str, float]) -> dict[str, float]:
     of = family.evidence({name: np.array([value]) for name, value in row.items()})
     known = family.intervals(Novelty(tpot, ttft, users), of)
     return {name: _ratio(single(known[name])) for name in _FIGURES}
-
-
-def _widths_after(family: Family) -> dict[str, float]:
-    """The same once three runs of one's own have calibrated the engine."""
-    engine: EngineProfile = replace(family.resolved.engine, measured_on="own")
-    tier = validated_tier(family.resolved.system.latency)
-    return {name: _ratio(load_interval(name, tier, engine)) for name in _FIGURES}
 
 
 def _ratio(interval: Interval | None) -> float:

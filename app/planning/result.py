@@ -37,8 +37,7 @@ class Planned(ResultTable):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        plans: list[dict[str, Any]] = self.to_dict()["plans"]
-        return plans
+        return list(self.to_dict()["plans"])
 
     @property
     def best(self) -> dict[str, Any] | None:
@@ -48,14 +47,12 @@ class Planned(ResultTable):
     @property
     def others(self) -> list[dict[str, Any]]:
         """The nearest of each other family, and why it loses."""
-        others: list[dict[str, Any]] = self.to_dict()["others"]
-        return others
+        return list(self.to_dict()["others"])
 
     @property
     def changes(self) -> list[dict[str, Any]]:
         """What would have to change where there is no plan."""
-        changes: list[dict[str, Any]] = self.to_dict()["changes"]
-        return changes
+        return list(self.to_dict()["changes"])
 
     @property
     def measurement(self) -> dict[str, Any] | None:

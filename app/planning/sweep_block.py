@@ -19,7 +19,6 @@ from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.served_rows import columns as served_columns
 from app.scenario.served_rows import deployed, served
 from app.scenario.summary import messages
-from genz_core import Estimate
 from genz_core.economics import joules_per_token, usd_per_million_tokens
 from genz_core.errors import InvalidParallelism, RidgelineError
 from genz_core.memory import memory
@@ -189,7 +188,8 @@ def _static(resolved: Resolved, numbers: Mapping[str, Array], size: int) -> Colu
     known = intervals.of_batch(result, of)
     figures = intervals.beside(seconds, known, bound)
     figures |= intervals.of_throughput(result.output_tokens_per_s, figures)
-    return _complete(resolved, _devices(result, size), figures, result.output_tokens_per_s) | {
+    devices = np.broadcast_to(np.asarray(result.devices, dtype=float), (size,))
+    return _complete(resolved, devices, figures, result.output_tokens_per_s) | {
         "status": result.status.astype(object),
         "message": messages(resolved, result, (), of),
         "fits": result.fits & result.valid,
@@ -197,10 +197,6 @@ def _static(resolved: Resolved, numbers: Mapping[str, Array], size: int) -> Colu
         "bound_prefill_s": result.bound_ttft_s,
         "bound_decode_step_s": result.bound_tpot_s,
     }
-
-
-def _devices(result: Estimate, size: int) -> Array:
-    return np.broadcast_to(np.asarray(result.devices, dtype=float), (size,))
 
 
 def _served(resolved: Resolved, numbers: Mapping[str, Array], size: int) -> Columns:

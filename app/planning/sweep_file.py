@@ -60,6 +60,8 @@ def sweep(
         MeasurementError: a worker died, or no cluster answers; what was priced is kept.
         RidgelineError: a name that nobody knows.
     """
+    import pyarrow.parquet as parquet
+
     if target.suffix not in KINDS:
         raise InvalidValue(f"{target.name}: give a file that ends in {' or '.join(KINDS)}")
     kind = "bounds" if bounds_only else "figures"
@@ -69,7 +71,8 @@ def sweep(
     total, missing = len(axes), sum(part.stop - part.start for part in left)
     kept = done = total - missing
     for part, columns in priced(left, bounds_only, where, cancelled):
-        _write_part(columns, _path(folder, part))
+        with write_whole(_path(folder, part)) as draft:
+            parquet.write_table(_arrow(columns), draft, compression="none")
         done += part.stop - part.start
         progress(done / max(total, 1), f"{done:,} of {total:,} rows")
     if done < total:
@@ -134,14 +137,6 @@ def _parts(axes: SweepAxes) -> Iterator[Part]:
 
 def _path(folder: Path, part: Part) -> Path:
     return folder / f"{part.number:06d}.parquet"
-
-
-def _write_part(columns: Columns, path: Path) -> None:
-    """A part as Parquet; the file appears whole or not at all."""
-    import pyarrow.parquet as parquet
-
-    with write_whole(path) as draft:
-        parquet.write_table(_arrow(columns), draft, compression="none")
 
 
 def _arrow(columns: Columns) -> Any:
@@ -216,8 +211,6 @@ def _cells(column: Any) -> list[Any]:
     values = column.to_pylist()
     if str(column.type) == "string":
         return [spreadsheet_cell(value) for value in values]
-    return ["" if value is None else _cell(value) for value in values]
-
-
-def _cell(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value:.9g}"
+    if str(column.type) == "bool":
+        return ["" if value is None else str(value).lower() for value in values]
+    return ["" if value is None else f"{value:.9g}" for value in values]

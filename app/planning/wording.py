@@ -78,17 +78,28 @@ def _others(named: Mapping[str, Any]) -> Iterator[str]:
         yield "\nwhy not the others:"
     for other in others[:_MOST_OTHERS]:
         near = other.get("nearest")
-        what = f" ({_shape(near)})" if near else ""
+        what = f" ({with_prefill(near)})" if near else ""
         yield f"  {other['family']}{what}: {other['why']}"
     if len(others) > _MOST_OTHERS:
         yield f"  ... {len(others) - _MOST_OTHERS} more in --json"
 
 
-def _shape(row: Mapping[str, Any]) -> str:
-    degrees = " ".join(f"{name}{row[name]}" for name in ("tp", "pp", "dp", "ep") if row[name] > 1)
-    words = f"{row['replicas']} x {degrees or 'tp1'}"
+def shape(row: Mapping[str, Any]) -> str:
+    """Replicas and degrees of a row in short: "3 x TP2", "2 x TP1 DP8 EP8"."""
+    degrees = " ".join(
+        f"{name.upper()}{int(row[name])}"
+        for name in ("tp", "pp", "dp", "ep")
+        if row[name] > 1 or name == "tp"
+    )
+    replicas = int(row["replicas"])
+    return f"{replicas} x {degrees}" if replicas > 1 else degrees
+
+
+def with_prefill(row: Mapping[str, Any]) -> str:
+    """`shape` of a plan, behind its prefill pool if it has one."""
     pool = row["prefill"]
-    return f"{pool['workers']} prefill x tp{pool['tp']}, {words}" if pool else words
+    first = f"{pool['workers']} prefill x TP{pool['tp']} on {pool['system']}, " if pool else ""
+    return f"{first}{shape(row)}"
 
 
 def _help(named: Mapping[str, Any]) -> Iterator[str]:

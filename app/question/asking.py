@@ -98,14 +98,19 @@ def ask(
             arrays[name] = np.array(_many(one, value), dtype=float)
         else:
             scalars[name] = read(one, value)
-    if verb != "sweep":  # whose arrays are axes
-        _check_lengths(arrays)
+    if verb != "sweep" and len({len(each) for each in arrays.values()}) > 1:  # whose are axes
+        shapes = ", ".join(f"{name} {len(arrays[name])}" for name in PARAMETERS if name in arrays)
+        raise InvalidValue(
+            f"arrays are configurations side by side, all of one length; these are {shapes}"
+        )
     if "moe_tp" in values and ("tp" in VERBS[verb].several or set(_RANKS) & set(arrays)):
         scalars.setdefault("ep", 1)  # the experts of each shape are spread apart
     question = Question(**scalars)
     if loads and loads[0] in arrays:  # so that the question knows the kind of its load
         question = replace(question, **{loads[0]: arrays[loads[0]][0]})
-    refuse_contradictions(_with_one(question, several))
+    methods = several.get("speculation", ())  # one of them, so that what belongs to drafts may be
+    drafts = "draft_model" if "draft_model" in methods else next(filter(None, methods), "")
+    refuse_contradictions(replace(question, speculation=drafts) if drafts else question)
     if strict and not VERBS[verb].measured:  # whose load the measurement tells
         refuse_meaningless(question, verb, arrays)
     asked = Asked(verb, question, arrays, several, frozenset(values), objects)
@@ -171,13 +176,6 @@ def _opened(verb: str, values: Mapping[str, Any], sources: Sources) -> dict[str,
     return opened | sources(single)
 
 
-def _with_one(question: Question, several: Mapping[str, tuple[Any, ...]]) -> Question:
-    """The question with one of the ways to draft, so that what belongs to drafts has its place."""
-    methods = several.get("speculation", ())
-    named = "draft_model" if "draft_model" in methods else next(filter(None, methods), "")
-    return replace(question, speculation=named) if named else question
-
-
 def _check_loads(verb: str, given: list[str]) -> None:
     allowed = VERBS[verb].loads
     wrong = [name for name in given if name not in allowed]
@@ -226,12 +224,3 @@ def _many(one: Parameter, value: Any) -> tuple[Any, ...]:
     if not len(value) or any(_is_list(each) or np.ndim(each) for each in value):
         raise InvalidValue(f"{one.name} = {typed.brief(value)}: give one value or a list of values")
     return tuple(read(one, each) for each in value)
-
-
-def _check_lengths(arrays: Mapping[str, Array]) -> None:
-    if len({len(values) for values in arrays.values()}) > 1:
-        declared = (name for name in PARAMETERS if name in arrays)
-        shapes = ", ".join(f"{name} {len(arrays[name])}" for name in declared)
-        raise InvalidValue(
-            f"arrays are configurations side by side, all of one length; these are {shapes}"
-        )

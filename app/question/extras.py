@@ -53,9 +53,10 @@ OF_PROGRAMS: Mapping[str, tuple[Parameter, ...]] = {
 }  # fmt: skip
 
 
-def extras_of(verb: str) -> dict[str, Parameter]:
-    """What a verb takes beside its question, by name."""
-    return {one.name: one for one in EXTRAS.get(verb, ())}
+def extras_of(verb: str, *, programs: bool = False) -> dict[str, Parameter]:
+    """What a verb takes beside its question, by name.  programs: `OF_PROGRAMS`, too."""
+    more = OF_PROGRAMS.get(verb, ()) if programs else ()
+    return {one.name: one for one in (*EXTRAS.get(verb, ()), *more)}
 
 
 def read_extras(

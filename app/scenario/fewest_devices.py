@@ -8,7 +8,7 @@ import numpy as np
 
 from app.scenario.scenario import Resolved, estimate_resolved
 from genz_core.errors import RidgelineError
-from genz_core.types import Array, Parallelism
+from genz_core.types import Parallelism
 
 #: Tensor-parallel degrees and pipeline stages that are tried.
 _DEGREES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
@@ -24,7 +24,9 @@ def fewest_devices(resolved: Resolved, batch: int) -> Parallelism | None:
     batch: sequences of the static batch, or 1 for a load, whose requests can wait.
     """
     given = resolved.scenario.parallelism
-    tp, pp = _pairs(_MOST_DEVICES // int(given.dp))
+    most = _MOST_DEVICES // int(given.dp)
+    pairs = [(tp, pp) for tp in _DEGREES for pp in _DEGREES if tp * pp <= most]
+    tp, pp = np.array(pairs, dtype=float).T
     ep = tp * given.dp if (resolved.scenario.ep or 1) > 1 else np.ones_like(tp)
     free = replace(resolved, scenario=replace(resolved.scenario, moe_tp=None, offload=""))
     try:
@@ -36,10 +38,3 @@ def fewest_devices(resolved: Resolved, batch: int) -> Parallelism | None:
         return None
     best = min(fits, key=lambda at: (tp[at] * pp[at], float(tried.tpot_s[at])))
     return replace(given, moe_tp=None, tp=int(tp[best]), pp=int(pp[best]), ep=int(ep[best]))
-
-
-def _pairs(most: int) -> tuple[Array, Array]:
-    """Tensor-parallel degrees and stages of at most `most` devices, [pairs] each."""
-    pairs = [(tp, pp) for tp in _DEGREES for pp in _DEGREES if tp * pp <= most]
-    tp, pp = np.array(pairs, dtype=float).T
-    return tp, pp

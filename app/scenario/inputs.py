@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
+from app.question.question import Question
 from genz_core.diffusion import Denoising, denoising
 from genz_core.errors import InvalidValue
 from genz_core.memo import ByIdentity
@@ -19,26 +18,7 @@ SIZE = "1024x1024"
 _BOUND: ByIdentity[Model] = ByIdentity()
 
 
-class Request(Protocol):
-    """The fields of a scenario that are read here."""
-
-    @property
-    def isl(self) -> int: ...
-    @property
-    def osl(self) -> int: ...
-    @property
-    def images(self) -> int: ...
-    @property
-    def image_size(self) -> str: ...
-    @property
-    def audio_seconds(self) -> float: ...
-    @property
-    def diffusion_steps(self) -> int: ...
-    @property
-    def block_length(self) -> int: ...
-
-
-def inputs_of(scenario: Request) -> ModelInputs:
+def inputs_of(scenario: Question) -> ModelInputs:
     """The inputs that a scenario's fields say.
 
     Raises:
@@ -66,7 +46,7 @@ def parse_size(text: str) -> tuple[int, int]:
     return width, height
 
 
-def reading(model: Model, scenario: Request) -> Model:
+def reading(model: Model, scenario: Question) -> Model:
     """The model whose requests bring what a scenario says; the same object each time.
 
     Raises:
@@ -87,7 +67,7 @@ def reading(model: Model, scenario: Request) -> Model:
     return _BOUND.get(lambda: model.with_inputs(inputs), model, values=inputs)
 
 
-def input_notes(model: Model, scenario: Request) -> tuple[str, ...]:
+def input_notes(model: Model, scenario: Question) -> tuple[str, ...]:
     """What the inputs beside text come to, in words."""
     said: list[str] = []
     tokens = prompt_tokens(model, scenario.isl)
@@ -113,7 +93,7 @@ def input_notes(model: Model, scenario: Request) -> tuple[str, ...]:
     return tuple(said)
 
 
-def sound_seconds(model: Model, scenario: Request) -> float:
+def sound_seconds(model: Model, scenario: Question) -> float:
     """Seconds of sound of a request: what is asked, else a whole window; 0 without sound."""
     sound = _sound(model)
     return (scenario.audio_seconds or sound.window_s) if sound else 0.0

@@ -17,7 +17,7 @@ from app.answers.columns import THROUGHPUT_ENDS, ends
 from app.question import evidence
 from app.question.asking import Sources
 from app.scenario import intervals
-from app.scenario.points_row import Point, notes, parse, unknown_columns
+from app.scenario.points_row import Point, notes, parse
 from app.scenario.scenario import Resolved, estimate_resolved, told
 from app.scenario.served_rows import columns as served_columns
 from app.scenario.served_rows import deployed, served
@@ -124,10 +124,10 @@ def _stripped(row: Mapping[str | None, Any], number: int) -> Row:
     }
 
 
-def write(target: Path, rows: Iterable[Row]) -> None:
-    """Write priced rows; the file appears whole or not at all."""
+def write(target: Path, rows: Iterable[Row], columns: Sequence[str] = COLUMNS) -> None:
+    """Write rows; the file appears whole or not at all."""
     with write_whole(target) as draft, draft.open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.DictWriter(handle, COLUMNS)
+        writer = csv.DictWriter(handle, columns)
         writer.writeheader()
         writer.writerows({k: spreadsheet_cell(v) for k, v in row.items()} for row in rows)
 
@@ -308,17 +308,3 @@ def _digits(values: np.ndarray, timed: np.ndarray) -> list[str]:
 def _failed(identity: str, error: RidgelineError) -> Row:
     stated = {"id": identity, "status": error.code, "message": str(error)}
     return dict.fromkeys(COLUMNS, "") | stated
-
-
-__all__ = [
-    "COLUMNS",
-    "FIGURES",
-    "Row",
-    "price",
-    "price_file",
-    "price_group",
-    "read",
-    "resolved_of",
-    "unknown_columns",
-    "write",
-]

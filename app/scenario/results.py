@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.answers.columns import COLUMNS, ends
 from app.answers.table import Table, TableFormat, render
@@ -25,7 +24,6 @@ from app.scenario.scenario import Resolved, estimate_resolved
 from app.wording import quantities
 from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.serving import ServingEstimate
-from genz_core.types import Array
 from genz_core.validity import OnError, raise_for_status
 from genz_core.workload import OUT_OF_MEMORY
 
@@ -120,7 +118,10 @@ class Estimate(FiguresByName):
     def table(self) -> Table:
         """The figures as columns; sizes and degrees that arrays put in place of the scenario's."""
         figures = summary.facts(self.resolved, self.engine_estimate)
-        varied = {name: _whole_numbers(values) for name, values in self.varied.items()}
+        varied = {
+            name: values.astype(int) if np.all(values == np.round(values)) else values
+            for name, values in self.varied.items()
+        }
         return Table({**figures.columns, **varied}, figures.length)
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,9 +158,10 @@ class Estimate(FiguresByName):
         if not self.scalar:
             names = ("status", *self.varied, "ttft_s", "tpot_s", "latency_s", "sequences_per_s")
             return preview(self.table, names)
-        row = self.to_dict()
+        row, precision = self.to_dict(), self.resolved.model.precision
+        weights = " and ".join(sorted(set(precision.weights.values())))
         lines = {
-            "model": f"{row['model']}, {_formats(self.resolved)}",
+            "model": f"{row['model']}, {weights} weights, {precision.kv} cache",
             "system": f"{row['devices']} x {row['system']}, engine {row['engine']}",
             **_figures(row),
             "memory": f"{quantities.size(row['memory_bytes_per_device'])} a device of "
@@ -168,11 +170,6 @@ class Estimate(FiguresByName):
             "status": row["status"],
         }
         return "\n".join(f"{name:<11}{words}" for name, words in lines.items())
-
-
-def _whole_numbers(values: Array) -> NDArray[Any]:
-    """Numbers as integers where all of them are whole."""
-    return values.astype(int) if np.all(values == np.round(values)) else values
 
 
 def _figures(row: Mapping[str, Any]) -> dict[str, str]:
@@ -186,11 +183,6 @@ def _figures(row: Mapping[str, Any]) -> dict[str, str]:
         **{COLUMNS[name].head: _latency(row, name) for name in ("ttft_s", "tpot_s", "e2e_s")},
         "throughput": quantities.tokens_rate(row["output_tokens_per_s"]),
     }
-
-
-def _formats(resolved: Resolved) -> str:
-    precision = resolved.model.precision
-    return f"{' and '.join(sorted(set(precision.weights.values())))} weights, {precision.kv} cache"
 
 
 def _latency(row: Mapping[str, Any], name: str) -> str:
@@ -302,16 +294,3 @@ def _refuse(
     refuse_meaningless_for(resolved, result.parallelism)
     ignored = () if on_error == "raise" else (OUT_OF_MEMORY, InvalidParallelism.code)
     raise_for_status(result.status, lambda at: result.messages.get(at, ""), ignored)
-
-
-__all__ = [
-    "OUT_OF_MEMORY",
-    "ColumnTable",
-    "Estimate",
-    "ResultTable",
-    "Served",
-    "estimate",
-    "first_rows",
-    "preview",
-    "serve",
-]

@@ -159,7 +159,11 @@ def combined(
     profile = name if isinstance(name, EngineProfile) else hardware_db.load_engine(name, version)
     if not measured:
         profile = replace(profile, measurements=None)
-    system = _as_asked(system, scenario)
+    factors = {name: getattr(scenario, name) for name in FACTORS}
+    if any(factor != 1.0 for factor in factors.values()):
+        system = hardware_db.what_if(system, **factors)
+    if (rent := rent_of(scenario.price, system)) is not None:
+        system = replace(system, price_usd_per_hour=rent)
     deployed = deploy(model, system, profile)
     said = engine_notes(profile) if isinstance(name, str) else ()
     notes = (*model.notes, *system.notes, *deployed.notes, *said)
@@ -185,15 +189,6 @@ def asking(resolved: Resolved, scenario: Question) -> Resolved:
         engine=told(resolved.engine, scenario, resolved.system),
         notes=(*notes, *input_notes(model, scenario)),
     )
-
-
-def _as_asked(system: System, question: Question) -> System:
-    """A system with the question's factors on its resources and its rent."""
-    factors = {name: getattr(question, name) for name in FACTORS}
-    if any(factor != 1.0 for factor in factors.values()):
-        system = hardware_db.what_if(system, **factors)
-    rent = rent_of(question.price, system)
-    return system if rent is None else replace(system, price_usd_per_hour=rent)
 
 
 def told(engine: EngineProfile, question: Question, system: System) -> EngineProfile:
@@ -287,7 +282,11 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
         InvalidParallelism: degrees that do not divide the model.
         InvalidValue: several limits of a step's tokens at once.
     """
-    question = _with_one_limit(resolved.scenario, arrays)
+    question, limits = resolved.scenario, np.unique(arrays.get("max_num_batched_tokens", 0))
+    if limits.size > 1:
+        raise InvalidValue("a static batch takes one max_num_batched_tokens for all of an array")
+    if limits[0]:
+        question = replace(question, max_num_batched_tokens=int(limits[0]))
     mean = (1.0 + np.asarray(arrays.get("length_ratio", question.length_ratio or 1.0))) / 2.0
     isl, osl = (arrays.get(name, getattr(question, name)) for name in ("isl", "osl"))
     whole = isl, osl
@@ -310,10 +309,3 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
     if not arrays:
         priced.raise_for_status(ignore=WITH_TIMES)
     return with_contexts(priced, *whole)
-
-
-def _with_one_limit(question: Question, arrays: Mapping[str, Any]) -> Question:
-    limits = np.unique(np.asarray(arrays.get("max_num_batched_tokens", 0)))
-    if limits.size > 1:
-        raise InvalidValue("a static batch takes one max_num_batched_tokens for all of an array")
-    return replace(question, max_num_batched_tokens=int(limits[0])) if limits[0] else question

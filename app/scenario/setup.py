@@ -85,14 +85,11 @@ def resolve_setup(setup: Setup, model: Model | None = None) -> Resolved:
     model = model or model_of(s.model, setup.model_config, tuple(s.precisions.items()))
     with overlay(Path(setup.own_folder) if setup.own_folder else None):
         found = combined(s, model, system_of(setup), measured=not setup.system_yaml)
-    return _as_if_fitted(found) if setup.if_fitted else found
-
-
-def _as_if_fitted(resolved: Resolved) -> Resolved:
-    """A deployment whose devices hold anything and have no rent."""
-    roomy = hardware_db.what_if(resolved.system, capacity=_ROOMY)
-    system = replace(roomy, name=f"{resolved.system.name}, if it fitted", price_usd_per_hour=None)
-    return replace(resolved, system=system)
+    if not setup.if_fitted:
+        return found
+    roomy = hardware_db.what_if(found.system, capacity=_ROOMY)
+    system = replace(roomy, name=f"{found.system.name}, if it fitted", price_usd_per_hour=None)
+    return replace(found, system=system)
 
 
 def model_of(name: str, config: str, precisions: tuple[tuple[str, str], ...]) -> Model:

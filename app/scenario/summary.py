@@ -29,7 +29,10 @@ from genz_core.types import Array
 def facts(resolved: Resolved, result: Estimate) -> Table:
     """The figures of every configuration, a row each, SI units; as `ridgeline estimate --json`."""
     shape = result.status.shape
-    tokens, sequences = _rates(result)
+    sequences = result.sequences_per_s
+    tokens = result.output_tokens_per_s
+    if not generates(result.model):  # what is paid for are an encoder's input tokens
+        tokens = sequences * np.asarray(result.workload.isl, dtype=float)
     devices = np.broadcast_to(np.asarray(result.devices, dtype=float), shape)
     cost = usd_per_million_tokens(result.system, devices, tokens)
     energy = joules_per_token(result.system, devices, tokens)
@@ -120,14 +123,6 @@ def _encoded(resolved: Resolved, result: Estimate) -> dict[str, Any]:
         figures |= {"isl": whole - each * scenario.images, "images": scenario.images}
         figures |= {"image_tokens": each, "prompt_tokens": whole}
     return figures
-
-
-def _rates(result: Estimate) -> tuple[Array, Array]:
-    """(tokens a second that are paid for, sequences a second): an encoder's are its input's."""
-    sequences = result.sequences_per_s
-    if generates(result.model):
-        return result.output_tokens_per_s, sequences
-    return sequences * np.asarray(result.workload.isl, dtype=float), sequences
 
 
 def profile_words(result: Estimate) -> str:

@@ -9,12 +9,7 @@ import csv
 import os
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    Future,
-    wait,
-)
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +18,6 @@ from app.simulation.executor import executor
 from app.simulation.points import COLUMNS, Row, digest, simulate_row
 from genz_core.errors import InvalidValue, MeasurementError
 from genz_core.progress import Cancel, Progress, never, silent
-from hardware_db.whole_file import write_whole
 
 _WRITE_EVERY_S, _ASK_EVERY_S = 5.0, 0.2
 
@@ -80,8 +74,12 @@ def run_file(
                 for future in futures:
                     future.cancel()
                 pool.shutdown()
-                _write(target, answers)
-    return Fleet([answers[at] for at in sorted(answers)], len(named), kept)
+                points_file.write(target, _ordered(answers), COLUMNS)
+    return Fleet(_ordered(answers), len(named), kept)
+
+
+def _ordered(answers: Mapping[int, Row]) -> list[Row]:
+    return [answers[at] for at in sorted(answers)]
 
 
 def _gather(
@@ -107,7 +105,7 @@ def _gather(
             ) from None
         progress(len(answers) / of, f"{len(answers):,} of {of:,} rows")
         if done and time.monotonic() - written > _WRITE_EVERY_S:
-            _write(target, answers)
+            points_file.write(target, _ordered(answers), COLUMNS)
             written = time.monotonic()
 
 
@@ -131,10 +129,3 @@ def _known(target: Path) -> dict[str, Row]:
     if tuple(reader.fieldnames or ()) != COLUMNS:
         raise InvalidValue(f"{target} holds something else: name another file, or remove it")
     return {row["digest"]: row for row in rows}
-
-
-def _write(target: Path, answers: Mapping[int, Row]) -> None:
-    with write_whole(target) as draft, draft.open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.DictWriter(handle, COLUMNS)
-        writer.writeheader()
-        writer.writerows(answers[at] for at in sorted(answers))

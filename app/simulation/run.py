@@ -189,14 +189,14 @@ def run(
         if complaint := context_complaint(resolved.model, *asked):
             raise ContextTooLong(complaint)
     form = _ClosedForm(resolved, drawn, draft_model)
-    scaled = _scaled(form)
-    theirs, pool = None, None
+    options, kept = _scaled(form)
+    kept_of_prefill, pool = None, None
     if prefill:
-        theirs = _scaled(_ClosedForm(prefill.resolved, drawn, draft_model))
-        told = bool(theirs.kept or question.step_scale)
+        theirs, kept_of_prefill = _scaled(_ClosedForm(prefill.resolved, drawn, draft_model))
+        told = bool(kept_of_prefill or question.step_scale)
         wait_s = 0.0 if told else _before_a_prompt_s(prefill.resolved, drawn, draft_model)
-        scaled = replace(scaled, options=replace(scaled.options, wait_s=wait_s))
-        pool = prefill.disaggregation(theirs.options)
+        options = replace(options, wait_s=wait_s)
+        pool = prefill.disaggregation(theirs)
     simulation = simulate(
         resolved.model,
         resolved.system,
@@ -204,11 +204,11 @@ def run(
         question.parallelism,
         resolved.engine,
         concurrency=int(question.concurrency or 0),
-        start_s=form.session_s(scaled.options.step_scale or 1.0)
+        start_s=form.session_s(options.step_scale or 1.0)
         if offered_load.is_steady(question)
         else 0.0,
         counted=offered_load.counted(question),
-        options=scaled.options,
+        options=options,
         replicas=question.replicas,
         routing=cast(Any, question.router),
         speculation=drafts,
@@ -224,12 +224,12 @@ def run(
         resolved,
         drawn,
         simulation,
-        scaled.options,
-        scaled.kept,
+        options,
+        kept,
         drafts,
         prefill,
-        theirs.kept if theirs else None,
-        matched(pool, resolved, scaled.options, drawn.requests, drafts) if pool else None,
+        kept_of_prefill,
+        matched(pool, resolved, options, drawn.requests, drafts) if pool else None,
     )
 
 
@@ -300,24 +300,15 @@ def _mean(tokens: Array) -> int:
     return max(round(float(np.mean(tokens))), 1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scaled:
-    """What is told to the engine of a deployment, with what was measured of its steps.
-
-    kept: the user's calibration of the steps, if they are from one.
-    """
-
-    options: Options
-    kept: StepScale | None
-
-
-def _scaled(form: _ClosedForm) -> _Scaled:
+def _scaled(form: _ClosedForm) -> tuple[Options, StepScale | None]:
+    """What is told to the engine of a deployment, with what was measured of its steps; and the
+    user's calibration of these, if they are from one."""
     resolved, question = form.resolved, form.resolved.scenario
     kept = None if question.step_scale else kept_scale(resolved)
     told = Options(**{name: getattr(question, name) for name in _OPTIONS})
     if scale := question.step_scale or (kept.scale if kept else 0.0):
-        return _Scaled(replace(told, step_scale=scale), kept)
-    return _Scaled(replace(told, **learned(form)), None)
+        return replace(told, step_scale=scale), kept
+    return replace(told, **learned(form)), None
 
 
 def _before_a_prompt_s(prefill: Resolved, drawn: Trace, draft_model: Any) -> float:

@@ -208,7 +208,9 @@ class _Columns:
             self._input.append(_tokens(row[self._keys["input_tokens"]]))
             self._output.append(_tokens(row[self._keys["output_tokens"]]))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise InvalidValue(f"{self._name}, line {line}: {_why(error)}") from None
+            missing = isinstance(error, KeyError)
+            why = f"no {error.args[0]}" if missing else clipped(str(error), 200)
+            raise InvalidValue(f"{self._name}, line {line}: {why}") from None
 
     def lengths(self) -> Array:
         """Prompt and output tokens, [rows, 2]."""
@@ -339,7 +341,3 @@ def _seconds_of_date(text: Any) -> float:
     """Seconds of a date such as 2023-11-16 18:17:03.9799600, in UTC where it names no zone."""
     date = datetime.fromisoformat(str(text).strip())
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-
-
-def _why(error: Exception) -> str:
-    return f"no {error.args[0]}" if isinstance(error, KeyError) else clipped(str(error), 200)

@@ -231,6 +231,13 @@ def names() -> list[str]:
 
 
 @lru_cache(maxsize=1024)
+def listed(find: str = "") -> list[dict[str, Any]]:
+    """Name, type, parameters and source of the shipped models whose names contain a text."""
+    columns = ("name", "model_type", "parameters", "active_parameters", "source")
+    described = (describe(name) for name in names() if find.casefold() in name.casefold())
+    return [{key: facts[key] for key in columns} for facts in described]
+
+
 def describe(name: str) -> Mapping[str, Any]:
     """Facts of a shipped model, whatever its number formats; parameters as in `Model`.
 

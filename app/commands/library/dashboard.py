@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
-from app.commands.grouping import grouped
 from app.commands.library.listening import EVERYWHERE, LOOPBACK, check_free
 
-if TYPE_CHECKING:
-    from app.rights import Rights
+
+def register(cli: typer.Typer) -> None:
+    cli.command("app", help="Open the dashboard in a browser, or serve it to others.")(app)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where the dashboard is."""
-
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1"
+def app(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(help="Port to listen on; 0: a free one.", min=0, max=65535)
-    ] = 8501
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False
-
-
-@dataclass(frozen=True)
-class _Visitors:
-    """Whom it serves, and what they may do."""
-
+    ] = 8501,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
     shared: Annotated[
         bool,
         typer.Option(
@@ -38,35 +28,26 @@ class _Visitors:
             help="Serve others: what a visitor saves stays the visitor's own, kept runs are read "
             "only, and nothing is measured on this machine.",
         ),
-    ] = False
+    ] = False,
     may_save: Annotated[
         bool,
         typer.Option(
             "--visitors-may-save",
             help="With --shared: visitors change systems, calibrations and kept runs for all.",
         ),
-    ] = False
+    ] = False,
     may_measure: Annotated[
         bool,
         typer.Option(
             "--visitors-may-measure", help="With --shared: visitors run models on this machine."
         ),
-    ] = False
+    ] = False,
     login: Annotated[
         Path | None,
         typer.Option(
             help='File of secrets with a section "auth": visitors log in by OpenID Connect.',
         ),
-    ] = None
-
-
-def register(cli: typer.Typer) -> None:
-    cli.command("app", help="Open the dashboard in a browser, or serve it to others.")(grouped(app))
-
-
-def app(
-    place: _Place,
-    visitors: _Visitors,
+    ] = None,
     base_path: Annotated[
         str, typer.Option(help="Path of the dashboard behind a proxy, such as /ridgeline.")
     ] = "",
@@ -81,55 +62,33 @@ def app(
 
     if find_spec("streamlit") is None:
         raise InvalidValue(f"streamlit is not installed; run: {pip_install('streamlit>=1.60')}")
-    rights = _rights(visitors)
-    check_free(place.host, place.port)
-    if visitors.login:
-        check_login(visitors.login)
-    if place.host not in LOOPBACK and not rights.shared:
+    if (may_save or may_measure) and not shared:
+        option = "--visitors-may-save" if may_save else "--visitors-may-measure"
+        raise InvalidValue(f"{option} is for others than you: give --shared with it")
+    alone = not shared
+    rights = Rights(shared, alone or may_save, alone or may_measure, login is not None)
+    check_free(host, port)
+    if login:
+        check_login(login)
+    if host not in LOOPBACK and alone:
         typer.echo(
-            f"Warning: all who reach {place.host} may save, delete and measure as you do; give "
+            f"Warning: all who reach {host} may save, delete and measure as you do; give "
             "--shared to keep visitors apart.",
             err=True,
         )
     if rights != Rights():
         os.environ[VARIABLE] = rights.words()
     os.environ["RIDGELINE_DATA"] = str(users_folder().absolute())
-    _become_server(_settings(place, visitors, base_path))
-
-
-def _rights(visitors: _Visitors) -> Rights:
-    """What visitors may do.
-
-    Raises:
-        InvalidValue: a right of others where there are none.
-    """
-    from app.rights import Rights
-    from genz_core.errors import InvalidValue
-
-    alone = not visitors.shared
-    if alone and (visitors.may_save or visitors.may_measure):
-        option = "--visitors-may-save" if visitors.may_save else "--visitors-may-measure"
-        raise InvalidValue(f"{option} is for others than you: give --shared with it")
-    return Rights(
-        visitors.shared,
-        alone or visitors.may_save,
-        alone or visitors.may_measure,
-        visitors.login is not None,
-    )
-
-
-def _settings(place: _Place, visitors: _Visitors, base_path: str) -> dict[str, object]:
-    """Options of Streamlit's server."""
-    host = place.host
-    return {
+    settings = {
         "server.address": host,
-        "server.port": place.port,
+        "server.port": port,
         "server.baseUrlPath": base_path.strip("/"),
-        "server.headless": str(place.no_browser).lower(),
+        "server.headless": str(no_browser).lower(),
         "browser.serverAddress": "localhost" if host in (*EVERYWHERE, "::1") else host,
-        **({"client.showErrorDetails": "none"} if visitors.shared else {}),
-        **({"secrets.files": visitors.login.absolute()} if visitors.login else {}),
+        **({"client.showErrorDetails": "none"} if shared else {}),
+        **({"secrets.files": login.absolute()} if login else {}),
     }
+    _become_server(settings)
 
 
 def _become_server(options: Mapping[str, object]) -> NoReturn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from app.commands.options import Json
+from app.commands import options as opt
 
 
 def register(cli: typer.Typer) -> None:
@@ -13,25 +13,18 @@ def register(cli: typer.Typer) -> None:
     )
 
 
-def doctor(json: Json = False) -> None:
+def doctor(json: opt.Json = False) -> None:
     import hardware_db
-    from app.answers.table import TableFormat, render, to_json
     from hardware_db.data_folder import data_folder
     from profilers.collect.doctor import examine
 
     rows = [check.row() for check in examine()]
     calibrated = (data_folder() / "systems" / "this-machine.yaml").is_file()
-    if json:
-        typer.echo(
-            to_json({"checks": rows, "calibrated": calibrated, "left_out": hardware_db.left_out()})
-        )
-        return
+    left_out = hardware_db.left_out()
     shown = [{key: row[key] for key in ("name", "status", "found", "enables")} for row in rows]
-    typer.echo(render(shown, TableFormat.text))
-    for row in rows:
-        if row["advice"]:
-            typer.echo(f"{row['name']}: {row['advice']}")
-    for sentence in hardware_db.left_out():
-        typer.echo(sentence)
+    words = [f"{row['name']}: {row['advice']}" for row in rows if row["advice"]]
+    words += left_out
     if not calibrated:
-        typer.echo("this machine is not calibrated yet: run `ridgeline calibrate machine`")
+        words.append("this machine is not calibrated yet: run `ridgeline calibrate machine`")
+    facts = {"checks": rows, "calibrated": calibrated, "left_out": left_out}
+    opt.show(json, facts, shown, "\n".join(words))

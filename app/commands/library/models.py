@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from app.answers.table import TableFormat
-from app.commands.options import Form, Json, table_format
-
-_COLUMNS = ("name", "model_type", "parameters", "active_parameters", "source")
+from app.commands import options as opt
 
 
 def register(cli: typer.Typer) -> None:
@@ -27,23 +25,23 @@ def models(
     to: Annotated[Path, typer.Option(help="To add: the folder of the new file.")] = Path(
         "model_registry/configs"
     ),
-    json: Json = False,
-    format_: Form = TableFormat.text,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     import model_registry
-    from app.answers.table import render, to_json
+    from app.answers.table import render
 
     if name == "add":
         _add(source, to)
         return
-    chosen = table_format(format_, json)
+    chosen = opt.table_format(format_, json)
     if name:
         facts = dict(model_registry.describe(name))
-        typer.echo(to_json(facts) if chosen is TableFormat.json else _lines(facts))
+        width = max(map(len, facts))
+        lines = "\n".join(f"{key.ljust(width)}  {value}" for key, value in facts.items())
+        opt.show(chosen is TableFormat.json, facts, lines)
         return
-    names = [entry for entry in model_registry.names() if find.casefold() in entry.casefold()]
-    described = [model_registry.describe(entry) for entry in names]
-    typer.echo(render([{key: facts[key] for key in _COLUMNS} for facts in described], chosen))
+    typer.echo(render(model_registry.listed(find), chosen))
 
 
 def _add(source: str, folder: Path) -> None:
@@ -64,8 +62,3 @@ def _add(source: str, folder: Path) -> None:
     typer.echo(f"{path}: {new.parameters:,.0f} parameters, {new.active_parameters:,.0f} active")
     for remark in new.remarks:
         typer.echo(f"- {remark}")
-
-
-def _lines(facts: dict[str, Any]) -> str:
-    width = max(len(key) for key in facts)
-    return "\n".join(f"{key.ljust(width)}  {value}" for key, value in facts.items())

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.answers.table import TableFormat
-from app.commands.options import Form, Json, table_format
+from app.commands import options as opt
 
 
 def register(cli: typer.Typer) -> None:
@@ -21,27 +21,23 @@ def systems(
     vendor: Annotated[str, typer.Option(help="Only this vendor.")] = "",
     kind: Annotated[str, typer.Option(help="Only gpu, cpu, tpu, npu or igpu.")] = "",
     find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
-    json: Json = False,
-    format_: Form = TableFormat.text,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     import hardware_db
-    from app.answers.table import render, to_json
+    from app.answers.table import render
     from app.scenario.system_facts import latency_words, listed, peak_words, sourced_facts
 
-    chosen = table_format(format_, json)
+    chosen = opt.table_format(format_, json)
     if name == "check":
         _check_file(file, chosen)
         return
     if name:
         record = sourced_facts(name)
         figures = record.pop("figures")
-        if chosen is TableFormat.json:
-            typer.echo(to_json({**record, "figures": figures}))
-        else:
-            typer.echo(f"{record['name']} ({record['slug']})\n")
-            typer.echo(render(figures, chosen))
-            system = hardware_db.load(record["slug"])
-            typer.echo(f"\n{peak_words(system)}\n{latency_words(system)}")
+        head, system = f"{record['name']} ({record['slug']})", hardware_db.load(record["slug"])
+        words = f"{peak_words(system)}\n{latency_words(system)}"
+        opt.show(chosen, {**record, "figures": figures}, head, figures, words)
         return
     wanted = listed(vendor, kind, find)
     typer.echo(
@@ -55,7 +51,6 @@ def _check_file(path: str, chosen: TableFormat) -> None:
     Raises:
         RidgelineError: no such file, or one that does not fit the schema, in a sentence.
     """
-    from app.answers.table import render, to_json
     from app.scenario.local_files import system_source
     from genz_core.errors import InvalidValue
     from hardware_db import contribution
@@ -64,11 +59,9 @@ def _check_file(path: str, chosen: TableFormat) -> None:
     if isinstance(source, str):
         raise InvalidValue(f"{path[:120]!r} is no YAML file; give the path of one")
     report = contribution.check(source)
-    if chosen is TableFormat.json:
-        typer.echo(to_json({"figures": report.figures, "remarks": report.remarks}))
-        return
-    typer.echo(render(report.figures, chosen))
-    typer.echo("\n".join(["", *(f"- {remark}" for remark in report.remarks)]))
+    remarks = "\n".join(f"- {remark}" for remark in report.remarks)
+    facts = {"figures": report.figures, "remarks": report.remarks}
+    opt.show(chosen, facts, report.figures, remarks)
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
-from app.commands.options import Form, Json, table_format
 
 _KEPT = ("disaggregated", "decisions")
 _WHAT = ("serving", "published", "operators", "throughput", *_KEPT, "simulation", "plan")
@@ -30,15 +29,8 @@ def validate(
         ),
     ] = "published",
     by: Annotated[str, typer.Option(help="Group by columns: engine,system,model ...")] = "",
-    worst: Annotated[
-        int,
-        typer.Option(
-            help="Show this many of the worst points.", callback=opt.sized("worst", "--worst")
-        ),
-    ] = 0,
-    rows: Annotated[
-        Path | None, typer.Option(help="Write every row to this CSV.", callback=opt.writable_file)
-    ] = None,
+    worst: Annotated[int, opt.sized("worst", "Show this many of the worst points.")] = 0,
+    rows: Annotated[Path | None, opt.target("Write every row to this CSV.")] = None,
     write_docs: Annotated[
         Path | None, typer.Option(help="Write the document of all tables here, and exit.")
     ] = None,
@@ -51,8 +43,8 @@ def validate(
             "--keep", help="Keep the table of `disaggregated` or `decisions` for the documents."
         ),
     ] = False,
-    json: Json = False,
-    format_: Form = TableFormat.text,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     from genz_core.errors import InvalidValue
 
@@ -62,17 +54,21 @@ def validate(
         _kept(what, by, worst, rows, keep, opt.table_format(format_, json))
         return
     if what == "plan":
-        _plan(write_docs, table_format(format_, json))
+        _plan(write_docs, opt.table_format(format_, json))
     elif what == "simulation":
-        _simulation(worst, rows, write_docs, count, table_format(format_, json))
+        _simulation(worst, rows, write_docs, count, opt.table_format(format_, json))
     elif write_docs is not None:
-        _write_docs(write_docs)
+        from app.accuracy import document, measured_points
+
+        points = measured_points.published(), measured_points.serving()
+        for path in document.write_documents(write_docs, *points):
+            typer.echo(f"wrote {path}")
     elif what == "operators":
-        _operators(by, worst, rows, table_format(format_, json))
+        _operators(by, worst, rows, opt.table_format(format_, json))
     elif what == "throughput":
-        _throughput(by, worst, rows, table_format(format_, json))
+        _throughput(by, worst, rows, opt.table_format(format_, json))
     else:
-        _measured(what, by, worst, rows, table_format(format_, json))
+        _measured(what, by, worst, rows, opt.table_format(format_, json))
 
 
 def _kept(what: str, by: str, worst: int, rows: Path | None, keep: bool, form: TableFormat) -> None:
@@ -87,7 +83,6 @@ def _kept(what: str, by: str, worst: int, rows: Path | None, keep: bool, form: T
 
 def _plan(write_docs: Path | None, form: TableFormat) -> None:
     """Print how often targets were met by what probability of the planner."""
-    from app.answers.table import render
     from app.planning import reliability
 
     records = reliability.measured()
@@ -96,18 +91,8 @@ def _plan(write_docs: Path | None, form: TableFormat) -> None:
         typer.echo(f"wrote {write_docs}")
         return
     pairs = reliability.chances(records)
-    typer.echo(render(reliability.table(pairs), form))
-    if form in (TableFormat.text, TableFormat.markdown):
-        typer.echo("\n" + render(reliability.scores(pairs), form))
-
-
-def _write_docs(target: Path) -> None:
-    from app.accuracy import document, measured_points
-
-    for path in document.write_documents(
-        target, measured_points.published(), measured_points.serving()
-    ):
-        typer.echo(f"wrote {path}")
+    table = reliability.table(pairs)
+    opt.show(form, table, table, reliability.scores(pairs))
 
 
 def _simulation(
@@ -117,7 +102,7 @@ def _simulation(
     import os
 
     from app.accuracy import simulation_document, simulation_grid
-    from app.answers.table import render, to_csv
+    from app.answers.table import render
     from app.commands.progress_bar import running
 
     with running("simulating") as under_way:
@@ -127,8 +112,7 @@ def _simulation(
             lambda done, of: under_way.progress(done / of, f"{done} of {of} deployments"),
             under_way.cancelled,
         )
-    if rows is not None:
-        opt.write_text(rows, to_csv(compared) + "\n")
+    opt.write_rows(rows, compared)
     if write_docs is not None:
         opt.write_text(write_docs, simulation_document.document(compared))
         typer.echo(f"wrote {write_docs}")
@@ -143,13 +127,12 @@ def _simulation(
 def _operators(by: str, worst: int, rows: Path | None, form: TableFormat) -> None:
     """Print errors of the latency models; a row an operator and split, or the columns of --by."""
     from app.accuracy import likely_causes, shipped_errors
-    from app.answers.table import render, to_csv
+    from app.answers.table import render
 
     series = shipped_errors.operator_series()
     columns = list(filter(None, by.split(","))) or ["operator"]
     _check(columns, list(series[0]) if series else columns)
-    if rows is not None:
-        opt.write_text(rows, to_csv(series) + "\n")
+    opt.write_rows(rows, series)
     typer.echo(render(shipped_errors.operator_summary(series, [*columns, "split"]), form))
     if worst:
         held_out = [row for row in series if row["split"] == "held-out shapes"]
@@ -179,13 +162,12 @@ def _throughput(by: str, worst: int, rows: Path | None, form: TableFormat) -> No
 def _measured(what: str, by: str, worst: int, rows: Path | None, form: TableFormat) -> None:
     """Print errors on measured rows as the constants ship, then on held-out rows."""
     from app.accuracy import likely_causes, measured_points, shipped_errors
-    from app.answers.table import render, to_csv
+    from app.answers.table import render
 
     columns = ["metric", *filter(None, by.split(","))]
     _check(columns, measured_points.columns(what))
     records = (measured_points.serving if what == "serving" else measured_points.published)()
-    if rows is not None:
-        opt.write_text(rows, to_csv(records) + "\n")
+    opt.write_rows(rows, records)
     table = measured_points.error_table(records, columns)
     if not by and what == "published":
         table = [{"metric": "all", **measured_points.error_table(records)[0]}, *table]

@@ -9,7 +9,6 @@ import typer
 
 from app.commands import options as opt
 from app.commands.measured import calibrate_runs
-from app.commands.options import Json
 
 
 def register(cli: typer.Typer) -> None:
@@ -23,13 +22,9 @@ def register(cli: typer.Typer) -> None:
 
 
 def machine(
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    device: opt.Device = "auto",
     threads: Annotated[
-        int,
-        typer.Option(
-            help="CPU threads; 0: all where the cores are free, else one.",
-            callback=opt.sized("threads", "--threads"),
-        ),
+        int, opt.sized("threads", "CPU threads; 0: all where the cores are free, else one.")
     ] = 0,
     save: Annotated[bool, typer.Option(help="Keep system, profile and engine.")] = True,
     validate: Annotated[
@@ -38,21 +33,12 @@ def machine(
     model: Annotated[
         str, typer.Option(help="What to validate on; default: a Llama of 0.47 B.")
     ] = "",
-    rounds: Annotated[
-        int,
-        typer.Option(
-            help="Measurements of every validation point.",
-            callback=opt.sized("rounds", "--rounds"),
-        ),
-    ] = 3,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Where the validation goes as Markdown.", callback=opt.writable_file),
-    ] = None,
+    rounds: Annotated[int, opt.sized("rounds", "Measurements of every validation point.")] = 3,
+    output: Annotated[Path | None, opt.target("Where the validation goes as Markdown.")] = None,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Also while other programs hold the cores.")
     ] = False,
-    json: Json = False,
+    json: opt.Json = False,
 ) -> None:
     from app.calibration import machine as this_machine
     from app.commands.progress_bar import running
@@ -88,7 +74,6 @@ def _validate(
     calibrated: Any, config: dict[str, Any] | None, rounds: int, output: Path | None, json: bool
 ) -> Any:
     """Validate and print the accuracy; returns the machine as fitted before and after the model."""
-    from app.answers.table import TableFormat, render, to_json
     from app.calibration import machine_document, machine_validation
     from app.commands.progress_bar import running
 
@@ -98,20 +83,14 @@ def _validate(
         )
     if output is not None:
         opt.write_text(output, machine_document.markdown(result))
-    if json:
-        typer.echo(to_json(machine_document.summary(result)))
-        return result.machine
-    typer.echo(render(list(result.rows), TableFormat.text))
-    typer.echo("\n" + machine_document.sentence(result))
-    for doubt in result.doubts:
-        typer.echo(f"doubt: {doubt}")
+    words = [machine_document.sentence(result), *(f"doubt: {doubt}" for doubt in result.doubts)]
+    opt.show(json, machine_document.summary(result), list(result.rows), "\n".join(words))
     return result.machine
 
 
 def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
     from dataclasses import asdict
 
-    from app.answers.table import TableFormat, render, to_json
     from profilers.collect.clock import contention_note
 
     rows = [
@@ -124,27 +103,24 @@ def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
         }
         for key, after in calibrated.calibration.after.items()
     ]
-    if json:
-        facts = {
-            "system": calibrated.system.slug,
-            "engine": calibrated.engine.name,
-            "peak_flops_per_s": dict(calibrated.system.peak_flops_per_s),
-            "memory_bytes_per_s": calibrated.system.memory_bytes_per_s,
-            "contention": calibrated.contention,
-            "spread": calibrated.suite.spread,
-            "facts": dict(calibrated.suite.facts),
-            "eager": asdict(calibrated.measurements.eager),
-            "operators": rows,
-            "files": [str(path) for path in paths],
-        }
-        typer.echo(to_json(facts))
-        return
-    typer.echo(render(rows, TableFormat.text))
-    slug, engine = calibrated.system.slug, calibrated.engine.name
-    typer.echo(f"\nsystem {slug}, engine {engine}" + ("" if paths else " (not saved)"))
-    typer.echo(contention_note(calibrated.contention))
-    for path in paths:
-        typer.echo(f"  {path}")
+    facts = {
+        "system": calibrated.system.slug,
+        "engine": calibrated.engine.name,
+        "peak_flops_per_s": dict(calibrated.system.peak_flops_per_s),
+        "memory_bytes_per_s": calibrated.system.memory_bytes_per_s,
+        "contention": calibrated.contention,
+        "spread": calibrated.suite.spread,
+        "facts": dict(calibrated.suite.facts),
+        "eager": asdict(calibrated.measurements.eager),
+        "operators": rows,
+        "files": [str(path) for path in paths],
+    }
+    words = [
+        f"system {facts['system']}, engine {facts['engine']}" + ("" if paths else " (not saved)"),
+        contention_note(calibrated.contention),
+        *(f"  {path}" for path in paths),
+    ]
+    opt.show(json, facts, rows, "\n".join(words))
 
 
 def report(
@@ -156,34 +132,28 @@ def report(
         str, typer.Option(help="Id of the calibrated system; default: SYSTEM-from-report.")
     ] = "",
     save: Annotated[bool, typer.Option(help="Keep system and profile.")] = True,
-    json: Json = False,
+    json: opt.Json = False,
 ) -> None:
     import profilers
-    from app.answers.table import TableFormat, render, to_json
     from app.calibration import fit_tables, from_reports
 
     fitted = from_reports.fit(profilers.read_reports(files), system, name)
     paths = from_reports.save(fitted) if save else []
     errors, constants = fit_tables.error_rows(fitted), fit_tables.constant_rows(fitted)
-    if json:
-        facts = {
-            "system": fitted.system.slug,
-            "kernel_time_share": fitted.share,
-            "operators": errors,
-            "constants": constants,
-            "points": fit_tables.point_rows(fitted),
-            "refused": list(fitted.refused),
-            "files": [str(path) for path in paths],
-        }
-        typer.echo(to_json(facts))
-        return
+    facts = {
+        "system": fitted.system.slug,
+        "kernel_time_share": fitted.share,
+        "operators": errors,
+        "constants": constants,
+        "points": fit_tables.point_rows(fitted),
+        "refused": list(fitted.refused),
+        "files": [str(path) for path in paths],
+    }
     shown = [{key: row[key] for key in list(row)[:-1]} for row in constants]
-    typer.echo(render(errors, TableFormat.text) + "\n\n" + render(shown, TableFormat.text))
-    for sentence in fitted.refused:
-        typer.echo(f"refused: {sentence}")
-    typer.echo(
-        f"\nsystem {fitted.system.slug}" + ("" if paths else " (not saved)")
-        + f", fitted on {fitted.share:.0%} of the kernel time"
-    )  # fmt: skip
-    for path in paths:
-        typer.echo(f"  {path}")
+    words = [
+        *(f"refused: {sentence}" for sentence in fitted.refused),
+        f"system {fitted.system.slug}" + ("" if paths else " (not saved)")
+        + f", fitted on {fitted.share:.0%} of the kernel time",
+        *(f"  {path}" for path in paths),
+    ]  # fmt: skip
+    opt.show(json, facts, errors, shown, "\n".join(words))

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.commands.measured import result_options as result
-from app.commands.options import Json
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands import options as opt
+from app.commands.question_options import Given, add_verb
 
 if TYPE_CHECKING:
     from app.benchmarks.deployment import Deployment
-    from app.calibration.from_one_run import StepFit
     from app.calibration.from_runs import RecipeCalibration
 
 
 def register(group: typer.Typer) -> None:
-    group.command(
-        "runs",
-        help="Results of benchmarks, or one to five runs -> an engine for that recipe.",
-        context_settings=CONTEXT,
-    )(asks("calibrate", model="option")(runs))
+    help_ = "Results of benchmarks, or one to five runs -> an engine for that recipe."
+    add_verb(group, "calibrate", runs, help_, name="runs", model="option")
 
 
 def runs(
@@ -40,17 +35,16 @@ def runs(
     forget: Annotated[
         bool, typer.Option("--forget", help="Drop what was kept for the recipes of the files.")
     ] = False,
-    json: Json = False,
+    json: opt.Json = False,
 ) -> None:
+    from app.benchmarks import of_files
     from app.calibration import from_runs
     from app.commands.progress_bar import running
-    from app.question.asking import ask
     from app.scenario import points_file
     from app.scenario.local_files import sources
 
-    if result.are_results(files):
-        asked = ask("calibrate", given, sources)
-        _results(result.deployments(files, asked), save, forget, json)
+    if of_files.are_results(files):
+        _results(of_files.asked_of(files, given.ask("calibrate")), save, forget, json)
         return
     if forget:
         for file in files:
@@ -67,7 +61,11 @@ def runs(
 
 def _results(deployments: list[Deployment], save: bool, forget: bool, json: bool) -> None:
     """Learn from results, or forget what was learnt from them."""
+    from dataclasses import asdict
+
     from app.benchmarks import calibration
+    from app.benchmarks.comparison import measured_figures
+    from app.calibration import from_one_run
     from app.commands.progress_bar import running
 
     if forget:
@@ -83,49 +81,29 @@ def _results(deployments: list[Deployment], save: bool, forget: bool, json: bool
     if learnt.steps is None:
         _print_recipes(list(learnt.recipes), path, json)
     else:
-        _print_steps(learnt.steps, deployments[0], path, json)
-
-
-def _print_steps(fitted: StepFit, one: Deployment, path: str, json: bool) -> None:
-    """Print the scale of a deployment's steps, and the other figures of the run beside it."""
-    from dataclasses import asdict
-
-    from app.answers.table import TableFormat, render, to_json
-    from app.benchmarks.comparison import measured_figures
-    from app.calibration import from_one_run
-
-    beside = from_one_run.beside(fitted, measured_figures(one.measurement))
-    if json:
-        scale = {**asdict(fitted.scale), "figures": beside, "file": path}
-        typer.echo(to_json([scale]))
-        return
-    typer.echo(fitted.scale.sentence + "\n")
-    typer.echo(render(beside, TableFormat.text) + "\n")
-    typer.echo(f"kept in {path}" if path else "not kept")
+        measured = measured_figures(deployments[0].measurement)
+        beside = from_one_run.beside(learnt.steps, measured)
+        scale = {**asdict(learnt.steps.scale), "figures": beside, "file": path}
+        kept = f"kept in {path}" if path else "not kept"
+        opt.show(json, [scale], learnt.steps.scale.sentence, beside, kept)
 
 
 def _print_recipes(calibrations: list[RecipeCalibration], path: str, json: bool) -> None:
     """Print figures, constants and errors of each recipe.  path: of the kept recipes, or ""."""
-    from app.answers.table import TableFormat, render, to_json
     from app.calibration import from_runs
 
-    if json:
-        facts = [
-            {
-                "recipe": from_runs.recipe_words(calibration.key),
-                "model": calibration.measured.model,
-                "runs": from_runs.figure_rows(calibration),
-                "constants": from_runs.constant_rows(calibration),
-                "file": path,
-            }
-            for calibration in calibrations
-        ]
-        typer.echo(to_json(facts))
-        return
-    for calibration in calibrations:
-        recipe = from_runs.recipe_words(calibration.key)
-        typer.echo(f"{calibration.measured.model}, {recipe}\n")
-        typer.echo(render(from_runs.figure_rows(calibration), TableFormat.text) + "\n")
-        typer.echo(render(from_runs.constant_rows(calibration), TableFormat.text) + "\n")
-        typer.echo(from_runs.sentence(calibration) + "\n")
-    typer.echo(f"kept in {path}" if path else "not kept")
+    facts: list[dict[str, Any]] = [
+        {
+            "recipe": from_runs.recipe_words(calibration.key),
+            "model": calibration.measured.model,
+            "runs": from_runs.figure_rows(calibration),
+            "constants": from_runs.constant_rows(calibration),
+            "file": path,
+        }
+        for calibration in calibrations
+    ]
+    blocks: list[Any] = []
+    for one, calibration in zip(facts, calibrations, strict=True):
+        blocks += [f"{one['model']}, {one['recipe']}", one["runs"], one["constants"]]
+        blocks.append(from_runs.sentence(calibration))
+    opt.show(json, facts, *blocks, f"kept in {path}" if path else "not kept")

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from app.commands import options as opt
-from app.commands.options import Json
 
 Workload = Annotated[
     list[str],
@@ -16,10 +15,6 @@ Workload = Annotated[
 ]
 Folder = Annotated[Path, typer.Option("--output", help="Folder for report, logs, commands.")]
 Dry = Annotated[bool, typer.Option("--print", help="Print the command, run nothing.")]
-Topk = Annotated[
-    int, typer.Option(help="How many kernels.", callback=opt.sized("kernels", "--topk"))
-]
-_SKIP, _COUNT = (opt.sized("launches", f"--launch-{what}") for what in ("skip", "count"))
 _OPEN = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
@@ -43,7 +38,7 @@ def nsys(
     nvtx_capture: Annotated[str, typer.Option(help="Range to record: prefill, decode.")] = "",
     program: Annotated[bool, typer.Option("--program", help="WORKLOAD is a program.")] = False,
     print_: Dry = False,
-    json: Json = False,
+    json: opt.Json = False,
 ) -> None:
     from genz_core.errors import InvalidValue
     from profilers.collect import nsight, nsight_runner
@@ -65,18 +60,14 @@ def ncu(
     output: Folder = Path("ncu"),
     nvtx_expr: Annotated[str, typer.Option(help='Only in ranges: "decode/".')] = "",
     kernel: Annotated[str, typer.Option(help="Regular expression of kernel names.")] = "",
-    launch_skip: Annotated[
-        int, typer.Option(help="Matching launches to pass over.", callback=_SKIP)
-    ] = 0,
-    launch_count: Annotated[
-        int, typer.Option(help="Launches to profile; 0: all.", callback=_COUNT)
-    ] = 0,
+    launch_skip: Annotated[int, opt.sized("launches", "Matching launches to pass over.")] = 0,
+    launch_count: Annotated[int, opt.sized("launches", "Launches to profile; 0: all.")] = 0,
     kernels: Annotated[
         Path | None, typer.Option(help="YAML of top-kernels: a run for each of them.")
     ] = None,
     program: Annotated[bool, typer.Option("--program", help="WORKLOAD is a program.")] = False,
     print_: Dry = False,
-    json: Json = False,
+    json: opt.Json = False,
 ) -> None:
     from profilers.collect import nsight, nsight_runner
     from profilers.collect.top_kernels import ncu_commands, read_yaml
@@ -108,7 +99,6 @@ def _work(workload: list[str], program: bool, elsewhere: bool) -> list[str]:
 
 def _report(captured: Any, json: bool) -> None:
     """Print the captured report, imported."""
-    from app.answers.table import to_json
     from profilers.collect.top_kernels import top_kernels as slowest
     from profilers.readers import read_report
 
@@ -122,29 +112,21 @@ def _report(captured: Any, json: bool) -> None:
         "files": [str(path) for path in captured.files],
         "commands": [list(command) for command in captured.commands],
     }
-    if json:
-        typer.echo(to_json(facts))
-        return
-    typer.echo(f"{captured.report}: {facts['kernel_count']} kernel launches")
-    if len(report.kernels):
-        for kernel in slowest(report.kernels, 5):
-            typer.echo(f"  {kernel.share:6.1%}  {kernel.name[:90]}")
+    words = [f"{captured.report}: {facts['kernel_count']} kernel launches"]
+    for kernel in slowest(report.kernels, 5) if len(report.kernels) else ():
+        words.append(f"  {kernel.share:6.1%}  {kernel.name[:90]}")
+    opt.show(json, facts, "\n".join(words))
 
 
 def top_kernels(
     report: Annotated[Path, typer.Argument(help="Any report that `ridgeline import` reads.")],
-    topk: Topk = 10,
+    topk: Annotated[int, opt.sized("kernels", "How many kernels.")] = 10,
     launch_skip: Annotated[
-        int | None,
-        typer.Option(help="Launches to pass over; default: the first tenth.", callback=_SKIP),
+        int | None, opt.sized("launches", "Launches to pass over; default: the first tenth.")
     ] = None,
-    launch_count: Annotated[
-        int, typer.Option(help="Launches to profile of each.", callback=_COUNT)
-    ] = 1,
-    output: Annotated[
-        Path | None, typer.Option(help="Write the YAML here.", callback=opt.writable_file)
-    ] = None,
-    json: Json = False,
+    launch_count: Annotated[int, opt.sized("launches", "Launches to profile of each.")] = 1,
+    output: Annotated[Path | None, opt.target("Write the YAML here.")] = None,
+    json: opt.Json = False,
 ) -> None:
     from dataclasses import asdict
 
@@ -167,23 +149,12 @@ def top_kernels(
 
 
 def microbench(
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    threads: Annotated[
-        int,
-        typer.Option(
-            help="CPU threads; 0: as many as are free.", callback=opt.sized("threads", "--threads")
-        ),
-    ] = 0,
-    budget_s: Annotated[
-        float,
-        typer.Option(help="Seconds that the suite may take.", callback=opt.lasting("--budget-s")),
-    ] = 100.0,
-    output: Annotated[
-        Path | None, typer.Option(help="Write the rows to this CSV.", callback=opt.writable_file)
-    ] = None,
-    json: Json = False,
+    device: opt.Device = "auto",
+    threads: Annotated[int, opt.sized("threads", "CPU threads; 0: as many as are free.")] = 0,
+    budget_s: Annotated[float, opt.lasting("Seconds that the suite may take.")] = 100.0,
+    output: Annotated[Path | None, opt.target("Write the rows to this CSV.")] = None,
+    json: opt.Json = False,
 ) -> None:
-    from app.answers.table import TableFormat, render, to_csv, to_json
     from app.commands.progress_bar import running
     from profilers.collect.building import pick_device
     from profilers.collect.clock import use_threads
@@ -194,11 +165,7 @@ def microbench(
     with running("timing operators") as job:
         suite = run_suite(chosen, budget_s=budget_s, progress=job.progress, cancelled=job.cancelled)
     rows = suite.rows()
-    if output is not None:
-        opt.write_text(output, to_csv(rows) + "\n")
+    opt.write_rows(output, rows)
     facts = {**suite.facts, "contention": contention, "spread": suite.spread}
-    if json:
-        typer.echo(to_json({"rows": rows, "facts": facts}))
-        return
-    typer.echo(render(rows, TableFormat.text))
-    typer.echo("\n" + ", ".join(f"{key} {value}" for key, value in facts.items()))
+    words = ", ".join(f"{key} {value}" for key, value in facts.items())
+    opt.show(json, {"rows": rows, "facts": facts}, rows, words)

@@ -10,8 +10,7 @@ import typer
 from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.measured import compare_results
-from app.commands.measured import result_options as result
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Extra, Given, add_verb
 
 if TYPE_CHECKING:
     from app.measuring.comparison import Compared
@@ -27,11 +26,8 @@ _OWN = {
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command(
-        "compare",
-        help="Profiler reports, or results of benchmarks, beside their prediction.",
-        context_settings=CONTEXT,
-    )(asks("compare", model="option")(compare))
+    help_ = "Profiler reports, or results of benchmarks, beside their prediction."
+    add_verb(cli, "compare", compare, help_, model="option")
 
 
 def compare(
@@ -40,6 +36,8 @@ def compare(
         typer.Argument(help="Reports of one run (stages, ranks), or results of benchmarks."),
     ],
     given: Given,
+    fill: Extra,
+    level: Extra,
     as_: Annotated[
         str, typer.Option("--as", help="Phase of reports that name none: prefill or decode.")
     ] = "",
@@ -47,10 +45,6 @@ def compare(
         list[str] | None, typer.Option(help="Steps that a summary holds: decode=64.")
     ] = None,
     phase: Annotated[list[str] | None, typer.Option(help="decode=REGEX for range names.")] = None,
-    fill: Annotated[
-        bool, typer.Option(help="Fill what is not typed from what ran; --no-fill: the defaults.")
-    ] = True,
-    level: result.Level = 80.0,
     simulate: Annotated[
         bool, typer.Option("--simulate", help="Results: the simulation's percentiles beside.")
     ] = False,
@@ -60,12 +54,11 @@ def compare(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from app.question.asking import ask
-    from app.scenario.local_files import sources
+    from app.benchmarks.of_files import are_results
 
     chosen = opt.table_format(format_, json)
-    asked = ask("compare", given, sources)
-    if result.are_results(files):
+    asked = given.ask("compare")
+    if are_results(files):
         compare_results.run(files, asked, level, simulate, replay, chosen)
         return
     import profilers

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from app.answers.table import TableFormat
-from app.commands.measured import result_options as result
+from app.commands import options as opt
 
 if TYPE_CHECKING:
-    from app.benchmarks.comparison import Comparison
-    from app.benchmarks.deployment import Deployment
     from app.benchmarks.replay import Replay
     from app.question.asking import Asked
 
@@ -33,93 +29,40 @@ def run(
     Raises:
         RidgelineError: a file that cannot be read, a name nobody knows, or nothing to predict.
     """
-    from app.benchmarks.comparison import compare
-    from app.benchmarks.levels import checked_level
+    from app.benchmarks import document, of_files
+    from app.benchmarks.findings import findings
+    from app.benchmarks.replay import can_replay
+    from app.benchmarks.replay import replay as run_again
     from app.benchmarks.simulated import with_simulations
     from app.commands.progress_bar import running
+    from app.measuring.result_table import without_empty
 
-    share = checked_level(level)
-    deployments = result.deployments(files, asked)
-    compared = compare(deployments, share)
-    _check(compared)
+    deployments = of_files.asked_of(files, asked)
+    compared = of_files.compared(deployments, level)
+    of_files.refuse_unpredicted(compared)
     replayed: list[Replay] = []
     if simulate or replay:
         with running("simulating") as job:
             if simulate:
                 compared = with_simulations(compared, job.progress, job.cancelled)
             if replay:
-                replayed = _replayed(deployments)
-    _print(compared, replayed, chosen)
-
-
-def _check(compared: Comparison) -> None:
-    """Refuse results of which nothing can be predicted, with what to give.
-
-    Raises:
-        InvalidValue: no run can be priced.
-    """
-    from genz_core.errors import InvalidValue
-
-    if not compared.predicted:
-        raise InvalidValue("; ".join(dict.fromkeys(point.refusal for point in compared.points)))
-
-
-def _replayed(deployments: Sequence[Deployment]) -> list[Replay]:
-    """The replay of every run that lists requests.
-
-    Raises:
-        InvalidValue: none does.
-    """
-    from app.benchmarks.replay import can_replay, replay
-
-    able = [one for one in deployments if can_replay(one)]
-    return [replay(one) for one in able or deployments[:1]]
-
-
-def _print(compared: Comparison, replayed: Sequence[Replay], chosen: TableFormat) -> None:
-    from app.answers.table import render, to_json
-    from app.benchmarks import document
-    from app.benchmarks.findings import findings
-
-    if chosen is TableFormat.json:
-        typer.echo(to_json(document.of_comparison(compared, replayed)))
-        return
-    if chosen is TableFormat.csv:
-        typer.echo(render(compared.rows, chosen))
-        return
-    for cut in document.cuts(compared):
-        typer.echo(f"cut: {cut}\n")
+                able = [one for one in deployments if can_replay(one)]
+                replayed = [run_again(one) for one in able or deployments[:1]]
+    blocks: list[Any] = [compared.rows] if chosen is TableFormat.csv else []
+    blocks += [f"cut: {cut}" for cut in document.cuts(compared)]
     for point in compared.points:
-        typer.echo(f"{point.label}{f': {point.refused}' if point.refused else ''}\n")
         rows = [document.short_row(row, compared.level) for row in point.rows]
-        typer.echo(render(_without_empty(rows), chosen) + "\n")
-    for words in document.sentences(compared):
-        typer.echo(words)
-    for finding in findings(compared):
-        typer.echo(f"- {finding.sentence}")
+        refused = f": {point.refused}" if point.refused else ""
+        blocks += [f"{point.label}{refused}", without_empty(rows)]
+    found = (f"- {finding.sentence}" for finding in findings(compared))
+    blocks.append("\n".join([*document.sentences(compared), *found]))
     for one in replayed:
-        _print_replay(one, chosen)
-
-
-def _print_replay(one: Replay, chosen: TableFormat) -> None:
-    from app.answers.table import render
-
-    shown = one.table.head(_REPLAY_ROWS).to_dict("records")
-    typer.echo(f"\nreplay, arrivals {one.arrivals}\n{render(shown, chosen)}")
-    if len(one.table) > _REPLAY_ROWS:
-        typer.echo(f"... {len(one.table):,} requests; --json has all")
-    for words in one.notes:
-        typer.echo(f"note: {words}")
-    for words in one.sentences:
-        typer.echo(f"- {words}")
-
-
-def _without_empty(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows without the columns that no row has a value in."""
-    return [{name: row.get(name) for name in _filled(rows)} for row in rows]
-
-
-def _filled(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for name in rows[0] if rows else ():
-        if any(row[name] == row[name] and row[name] not in (None, "") for row in rows):
-            yield name
+        more = f"... {len(one.table):,} requests; --json has all"
+        said = [more] if len(one.table) > _REPLAY_ROWS else []
+        said += [*(f"note: {note}" for note in one.notes), *(f"- {s}" for s in one.sentences)]
+        blocks += [
+            f"replay, arrivals {one.arrivals}",
+            one.table.head(_REPLAY_ROWS).to_dict("records"),
+        ]
+        blocks.append("\n".join(said))
+    opt.show(chosen, document.of_comparison(compared, replayed), *blocks)

@@ -3,68 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from app.commands import options as opt
-from app.commands.measured import result_options as result
-from app.commands.question_options import CONTEXT, Given, asks
-
-if TYPE_CHECKING:
-    from app.benchmarks.comparison import Comparison
-    from app.benchmarks.guard import Guarded
+from app.commands.question_options import Extra, Given, add_verb
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command(
-        "guard",
-        help="Exit with 1 where a benchmark's result is worse than it should be.",
-        context_settings=CONTEXT,
-    )(asks("guard", model="option")(guard))
+    help_ = "Exit with 1 where a benchmark's result is worse than it should be."
+    add_verb(cli, "guard", guard, help_, model="option")
 
 
 def guard(
     files: Annotated[list[Path], typer.Argument(help="Results of a serving benchmark.")],
     given: Given,
+    level: Extra,
+    tolerance: Extra,
     baseline: Annotated[
         list[Path] | None,
         typer.Option(help="Earlier result of the same loads; repeats tell how much runs differ."),
     ] = None,
-    level: result.Level = 95.0,
-    tolerance: Annotated[
-        float, typer.Option(help="Percent by which runs differ from the baseline for no reason.")
-    ] = 5.0,
     json: opt.Json = False,
 ) -> None:
-    from app.benchmarks import guard as gate
-    from app.benchmarks.comparison import compare
-    from app.benchmarks.levels import checked_level
-    from app.question.asking import ask
-    from app.scenario.local_files import sources
-    from profilers.serving_results import read_many
+    from app.benchmarks import document
+    from app.benchmarks.of_files import judged
 
-    share = checked_level(level)
-    compared = compare(result.deployments(files, ask("guard", given, sources)), share)
-    guarded = gate.guard(compared, read_many(baseline or []), tolerance / 100.0)
-    _print(guarded, compared, json)
+    guarded, compared = judged(files, given.ask("guard"), level, tolerance, baseline or ())
+    words = [
+        *(f"worse: {verdict.sentence}" for verdict in guarded.failed),
+        *(f"better: {verdict.sentence}" for verdict in guarded.better),
+        *(f"note: {note}" for note in guarded.unjudged),
+        *(f"taken: {assumed}" for assumed in document.assumptions(compared)),
+        f"{guarded.sentence} ({guarded.level * 100:g} % intervals)",
+    ]
+    opt.show(json, document.of_guard(guarded, compared), "\n".join(words))
     if not guarded.passed:
         raise typer.Exit(1)
-
-
-def _print(guarded: Guarded, compared: Comparison, json: bool) -> None:
-    """Print what fails first, then what is better, what was assumed, and the outcome."""
-    from app.answers.table import to_json
-    from app.benchmarks import document
-
-    if json:
-        typer.echo(to_json(document.of_guard(guarded, compared)))
-        return
-    for heading, verdicts in (("worse", guarded.failed), ("better", guarded.better)):
-        for verdict in verdicts:
-            typer.echo(f"{heading}: {verdict.sentence}")
-    for words in guarded.unjudged:
-        typer.echo(f"note: {words}")
-    for words in document.assumptions(compared):
-        typer.echo(f"taken: {words}")
-    typer.echo(f"{guarded.sentence} ({guarded.level * 100:g} % intervals)")

@@ -37,10 +37,7 @@ def import_(
         list[str] | None,
         typer.Option(help="How range names tell a phase: decode=REGEX; tried before the usual."),
     ] = None,
-    kernels: Annotated[
-        int,
-        typer.Option(help="Longest kernels to print.", callback=opt.sized("kernels", "--kernels")),
-    ] = 10,
+    kernels: Annotated[int, opt.sized("kernels", "Longest kernels to print.")] = 10,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:

@@ -11,7 +11,6 @@ from typer.core import TyperGroup
 
 from app.commands import options as opt
 from app.commands.measured import measure_endpoint, measure_serving
-from app.commands.options import Json
 from app.commands.question_options import CONTEXT, Given, takes
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     BeforeKeeping = Callable[[Outcome, Path], None]
 
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Dtype = Annotated[str, typer.Option(help="bfloat16, float16 or float32.")]
 Attention = Annotated[str, typer.Option(help="sdpa, eager, flash_attention_2, flex_attention ...")]
 Threads = Annotated[
@@ -33,10 +31,6 @@ Checkpoint = Annotated[
     bool, typer.Option("--checkpoint", help="Load the hub's weights instead of random ones.")
 ]
 Keep = Annotated[bool, typer.Option(help="Keep the run with its artifacts.")]
-Tag = Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")]
-ModelArgument = Annotated[
-    str, typer.Argument(help="Registry name, hf:owner/name, folder, or path to a config.json.")
-]
 
 
 class RunByDefault(TyperGroup):
@@ -67,20 +61,17 @@ def register(cli: typer.Typer) -> None:
 
 @takes(batch=1, isl=512, osl=16)
 def run(
-    model: ModelArgument,
+    model: opt.ModelName,
     sizes: Given,
     dtype: Dtype = "bfloat16",
-    device: Device = "auto",
+    device: opt.Device = "auto",
     attention: Attention = "sdpa",
     compile_: Annotated[bool, typer.Option("--compile", help="torch.compile the model.")] = False,
     layers: Annotated[int, typer.Option(help="Cut to so many layers, scaled back.")] = 0,
     warmup: Annotated[int, typer.Option(help="Runs that do not count.")] = 1,
     repeats: Annotated[int, typer.Option(help="Runs that count.")] = 5,
     profile: Annotated[bool, typer.Option(help="Time operators with torch's profiler.")] = True,
-    trace: Annotated[
-        Path | None,
-        typer.Option(help="Where the trace goes: .json, or .json.gz.", callback=opt.writable_file),
-    ] = None,
+    trace: Annotated[Path | None, opt.target("Where the trace goes: .json, or .json.gz.")] = None,
     nvtx: Annotated[bool, typer.Option("--nvtx", help="An NVTX range around modules.")] = False,
     threads: Threads = 0,
     system: System = "auto",
@@ -96,8 +87,8 @@ def run(
     shuffle: Annotated[bool, typer.Option("--shuffle", help="In an order of the seed.")] = False,
     seed: Annotated[int, typer.Option(help="Of order and draws.")] = 0,
     keep: Keep = True,
-    tag: Tag = None,
-    json: Json = False,
+    tag: opt.Tag = None,
+    json: opt.Json = False,
 ) -> None:
     from app.commands.measured.measure_output import print_prompts, print_run
     from app.measuring.live import copy_trace
@@ -135,26 +126,23 @@ def run(
 
 
 def sweep(
-    model: ModelArgument,
+    model: opt.ModelName,
     batches: Annotated[str, typer.Option(help='"1:16:x2" or "1,2,4".')] = "1:8:x2",
     lengths: Annotated[str, typer.Option(help="Prompts and contexts, in tokens.")] = "128:1024:x2",
     phases: Annotated[str, typer.Option(help="prefill, decode or both.")] = "prefill,decode",
     rounds: Annotated[int, typer.Option(help="Times that every point is measured.")] = 3,
     dtype: Dtype = "bfloat16",
-    device: Device = "auto",
+    device: opt.Device = "auto",
     attention: Attention = "sdpa",
     layers: Annotated[int, typer.Option(help="Cut to so many layers, not scaled; 0: all.")] = 0,
     threads: Threads = 0,
     system: System = "auto",
     checkpoint: Checkpoint = False,
-    output: Annotated[
-        Path | None, typer.Option(help="Write the rows to this CSV.", callback=opt.writable_file)
-    ] = None,
+    output: Annotated[Path | None, opt.target("Write the rows to this CSV.")] = None,
     keep: Keep = True,
-    tag: Tag = None,
-    json: Json = False,
+    tag: opt.Tag = None,
+    json: opt.Json = False,
 ) -> None:
-    from app.answers.table import to_csv
     from app.commands.measured.measure_output import print_sweep
     from app.measuring.sweep import sweep_points
     from profilers import run_config
@@ -168,8 +156,8 @@ def sweep(
     )
 
     def save_rows(outcome: Outcome, scratch: Path) -> None:
-        if output is not None and outcome.swept is not None:
-            opt.write_text(output, to_csv(outcome.swept.rows) + "\n")
+        if outcome.swept is not None:
+            opt.write_rows(output, outcome.swept.rows)
 
     outcome, identity = _measured(config, "sweeping", keep, tag, save_rows)
     if outcome.swept is not None:
@@ -178,17 +166,17 @@ def sweep(
 
 @takes(tp=2, batch=1, isl=128, osl=8)
 def ranks(
-    model: ModelArgument,
+    model: opt.ModelName,
     sizes: Given,
     dtype: Dtype = "bfloat16",
-    device: Device = "auto",
+    device: opt.Device = "auto",
     layers: Annotated[int, typer.Option(help="Cut to so many layers; 0: all.")] = 0,
     warmup: Annotated[int, typer.Option(help="Runs that do not count.")] = 1,
     repeats: Annotated[int, typer.Option(help="Runs that count.")] = 5,
     timeout_s: Annotated[float, typer.Option(help="Seconds until the ranks are ended.")] = 1800.0,
     keep: Keep = True,
-    tag: Tag = None,
-    json: Json = False,
+    tag: opt.Tag = None,
+    json: opt.Json = False,
 ) -> None:
     from app.commands.measured.measure_output import print_ranks
     from profilers import run_config
@@ -206,29 +194,17 @@ def infer(
     checkpoint: Annotated[str, typer.Argument(help="Folder or hub id with weights.")],
     prompts: Annotated[Path, typer.Argument(help="Prompts: .txt a line, or .jsonl.")],
     output: Annotated[Path, typer.Option(help="Folder for predictions.jsonl.")] = Path("infer"),
-    epochs: Annotated[
-        int,
-        typer.Option(help="Times through the prompts.", callback=opt.sized("epochs", "--epochs")),
-    ] = 1,
-    samples_per_epoch: Annotated[
-        int,
-        typer.Option(help="Of them; 0: all.", callback=opt.sized("prompts", "--samples-per-epoch")),
-    ] = 0,
+    epochs: Annotated[int, opt.sized("epochs", "Times through the prompts.")] = 1,
+    samples_per_epoch: Annotated[int, opt.sized("prompts", "Of them; 0: all.")] = 0,
     shuffle: Annotated[bool, typer.Option("--shuffle", help="New order each epoch.")] = False,
     seed: Annotated[int, typer.Option(help="Of the order.")] = 0,
     subset: Annotated[str, typer.Option(help="Only these ids: a,b,c.")] = "",
-    max_new_tokens: Annotated[
-        int,
-        typer.Option(
-            help="Tokens of an answer at most.",
-            callback=opt.sized("new_tokens", "--max-new-tokens"),
-        ),
-    ] = 128,
+    max_new_tokens: Annotated[int, opt.sized("new_tokens", "Tokens of an answer at most.")] = 128,
     temperature: Annotated[float, typer.Option(help="0: the likeliest token.")] = 0.0,
     top_p: Annotated[float, typer.Option(help="Share of likelihood drawn from.")] = 1.0,
     dtype: Dtype = "bfloat16",
-    device: Device = "auto",
-    json: Json = False,
+    device: opt.Device = "auto",
+    json: opt.Json = False,
 ) -> None:
     from dataclasses import asdict
 

@@ -9,7 +9,6 @@ import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
-from app.commands.options import Json
 from app.commands.question_options import CONTEXT, Given, takes
 
 if TYPE_CHECKING:
@@ -46,9 +45,9 @@ def endpoint(
     allow_remote: Remote = False,
     keep: Annotated[bool, typer.Option(help="Keep the run; `runs list` shows it.")] = True,
     label: Annotated[str, typer.Option(help="Name of the kept run.")] = "",
-    tag: Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")] = None,
+    tag: opt.Tag = None,
     output: Annotated[Path | None, typer.Option(help="Where the result file is copied to.")] = None,
-    json: Json = False,
+    json: opt.Json = False,
 ) -> None:
     import tempfile
 
@@ -97,7 +96,7 @@ def metrics(
         float, typer.Option(help="Watch for so long; 0: all since the server started.")
     ] = 0.0,
     allow_remote: Remote = False,
-    json: Json = False,
+    json: opt.Json = False,
 ) -> None:
     from app.answers.table import render, to_json
     from app.commands.measured.import_ import print_results

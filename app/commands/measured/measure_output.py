@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from app.answers.table import TableFormat, render, to_json
+from app.commands import options as opt
 from app.measuring.comparison import folded
 from app.measuring.outcome import Outcome, Swept
 from app.measuring.prediction import phase_rows
@@ -26,17 +24,11 @@ def print_run(outcome: Outcome, identity: str, json: bool) -> None:
     rows = phase_rows(run, outcome.context)
     operators = run.measurement.operators
     notes = [*outcome.measurement.notes, *outcome.context.notes]
-    if json:
-        typer.echo(to_json(_run_document(run, rows, notes, identity)))
-        return
-    if rows:
-        typer.echo(render(list(map(folded, rows)), TableFormat.text))
-    if len(operators):
-        columns = ["phase", "name", "kind", "count", "time_s"]
-        typer.echo("\n" + render(operators[columns].head(12).to_dict("records"), TableFormat.text))
-    if run.use:
-        typer.echo("\n" + render([run.use.summary()], TableFormat.text))
-    _print_end(notes, identity)
+    columns = ["phase", "name", "kind", "count", "time_s"]
+    longest = operators[columns].head(12).to_dict("records") if len(operators) else []
+    use = [run.use.summary()] if run.use else []
+    document = _run_document(run, rows, notes, identity)
+    opt.show(json, document, list(map(folded, rows)), longest, use, _end(notes, identity))
 
 
 def _run_document(
@@ -69,17 +61,14 @@ def print_prompts(outcome: Outcome, identity: str, json: bool) -> None:
     """Print TTFT and TPOT of each prompt beside their predictions."""
     measured, rows = outcome.measurement, list(outcome.prompts)
     notes = [*measured.notes, *outcome.context.notes]
-    if json:
-        document = {
-            "model": measured.model,
-            "prompts": rows,
-            **outcome.metrics,
-            "facts": dict(measured.facts),
-            "notes": notes,
-            "run": identity or None,
-        }
-        typer.echo(to_json(document))
-        return
+    document = {
+        "model": measured.model,
+        "prompts": rows,
+        **outcome.metrics,
+        "facts": dict(measured.facts),
+        "notes": notes,
+        "run": identity or None,
+    }
     columns = ("id", "isl", "osl", "status")
     figures = ("s", "predicted_s", "error")
     shown = [
@@ -89,12 +78,13 @@ def print_prompts(outcome: Outcome, identity: str, json: bool) -> None:
         }
         for row in rows
     ]
-    typer.echo(render(shown, TableFormat.text))
-    for of in ("ttft", "tpot"):
-        error = outcome.metrics[f"{of}_median_error"]
-        if error == error:  # not NaN
-            typer.echo(f"{of.upper()}: {error:.0%} off, in the median")
-    _print_end(notes, identity)
+    errors = {of: outcome.metrics.get(f"{of}_median_error") for of in ("ttft", "tpot")}
+    words = [
+        f"{of.upper()}: {error:.0%} off, in the median"
+        for of, error in errors.items()
+        if error is not None and error == error  # not NaN
+    ]
+    opt.show(json, document, shown, "\n".join(words), _end(notes, identity))
 
 
 def print_ranks(outcome: Outcome, identity: str, json: bool) -> None:
@@ -110,45 +100,31 @@ def print_ranks(outcome: Outcome, identity: str, json: bool) -> None:
         }
         for name, timing in measured.phases.items()
     ]
-    if json:
-        document = {
-            "phases": rows,
-            "ranks": [{k: list(v) for k, v in rank.items()} for rank in figures["ranks"]],
-            "skew": figures["skew"],
-            "collectives": [dict(row) for row in figures["collectives"]],
-            "facts": dict(measured.facts),
-            "notes": list(measured.notes),
-            "run": identity or None,
-        }
-        typer.echo(to_json(document))
-        return
-    typer.echo(render(rows, TableFormat.text))
-    typer.echo(f"\n{measured.notes[0]}; slowest over fastest rank +{figures['skew']:.0%}")
-    if figures["collectives"]:
-        columns = ("format", "shape", "time_s", "spread")
-        shown = [{key: row[key] for key in columns} for row in figures["collectives"]]
-        typer.echo("\n" + render(shown, TableFormat.text))
-    _print_end([], identity)
+    document = {
+        "phases": rows,
+        "ranks": [{k: list(v) for k, v in rank.items()} for rank in figures["ranks"]],
+        "skew": figures["skew"],
+        "collectives": [dict(row) for row in figures["collectives"]],
+        "facts": dict(measured.facts),
+        "notes": list(measured.notes),
+        "run": identity or None,
+    }
+    words = f"{measured.notes[0]}; slowest over fastest rank +{figures['skew']:.0%}"
+    columns = ("format", "shape", "time_s", "spread")
+    shown = [{key: row[key] for key in columns} for row in figures["collectives"]]
+    opt.show(json, document, rows, words, shown, _end([], identity))
 
 
 def print_sweep(swept: Swept, identity: str, json: bool) -> None:
     """Print the steps of a sweep beside their predictions, and how well both agree."""
-    if json:
-        fits = {name: fit.row() for name, fit in swept.agreement.items()}
-        document = {"rows": swept.rows, "agreement": fits, "notes": list(swept.notes),
-                    "run": identity or None}  # fmt: skip
-        typer.echo(to_json(document))
-        return
-    typer.echo(render(list(map(folded, swept.rows)), TableFormat.text))
+    fits = {name: fit.row() for name, fit in swept.agreement.items()}
+    document = {"rows": swept.rows, "agreement": fits, "notes": list(swept.notes),
+                "run": identity or None}  # fmt: skip
     shown = [{"phase": name, **fit.row()} for name, fit in swept.agreement.items() if fit.points]
-    if shown:
-        typer.echo("\n" + render(shown, TableFormat.text))
-    _print_end(swept.notes, identity)
+    opt.show(json, document, list(map(folded, swept.rows)), shown, _end(swept.notes, identity))
 
 
-def _print_end(notes: Sequence[str], identity: str) -> None:
-    """Print the notes, and how to find the kept run."""
-    for note in notes:
-        typer.echo(f"note: {note}")
-    if identity:
-        typer.echo(f"kept as {identity[:8]}: `ridgeline runs show {identity[:8]}`")
+def _end(notes: Sequence[str], identity: str) -> str:
+    """The notes, and how to find the kept run."""
+    found = f"kept as {identity[:8]}: `ridgeline runs show {identity[:8]}`"
+    return "\n".join([*(f"note: {note}" for note in notes), *([found] if identity else [])])

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from app.commands import options as opt
-from app.commands.options import Json
 from app.commands.question_options import CONTEXT, Given, takes
 
 
@@ -34,11 +33,12 @@ def serving(
     output: Annotated[
         Path, typer.Option(help="Folder for a result file a loop, as vllm bench serve writes it.")
     ] = Path("serving"),
-    json: Json = False,
+    json: opt.Json = False,
 ) -> None:
     from app.answers.table import TableFormat, render, to_json
     from app.commands.progress_bar import running
     from genz_core.progress import part
+    from hardware_db.whole_file import write_whole
     from profilers.collect.serving import closed_loop, prompts, result_file
     from profilers.collect.serving.client import Server
     from profilers.collect.serving.closed_loop import ClosedLoop
@@ -54,7 +54,9 @@ def serving(
             share = part(job.progress, at / len(loads), (at + 1) / len(loads))
             served = closed_loop.serve(server, asked, loop, share, job.cancelled)
             path = output / f"concurrency-{loop.concurrency}.json"
-            _write(path, to_json(result_file.document(served, server, {})))
+            with write_whole(path) as draft:
+                text = to_json(result_file.document(served, server, {}))
+                draft.write_text(text, encoding="utf-8")
             rows += result_file.table([served])
             rows[-1]["file"] = str(path)
     typer.echo(to_json(rows) if json else render(rows, TableFormat.text))
@@ -68,13 +70,9 @@ def own_server(
     rounds: Annotated[int, typer.Option(help="Times that every loop is measured.")] = 3,
     calibrate_at: Annotated[int, typer.Option(help="Loop whose mean TPOT scales the steps.")] = 1,
     threads: Annotated[int, typer.Option(help="Of the server, and of the calibration.")] = 1,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Where the table goes as Markdown.", callback=opt.writable_file),
-    ] = None,
-    json: Json = False,
+    output: Annotated[Path | None, opt.target("Where the table goes as Markdown.")] = None,
+    json: opt.Json = False,
 ) -> None:
-    from app.answers.table import TableFormat, render, to_json
     from app.calibration import own_server as comparison
     from app.calibration import own_server_document as document
     from app.commands.progress_bar import running
@@ -88,11 +86,7 @@ def own_server(
         found = comparison.compare(plan, job.progress, job.cancelled)
     if output is not None:
         opt.write_text(output, document.markdown(found) + "\n")
-    if json:
-        typer.echo(to_json(document.summary(found)))
-        return
-    typer.echo(render(document.table(found), TableFormat.text))
-    typer.echo("\n" + document.sentence(found))
+    opt.show(json, document.summary(found), document.table(found), document.sentence(found))
 
 
 def _users(concurrency: list[float]) -> list[int]:
@@ -102,13 +96,6 @@ def _users(concurrency: list[float]) -> list[int]:
     if len(concurrency) > 32:
         raise InvalidValue(f"concurrency: {len(concurrency)} loops; give 32 at most")
     return [int(many) for many in concurrency]
-
-
-def _write(path: Path, text: str) -> None:
-    from hardware_db.whole_file import write_whole
-
-    with write_whole(path) as draft:
-        draft.write_text(text, encoding="utf-8")
 
 
 def _hint(server: Any, counted: bool, path: str) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from app.answers.table import TableFormat
-from app.commands.options import Form, Json, table_format
+from app.commands import options as opt
 
 Identity = Annotated[str, typer.Argument(help="Id of a run, or the start of it.")]
 
@@ -28,7 +28,7 @@ def start(
         typer.Argument(help="model=NAME, or path=CONFIG, profile=quick run.batch=4 ..."),
     ] = None,
     file: Annotated[Path | None, typer.Option(help="A run file to start from.")] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")] = None,
+    tag: opt.Tag = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print the resolved run file and stop.")
     ] = False,
@@ -54,20 +54,19 @@ def start(
 
 def _local(override: str) -> str:
     """An override "model=FILE" as the field of the file's path; any other as it is."""
-    from app.commands.options import measured_model
     from profilers.run_config import presets
 
     key, _, typed = override.partition("=")
     if key != "model" or typed in presets("model"):
         return override
-    path = measured_model(typed)["path"]
+    path = opt.measured_model(typed)["path"]
     return f"model.path={path}" if path else override
 
 
 def list_(
     tag: Annotated[str, typer.Option(help="Only runs with this tag.")] = "",
-    json: Json = False,
-    format_: Form = TableFormat.text,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     from datetime import UTC, datetime
 
@@ -88,9 +87,8 @@ def list_(
         for run in store().runs(tag)
     ]
     keys = list(dict.fromkeys(key for row in rows for key in row))
-    typer.echo(
-        render([{key: row.get(key) for key in keys} for row in rows], table_format(format_, json))
-    )
+    rows = [{key: row.get(key) for key in keys} for row in rows]
+    typer.echo(render(rows, opt.table_format(format_, json)))
 
 
 def show(identity: Identity) -> None:
@@ -137,12 +135,12 @@ def take(source: Path) -> None:
 
 def compare(
     identities: Annotated[list[str], typer.Argument(help="Ids of runs.")],
-    json: Json = False,
-    format_: Form = TableFormat.text,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
 ) -> None:
     """Runs side by side."""
     from app.answers.table import render
     from app.measuring.run_store import store
 
     table = store().compare(*identities)
-    typer.echo(render(table.to_dict("records"), table_format(format_, json)))
+    typer.echo(render(table.to_dict("records"), opt.table_format(format_, json)))

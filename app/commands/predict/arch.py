@@ -33,7 +33,6 @@ def arch(
     without: Annotated[str, typer.Option(help=WITHOUT)] = "",
     json: opt.Json = False,
 ) -> None:
-    from app.answers.table import to_json
     from app.scenario.local_files import model_source
     from model_registry.reports import chain, symbolic
 
@@ -44,10 +43,7 @@ def arch(
         report = symbolic.populated(source, trace=trace, without=left)
     else:
         report = chain.arch_document(source, trace=trace, without=left)
-    if json:
-        typer.echo(to_json(report))
-        return
-    typer.echo(_text(report))
+    opt.show(json, report, _text(report))
 
 
 def parse_names(text: str) -> list[str]:

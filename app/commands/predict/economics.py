@@ -7,15 +7,12 @@ from typing import Annotated
 import typer
 
 from app.commands import options as opt
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Given, add_verb
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command(
-        "economics",
-        help="Cost, energy and carbon of tokens: rented, owned, against an API.",
-        context_settings=CONTEXT,
-    )(asks("economics")(economics))
+    help_ = "Cost, energy and carbon of tokens: rented, owned, against an API."
+    add_verb(cli, "economics", economics, help_)
 
 
 def economics(
@@ -25,13 +22,10 @@ def economics(
     ] = True,
     json: opt.Json = False,
 ) -> None:
-    from app.answers.table import to_json
     from app.decide.economics import economics as account
     from app.decide.economics_words import sentences
     from app.measuring import run_store
-    from app.question.asking import ask
-    from app.scenario.local_files import sources
 
     stores = run_store.stores() if kept_runs else ()
-    named = account(ask("economics", given, sources), stores)
-    typer.echo(to_json(named) if json else "\n".join(sentences(named)))
+    named = account(given.ask("economics"), stores)
+    opt.show(json, named, "\n".join(sentences(named)))

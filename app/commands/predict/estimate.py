@@ -12,18 +12,15 @@ import typer
 from app.answers.table import TableFormat, folded, render, to_json
 from app.commands import options as opt
 from app.commands.piped import PIPE, piped
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Given, add_verb
 
 if TYPE_CHECKING:
     from app.scenario.results import Estimate
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command(
-        "estimate",
-        help="Price one question, or a CSV of them with --points.",
-        context_settings=CONTEXT,
-    )(asks("estimate", model="optional")(estimate))
+    help_ = "Price one question, or a CSV of them with --points."
+    add_verb(cli, "estimate", estimate, help_, model="optional")
 
 
 def estimate(
@@ -33,10 +30,7 @@ def estimate(
         typer.Option(help='All degrees at once, placed in this order, inner first: "TP{4}_PP{2}".'),
     ] = "",
     points: Annotated[Path | None, typer.Option(help="A points file (CSV) to price.")] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Where the priced points go.", callback=opt.writable_file),
-    ] = None,
+    output: Annotated[Path | None, opt.target("Where the priced points go.")] = None,
     prefill: Annotated[
         str, typer.Option(help='A mixed step: prompts x tokens, "1x512", "2x256@1024" cached.')
     ] = "",
@@ -46,70 +40,51 @@ def estimate(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from app.question.asking import ask
-    from app.scenario import results
-    from app.scenario.local_files import sources
+    from app.scenario import mixed_step, results
+    from app.scenario.scenario import resolve
+    from app.scenario.stated_step import stated_step
     from genz_core.errors import InvalidValue
+    from genz_core.workload import OUT_OF_MEMORY
 
     chosen = opt.table_format(format_, json)
     if points is not None:
         _price_points(points, output)
         return
     if given.get("model") == PIPE:
-        _print_stated(given, chosen)
+        asked = given.ask("estimate", model="stated")
+        _print_step(stated_step(piped("ops"), asked), chosen)
         return
     if "model" not in given:
         raise InvalidValue("name a model, or give a file with --points")
+    asked = given.ask("estimate", **_degrees(parallel))
     if prefill or decode:
-        _print_mixed(_with_degrees(given, parallel), prefill, decode, chosen)
+        groups = mixed_step.parse_groups(prefill, decode)
+        resolved = resolve(asked.question, asked.objects)
+        step = mixed_step.price(resolved, groups)
+        _print_step(mixed_step.document(resolved, groups, step), chosen)
         return
-    asked = ask("estimate", _with_degrees(given, parallel), sources)
     found = results.estimate(asked, on_error="status")
     if isinstance(found, results.Estimate) and found.scalar:
-        found.engine_estimate.raise_for_status(ignore=(results.OUT_OF_MEMORY,))
+        found.engine_estimate.raise_for_status(ignore=(OUT_OF_MEMORY,))
         _print(found, chosen)
     else:
         typer.echo(render(found.rows, chosen))
 
 
-def _with_degrees(given: Given, parallel: str) -> dict[str, Any]:
-    """What was typed, with the degrees of --parallel and their order."""
+def _degrees(parallel: str) -> dict[str, Any]:
+    """The degrees of --parallel and their order, by parameter."""
     from genz_core.degrees import other_count, parse_degrees, placed
 
     degrees = parse_degrees(parallel)
     if differs := other_count(degrees):
         typer.echo(f"note: {differs}", err=True)
     if placed(tuple(degrees)):
-        return {**given, **degrees, "placement": " ".join(degrees)}
-    return {**given, **degrees}
-
-
-def _print_stated(given: Given, chosen: TableFormat) -> None:
-    """Print the seconds of the step that the JSON of `ridgeline ops` states."""
-    from app.question.asking import ask
-    from app.scenario.local_files import sources
-    from app.scenario.stated_step import stated_step
-
-    asked = ask("estimate", {**given, "model": "stated"}, sources)
-    _print_step(stated_step(piped("ops"), asked), chosen)
-
-
-def _print_mixed(given: dict[str, Any], prefill: str, decode: str, chosen: TableFormat) -> None:
-    """Print the figures and operators of one step of prompts and decodes together."""
-    from app.question.asking import ask
-    from app.scenario import mixed_step
-    from app.scenario.local_files import sources
-    from app.scenario.scenario import resolve
-
-    groups = mixed_step.parse_groups(prefill, decode)
-    asked = ask("estimate", given, sources)
-    resolved = resolve(asked.question, asked.objects)
-    _print_step(mixed_step.document(resolved, groups, mixed_step.price(resolved, groups)), chosen)
+        return {**degrees, "placement": " ".join(degrees)}
+    return dict(degrees)
 
 
 def _print_step(named: dict[str, Any], chosen: TableFormat) -> None:
     """Print the figures of a step, then its operators."""
-
     if chosen is TableFormat.json:
         typer.echo(to_json(named))
         return
@@ -124,9 +99,10 @@ def _price_points(points: Path, output: Path | None) -> None:
     """Price a points file; prints the rows, or writes them to `output`."""
     from app.scenario import points_file
     from app.scenario.local_files import sources
+    from app.scenario.points_row import unknown_columns
 
     rows = points_file.read(points)
-    for sentence in points_file.unknown_columns(rows[0] if rows else ()):
+    for sentence in unknown_columns(rows[0] if rows else ()):
         typer.echo(f"warning: {sentence}", err=True)
     if output is None:
         typer.echo(render(points_file.price(rows, sources=sources), TableFormat.csv))

@@ -26,11 +26,10 @@ Model = Annotated[str, typer.Option(help="Of this model, at its sizes.")]
 
 
 def list_(json: opt.Json = False) -> None:
-    from app.answers.table import to_json
     from model_registry.modules import entry_names
 
     names = entry_names()
-    typer.echo(to_json(names) if json else "\n".join(names))
+    opt.show(json, names, "\n".join(names))
 
 
 def show(
@@ -85,12 +84,8 @@ def derive(
         _print(modules.class_entry(name, again=again), json)
         return
     entries = modules.model_entries(_config(model), again=again)
-    if json:
-        from app.answers.table import to_json
-
-        typer.echo(to_json([entry.to_json() for entry in entries]))
-    else:
-        typer.echo("\n".join(entry.module for entry in entries))
+    found = [entry.to_json() for entry in entries]
+    opt.show(json, found, "\n".join(entry.module for entry in entries))
 
 
 def _config(model: str) -> Mapping[str, Any]:
@@ -102,19 +97,12 @@ def _config(model: str) -> Mapping[str, Any]:
 
 
 def _print(entry: Any, json: bool) -> None:
-    from app.answers.table import to_json
-
-    if json:
-        typer.echo(to_json(entry.to_json()))
-        return
     by = " by {by} on {on}".format(**entry.validated) if entry.validated else ": by nobody yet"
-    typer.echo(f"{entry.module}\n  from {entry.source}\n  validated{by}")
+    said = [entry.module, f"  from {entry.source}", f"  validated{by}"]
     sizes = {**entry.sizes, "parameters": f"{entry.parameters:,.0f}" if entry.parameters else ""}
     lines = {"symbols": ", ".join(entry.symbols), **sizes}
     lines |= {figure: formula.text() for figure, formula in entry.formulas.items()}
     lines["operators"] = ", ".join(f"{n} {name}" for name, n in entry.operators.items())
-    for label, words in lines.items():
-        if words:
-            typer.echo(f"  {label:20} {words}")
-    for child in entry.children:
-        typer.echo(f"  child {child.name} ({child.module}) x {child.count}")
+    said += [f"  {label:20} {words}" for label, words in lines.items() if words]
+    said += [f"  child {one.name} ({one.module}) x {one.count}" for one in entry.children]
+    opt.show(json, entry.to_json(), "\n".join(said))

@@ -10,15 +10,11 @@ from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.piped import PIPE, piped
 from app.commands.predict.arch import WITHOUT, parse_names
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Given, add_verb
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command(
-        "ops",
-        help="FLOPs and bytes of every operator, no hardware needed.",
-        context_settings=CONTEXT,
-    )(asks("ops")(ops))
+    add_verb(cli, "ops", ops, "FLOPs and bytes of every operator, no hardware needed.")
 
 
 def ops(
@@ -39,12 +35,11 @@ def ops(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from app.question.asking import ask
     from app.scenario.local_files import model_source
     from genz_core.limits import checked_size
     from model_registry.reports import chain, counted_step, static_table
 
-    question = ask("ops", given).question
+    question = given.ask("ops").question
     if model == PIPE:
         named = piped("modules", "arch")
     else:

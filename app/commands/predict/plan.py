@@ -9,33 +9,23 @@ import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Extra, Given, add_verb
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command(
-        "plan",
-        help="Find the best deployments that serve a load within targets.",
-        context_settings=CONTEXT,
-    )(asks("plan")(plan))
+    add_verb(cli, "plan", plan, "Find the best deployments that serve a load within targets.")
 
 
 def plan(
     given: Given,
+    deployment: Extra,
     report: Annotated[
         Path | None,
-        typer.Option(
-            help="Also write the answer to take along: .html or .md with charts, .yaml, .json, or "
-            ".sh with the launch lines.",
-            callback=opt.writable_file,
+        opt.target(
+            "Also write the answer to take along: .html or .md with charts, .yaml, .json, or "
+            ".sh with the launch lines."
         ),
     ] = None,
-    deployment: Annotated[
-        str,
-        typer.Option(
-            help="Write the best plan for kubernetes, helm, dynamo or llm-d, into --output."
-        ),
-    ] = "",
     output: Annotated[Path, typer.Option(help="Folder that --deployment writes into.")] = Path(
         "deployment"
     ),
@@ -46,14 +36,12 @@ def plan(
     from app.decide.report import check_ending, taken_along
     from app.planning import result
     from app.planning.manifests.bundle import check_kind
-    from app.question.asking import ask
-    from app.scenario.local_files import sources
 
     if report is not None:
         check_ending(report)
     if deployment:
         check_kind(deployment)
-    asked = ask("plan", given, sources)
+    asked = given.ask("plan")
     with running("planning") as job:
         found = result.plan(asked, job.progress, job.cancelled)
     named = found.to_dict()
@@ -84,17 +72,10 @@ def _write(deployment: str, named: dict[str, Any], folder: Path) -> None:
 
 def _print(named: dict[str, Any], chosen: TableFormat) -> None:
     """Print the document of an answer: the plans, and what is said of them."""
-    from app.answers.table import render, to_json
     from app.planning.result import brief
     from app.planning.wording import sentences
 
-    if chosen is TableFormat.json:
-        typer.echo(to_json(named))
-        return
-    rows = [brief(row) for row in named["plans"]]
-    if chosen is TableFormat.csv:
-        typer.echo(render(named["plans"], chosen))
-        return
-    if rows:
-        typer.echo(render(rows, chosen) + "\n")
-    typer.echo("\n".join(sentences(named)))
+    rows = named["plans"]
+    if chosen is not TableFormat.csv:
+        rows = [brief(row) for row in rows]
+    opt.show(chosen, named, rows, "\n".join(sentences(named)))

@@ -7,15 +7,12 @@ from typing import Annotated
 
 import typer
 
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Given, add_verb
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command(
-        "predictor",
-        help="Write step prices for Dynamo's planner or SGLang's simulator.",
-        context_settings=CONTEXT,
-    )(asks("predictor")(predictor))
+    help_ = "Write step prices for Dynamo's planner or SGLang's simulator."
+    add_verb(cli, "predictor", predictor, help_)
 
 
 def predictor(
@@ -24,14 +21,12 @@ def predictor(
     context: Annotated[int, typer.Option(help="Tokens of the longest sequence.")] = 8192,
     output: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("predictor"),
 ) -> None:
-    from app.question.asking import ask
-    from app.scenario.local_files import sources
     from app.scenario.scenario import resolve
     from app.simulation.predictor.files import check_reader, files_for
     from genz_core.errors import InvalidValue
 
     check_reader(for_)
-    asked = ask("predictor", given, sources)
+    asked = given.ask("predictor")
     made = files_for(for_, resolve(asked.question, asked.objects), context)
     for name, content in made.items():
         path = output / name

@@ -8,15 +8,12 @@ import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Given, add_verb
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command(
-        "sensitivity",
-        help="What the figures answer to, and the hardware they need.",
-        context_settings=CONTEXT,
-    )(asks("sensitivity")(sensitivity))
+    help_ = "What the figures answer to, and the hardware they need."
+    add_verb(cli, "sensitivity", sensitivity, help_)
 
 
 def sensitivity(
@@ -30,18 +27,9 @@ def sensitivity(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from app.answers.table import render, to_json
     from app.decide.sensitivity_rows import document, sentences, table
-    from app.question.asking import ask
-    from app.scenario.local_files import sources
 
     if load == "load" and "concurrency" not in given and "rate" not in given:
         given["concurrency"] = given.pop("batch", "1")
-    named = document(ask("sensitivity", given, sources))
-    chosen = opt.table_format(format_, json)
-    if chosen is TableFormat.json:
-        typer.echo(to_json(named))
-        return
-    typer.echo(render(table(named), chosen))
-    if chosen is not TableFormat.csv:
-        typer.echo("\n" + "\n".join(sentences(named)))
+    named = document(given.ask("sensitivity"))
+    opt.show(opt.table_format(format_, json), named, table(named), "\n".join(sentences(named)))

@@ -9,19 +9,17 @@ import typer
 
 from app.answers.table import TableFormat, render
 from app.commands import options as opt
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Given, add_verb
 
 if TYPE_CHECKING:
-    from app.scenario.results import Served
+    pass
 
 _RUNS = "measured runs by their weight (a power of measured over physics alone)"
 _NO_RUNS = "no measured run of this engine and model; the engine's profile alone speaks"
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command(
-        "serve", help="Estimate TTFT, TPOT and throughput under load.", context_settings=CONTEXT
-    )(asks("serve")(serve))
+    add_verb(cli, "serve", serve, "Estimate TTFT, TPOT and throughput under load.")
 
 
 def serve(
@@ -35,38 +33,29 @@ def serve(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from app.question.asking import ask
+    import numpy as np
+
     from app.scenario import results
-    from app.scenario.local_files import sources
+    from app.scenario.runs_behind import runs_behind
 
     chosen = opt.table_format(format_, json)
     if trace is not None:
         from app.commands.predict.simulate import run_and_print
 
-        run_and_print(ask("simulate", {**given, "trace": trace}, sources), chosen)
+        run_and_print(given.ask("simulate", trace=trace), chosen)
         return
-    served = results.serve(ask("serve", given, sources), on_error="status")
+    served = results.serve(given.ask("serve"), on_error="status")
     rows = served.rows
     if not explain:
         typer.echo(render(rows, chosen))
         return
-    behind = _runs_behind(served)
-    if chosen is TableFormat.json:
-        together = [{**row, "runs": runs} for row, runs in zip(rows, behind, strict=True)]
-        typer.echo(render(together, chosen))
-        return
-    typer.echo(render(rows, chosen))
+    loads = ({served.load: np.array([value])} for value in served.values)
+    behind = [runs_behind(served.resolved, load) for load in loads]
+    together = [{**row, "runs": runs} for row, runs in zip(rows, behind, strict=True)]
+    if chosen is TableFormat.csv:  # one table: the runs of each load
+        pairs = zip(served.values, behind, strict=True)
+        rows = [{served.load: value, **run} for value, runs in pairs for run in runs]
+    blocks: list[Any] = [rows]
     for value, runs in zip(served.values, behind, strict=True):
-        typer.echo(f"\n{served.load} {value:g}: " + (_RUNS if runs else _NO_RUNS))
-        typer.echo(render(runs, chosen) if runs else "")
-
-
-def _runs_behind(served: Served) -> list[list[dict[str, Any]]]:
-    """The measured runs behind each load, see `app.scenario.runs_behind`."""
-    import numpy as np
-
-    from app.scenario.runs_behind import runs_behind
-
-    return [
-        runs_behind(served.resolved, {served.load: np.array([value])}) for value in served.values
-    ]
+        blocks += [f"{served.load} {value:g}: {_RUNS if runs else _NO_RUNS}", runs]
+    opt.show(chosen, together, *blocks)

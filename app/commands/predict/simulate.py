@@ -10,10 +10,10 @@ import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Given, add_verb
 
 if TYPE_CHECKING:
-    from app.calibration.from_one_run import StepFit
+    from app.answers.table import Rows
     from app.question.asking import Asked
     from app.simulation.result import Simulated
 
@@ -23,9 +23,7 @@ _MANY = "Many simulations"
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command("simulate", help=_HELP, context_settings=CONTEXT)(
-        asks("simulate", model="optional")(simulate)
-    )
+    add_verb(cli, "simulate", simulate, _HELP, model="optional")
 
 
 def simulate(
@@ -77,8 +75,6 @@ def simulate(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from app.question.asking import ask
-    from app.scenario.local_files import sources
     from genz_core.errors import InvalidValue
 
     chosen = opt.table_format(format_, json)
@@ -95,7 +91,7 @@ def simulate(
     elif measured or measured_tpot:
         _calibrate(given, measured, measured_tpot, save, chosen, target)
     else:
-        run_and_print(ask("simulate", given, sources), chosen, target)
+        run_and_print(given.ask("simulate"), chosen, target)
 
 
 def run_and_print(asked: Asked, chosen: TableFormat, target: Path | None = None) -> None:
@@ -110,23 +106,19 @@ def run_and_print(asked: Asked, chosen: TableFormat, target: Path | None = None)
         write_requests(answer, target)
 
 
-def _print(answer: Simulated, chosen: TableFormat, more: Mapping[str, Any]) -> None:
-    """Print a run.  more: entries of its document on top."""
-    from app.answers.table import render, to_json
+def _print(
+    answer: Simulated, chosen: TableFormat, more: Mapping[str, Any], *blocks: Rows | str
+) -> None:
+    """Print a run.  more: entries of its document on top.  blocks: below, as of `opt.show`."""
     from app.simulation import rows
 
-    if chosen is TableFormat.json:
-        typer.echo(to_json({**answer.to_dict(), **more}))
-        return
-    typer.echo(render(answer.rows, chosen))
-    if chosen is TableFormat.csv:
-        return
-    figures = {
-        k: v for k, v in rows.figures(answer.run).items() if k.split("_")[0] not in rows.LATENCIES
-    }
-    typer.echo("\n" + render([{"figure": k, "value": v} for k, v in figures.items()], chosen))
-    for note in answer.run.notes:
-        typer.echo(f"\nnote: {note}")
+    figures = [
+        {"figure": name, "value": value}
+        for name, value in rows.figures(answer.run).items()
+        if name.split("_")[0] not in rows.LATENCIES
+    ]
+    notes = (f"note: {note}" for note in answer.run.notes)
+    opt.show(chosen, {**answer.to_dict(), **more}, answer.rows, figures, *notes, *blocks)
 
 
 # ------------------------------------------------------------------------------- calibration
@@ -144,13 +136,11 @@ def _calibrate(
     from app.benchmarks import benchmark_result
     from app.calibration import from_one_run
     from app.commands.progress_bar import running
-    from app.question.asking import ask
-    from app.scenario.local_files import sources
     from app.scenario.scenario import resolve
     from app.simulation.result import Simulated
 
     result = benchmark_result.read(measured) if measured else None
-    asked = ask("simulate", result.asked(given) if result else given, sources)
+    asked = given.ask("simulate", **(result.asked(given) if result else {}))
     seconds = measured_tpot or (result.tpot_s if result else 0.0)
     with running("calibrating") as under_way:
         resolved = resolve(asked.question, asked.objects)
@@ -160,35 +150,19 @@ def _calibrate(
     kept = from_one_run.keep(fit) if save else None
     beside = from_one_run.beside(fit, result.figures) if result else []
     answer = Simulated(fit.run)
-    _print(answer, chosen, {"measured": result.figures} if result else {})
-    if chosen is not TableFormat.json:
-        _print_fit(fit, beside, kept, chosen)
+    words = f"steps x {fit.scale.scale:.3f} give the measured TPOT"
+    words += f"; kept in {kept}, dropped by --forget" if kept else " (not kept)"
+    _print(answer, chosen, {"measured": result.figures} if result else {}, beside, words)
     if target:
         write_requests(answer, target)
 
 
-def _print_fit(
-    fit: StepFit, beside: list[dict[str, Any]], kept: Path | None, chosen: TableFormat
-) -> None:
-    from app.answers.table import render
-
-    if beside:
-        typer.echo("\n" + render(beside, chosen))
-    typer.echo(
-        f"\nsteps x {fit.scale.scale:.3f} give the measured TPOT"
-        + (f"; kept in {kept}, dropped by --forget" if kept else " (not kept)")
-    )
-
-
 def _forget(given: Given) -> None:
     from app.calibration import from_one_run
-    from app.question.asking import ask
     from app.question.question import LOADS
-    from app.scenario.local_files import sources
     from app.scenario.scenario import resolve
 
-    deployment = {name: value for name, value in given.items() if name not in LOADS}
-    asked = ask("simulate", {**deployment, "concurrency": 1}, sources)
+    asked = given.ask("simulate", **{**dict.fromkeys(LOADS), "concurrency": 1})
     dropped = from_one_run.forget(resolve(asked.question, asked.objects))
     typer.echo("forgotten" if dropped else "nothing was kept for this deployment")
 

@@ -10,21 +10,18 @@ import typer
 
 from app.answers.table import TableFormat, render
 from app.commands import options as opt
-from app.commands.question_options import CONTEXT, Given, asks
+from app.commands.question_options import Extra, Given, add_verb
 
 _MOST_PRINTED = 10_000
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command(
-        "sweep",
-        help="Price every combination of some axes, of options or a file.",
-        context_settings=CONTEXT,
-    )(asks("sweep")(sweep))
+    add_verb(cli, "sweep", sweep, "Price every combination of some axes, of options or a file.")
 
 
 def sweep(
     given: Given,
+    bounds_only: Extra,
     frontier: Annotated[
         bool,
         typer.Option(
@@ -33,14 +30,8 @@ def sweep(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option(
-            help="Where the table goes: .parquet or .csv; taken up again where it stopped.",
-            callback=opt.writable_file,
-        ),
+        opt.target("Where the table goes: .parquet or .csv; taken up again where it stopped."),
     ] = None,
-    bounds_only: Annotated[bool, typer.Option("--bounds-only", help="The least times alone.")] = (
-        False
-    ),
     workers: Annotated[int, typer.Option(help="Processes, 0 for one a core.", min=0, max=1024)] = 1,
     cluster: Annotated[str, typer.Option(help="A Dask scheduler: tcp://host:8786.")] = "",
     json: opt.Json = False,
@@ -51,7 +42,10 @@ def sweep(
     from app.scenario.local_files import sources
     from genz_core.errors import InvalidValue
 
-    axes = sweep_axes.sweep_axes(_asked(given), sources)
+    named: Mapping[str, Any] = given
+    if str(given["model"]).endswith((".yaml", ".yml")):  # axes, with options on top
+        named = {**sweep_axes.read(Path(given.pop("model"))), **given}
+    axes = sweep_axes.sweep_axes(named, sources)
     where = Where(workers, cluster)
     if output is not None:
         _write(axes, output, bounds_only, where)
@@ -67,16 +61,6 @@ def sweep(
     if frontier:
         table = sweep_file.frontier(table)
     typer.echo(render(sweep_file.stated(table).rows(), opt.table_format(format_, json)))
-
-
-def _asked(given: Given) -> Mapping[str, Any]:
-    """The axes that were typed, or those of a YAML in place of a model with options on top."""
-    from app.planning import sweep_axes
-
-    if str(given["model"]).endswith((".yaml", ".yml")):
-        named = {name: value for name, value in given.items() if name != "model"}
-        return {**sweep_axes.read(Path(given["model"])), **named}
-    return given
 
 
 def _write(axes: Any, output: Path, bounds_only: bool, where: Any) -> None:

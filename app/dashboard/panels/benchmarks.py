@@ -19,6 +19,7 @@ from app.benchmarks.replay import Replay
 from app.charts import benchmarks as charts
 from app.dashboard import display_tables, export, name_options, sidebar
 from app.dashboard.question_form import AUTO, PRECISIONS
+from app.dashboard.widgets import draw_table
 from app.wording.markdown import plain
 
 _FORM_KEYS = ("model", "system", "engine", "weights", "tp", "pp", "dp", "ep", "isl", "osl")
@@ -155,8 +156,8 @@ def show_figures(comparison: Comparison) -> None:
         )  # fmt: skip
     shown = pd.DataFrame([document.short_row(row, comparison.level) for row in points[at].rows])
     shown = shown.dropna(axis=1, how="all").loc[:, lambda t: (t != "").any()]
-    st.dataframe(
-        shown, hide_index=True, key="benchmark_figures", height="auto", placeholder="–",
+    draw_table(
+        shown, "benchmark_figures", height="auto",
         column_config={
             "measured / predicted": st.column_config.NumberColumn(format="%.2f"),
             f"{comparison.level * 100:g} %": st.column_config.Column(width="medium"),
@@ -187,7 +188,7 @@ def show_replay(one: Replay) -> None:
             if known:
                 figure = charts.replayed(one.table, latency, look)
                 export.chart(figure, f"replay-{latency}", f"{latency.upper()} of every request")
-    st.dataframe(_in_milliseconds(one.table), hide_index=True, key="replay_table", height=300)
+    draw_table(_in_milliseconds(one.table), "replay_table", height=300)
 
 
 def _in_milliseconds(table: pd.DataFrame) -> pd.DataFrame:
@@ -219,7 +220,6 @@ def show_history(rows: Sequence[Mapping[str, Any]], one: Point) -> None:
     figure = charts.history(rows, name, export.look())
     export.chart(figure, "history", f"{COLUMNS[name].head} over versions")
     table = pd.DataFrame(rows).drop(columns=["deployment", "when"]).dropna(axis=1, how="all")
-    st.dataframe(
-        table, hide_index=True, key="history_table", placeholder="–", height="auto",
-        column_config=display_tables.figure_columns(table),
-    )  # fmt: skip
+    draw_table(
+        table, "history_table", height="auto", column_config=display_tables.figure_columns(table)
+    )

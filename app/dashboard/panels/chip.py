@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pandas as pd
 import streamlit as st
 
 from app.dashboard import cached
 from app.dashboard.does_not_fit import NONE
 from app.dashboard.question_form import control
+from app.dashboard.widgets import draw_table
 from app.decide import chips, sensitivity
 from app.decide.chips import Chip
 from app.decide.sensitivity import FIGURES, Figures
@@ -40,8 +40,7 @@ def chip_panel(setup: Setup) -> None:
     made = [f"{name} ×{value:.3g}" for name, value in factors.items() if abs(value - 1) > 1e-9]
     st.markdown(f"**{plain(system.name)}** with {', '.join(made) or 'nothing changed'}"
                 f"{f', weights {weights}' if weights else ''}:")  # fmt: skip
-    st.dataframe(pd.DataFrame(_rows(base, other)), hide_index=True, height="content",
-                 key="chip_figures")  # fmt: skip
+    draw_table(_rows(base, other), "chip_figures")
     if not other["fits"]:
         st.warning("It does not fit in that memory.", icon=":material/memory:")
     st.caption(

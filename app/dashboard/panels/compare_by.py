@@ -15,6 +15,7 @@ from app.charts import frontiers as frontier_charts
 from app.dashboard import cached, export, own_definitions, planned
 from app.dashboard.panels import plan_form
 from app.dashboard.question_form import several
+from app.dashboard.widgets import choose, draw_table, draw_tabs
 from app.decide import comparing as model
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.comparing import AXES, HEADLINES, USE_CASES
@@ -47,10 +48,9 @@ Table = Mapping[str, Mapping[str, Latency]]
 def chosen_axis() -> str:
     """Draw what the comparison is by; returns an axis, "" for the pinned scenarios."""
     labels = {PINNED: "", **{words: axis for axis, words in AXES.items()}}
-    chosen = st.segmented_control(
-        "Compare", list(labels), default=PINNED, required=True, key="compare_by",
-        bind="query-params", label_visibility="collapsed",
-    )  # fmt: skip
+    chosen = choose(
+        "Compare", list(labels), "compare_by", default=PINNED, label_visibility="collapsed"
+    )
     return labels[chosen]
 
 
@@ -78,23 +78,13 @@ def show(axis: str, base: Setup) -> None:
         + (" Lengths by use are assumed: replace them by your own in the sidebar."
            if axis == "use" else "")
     )  # fmt: skip
-    _heads, _front, _parts, _memory = st.tabs(
-        ["Figures", "Frontier", "Breakdown", "Memory"], key="compare_tab", bind="query-params"
-    )
-    if _heads.open:
-        with _heads:
-            _figures_tab({name: _figures(setup) for name, setup in found.items()}, base)
-            if axis == "engine_version":
-                _versions(base, list(found))
-    if _front.open:
-        with _front:
-            _frontier_tab(found)
-    if _parts.open:
-        with _parts:
-            _breakdown_tab(found)
-    if _memory.open:
-        with _memory:
-            _memory_tab(found)
+    tabs = {
+        "Figures": lambda: _figures_tab(axis, found, base),
+        "Frontier": lambda: _frontier_tab(found),
+        "Breakdown": lambda: _breakdown_tab(found),
+        "Memory": lambda: _memory_tab(found),
+    }
+    draw_tabs(tabs, "compare_tab")
 
 
 def _chosen(axis: str, base: Setup) -> list[str]:
@@ -123,8 +113,9 @@ def _figures(setup: Setup) -> dict[str, Latency]:
     return model.figures(completed(as_calibrated(cached.resolved(loaded)), {}))
 
 
-def _figures_tab(table: Table, base: Setup) -> None:
+def _figures_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
     look, figures = export.look(), {}
+    table = {name: _figures(setup) for name, setup in found.items()}
     for line in model.verdict(table):
         st.markdown(f"- {plain(line)}")
     with st.grid(2, min_column_width=360):
@@ -138,14 +129,16 @@ def _figures_tab(table: Table, base: Setup) -> None:
         }
         for name, about in HEADLINES.items()
     )
-    st.dataframe(words, hide_index=True, height="content", key="compare_figures", placeholder="–")
+    draw_table(words, "compare_figures")
     st.caption("★ marks the best. In square brackets the 80 % interval; what does not fit or has "
                "no price has no figure.")  # fmt: skip
     numbers = pd.DataFrame(
-        {"figure": name, **{label: found[name].seconds for label, found in table.items()}}
+        {"figure": name, **{label: values[name].seconds for label, values in table.items()}}
         for name in HEADLINES
     )
     export.downloads("compare-by", figures, numbers, base)
+    if axis == "engine_version":
+        _versions(base, list(found))
 
 
 def _versions(base: Setup, names: Sequence[str]) -> None:
@@ -154,8 +147,9 @@ def _versions(base: Setup, names: Sequence[str]) -> None:
     st.subheader(f"Measured of {plain(resolved.engine.name)}", anchor=False)
     table = pd.DataFrame(measured_of(resolved, names))
     ratio = st.column_config.NumberColumn(format="%.2f")
-    st.dataframe(table, hide_index=True, height="content", key="compare_versions", placeholder="–",
-                 column_config={name: ratio for name in table if " / " in name})  # fmt: skip
+    draw_table(
+        table, "compare_versions", column_config={name: ratio for name in table if " / " in name}
+    )
     st.caption(
         "Runs of each version, of the sidebar's model, and on its system; the ratios are their "
         "medians before any run corrects the prediction. Versions of one era share their "
@@ -178,7 +172,9 @@ def _frontier_tab(found: Mapping[str, Setup]) -> None:
     curves: list[Curve] = []
     for name, setup in found.items():
         try:
-            answer = planned.frontier_curves(_searched(setup))
+            s = setup.scenario
+            every = replace(setup, scenario=plan_form.every_load(s))
+            answer = planned.frontier_curves(Searched(every, (("engine", (s.engine,)),)))
         except RidgelineError as error:
             st.error(f"{plain(name)}: {plain(error)}", icon=":material/error:")
             continue
@@ -186,13 +182,6 @@ def _frontier_tab(found: Mapping[str, Setup]) -> None:
     figure = frontier_charts.frontiers(curves, (x, y), ((), ()), export.look())
     export.chart(figure, "compare-frontiers", "Frontiers of what is compared")
     st.caption("Every degree up to eight devices and every load; page Frontiers has other axes.")
-
-
-def _searched(setup: Setup) -> Searched:
-    """Every degree of up to eight devices and every load of a setup."""
-    s = setup.scenario
-    question = plan_form.every_load(s)
-    return Searched(replace(setup, scenario=question), (("engine", (s.engine,)),))
 
 
 def _breakdown_tab(found: Mapping[str, Setup]) -> None:

@@ -14,7 +14,7 @@ from app.answers.columns import COLUMNS
 from app.charts import economics as charts
 from app.dashboard import cached, export, visitor
 from app.dashboard.question_form import control
-from app.dashboard.widgets import card
+from app.dashboard.widgets import card, draw_table
 from app.decide import economics as model
 from app.decide.economics import ASSUMED, DAY, Account, Operation
 from app.decide.economics_words import trust
@@ -86,7 +86,9 @@ def account_form(setup: Setup) -> Stated:
                 own = known.get(name)
                 more = {"placeholder": f"{own.value:g}", "help": str(own)} if own else {}
                 prices[name] = _price(name, key, **more)
-            power = _power()
+            power = PowerModel(
+                **{name: _share(name) for name in ("idle", "compute", "memory", "links")}
+            )
         shares = ", ".join(f"{share:g}" for share in DAY)
         prices["day"] = _price("day", "day", placeholder=shares, help=ASSUMED["day"], max_chars=400)
     question = replace(under_load(setup.scenario), **prices)
@@ -97,20 +99,13 @@ def _price(name: str, key: str, **more: Any) -> Any:
     return control(name, key=f"economics_{key}", **more)
 
 
-def _share(label: str, key: str, value: float) -> float:
-    return st.number_input(
-        label, 0.0, 100.0, value, 5.0, key=f"economics_{key}", bind="query-params", format="%.4g",
-        help=ASSUMED["power"],
+def _share(name: str) -> float:
+    """Draw the share of a part in the power of a device; returns it."""
+    percent = st.number_input(
+        f"Power: {name} [%]", 0.0, 100.0, 100.0 * getattr(PowerModel(), name), 5.0,
+        key=f"economics_power_{name}", bind="query-params", format="%.4g", help=ASSUMED["power"],
     )  # fmt: skip
-
-
-def _power() -> PowerModel:
-    usual = PowerModel()
-    shares = {
-        name: _share(f"Power: {name} [%]", f"power_{name}", 100.0 * getattr(usual, name)) / 100.0
-        for name in ("idle", "compute", "memory", "links")
-    }
-    return PowerModel(**shares)
+    return percent / 100.0
 
 
 def with_kept_runs(stated: Stated) -> Stated:
@@ -145,18 +140,14 @@ def show(stated: Stated, named: Named) -> None:
          for way, found in ways.items()]
     )  # fmt: skip
     with st.container(horizontal=True):
-        _assumptions(named["assumed"])
+        with st.popover("Assumptions and sources", icon=":material/menu_book:"):
+            for name, words in named["assumed"].items():
+                st.markdown(f"- {_ASSUMED.get(name, name)}: {plain(words)}")
+            st.markdown(
+                "- Cost is split over prompts and answers by the time that each takes; a cached "
+                "token costs the attention that reads it."
+            )
         export.downloads("economics", figures, table, stated.setup)
-
-
-def _assumptions(assumed: Mapping[str, str]) -> None:
-    with st.popover("Assumptions and sources", icon=":material/menu_book:"):
-        for name, words in assumed.items():
-            st.markdown(f"- {_ASSUMED.get(name, name)}: {plain(words)}")
-        st.markdown(
-            "- Cost is split over prompts and answers by the time that each takes; a cached token "
-            "costs the attention that reads it."
-        )
 
 
 def _cards(named: Named, running: Operation) -> None:
@@ -236,7 +227,7 @@ def _tables(ways: Named) -> None:
                 "$/Mtok in and out": quantities.dollars(day["usd_per_mtok_blended"]),
                 "$/Mtok of output alone": quantities.dollars(day["usd_per_mtok"]),
             })  # fmt: skip
-    st.dataframe(pd.DataFrame(rows), hide_index=True, height="content", key="economics_day_table")
+    draw_table(rows, "economics_day_table")
     for way, found in ways.items():
         api = found["api"]
         if api is None:

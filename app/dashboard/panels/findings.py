@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.dashboard.widgets import draw_table
 from app.wording import quantities
 from app.wording.markdown import plain
 from profilers import Comparison
@@ -20,20 +21,15 @@ def show_findings(comparison: Comparison) -> None:
     told = [f for f in comparison.findings[:_MOST] if f.operator or f.kernels]
     if told:
         with st.expander("Operators and kernels behind the findings"):
-            st.dataframe(
-                [
-                    {
-                        "gain [ms]": finding.seconds / quantities.MILLISECOND,
-                        "finding": finding.kind,
-                        "phase": finding.phase,
-                        "operator": finding.operator,
-                        "kernels": finding.kernels,
-                    }
-                    for finding in told
-                ],
-                hide_index=True,
-                key="finding_kernels",
-                column_config={"gain [ms]": st.column_config.NumberColumn(format="%.4g")},
-            )
+            rows = [
+                {
+                    "gain [ms]": finding.seconds / quantities.MILLISECOND,
+                    "finding": finding.kind,
+                    **{name: getattr(finding, name) for name in ("phase", "operator", "kernels")},
+                }
+                for finding in told
+            ]
+            heads = {"gain [ms]": st.column_config.NumberColumn(format="%.4g")}
+            draw_table(rows, "finding_kernels", height="auto", column_config=heads)
     if not comparison.findings:
         st.caption("Nothing stands out.")

@@ -12,12 +12,12 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from app.dashboard import visitor
+from app.dashboard.pinned import is_scenario
 from app.dashboard.question_form import set_controls
 from app.dashboard.report_uploads import SAMPLES
 from app.scenario.describing import setup_words
 from app.scenario.setup import Setup, setup_from
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 from hardware_db.data_folder import data_folder, dated_files
 
 _MOST = 3
@@ -73,11 +73,9 @@ def _door(title: str, question: str, state: Mapping[str, Any], page: str) -> Non
         if page:
             st.link_button(f"Show me: {title}", f"{page}?{urlencode(state)}", icon=icon)
         else:
-            st.button(f"Show me: {title}", on_click=_open, args=(state,), key="door", icon=icon)
-
-
-def _open(state: Mapping[str, Any]) -> None:
-    set_controls(state)
+            st.button(
+                f"Show me: {title}", on_click=set_controls, args=(state,), key="door", icon=icon
+            )
 
 
 def _machines() -> None:
@@ -87,7 +85,9 @@ def _machines() -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption("This machine, as calibrated:")
             for name in names:
-                st.button(name, on_click=_open, args=({"system": name},), key=f"machine_{name}")
+                st.button(
+                    name, on_click=set_controls, args=({"system": name},), key=f"machine_{name}"
+                )
 
 
 def _last_scenarios() -> None:
@@ -95,8 +95,8 @@ def _last_scenarios() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         for at, changed in enumerate(_scenarios()):
             words = " · ".join(map(plain, setup_words(setup_from(changed))))
-            st.button(words, on_click=_open, args=(changed,), key=f"last_{at}", type="tertiary",
-                      icon=":material/history:")  # fmt: skip
+            st.button(words, on_click=set_controls, args=(changed,), key=f"last_{at}",
+                      type="tertiary", icon=":material/history:")  # fmt: skip
 
 
 def remember(setup: Setup) -> None:
@@ -112,14 +112,7 @@ def remember(setup: Setup) -> None:
 
 def _scenarios() -> list[dict[str, Any]]:
     found = _kept().get("scenarios", [])
-    return [one for one in found if _is_scenario(one)] if isinstance(found, list) else []
-
-
-def _is_scenario(changed: object) -> bool:
-    try:
-        return isinstance(changed, dict) and bool(setup_from(changed))
-    except RidgelineError:
-        return False
+    return [one for one in found if is_scenario(one)] if isinstance(found, list) else []
 
 
 # ------------------------------------------------------------------------------- kept

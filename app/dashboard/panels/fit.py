@@ -10,6 +10,7 @@ import streamlit as st
 from app.calibration import fit_tables
 from app.charts import parity
 from app.dashboard import export, visitor
+from app.dashboard.widgets import draw_table
 from app.wording import quantities
 from app.wording.markdown import plain
 
@@ -42,9 +43,9 @@ def fit_panel(
         figure = parity.parity(of_state, "operator", title, export.look())
         export.chart(figure, f"fit-{state}", title)
     with st.expander("Constants, and how well the points tell them"):
-        st.dataframe(
-            pd.DataFrame(fit_tables.constant_rows(fitted)), hide_index=True, key="fit_constants",
-            column_config={"before": NUMBER, "after": NUMBER, "uncertainty": SHARE},
+        draw_table(
+            fit_tables.constant_rows(fitted), "fit_constants",
+            height="auto", column_config={"before": NUMBER, "after": NUMBER, "uncertainty": SHARE},
         )  # fmt: skip
     if st.button("Save as a system", key="save_fit", icon=":material/save:"):
         save()

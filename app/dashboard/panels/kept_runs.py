@@ -5,9 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from app.dashboard import display_tables, visitor
+from app.dashboard.widgets import draw_table
 from app.measuring import endpoint_run, run_store
 from app.wording.markdown import plain, without_links
-from profilers.store import KeptRun, Store
+from profilers.store import Store
 
 
 def all_kept_runs() -> None:
@@ -31,13 +32,10 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
     if not runs:
         st.caption("None yet.")
         return
-    event = st.dataframe(
-        display_tables.run_table(runs),
-        hide_index=True,
-        key=f"runs_table{key}",
-        on_select="rerun",
-        selection_mode="multi-row",
-    )
+    event = draw_table(
+        display_tables.run_table(runs), f"runs_table{key}",
+        height="auto", on_select="rerun", selection_mode="multi-row",
+    )  # fmt: skip
     chosen = [runs[at] for at in event["selection"]["rows"]] or runs[:1]
     if len(chosen) > 1:
         st.dataframe(store.compare(*(run.id for run in chosen)), hide_index=True)
@@ -49,7 +47,9 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
         with st.expander(f"Report of {run.id[:8]}", expanded=True):
             st.markdown(without_links(report.read_text(encoding="utf-8")))
     if run.source != endpoint_run.SOURCE:
-        _compare_link(run)
+        st.session_state["run_to_compare"] = run
+        st.page_link("views/measured/measured.py", label="Compare with its prediction",
+                     icon=":material/balance:")  # fmt: skip
     if not may_change:
         st.caption("Only whoever runs this server tags and deletes these runs.")
         return
@@ -57,12 +57,3 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
         tag = st.text_input("Tag", key="run_tag", max_chars=40, width=200)
         st.button("Add tag", on_click=store.tag, args=(run.id, tag), disabled=not tag.strip())
         st.button("Delete", on_click=store.delete, args=(run.id,), icon=":material/delete:")
-
-
-def _compare_link(run: KeptRun) -> None:
-    """Draw the link that opens a run beside its prediction."""
-    st.session_state["run_to_compare"] = run
-    st.page_link(
-        "views/measured/measured.py", label="Compare with its prediction",
-        icon=":material/balance:",
-    )  # fmt: skip

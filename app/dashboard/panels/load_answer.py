@@ -40,8 +40,11 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     with st.grid(5, min_column_width=150, key="cards"):
         latency_cards(row, fits=fits)
         _other_cards(resolved, row, load.words, fits)
-    st.caption(f"80 % intervals under the figures. {_trust(setup)}")
-    return setup, load, (_curve(setup, load, row), pd.DataFrame([dict(row)]))
+    basis = plain(load_curves.basis(setup))
+    st.caption(f"80 % intervals under the figures. {basis[0].upper()}{basis[1:]}.")
+    table, _ = load_curves.with_load(load_curves.curve(setup, load.name), row, load.name)
+    figures = load_charts("load", table, load, export.look())
+    return setup, load, (figures, pd.DataFrame([dict(row)]))
 
 
 def gated_load(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Mapping[str, Any]]:
@@ -89,18 +92,6 @@ def _other_cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bo
     )
     if fits:
         cost_card(resolved, rate / each if each else 1.0, rate, load)
-
-
-def _trust(setup: Setup) -> str:
-    basis = plain(load_curves.basis(setup))
-    return f"{basis[0].upper()}{basis[1:]}."
-
-
-def _curve(setup: Setup, load: Load, row: Mapping[str, Any]) -> dict[str, Figure]:
-    """Draw latency and throughput over the load, the load that is asked among them."""
-    table = load_curves.curve(setup, load.name)
-    table, _ = load_curves.with_load(table, row, load.name)
-    return load_charts("load", table, load, export.look())
 
 
 def load_charts(key: str, table: pd.DataFrame, load: Load, look: Look) -> dict[str, Figure]:

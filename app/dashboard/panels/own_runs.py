@@ -11,6 +11,7 @@ from app.calibration import from_runs
 from app.charts import measured
 from app.dashboard import export, sidebar, visitor
 from app.dashboard.panels.fit import NUMBER, SHARE
+from app.dashboard.widgets import draw_table
 from app.wording import quantities
 from app.wording.markdown import plain
 from hardware_db import recipes
@@ -85,15 +86,15 @@ def _show(calibration: from_runs.RecipeCalibration) -> None:
     rows = from_runs.figure_rows(calibration)
     figure = measured.before_after(rows, export.look())
     export.chart(figure, "own-runs", "Runs of your own, before and after")
-    st.dataframe(
-        pd.DataFrame(rows), hide_index=True, key="own_table",
-        column_config={"error_before": SHARE, "error_after": SHARE},
+    draw_table(
+        rows, "own_table",
+        height="auto", column_config={"error_before": SHARE, "error_after": SHARE},
     )  # fmt: skip
     with st.expander("Constants, and how well the runs tell them"):
         constants = pd.DataFrame(from_runs.constant_rows(calibration))
-        st.dataframe(
-            constants, hide_index=True, key="own_constants",
-            column_config={"factor": NUMBER, "uncertainty": SHARE},
+        draw_table(
+            constants, "own_constants",
+            height="auto", column_config={"factor": NUMBER, "uncertainty": SHARE},
         )  # fmt: skip
     with st.container(horizontal=True):
         if st.button("Use in later predictions", key="own_save", icon=":material/save:"):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import nan
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from app.answers.columns import COLUMNS
@@ -13,15 +13,15 @@ from app.answers.table import to_json
 from app.charts import plan as charts
 from app.dashboard import export, open_point, planned
 from app.dashboard.panels import plan_form
-from app.dashboard.widgets import card
+from app.dashboard.widgets import card, draw_table, draw_tabs
 from app.decide import report
 from app.decide.axes import ACROSS, UPWARDS
-from app.decide.candidate_points import points, shape
+from app.decide.candidate_points import points
 from app.decide.searched import Searched
 from app.planning.answer import Answer
 from app.planning.document import deployment_row
 from app.planning.manifests.bundle import KINDS, bundle
-from app.planning.wording import ranked_words
+from app.planning.wording import ranked_words, shape
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -37,21 +37,15 @@ def show(searched: Searched, answer: Answer, setup: Setup) -> None:
     named = planned.document_of(searched, answer)
     if named["plans"]:
         _best(named)
-        _table(named)
+        draw_table([report.plan_words(plan) for plan in named["plans"]], "plan_table")
     _chart(searched, answer)
-    _start, _why, _check, _take = st.tabs(
-        ["Start it", "Why not the others", "Check it", "Take it along"], key="plan_tab",
-        bind="query-params",
-    )  # fmt: skip
-    for tab, draw in (
-        (_start, lambda: _launch(named)),
-        (_why, lambda: _others(named)),
-        (_check, lambda: _measure(named)),
-        (_take, lambda: _downloads(named, answer, setup)),
-    ):
-        if tab.open:
-            with tab:
-                draw()
+    tabs = {
+        "Start it": lambda: _launch(named),
+        "Why not the others": lambda: _others(named),
+        "Check it": lambda: _measure(named),
+        "Take it along": lambda: _downloads(named, answer, setup),
+    }
+    draw_tabs(tabs, "plan_tab")
     with st.expander("Notes", icon=":material/info:"):
         for note in [*named["notes"], *(f"{o['what']}: {o['why']}" for o in named["left_out"])]:
             st.markdown(f"- {plain(note)}")
@@ -65,7 +59,7 @@ def _best(named: Named) -> None:
     st.markdown(f"**{report.headline(best)}**")
     with st.grid(5, min_column_width=150, key="cards"):
         for name in ("ttft", "tpot"):
-            trust = quantities.span(*(_end(best, name, end) for end in ("low", "high")))
+            trust = quantities.span(*(best[f"{name}_{end}_s"] or nan for end in ("low", "high")))
             margin = _margin(named, name)
             column = COLUMNS[f"{name}_s"]
             card(column.head, column.words(best[column.name]), margin or f"80 %: {trust}",
@@ -97,11 +91,6 @@ def _best(named: Named) -> None:
     )  # fmt: skip
 
 
-def _end(row: Named, name: str, end: str) -> float:
-    value = row[f"{name}_{end}_s"]
-    return float("nan") if value is None else value
-
-
 def _margin(named: Named, name: str) -> str:
     shares = [
         share
@@ -109,12 +98,6 @@ def _margin(named: Named, name: str) -> str:
         if target.partition("_")[0] == name and share is not None
     ]
     return f"{quantities.percent(min(shares))} below target" if shares else ""
-
-
-def _table(named: Named) -> None:
-    rows = [report.plan_words(plan) for plan in named["plans"]]
-    st.dataframe(pd.DataFrame(rows), hide_index=True, height="content", key="plan_table",
-                 placeholder="–")  # fmt: skip
 
 
 def _nothing(searched: Searched, answer: Answer) -> Answer:
@@ -208,15 +191,13 @@ def _others(named: Named) -> None:
         for other in named["others"]
     ]
     if rows:
-        st.dataframe(pd.DataFrame(rows), hide_index=True, height="content", key="plan_others")
+        draw_table(rows, "plan_others")
     else:
         st.caption("Nothing else was tried: add systems, engines or formats.")
     for at, one in enumerate(named["pays"]):
         words = plain(one["words"])
         st.markdown(f"{words[:1].upper()}{words[1:]}.")
-        st.dataframe(
-            pd.DataFrame(one["rows"]), hide_index=True, height="content", key=f"plan_pays_{at}"
-        )
+        draw_table(one["rows"], f"plan_pays_{at}")
 
 
 def _measure(named: Named) -> None:

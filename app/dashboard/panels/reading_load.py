@@ -36,11 +36,7 @@ def reading_load(setup: Setup, resolved: Resolved, look: Look) -> None:
     figures = _charts(table, load, look)
     named = of_kind(resolved.model, {name: table[name] for name in table})
     shown = pd.DataFrame(named)
-    with st.expander("Table", icon=":material/table:"):
-        st.dataframe(
-            shown, hide_index=True, key="serving_table", placeholder=quantities.NOT_VALIDATED,
-            column_config=display_tables.figure_columns(shown),
-        )  # fmt: skip
+    display_tables.draw_figures(shown, "serving_table")
     export.downloads("serving", figures, shown, setup)
 
 

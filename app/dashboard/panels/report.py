@@ -10,6 +10,7 @@ import streamlit as st
 
 from app.charts import kernels as kernel_charts
 from app.dashboard import export
+from app.dashboard.widgets import draw_table
 from app.measuring import comparison
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE, MICROSECOND
@@ -82,9 +83,7 @@ def show_rates(rates: pd.DataFrame) -> None:
         format="percent", min_value=0, max_value=1,
         help="Time at the roofline, the slower of arithmetic and memory, over the time taken",
     )  # fmt: skip
-    st.dataframe(
-        shown, hide_index=True, height=430, key="rates_table", placeholder="–", column_config=config
-    )
+    draw_table(shown, "rates_table", height=430, column_config=config)
 
 
 def show_counters(report: Report) -> None:

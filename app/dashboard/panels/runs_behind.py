@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS
 from app.dashboard import cached
+from app.dashboard.widgets import draw_table
 from app.scenario import runs_behind as behind
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
@@ -46,13 +47,10 @@ def runs_behind_list(setup: Setup, load: str, value: float) -> None:
             )
             return
         st.caption(_HELP)
-        st.dataframe(
-            rows,
-            hide_index=True,
-            key="serving_runs",
-            column_order=_order(rows[0]),
-            column_config=dict(_HEADS),
-        )
+        draw_table(
+            rows, "serving_runs",
+            height="auto", column_order=_order(rows[0]), column_config=dict(_HEADS),
+        )  # fmt: skip
 
 
 def _order(row: Mapping[str, Any]) -> list[str]:

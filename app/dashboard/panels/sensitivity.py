@@ -12,6 +12,7 @@ import streamlit as st
 from app.charts import sensitivity as charts
 from app.dashboard import cached, export, sidebar
 from app.dashboard.question_form import control, load_kind
+from app.dashboard.widgets import draw_table
 from app.decide import sensitivity as model
 from app.decide.loads import under_load
 from app.decide.sensitivity import FIGURES, RESOURCES, Figures, Requirement, Ridge, Sensitivity
@@ -53,11 +54,9 @@ def _requirement(setup: Setup, targets: str) -> Requirement:
 
 def answers(setup: Setup) -> None:
     """Draw how each figure answers to more and less of each resource."""
-    try:
+    with sidebar.stopping():
         percent = control("change", width=320)
         base, rows = found(replace(setup, scenario=replace(setup.scenario, change=percent)))
-    except RidgelineError as error:
-        sidebar.stop(error)
     look = export.look()
     shown = {}
     with st.grid(3, min_column_width=270):
@@ -72,13 +71,9 @@ def answers(setup: Setup) -> None:
         }
         for row in rows
     )
-    st.dataframe(
-        table, hide_index=True, height="content", key="elasticities",
-        column_config=dict.fromkeys(
-            (column.head for column in FIGURES.values()),
-            st.column_config.NumberColumn(format="%+.3f"),
-        ),
-    )  # fmt: skip
+    signed = st.column_config.NumberColumn(format="%+.3f")
+    heads = {column.head: signed for column in FIGURES.values()}
+    draw_table(table, "elasticities", column_config=heads)
     st.caption(
         "Elasticities: percent of the figure for one percent of the resource, priced anew: a "
         "resource that binds no operator counts, too, as arithmetic and memory traffic of a kernel "
@@ -91,10 +86,8 @@ def answers(setup: Setup) -> None:
 
 def ridges(setup: Setup) -> None:
     """Draw where arithmetic takes over from memory in decode and prefill."""
-    try:
+    with sidebar.stopping():
         both = _ridges(setup)
-    except RidgelineError as error:
-        sidebar.stop(error)
     s, look = setup.scenario, export.look()
     for column, ridge, now in zip(st.columns(2, gap="medium"), both, (s.batch, s.isl), strict=True):
         with column:
@@ -129,27 +122,22 @@ def needed(setup: Setup) -> None:
     except RidgelineError as error:
         st.error(str(error).replace("<", "\\<"), icon=":material/error:")
         return
-    st.dataframe(
-        pd.DataFrame(
-            {
-                "resource": RESOURCES.get(name, "All of them together"),
-                "needed": _factor_words(factor),
-                "of": f"{quantities.digits(factor)} ×" if factor else "–",
-            }
-            for name, factor in need.factors.items()
-        ),
-        hide_index=True, height="content", key="requirement_factors",
-        column_config={"of": "of what it has"},
-    )  # fmt: skip
+    factors = [
+        {
+            "resource": RESOURCES.get(name, "All of them together"),
+            "needed": _factor_words(factor),
+            "of": f"{quantities.digits(factor)} ×" if factor else "–",
+        }
+        for name, factor in need.factors.items()
+    ]
+    draw_table(factors, "requirement_factors", column_config={"of": "of what it has"})
     st.markdown("Whatever else a device has, it needs at least:")
-    st.dataframe(
-        pd.DataFrame(
-            {"resource": words, "at least": _amount(name, need.least[name]),
-             "this system has": _amount(name, need.has[name])}
-            for name, words in _LEAST.items()
-        ),
-        hide_index=True, height="content", key="requirement_least", placeholder="–",
-    )  # fmt: skip
+    least = [
+        {"resource": words, "at least": _amount(name, need.least[name]),
+         "this system has": _amount(name, need.has[name])}
+        for name, words in _LEAST.items()
+    ]  # fmt: skip
+    draw_table(least, "requirement_least")
     st.caption(
         "First table: one resource alone, all else as it is, by the prediction; up to 64 times. "
         "Second: per device at these degrees, each as if the others were without limit; arithmetic "

@@ -15,7 +15,7 @@ from app.charts import simulation as charts
 from app.dashboard import cached, export
 from app.dashboard.job_progress import is_running, show_progress, submitted
 from app.dashboard.question_form import control, load_kind
-from app.dashboard.widgets import card
+from app.dashboard.widgets import card, draw_table
 from app.jobs import SIMULATING
 from app.question.asking import Asked, ask
 from app.question.groups import LOAD, POOL, PRICES
@@ -53,7 +53,8 @@ def simulation_panel(setup: Setup) -> None:
         "are the sidebar's."
     )
     kind = load_kind(*_FIELDS)
-    if unused := _unused(setup.scenario):
+    left = (name for name in setup.scenario.changed() if name in LEFT_OUT["simulate"])
+    if unused := [name for name in left if PARAMETERS[name].group not in (LOAD, PRICES)]:
         st.caption(f"Not simulated: {', '.join(unused)}.")
     asked = _form(kind, setup.scenario)
     if asked and not is_running(JOB):
@@ -92,10 +93,16 @@ def _form(kind: str, scenario: Question) -> Asked | None:
         for error in errors:
             raise error
         if kind == "trace":
-            given["trace"] = _trace(upload, given["requests"] or 0)
+            if upload is None:
+                raise InvalidValue("upload a trace first: CSV or JSON lines")
+            content = io.BytesIO(upload.getvalue())
+            given["trace"] = trace_file.parse(content, upload.name, given["requests"] or 0)
         elif kind == "concurrency":
             given["concurrency"] = given["concurrency"] or scenario.batch
-        return ask("simulate", _of_sidebar(scenario) | given)
+        known = parameters_of("simulate")
+        changed = scenario.changed().items()  # its load is the form's
+        kept = {n: v for n, v in changed if n in known and known[n].group != LOAD}
+        return ask("simulate", {"model": scenario.model} | kept | given)
     except RidgelineError as error:
         st.error(plain(error), icon=":material/error:")
         return None
@@ -120,39 +127,12 @@ def _fields(
     return values
 
 
-def _of_sidebar(scenario: Question) -> dict[str, Any]:
-    """What the sidebar's scenario says of a simulation; its load is the form's."""
-    known = parameters_of("simulate")
-    return {"model": scenario.model} | {
-        name: value
-        for name, value in scenario.changed().items()
-        if name in known and known[name].group != LOAD
-    }
-
-
-def _unused(scenario: Question) -> list[str]:
-    """Parameters of the sidebar's scenario that a simulation leaves out."""
-    left = (name for name in scenario.changed() if name in LEFT_OUT["simulate"])
-    return [name for name in left if PARAMETERS[name].group not in (LOAD, PRICES)]
-
-
 def _upload() -> Any:
     return st.file_uploader(
         "Trace", key="sim_trace", max_upload_size=_MOST_MB,
         help="CSV or JSON lines, also packed with gzip: arrival_s, input_tokens and "
         "output_tokens a row, or the columns of Azure's and Mooncake's public traces.",
     )  # fmt: skip
-
-
-def _trace(upload: Any, first: int) -> trace_file.Trace:
-    """The requests of an upload.
-
-    Raises:
-        InvalidValue: there is none, or it is no trace.
-    """
-    if upload is None:
-        raise InvalidValue("upload a trace first: CSV or JSON lines")
-    return trace_file.parse(io.BytesIO(upload.getvalue()), upload.name, first)
 
 
 # ------------------------------------------------------------------------------- running
@@ -208,7 +188,7 @@ def _show(setup: Setup, answer: Run) -> None:
     figures = _charts(answer)
     st.subheader("Latencies", anchor=False)
     table = pd.DataFrame(rows.latency_rows(answer))
-    st.dataframe(_in_words(table), hide_index=True, key="sim_latencies", height="auto")
+    draw_table(_in_words(table), "sim_latencies", height="auto")
     for note in answer.notes:
         st.caption(f"Note: {plain(note)}.")
     _forget_button(answer)

@@ -37,7 +37,12 @@ def static_answer(setup: Setup, resolved: Resolved, estimate: Estimate) -> Answe
         _cards(setup, resolved, estimate, fits)
     st.caption(explanations.trust(estimate))
     if fits:
-        _limits(setup, estimate)
+        levers = cached.levers(setup)
+        for phase, metric in _metrics(estimate).items():
+            name = phase.capitalize() if generates(estimate.model) else "The pass"
+            parts = parts_of(step_of(estimate, phase))
+            advice = quantities.advice(metric, levers[phase], parts)
+            st.markdown(f"{quantities.limits(name, parts)}; {advice}.")
     figures = _charts(estimate)
     metrics = " and ".join(_metrics(estimate).values())
     steps = " and ".join(_steps(estimate))
@@ -112,16 +117,6 @@ def cost_card(
         explanations.rent_words(resolved.system),
         f"Rent of all devices over the {of} tokens in that time, of {load}.",
     )
-
-
-def _limits(setup: Setup, estimate: Estimate) -> None:
-    """Draw what limits each phase, and the single changes that would shorten it most."""
-    levers = cached.levers(setup)
-    for phase, metric in _metrics(estimate).items():
-        name = phase.capitalize() if generates(estimate.model) else "The pass"
-        parts = parts_of(step_of(estimate, phase))
-        limit = quantities.limits(name, parts)
-        st.markdown(f"{limit}; {quantities.advice(metric, levers[phase], parts)}.")
 
 
 def _charts(estimate: Estimate) -> dict[str, Figure]:

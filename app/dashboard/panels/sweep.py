@@ -9,6 +9,7 @@ import streamlit as st
 
 from app.charts import measured
 from app.dashboard import export
+from app.dashboard.widgets import draw_table
 from app.measuring.comparison import folded
 from app.measuring.outcome import Swept
 from app.wording import quantities
@@ -44,6 +45,6 @@ def show_sweep(swept: Swept) -> None:
         st.caption(f"Note: {plain(note)}")
     table = pd.DataFrame(swept.rows)
     shown = pd.DataFrame(map(folded, swept.rows)).drop(columns="bound_s")
-    st.dataframe(shown, hide_index=True, key="sweep_rows", height="auto")
+    draw_table(shown, "sweep_rows", height="auto")
     st.download_button("CSV", export.table_csv(table), "sweep.csv", "text/csv",
                        on_click="ignore", icon=":material/download:")  # fmt: skip

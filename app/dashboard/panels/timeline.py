@@ -12,6 +12,7 @@ import streamlit as st
 from app.charts import timeline as charts
 from app.dashboard import display_tables, export
 from app.dashboard.byte_cache import ByteCache
+from app.dashboard.widgets import draw_table
 from app.measuring.report_reading import size_of
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -173,9 +174,9 @@ def _statistics(report: Report, span: Span) -> None:
     with st.expander("Kernels of the span", key="timeline_kernels"):
         table = found.by_name.head(_MOST_FOUND)
         table = table.assign(name=table["name"].astype(object).map(spreadsheet_cell))
-        st.dataframe(
-            display_tables.in_microseconds(table), hide_index=True, key="timeline_names",
-            column_config=_formats(),
+        draw_table(
+            display_tables.in_microseconds(table), "timeline_names",
+            height="auto", column_config=_formats(),
         )  # fmt: skip
 
 
@@ -229,7 +230,7 @@ def _rows_that_zoom(table: pd.DataFrame, key: str, share: float) -> None:
             row = table.iloc[chosen[0]]
             _look_at(_around(float(row["start_s"]), float(row["duration_s"]), share))
 
-    st.dataframe(
-        display_tables.in_microseconds(table), hide_index=True, height=250, key=key,
-        on_select=zoom, selection_mode="single-row", column_config=_formats(),
+    draw_table(
+        display_tables.in_microseconds(table), key,
+        height=250, on_select=zoom, selection_mode="single-row", column_config=_formats(),
     )  # fmt: skip

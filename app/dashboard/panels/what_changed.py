@@ -9,6 +9,7 @@ import streamlit as st
 from app.charts import changes
 from app.charts.figure import Figure
 from app.dashboard import export
+from app.dashboard.widgets import choose
 from app.scenario import intervals
 from app.scenario.reading import phases_of
 from app.scenario.summary import parts_of, step_of
@@ -30,14 +31,8 @@ def what_changed(estimates: Mapping[str, Estimate]) -> dict[str, Figure]:
         second = st.selectbox("To", names, 1, key="changed_to", width=90)
         common = [p for p in ("prefill", "decode")
                   if all(p in phases_of(estimates[n].model) for n in (first, second))]  # fmt: skip
-        phase = st.segmented_control(
-            "Step", common, default=common[-1], required=True, key="changed_phase",
-            bind="query-params",
-        )  # fmt: skip
-        by = st.segmented_control(
-            "By", (CAUSE, CLASS), default=CAUSE, required=True, key="changed_by",
-            bind="query-params",
-        )  # fmt: skip
+        phase = choose("Step", common, "changed_phase", default=common[-1])
+        by = choose("By", (CAUSE, CLASS), "changed_by", default=CAUSE)
     steps = [step_of(estimates[name], phase) for name in (first, second)]
     if by == CAUSE:
         before, after = (parts_of(step) for step in steps)

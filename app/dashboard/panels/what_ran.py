@@ -57,7 +57,9 @@ def banner(
     apart = differences(resolved, ran, loads)
     fields = sidebar_fields(resolved, ran, labels)
     filled_with = st.session_state.get(_FILLED, ((), ""))
-    if fields and _untouched() and filled_with[0] != tuple(labels):
+    setup = st.session_state.get("setup")
+    untouched = isinstance(setup, Setup) and not setup.changed()
+    if fields and untouched and filled_with[0] != tuple(labels):
         words = _named(fields) + ("" if "model" not in fields else _alike(ran, labels))
         st.session_state[_FILLED] = (tuple(labels), words)
         open_point.set_at_next_run(fields)
@@ -71,25 +73,15 @@ def banner(
         )
     if fields:
         st.button(
-            "Set the scenario to what ran", on_click=_fill, args=(fields,),
+            "Set the scenario to what ran", on_click=set_controls, args=(fields,),
             icon=":material/tune:", help=f"Read from the reports: {_named(fields)}",
             key="fill_scenario",
         )  # fmt: skip
     return apart
 
 
-def _untouched() -> bool:
-    """Whether the sidebar's scenario is the one that a visitor begins with."""
-    setup = st.session_state.get("setup")
-    return isinstance(setup, Setup) and not setup.changed()
-
-
 def _named(fields: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {plain(str(value))}" for name, value in fields.items())
-
-
-def _fill(fields: Mapping[str, Any]) -> None:
-    set_controls(fields)
 
 
 def sidebar_fields(resolved: Resolved, ran: WhatRan, labels: Sequence[str] = ()) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,49 +80,44 @@ def bundle(named: Mapping[str, Any], kind: str, at: int | None = None) -> Bundle
 
 def _bundle(named: Mapping[str, Any], kind: str, at: int) -> Bundle:
     subject = deployed(named, named["plans"][at])
-    files, notes = _MAKERS[kind](subject)
-    said = dict.fromkeys([*notes, *judge_note(subject), *NOTES])
+    make, address, notes = _MAKERS[kind]
+    files = {**make(subject), "check.yaml": [check_job(subject, address(subject))]}
+    said = dict.fromkeys([*notes(subject), *judge_note(subject), *NOTES])
     return Bundle({name: _text(parts) for name, parts in files.items()}, tuple(said), at)
 
 
 Files = Mapping[str, list[dict[str, Any]]]
-
-
-def _kubernetes(subject: Deployed) -> tuple[Files, list[str]]:
-    address = f"http://{subject.name}:8000"
-    files = {
-        "deployment.yaml": kubernetes.documents(subject),
-        "check.yaml": [check_job(subject, address)],
-    }
-    return files, kubernetes.notes(subject)
-
-
-def _helm(subject: Deployed) -> tuple[Files, list[str]]:
-    files = {
-        "values.yaml": [helm.values(subject)],
-        "check.yaml": [check_job(subject, helm.address(subject))],
-    }
-    return files, [*kubernetes.notes(subject)[:1], *helm.notes(subject)]
-
-
-def _dynamo(subject: Deployed) -> tuple[Files, list[str]]:
-    files = {
-        "graph.yaml": [dynamo.graph(subject)],
-        "check.yaml": [check_job(subject, dynamo.address(subject))],
-    }
-    return files, dynamo.notes()
-
-
-def _llm_d(subject: Deployed) -> tuple[Files, list[str]]:
-    files = {
-        "model-servers.yaml": llm_d.documents(subject),
-        "router-values.yaml": [llm_d.router_values(subject)],
-        "check.yaml": [check_job(subject, llm_d.address(subject))],
-    }
-    return files, [*kubernetes.notes(subject), *llm_d.notes(subject)]
-
-
-_MAKERS = {"kubernetes": _kubernetes, "helm": _helm, "dynamo": _dynamo, "llm-d": _llm_d}
+#: By kind: the files beside the check, the address that this asks, and what the files leave open.
+_MAKERS: Mapping[
+    str,
+    tuple[
+        Callable[[Deployed], Files], Callable[[Deployed], str], Callable[[Deployed], Iterable[str]]
+    ],
+] = {
+    "kubernetes": (
+        lambda one: {"deployment.yaml": kubernetes.documents(one)},
+        lambda one: f"http://{one.name}:8000",
+        kubernetes.notes,
+    ),
+    "helm": (
+        lambda one: {"values.yaml": [helm.values(one)]},
+        helm.address,
+        lambda one: [*kubernetes.notes(one)[:1], *helm.notes(one)],
+    ),
+    "dynamo": (
+        lambda one: {"graph.yaml": [dynamo.graph(one)]},
+        dynamo.address,
+        lambda _: dynamo.notes(),
+    ),
+    "llm-d": (
+        lambda one: {
+            "model-servers.yaml": llm_d.documents(one),
+            "router-values.yaml": [llm_d.router_values(one)],
+        },
+        llm_d.address,
+        lambda one: [*kubernetes.notes(one), *llm_d.notes(one)],
+    ),
+}
 
 
 def _text(documents: Iterable[Mapping[str, Any]]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.planning.launch import Server
 from app.planning.manifests.stacks import check_engine
 from app.wording import quantities
 
@@ -15,22 +16,6 @@ Named = Mapping[str, Any]
 Words = tuple[str, ...]
 #: Of a name, so that suffixes fit in the 63 characters of a DNS label.
 _LONGEST_NAME, _LONGEST_LABEL, _LONGEST_NOTE = 40, 63, 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """Equal servers: their role ("", "prefill", "decode"), how many, their nodes and devices.
-
-    words: the command that starts one, without its port.
-    """
-
-    role: str
-    count: int
-    nodes: int
-    devices_per_node: int
-    system: str
-    vendor: str
-    words: Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +29,7 @@ class Deployed:
     name: str
     model: str
     engine: str
-    pools: tuple[Pool, ...]
+    pools: tuple[Server, ...]
     annotations: Mapping[str, str]
     benchmark: Words
     guard: Words
@@ -74,21 +59,15 @@ def deployed(named: Named, plan: Named) -> Deployed:
     """
     engine, model = plan["engine"], str(named["model"])
     check_engine(engine)
-    pools = tuple(_pool(server) for server in plan["launch_servers"])
     return Deployed(
         name=dns_label(f"{engine}-{model.rstrip('/').rsplit('/', 1)[-1]}"),
         model=model,
         engine=engine,
-        pools=pools,
+        pools=tuple(Server(**server) for server in plan["launch_servers"]),
         annotations=_annotations(named, plan),
         benchmark=tuple(shlex.split(plan["benchmark"])),
         guard=tuple(shlex.split(plan["guard"])),
     )
-
-
-def _pool(server: Named) -> Pool:
-    words = tuple(shlex.split(server["command"]))
-    return Pool(words=words, **{name: v for name, v in server.items() if name != "command"})
 
 
 def dns_label(text: str) -> str:

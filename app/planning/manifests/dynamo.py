@@ -7,7 +7,8 @@ and examples/backends/sglang/deploy/v1beta1/disagg.yaml at 2ac51dd of the same r
 
 from __future__ import annotations
 
-from app.planning.manifests.deployed import Deployed, Pool, Words, literal
+from app.planning.launch import Server
+from app.planning.manifests.deployed import Deployed, Words, literal
 from app.planning.manifests.pods import TOKEN, Document, devices, metadata
 from app.planning.manifests.stacks import stacks
 from genz_core.errors import InvalidValue
@@ -62,7 +63,7 @@ def notes() -> list[str]:
     ]
 
 
-def _component(deployed: Deployed, pool: Pool) -> Document:
+def _component(deployed: Deployed, pool: Server) -> Document:
     role = pool.role or "worker"
     container = {
         "command": ["python3", "-m", f"dynamo.{deployed.engine}"],
@@ -81,7 +82,7 @@ def _component(deployed: Deployed, pool: Pool) -> Document:
     return made
 
 
-def arguments(deployed: Deployed, pool: Pool) -> Words:
+def arguments(deployed: Deployed, pool: Server) -> Words:
     """A server's options as Dynamo's worker of the engine takes them."""
     words = _without_dropped(pool.words)
     if deployed.engine == "vllm":

@@ -8,8 +8,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from app.planning.launch import engine_flags
-from app.planning.manifests.deployed import Deployed, Pool, Words, literal
+from app.planning.launch import Server, engine_flags
+from app.planning.manifests.deployed import Deployed, Words, literal
 from app.planning.manifests.pods import (
     PORT,
     TOKEN,
@@ -59,7 +59,7 @@ def notes(deployed: Deployed) -> list[str]:
     return list(dict.fromkeys(filter(None, found)))
 
 
-def _workload(deployed: Deployed, pool: Pool) -> Document:
+def _workload(deployed: Deployed, pool: Server) -> Document:
     """What starts the servers of a pool behind one name."""
     component = pool.role or "server"
     name = f"{deployed.name}-{pool.role}" if pool.role else deployed.name
@@ -79,7 +79,7 @@ def _workload(deployed: Deployed, pool: Pool) -> Document:
     }
 
 
-def _named_pool(deployed: Deployed, pool: Pool) -> list[Document]:
+def _named_pool(deployed: Deployed, pool: Server) -> list[Document]:
     """Servers with names of their own, by which a router asks them: NAME-0.NAME ..."""
     made = _workload(deployed, pool)
     if pool.nodes > 1:
@@ -100,7 +100,7 @@ def listening(deployed: Deployed, words: Words, port: int = PORT) -> Words:
     return (*words, *host, "--port", str(port))
 
 
-def _leader_worker_set(deployed: Deployed, pool: Pool, name: str) -> Document:
+def _leader_worker_set(deployed: Deployed, pool: Server, name: str) -> Document:
     component = pool.role or "server"
     labels = deployed.labels(component)
     serving = listening(deployed, pool.words)
@@ -181,7 +181,7 @@ def _router(deployed: Deployed) -> list[Document]:
     ]
 
 
-def _hosts(deployed: Deployed, pool: Pool) -> Sequence[str]:
+def _hosts(deployed: Deployed, pool: Server) -> Sequence[str]:
     """Names of a pool's servers: of a StatefulSet's pods, or of a LeaderWorkerSet's leaders."""
     name = f"{deployed.name}-{pool.role}"
     return [f"{name}-{at}.{name}" for at in range(pool.count)]

@@ -12,7 +12,8 @@ from typing import Any
 
 import yaml
 
-from app.planning.manifests.deployed import Deployed, Pool, label_value
+from app.planning.launch import Server
+from app.planning.manifests.deployed import Deployed, label_value
 from app.planning.manifests.kubernetes import listening
 from app.planning.manifests.pods import PORT, Document, metadata, server_container, template
 from app.planning.manifests.stacks import stacks
@@ -94,7 +95,7 @@ def notes(deployed: Deployed) -> list[str]:
     ]
 
 
-def _labels(deployed: Deployed, pool: Pool) -> dict[str, str]:
+def _labels(deployed: Deployed, pool: Server) -> dict[str, str]:
     return {
         **deployed.labels(pool.role),
         "llm-d.ai/inference-serving": "true",
@@ -105,7 +106,7 @@ def _labels(deployed: Deployed, pool: Pool) -> dict[str, str]:
     }
 
 
-def _servers(deployed: Deployed, pool: Pool) -> Document:
+def _servers(deployed: Deployed, pool: Server) -> Document:
     labels, behind = _labels(deployed, pool), pool.role == "decode"
     port = _BEHIND if behind else PORT
     words = listening(deployed, pool.words, port)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.planning.manifests.deployed import Deployed, Pool, literal
+from app.planning.launch import Server
+from app.planning.manifests.deployed import Deployed, literal
 from app.planning.manifests.stacks import image, resource
 
 Document = dict[str, Any]
@@ -23,7 +24,7 @@ _STARTUP = {"periodSeconds": 30, "failureThreshold": 240}
 
 
 def server_container(
-    deployed: Deployed, pool: Pool, words: Sequence[str], port: int = PORT
+    deployed: Deployed, pool: Server, words: Sequence[str], port: int = PORT
 ) -> Document:
     """The container of a server of a pool.  words: its command, port included."""
     return {
@@ -48,12 +49,12 @@ def probes(port: int) -> Document:
     }
 
 
-def devices(pool: Pool) -> Document:
+def devices(pool: Server) -> Document:
     """Resources of a node of a server: its devices, of which none is shared."""
     return {"limits": {resource(pool.vendor): str(pool.devices_per_node)}}
 
 
-def _environment(deployed: Deployed, pool: Pool) -> list[Document]:
+def _environment(deployed: Deployed, pool: Server) -> list[Document]:
     """Where NIXL is met by others: https://docs.vllm.ai/en/stable/features/nixl_connector_usage/"""
     if deployed.engine != "vllm" or not pool.role:
         return []

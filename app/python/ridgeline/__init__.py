@@ -60,9 +60,6 @@ def main() -> None:
 def __getattr__(name: str) -> Any:
     if name != "__version__":
         raise AttributeError(f"module 'ridgeline' has no attribute {name!r}")
-    from importlib.metadata import PackageNotFoundError, version
+    from app import version
 
-    try:
-        return version("ridgeline")
-    except PackageNotFoundError:  # a checkout on the path, not installed
-        return "0+unknown"
+    return version()

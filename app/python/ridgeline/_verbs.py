@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genz_core.errors import InvalidValue
 from ridgeline._made import Own, verb
 
 if TYPE_CHECKING:
@@ -225,15 +224,12 @@ def compare(
     Raises:
         RidgelineError: a file that cannot be read, names nobody knows, reports without a phase.
     """
+    from app.benchmarks import of_files
     from app.measuring import comparison
-    from profilers.serving_results import is_result
 
     several: list[Any] = _listed(reports)
-    results = [one for one in several if isinstance(one, (str, Path)) and is_result(one)]
-    if results and len(results) < len(several):
-        raise InvalidValue("some files are results of a benchmark, some are not: compare apart")
-    if results:
-        return _compared(results, asked, level)
+    if of_files.are_results(several):
+        return of_files.compared(of_files.asked_of(several, asked), level)
     read = [read_report(one) if isinstance(one, (str, Path)) else one for one in several]
     return comparison.compare_asked(
         read, asked, phase=phase, steps=steps or {}, fill=fill
@@ -257,11 +253,9 @@ def guard(asked: Asked, level: float, tolerance: float, results: Any, baseline: 
     Raises:
         RidgelineError: a file that cannot be read, or nothing that can be judged.
     """
-    from app.benchmarks import guard as gate
-    from profilers.serving_results import read_many
+    from app.benchmarks import of_files
 
-    compared = _compared(_listed(results), asked, level)
-    return gate.guard(compared, read_many(_listed(baseline)), tolerance / 100.0)
+    return of_files.judged(_listed(results), asked, level, tolerance, _listed(baseline))[0]
 
 
 def read_report(path: str | Path) -> Report:
@@ -277,13 +271,3 @@ def read_report(path: str | Path) -> Report:
 
 def _listed(files: Any) -> list[Any]:
     return list(files) if isinstance(files, Sequence) and not isinstance(files, str) else [files]
-
-
-def _compared(files: Sequence[str | Path], asked: Asked, level: float) -> ComparedResults:
-    """Results of benchmarks beside their prediction."""
-    from app.benchmarks.comparison import compare as beside
-    from app.benchmarks.deployment import deployments
-    from app.benchmarks.levels import checked_level
-    from profilers.serving_results import read_many
-
-    return beside(deployments(read_many(map(Path, files)), asked), checked_level(level))

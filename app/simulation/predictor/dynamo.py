@@ -59,7 +59,8 @@ def decode(prices: StepPrices) -> Mapping[str, Array]:
     for prompt in _lengths(prices.longest - _OUTPUT):
         context = float(prompt) + _OUTPUT / 2
         most = int(prices.kv_tokens // (prompt + _OUTPUT))
-        for sequences in _loads(most):
+        loads = np.geomspace(1, min(most, 4096), _LOADS) if most else ()
+        for sequences in sorted(set(map(round, loads))):
             itl_s = prices.decode_s(sequences, context)
             usage = context * sequences / prices.kv_tokens
             points.append((usage, context, itl_s * 1e3, sequences / itl_s / prices.devices))
@@ -75,13 +76,6 @@ def decode(prices: StepPrices) -> Mapping[str, Array]:
 def _lengths(longest: int) -> Array:
     """Prompts from 100 tokens on, evenly, the longest among them."""
     return np.unique(np.linspace(_FIRST, max(longest, _FIRST), _LENGTHS).round()).astype(np.int64)
-
-
-def _loads(most: int) -> list[int]:
-    """Numbers of sequences, by equal factors: a step's time bends where there are few."""
-    if most < 1:
-        return []
-    return sorted({round(load) for load in np.geomspace(1, min(most, 4096), _LOADS)})
 
 
 def _npz(data: Mapping[str, Array]) -> bytes:

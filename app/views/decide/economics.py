@@ -9,7 +9,6 @@ from app.dashboard.panels import economics
 from app.decide.loads import load_words, under_load
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 
 setup, resolved, _ = sidebar.priced_setup("page Economics")
 s = setup.scenario
@@ -20,10 +19,8 @@ st.caption(
     f"{load_words(under_load(s))} (the sidebar's batch), {quantities.tokens(s.isl)} tokens in, "
     f"{quantities.tokens(s.osl)} out."
 )
-try:
+with sidebar.stopping():
     sidebar.gated_load(replace(setup, scenario=under_load(s)), switch=False)
     account = economics.with_kept_runs(economics.account_form(setup))
     named = economics.answered(account)
-except RidgelineError as error:
-    sidebar.stop(error)
 economics.show(account, named)

@@ -10,14 +10,13 @@ from app.dashboard import display_tables, export, open_point, planned, sidebar
 from app.dashboard.panels import plan_form
 from app.dashboard.question_form import control, several
 from app.decide.axes import ACROSS, UPWARDS, guides
-from app.decide.candidate_points import shape
 from app.decide.frontiers import Curve
 from app.decide.measured_loads import BASES
 from app.decide.searched import Searched
 from app.planning.targets import parse_targets
+from app.planning.wording import shape
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 
 setup = sidebar.chosen_setup()
 s = setup.scenario
@@ -44,11 +43,9 @@ if systems != [s.system]:
 searched = Searched(
     replace(setup, scenario=question), tuple(among.items()), plan_form.own_systems()
 )
-try:
+with sidebar.stopping():
     targets = parse_targets(", ".join(target))
     found = planned.frontier_curves(searched)
-except RidgelineError as error:
-    sidebar.stop(error)
 if found is None:
     st.stop()
 curves, left_out = found or ((), ())
@@ -107,9 +104,7 @@ else:
         for at in curve.vertices(x, y)
     ]  # fmt: skip
     table = pd.DataFrame(rows)
-    with st.expander("Table", icon=":material/table:"):
-        st.dataframe(table, hide_index=True, key="frontier_table", placeholder="–",
-                     column_config=display_tables.figure_columns(table))  # fmt: skip
+    display_tables.draw_figures(table, "frontier_table")
     export.downloads("frontiers", {"frontiers": figure}, table, setup)
 for left in left_out:
     st.caption(f"Left out: {plain(left.what)}: {plain(left.why)}")

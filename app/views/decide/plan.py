@@ -6,7 +6,6 @@ from app.dashboard import planned, sidebar
 from app.dashboard.panels import plan_answer, plan_form
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 
 setup = sidebar.chosen_setup()
 s = setup.scenario
@@ -16,10 +15,8 @@ st.caption(
     f"{quantities.tokens(s.osl)} out. What the sidebar says is kept; what it leaves open, as "
     "degrees, replicas and batch, is searched."
 )
-try:
+with sidebar.stopping():
     searched = plan_form.searched(setup)
     answer = planned.answered(searched)
-except RidgelineError as error:
-    sidebar.stop(error)
 if answer is not None:
     plan_answer.show(searched, answer, setup)

@@ -9,7 +9,7 @@ from app.accuracy import likely_causes, measured_points, shipped_errors, worked_
 from app.charts import accuracy as charts
 from app.charts.figure import Figure
 from app.dashboard import cached_rows, explanations, export, sidebar
-from app.dashboard.widgets import Points, parity_and_errors, titled_table
+from app.dashboard.widgets import Points, choose, parity_and_errors, titled_table
 from app.scenario.levers import PHASES
 from app.scenario.summary import step_of
 from app.wording.markdown import plain
@@ -34,10 +34,9 @@ look = export.look()
 
 def choice(label: str, options: Sequence[str], key: str) -> str:
     """Draw a choice among columns or figures, bound to the address; returns its name."""
-    return st.segmented_control(
-        label, options, default=options[0], required=True, key=key, bind="query-params",
-        format_func=lambda name: NAMES.get(name, name),
-    )  # fmt: skip
+    return choose(
+        label, options, key, default=options[0], format_func=lambda name: NAMES.get(name, name)
+    )
 
 
 def operators() -> None:
@@ -118,10 +117,7 @@ def one_number() -> None:
     """Draw the area How a number is made: an operator of the sidebar's scenario worked through."""
     _, resolved, estimate = sidebar.priced_setup()
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        phase = st.segmented_control(
-            "Phase", PHASES, default="prefill", required=True,
-            key="made_phase", bind="query-params",
-        )  # fmt: skip
+        phase = choose("Phase", PHASES, "made_phase", default="prefill")
         step = step_of(estimate, phase)
         names = worked_example.operators_by_time(step)
         row = st.selectbox("Operator", list(names), format_func=names.get, key=f"made_{phase}")
@@ -138,10 +134,7 @@ def one_number() -> None:
 setup = sidebar.chosen_setup()
 st.title("Accuracy", anchor=False)
 explanations.for_your_scenario(setup)
-area = st.segmented_control(
-    "What", AREAS, default=AREAS[0], required=True, key="accuracy_area",
-    bind="query-params", label_visibility="collapsed",
-)  # fmt: skip
+area = choose("What", AREAS, "accuracy_area", default=AREAS[0], label_visibility="collapsed")
 if area == "Operators":
     operators()
 elif area == "How a number is made":

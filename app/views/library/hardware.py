@@ -8,6 +8,7 @@ import streamlit as st
 import hardware_db
 from app.charts import hardware
 from app.dashboard import export, library_tables, own_definitions, sidebar
+from app.dashboard.widgets import draw_table
 from app.scenario.system_facts import latency_words, peak_words
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
@@ -51,9 +52,9 @@ table = pd.DataFrame([library_tables.system_row(name, system) for name, system i
 st.caption(
     f"{len(table)} of {len(systems)} systems, peaks dense. A chosen row shows its sources below."
 )
-event = st.dataframe(
-    table, hide_index=True, key="systems_table", height=330, placeholder="–",
-    on_select="rerun", selection_mode="single-row",
+event = draw_table(
+    table, "systems_table",
+    height=330, on_select="rerun", selection_mode="single-row",
     column_config={"name": st.column_config.TextColumn(pinned=True), "slug": None}
     | {name: st.column_config.NumberColumn(format="%.4g") for name in table.columns if "[" in name},
 )  # fmt: skip
@@ -88,18 +89,16 @@ with right:
         st.caption("\n".join(f"- {plain(note)}" for note in notes[:SHOWN]))
     if len(notes) > SHOWN:
         st.caption(f"and {len(notes) - SHOWN} more, of kind *assumed* in the table below.")
-try:
+with sidebar.stopping():
     facts = (
         pd.DataFrame()
         if name in own_definitions.own_texts("systems")
         else library_tables.system_facts(name)
     )
-except RidgelineError as error:
-    sidebar.stop(error)
 if len(facts):
     st.subheader("Every figure and its source", anchor=False)
-    st.dataframe(
-        facts, hide_index=True, key="facts", height=360, placeholder="",
+    draw_table(
+        facts, "facts", height=360, placeholder="",
         column_config={
             "link": st.column_config.LinkColumn(display_text="open"),
             "value": st.column_config.NumberColumn(format="%.6g"),

@@ -7,6 +7,7 @@ from app.accuracy import worked_example
 from app.charts import layers, roofline
 from app.charts.figure import Figure
 from app.dashboard import cached, export, sidebar, tracing
+from app.dashboard.widgets import choose, draw_table
 from app.model_inside import builder_and_trace, layer_tree, operator_detail
 from app.scenario import intervals
 from app.scenario.levers import PHASES
@@ -28,10 +29,7 @@ st.caption(
     sidebar.describe(setup) + f" · one device, decode halfway the output: {context} tokens in cache"
 )
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    phase = st.segmented_control(
-        "Phase", PHASES, default="decode", required=True,
-        key="inside_phase", bind="query-params", label_visibility="collapsed",
-    )  # fmt: skip
+    phase = choose("Phase", PHASES, "inside_phase", default="decode", label_visibility="collapsed")
     described = isinstance(deployment.model, DescribedModel)
     with_trace = described and st.toggle(
         "Trace beside it", key="with_trace",
@@ -111,10 +109,7 @@ def detail(operators: dict[str, tuple[StepEstimate, int]]) -> None:
         value = quantities.flops(operator_detail.scalar(op.flops))
         st.markdown(f"**FLOPs** of a run = {flops.symbols}  \n= {flops.numbers} = **{value}**")
         st.caption(flops.meanings)
-    st.dataframe(
-        pd.DataFrame(operator_detail.tensor_rows(op)),
-        hide_index=True, height="content", key="inside_tensors",
-    )  # fmt: skip
+    draw_table(operator_detail.tensor_rows(op), "inside_tensors")
     rows = roofline.operator_points(intervals.operator_table(step, 0), phase)
     limits = roofline.frame(rows, deployment.system)
     figure = roofline.highlighted(
@@ -141,7 +136,7 @@ if len(steps) == 2:
     st.subheader("Builder and trace", anchor=False)
     models = deployment.model, cached.traced(setup)
     beside = builder_and_trace.compared_figures(models, (steps[BUILT], steps[TRACED]))
-    st.dataframe(beside, hide_index=True, height="content", key="inside_beside")
+    draw_table(beside, "inside_beside")
 notes = [note for step in steps.values() for note in step.graph.notes]
 if notes:
     with st.expander("How the graph was made", icon=":material/info:"):

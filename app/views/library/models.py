@@ -4,6 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from app.dashboard import export, library_tables, own_definitions, sidebar
+from app.dashboard.widgets import choose, draw_table
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
@@ -15,14 +16,8 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     find = st.text_input(
         "Name or type contains", key="find_model", bind="query-params", width=260
     ).casefold()
-    sparse = st.segmented_control(
-        "Kind",
-        ["All", "Dense", "Mixture of experts"],
-        default="All",
-        required=True,
-        key="model_kind",
-        bind="query-params",
-        width=280,
+    sparse = choose(
+        "Kind", ["All", "Dense", "Mixture of experts"], "model_kind", default="All", width=280
     )
     least, most = st.select_slider(
         "Parameters [B]",
@@ -43,9 +38,9 @@ st.caption(
     "agrees with a published parameter count or with transformers' own model."
 )
 number = st.column_config.NumberColumn
-event = st.dataframe(
-    shown, hide_index=True, key="models_table", height=380,
-    on_select="rerun", selection_mode="single-row",
+event = draw_table(
+    shown, "models_table",
+    height=380, on_select="rerun", selection_mode="single-row",
     column_config={
         "name": st.column_config.TextColumn(pinned=True),
         "parameters [B]": number(format="%.4g", help="Embeddings counted once"),
@@ -64,12 +59,7 @@ except RidgelineError as error:
     st.error(plain(error), icon=":material/error:")
     facts = {}
 if facts:
-    st.dataframe(
-        pd.DataFrame(facts.items(), columns=["fact", "value"]),
-        hide_index=True,
-        height="content",
-        key="model_facts",
-    )
+    draw_table(pd.DataFrame(facts.items(), columns=["fact", "value"]), "model_facts")
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Use it in the scenario",

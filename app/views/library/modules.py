@@ -5,10 +5,9 @@ import streamlit as st
 
 from app.charts import roofline
 from app.dashboard import cached, export, module_entries, sidebar
-from app.dashboard.widgets import card
+from app.dashboard.widgets import card, draw_table
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 from model_registry.modules import read_entry
 
 setup = sidebar.chosen_setup()
@@ -35,11 +34,9 @@ st.caption(
 if chosen is None:
     st.info("No entry has that in its name: try attention, mlp, norm or linear.")
     st.stop()
-try:
+with sidebar.stopping():
     entry = read_entry(*chosen)
     system = cached.resolved(setup).system
-except RidgelineError as error:
-    sidebar.stop(error)
 
 st.subheader(plain(entry.module.rpartition(".")[2]), anchor=False)
 st.markdown(f"{plain(entry.module)}  \nfrom {plain(entry.source)}")
@@ -91,7 +88,7 @@ inside = pd.DataFrame(
     [{"child": c.name, "class": c.module, "calls": c.count} for c in entry.children]
 )
 if len(inside):
-    st.dataframe(inside, hide_index=True, height="content", key="module_children")
+    draw_table(inside, "module_children")
 if entry.operators:
     runs = ", ".join(f"{many} {name}" for name, many in entry.operators.items())
     st.caption(f"Tensor operators: {plain(runs)}")

@@ -8,6 +8,7 @@ from app.benchmarks.deployment import deployments
 from app.dashboard import result_uploads
 from app.dashboard.panels import benchmark_work
 from app.dashboard.panels import benchmarks as panels
+from app.dashboard.widgets import draw_tabs
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
@@ -56,20 +57,14 @@ if simulate:
     )
     comparison = simulated or comparison
 panels.show_findings(comparison)
-tabs = st.tabs(
-    ["Curve", "Figures", "Requests", "Learn", "History"], on_change="rerun", key="benchmark_tabs"
-)
-DRAW = (
-    lambda: panels.show_curves(comparison),
-    lambda: panels.show_figures(comparison),
-    lambda: benchmark_work.show_requests(runs, level),
-    lambda: benchmark_work.show_learning(runs),
-    lambda: benchmark_work.show_history(found, comparison),
-)
-for tab, draw in zip(tabs, DRAW, strict=True):
-    if tab.open:
-        with tab:
-            try:
-                draw()
-            except RidgelineError as error:
-                st.error(plain(error), icon=":material/error:")
+tabs = {
+    "Curve": lambda: panels.show_curves(comparison),
+    "Figures": lambda: panels.show_figures(comparison),
+    "Requests": lambda: benchmark_work.show_requests(runs, level),
+    "Learn": lambda: benchmark_work.show_learning(runs),
+    "History": lambda: benchmark_work.show_history(found, comparison),
+}
+try:
+    draw_tabs(tabs, "benchmark_tabs", on_change="rerun")
+except RidgelineError as error:
+    st.error(plain(error), icon=":material/error:")

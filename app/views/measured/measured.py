@@ -8,10 +8,10 @@ from app.dashboard import export, sidebar
 from app.dashboard.panels.compared_run import kept_run, own_pricing, report_pricing, show_phases
 from app.dashboard.panels.findings import show_findings
 from app.dashboard.panels.two_gaps import two_gaps
+from app.dashboard.widgets import draw_table
 from app.measuring.comparison import COLUMN_HELP, compared, steps_measured, worst
 from app.scenario.summary import beyond_bound
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 from profilers.compare import in_phase
 from profilers.schema import PHASES
 
@@ -27,7 +27,7 @@ source = st.segmented_control(
     "Measured in", (REPORTS, RUN), default=REPORTS, required=True, key="measured_source"
 )
 steps: dict[str, int] = {}
-try:
+with sidebar.stopping():
     priced = report_pricing() if source == REPORTS else own_pricing(*kept_run())
     measurement = priced.measurement
     phases = [p for p in PHASES if p in measurement.phases]
@@ -49,8 +49,6 @@ try:
                 )
             )  # fmt: skip
     comparison = compared(priced.estimate, measurement, priced.reports, steps)
-except RidgelineError as error:
-    sidebar.stop(error)
 
 show_phases(comparison)
 
@@ -78,8 +76,8 @@ export.chart(figures["parity"], "measured-parity", "Parity of operators with 10 
 st.subheader("Worst ten", anchor=False)
 shown = worst(comparison.operators)
 number, words = st.column_config.NumberColumn, st.column_config.TextColumn
-st.dataframe(
-    shown, hide_index=True, key="worst_ten",
+draw_table(
+    shown, "worst_ten", height="auto",
     column_config={name: number(format="%.4g") for name in shown.columns if "[µs]" in name}
     | {name: words(name.replace("_", " "), help=text) for name, text in COLUMN_HELP.items()}
     | {

@@ -10,6 +10,7 @@ from app.charts.ranks import rank_bars
 from app.dashboard import display_tables, export, report_uploads
 from app.dashboard.panels.report import show_counters, show_operators
 from app.dashboard.panels.timeline import show_timeline
+from app.dashboard.widgets import draw_table, draw_tabs
 from app.wording import quantities
 from app.wording.markdown import chart_text, plain
 from profilers import Report, summarise
@@ -60,9 +61,7 @@ def show_table(table: pd.DataFrame, key: str) -> None:
     number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
     config: dict[str, Any] = {c: number(format="%.1f") for c in shown if "[µs]" in c}
     config["share"] = bar(format="percent", min_value=0, max_value=1)
-    st.dataframe(
-        shown, hide_index=True, height=430, key=key, placeholder=NONE, column_config=config
-    )
+    draw_table(shown, key, height=430, column_config=config)
 
 
 def show_report(report: Report) -> None:
@@ -78,30 +77,24 @@ def show_report(report: Report) -> None:
     bars = {chart_text(report.label[:24]): time_s.to_dict()}
     classes = kernel_charts.time_by_class(bars, title, look)
     export.chart(classes, "report-classes", title)
-    time, kernels, operators, roof, tree = st.tabs(
-        ["Timeline", "Kernels", "Operators", "Roofline", "Ranges"],
-        on_change="rerun", key="report_tabs",
-    )  # fmt: skip
-    if time.open:
-        with time:
-            show_timeline(report)
-    if kernels.open:
-        with kernels:
-            show_table(kernels_table(report.kernels), key="kernels_table")
-    if operators.open:
-        with operators:
-            show_operators(report)
-    if roof.open:
-        with roof:
-            show_counters(report)
-    if tree.open:
-        with tree:
-            ranges = ranges_table(report)
-            if not len(ranges):
-                st.info("This report has no ranges around its kernels.")
-            else:
-                ranges["name"] = ["\u2003" * d + n for d, n in ranges[["depth", "name"]].to_numpy()]
-                show_table(ranges.drop(columns=["path", "depth"]), key="ranges_table")
+    tabs = {
+        "Timeline": lambda: show_timeline(report),
+        "Kernels": lambda: show_table(kernels_table(report.kernels), key="kernels_table"),
+        "Operators": lambda: show_operators(report),
+        "Roofline": lambda: show_counters(report),
+        "Ranges": lambda: show_ranges(report),
+    }
+    draw_tabs(tabs, "report_tabs", on_change="rerun")
+
+
+def show_ranges(report: Report) -> None:
+    """Draw the table of a report's ranges."""
+    ranges = ranges_table(report)
+    if not len(ranges):
+        st.info("This report has no ranges around its kernels.")
+        return
+    ranges["name"] = ["\u2003" * d + n for d, n in ranges[["depth", "name"]].to_numpy()]
+    show_table(ranges.drop(columns=["path", "depth"]), key="ranges_table")
 
 
 def show_ranks(compared: RankComparison) -> None:
@@ -111,12 +104,14 @@ def show_ranks(compared: RankComparison) -> None:
         st.markdown(plain(sentence))
     figure = rank_bars(compared.rows, export.look())
     export.chart(figure, "ranks", "What each rank does of its span")
-    shown = display_tables.in_milliseconds(compared.rows.drop(columns="report"))
+    shown = display_tables.in_microseconds(
+        compared.rows.drop(columns="report"), quantities.MILLISECOND, "ms"
+    )
     number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
     config: dict[str, Any] = {c: number(format="%.3f") for c in shown if "[ms]" in c}
     for name in ("overlap share", "last share"):
         config[name] = bar(format="percent", min_value=0, max_value=1)
-    st.dataframe(shown, hide_index=True, key="ranks_table", placeholder=NONE, column_config=config)
+    draw_table(shown, "ranks_table", height="auto", column_config=config)
     st.caption(
         "Exposed: communication while no other kernel runs. Waiting: how much longer collectives "
         "last than on the rank that came last. Copies and sets count as idle."

@@ -4,6 +4,7 @@ import streamlit as st
 
 from app.charts import breakdown
 from app.dashboard import display_tables, export, sidebar
+from app.dashboard.widgets import draw_table
 from app.scenario import intervals
 from app.scenario.reading import phases_of
 from app.scenario.summary import parts_of, step_of
@@ -65,9 +66,9 @@ def one_phase() -> None:
 
     st.subheader("Operators", anchor=False)
     shown = display_tables.operator_rows(table, phase)
-    st.dataframe(
-        display_tables.rounded(shown), hide_index=True,
-        column_config=display_tables.operator_columns(), key="operators",
+    draw_table(
+        display_tables.rounded(shown), "operators",
+        height="auto", column_config=display_tables.operator_columns(),
         placeholder=quantities.NOT_VALIDATED,
     )  # fmt: skip
     factor = steps[phase].learned_factor()

@@ -7,6 +7,7 @@ from app.charts import comparison
 from app.dashboard import cached, display_tables, export, own_definitions, pinned, sidebar
 from app.dashboard.panels import compare_by
 from app.dashboard.panels.what_changed import what_changed
+from app.dashboard.widgets import draw_table
 from app.scenario import intervals
 from app.scenario.reading import phases_of
 from app.scenario.setup import setup_from
@@ -61,7 +62,7 @@ estimates = [estimate for _, estimate in priced]
 table = display_tables.figures_by_scenario(names, estimates)
 words = display_tables.comparison_words(table)
 with st.container(height=display_tables.height(words), border=False):  # has it before it is drawn
-    st.dataframe(words, hide_index=True, height="content", key="comparison", placeholder="–")
+    draw_table(words, "comparison")
 st.caption(
     f"In square brackets the 80 % interval from held-out measurements, in round ones the change "
     f"against {names[0]}."
@@ -90,13 +91,7 @@ changes = {
     for name, estimate in zip(names, estimates, strict=True)
 }
 st.subheader("Per operator class", anchor=False)
-st.dataframe(
-    display_tables.comparison_words(changes),
-    hide_index=True,
-    height="content",
-    key="class_changes",
-    placeholder="–",
-)
+draw_table(display_tables.comparison_words(changes), "class_changes")
 everything = pd.concat(
     [display_tables.comparison_numbers(table), display_tables.comparison_numbers(changes)],
     ignore_index=True,

@@ -5,7 +5,7 @@ import streamlit as st
 
 from app.charts import memory
 from app.dashboard import cached, display_tables, export, second_memory, sidebar
-from app.dashboard.widgets import card
+from app.dashboard.widgets import card, choose, draw_table
 from app.scenario.memory_rows import memory_rows
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -75,9 +75,7 @@ if second and not usage.second:
         "sidebar, and it takes what does not fit."
     )
 if placed := memory_rows(estimate):
-    st.dataframe(
-        second_memory.frame(placed), hide_index=True, height="content", key="memory_levels",
-    )  # fmt: skip
+    draw_table(second_memory.frame(placed), "memory_levels")
     st.caption(second_memory.WORDS)
 
 parts = {name: float(getattr(usage, name)[0]) for name in memory.PARTS}
@@ -88,10 +86,7 @@ export.chart(bar, "memory-now", "Memory of the scenario against capacity")
 @st.fragment
 def over_an_axis() -> None:
     """Draw the choice of an axis, the memory over it, its table and the exports."""
-    axis = st.segmented_control(
-        "Over", list(OVER), default="batch", required=True,
-        key="memory_axis", bind="query-params",
-    )  # fmt: skip
+    axis = choose("Over", list(OVER), "memory_axis", default="batch")
     axis = OVER[axis]
     now, most = getattr(s, axis), most_batch if axis == "batch" else most_input
     values = tuple(sorted({2**power for power in POWERS[axis]} | {now}))
@@ -109,9 +104,7 @@ def over_an_axis() -> None:
 
     frame = pd.DataFrame(table).rename(columns={"at": axis})
     frame["memory_bytes_per_device"], frame["fits"] = sweep.total_bytes, sweep.fits
-    with st.expander("Table", icon=":material/table:"):
-        heads = display_tables.figure_columns(frame)
-        st.dataframe(frame, hide_index=True, key="memory_table", column_config=heads)
+    display_tables.draw_figures(frame, "memory_table")
     with st.container(horizontal=True):
         with st.popover("How these numbers come about", icon=":material/function:"):
             st.markdown(EXPLANATION)

@@ -6,8 +6,8 @@ from app.dashboard import explanations, export, pinned, sidebar
 from app.dashboard.panels import first_page
 from app.dashboard.panels.load_answer import load_answer
 from app.dashboard.panels.static_answer import static_answer
+from app.dashboard.widgets import choose
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 from genz_core.model_kinds import generates
 
 STATIC, LOAD = "Static batch", "Under load"
@@ -23,19 +23,17 @@ first_page.remember(setup)
 st.title(f"{plain(resolved.model.name)} on {plain(resolved.system.name)}", anchor=False)
 asked = STATIC
 if generates(resolved.model):
-    asked = st.segmented_control(
-        "Figures of", (STATIC, LOAD), default=STATIC, required=True, key="asked",
-        bind="query-params", help=ASKED_HELP, label_visibility="collapsed",
+    asked = choose(
+        "Figures of", (STATIC, LOAD), "asked",
+        default=STATIC, help=ASKED_HELP, label_visibility="collapsed",
     )  # fmt: skip
 st.caption(explanations.configuration(setup, resolved, estimate, static=asked == STATIC))
-try:
+with sidebar.stopping():
     if asked == STATIC:
         setup, resolved, estimate = sidebar.gated(setup, resolved, estimate)
         load, (figures, table) = None, static_answer(setup, resolved, estimate)
     else:
         setup, load, (figures, table) = load_answer(setup, resolved)
-except RidgelineError as error:
-    sidebar.stop(error)
 
 with st.container(horizontal=True):
     with st.popover("How these numbers come about", icon=":material/function:"):

@@ -7,6 +7,7 @@ import streamlit as st
 
 from app.charts import roofline
 from app.dashboard import cached, display_tables, export, sidebar
+from app.dashboard.widgets import choose, draw_table
 from app.scenario import intervals
 from app.scenario.reading import phases_of
 from app.scenario.summary import step_of
@@ -40,10 +41,7 @@ def controls() -> tuple[list[str], str, tuple[int, ...], int]:
                 "Phases", PHASES, selection_mode="multi", default=PHASES,
                 key="roofline_phases", bind="query-params",
             )  # fmt: skip
-        title = st.segmented_control(
-            "Slider moves", list(AXES), default="batch", required=True,
-            key="roofline_axis", bind="query-params",
-        )  # fmt: skip
+        title = choose("Slider moves", list(AXES), "roofline_axis", default="batch")
         axis = AXES[title]
         now = getattr(setup.scenario, axis)
         values = tuple(sorted({2**power for power in POWERS[axis]} | {now}))
@@ -85,9 +83,9 @@ def picture() -> None:
         st.caption(f"{len(table)} clicked. Double-click the empty chart to see all operators.")
     else:
         st.caption("Click a point to see it alone. Operators without arithmetic have no point.")
-    st.dataframe(
-        display_tables.rounded(table), hide_index=True, key="roofline_table",
-        placeholder=quantities.NOT_VALIDATED,
+    draw_table(
+        display_tables.rounded(table), "roofline_table",
+        height="auto", placeholder=quantities.NOT_VALIDATED,
         column_config=display_tables.operator_columns(),
     )  # fmt: skip
     with st.container(horizontal=True):

@@ -11,7 +11,6 @@ from app.dashboard.panels.runs_behind import runs_behind_list
 from app.dashboard.panels.simulation import simulation_panel
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 from genz_core.model_kinds import generates
 
 setup, resolved, _ = sidebar.priced_setup()
@@ -26,22 +25,18 @@ st.caption(
     f"{plain(load_curves.basis(setup))}"
 )
 if not generates(resolved.model):
-    try:
+    with sidebar.stopping():
         reading_load(setup, resolved, look)
-    except RidgelineError as error:
-        sidebar.stop(error)
     st.stop()
 _, simulated = st.tabs(["Curves", "Simulate"], key="serving_tab", bind="query-params")
 if simulated.open:
     with simulated:
         simulation_panel(setup)
     st.stop()
-try:
+with sidebar.stopping():
     setup, asked, row = gated_load(setup, resolved)
     load = asked.name
     table, at = load_curves.with_load(load_curves.curve(setup, load), row, load)
-except RidgelineError as error:
-    sidebar.stop(error)
 fits = not setup.if_fitted
 for sentence in load_curves.load_warnings(table, load) if fits else ():
     st.warning(plain(sentence), icon=":material/warning:")
@@ -81,11 +76,7 @@ st.caption(
 )
 if fits:
     runs_behind_list(setup, load, asked.value)
-with st.expander("Table", icon=":material/table:"):
-    st.dataframe(
-        table, hide_index=True, key="serving_table", placeholder=quantities.NOT_VALIDATED,
-        column_config=display_tables.figure_columns(table),
-    )  # fmt: skip
+display_tables.draw_figures(table, "serving_table")
 with st.container(horizontal=True):
     with st.popover("How these numbers come about", icon=":material/function:"):
         st.markdown(explanations.UNDER_LOAD)

@@ -91,7 +91,7 @@ def test_longer_answers_bring_hardly_ever_more_requests():
 
 
 def test_more_users_neither_lower_throughput_nor_bring_a_first_token_earlier():
-    """Beyond a few loads of very short answers, where the closed form itself does by some percent."""
+    """But for a few loads of very short answers, where the closed form itself does."""
     fewer, earlier = [], []
     for _, load, named in served():
         users = np.unique(np.round(load["concurrency"] * np.array([1, 1.3, 2, 3, 5])))

@@ -28,7 +28,7 @@ from app.api.rest import application
 from app.cli import cli
 from app.planning import sweep_axes
 from app.question.asking import ask
-from app.question.extras import EXTRAS
+from app.question.extras import EXTRAS, extras_of
 from app.question.forms import Form, forms_of, takes_many
 from app.question.parameter import Parameter
 from app.question.parameters import ALIASES, PARAMETERS
@@ -218,6 +218,21 @@ def test_a_command_has_the_parameters_of_its_verb(verb: str):
             assert f"--no-{one.option[2:]}" in option.secondary_opts
         assert option.default is None, "what is not typed is not given"
         FILLED["command line"] += 1
+
+
+@pytest.mark.parametrize(
+    ("verb", "own"),
+    [("compare", {"fill", "level"}), ("guard", {"level", "tolerance"}), ("sweep", {"bounds_only"}),
+     ("plan", {"deployment"}), ("estimate", set()), ("serve", set())],
+)  # fmt: skip
+def test_a_command_declares_no_extra_of_its_verb_again(verb: str, own: set[str]):
+    options = {one.name: one for one in command(verb).params}
+    extras = extras_of(verb, programs=True)
+    found = {name for name, one in extras.items()
+             if name in options and (options[name].help or "").startswith(one.help)}  # fmt: skip
+    assert found == own
+    others = {name for name in extras if name in options} - own
+    assert others == ({"phase"} if verb == "compare" else set()), "decode=REGEX, of range names"
 
 
 # ------------------------------------------------------------------------------- files and links

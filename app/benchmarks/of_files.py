@@ -1,0 +1,77 @@
+"""Files of a user as results of benchmarks: compared with their prediction, or judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from app.benchmarks import guard
+from app.benchmarks.comparison import Comparison, compare
+from app.benchmarks.deployment import Deployment, deployments
+from app.benchmarks.guard import Guarded
+from app.benchmarks.levels import checked_level
+from app.question.asking import Asked
+from genz_core.errors import InvalidValue
+from profilers.serving_results import is_result, read_many
+
+
+def are_results(files: Iterable[Any]) -> bool:
+    """Whether files are results of benchmarks, by their content; what is read already is none.
+
+    Raises:
+        InvalidValue: some are and some are not.
+    """
+    found = {isinstance(one, (str, Path)) and is_result(one): one for one in files}
+    if len(found) > 1:
+        other, result = (getattr(found[of], "name", found[of]) for of in (False, True))
+        raise InvalidValue(
+            f"{other} is no result of a benchmark, {result} is one: compare them apart"
+        )
+    return True in found
+
+
+def asked_of(files: Iterable[str | Path], asked: Asked) -> list[Deployment]:
+    """What the runs of result files are priced as: what was asked goes before the file.
+
+    Raises:
+        RidgelineError: a file that cannot be read.
+    """
+    return deployments(read_many(map(Path, files)), asked)
+
+
+def compared(runs: Sequence[Deployment], level: float) -> Comparison:
+    """Runs beside their prediction.  level: percent of runs that an interval is to hold.
+
+    Raises:
+        InvalidValue: no such level.
+    """
+    return compare(runs, checked_level(level))
+
+
+def refuse_unpredicted(found: Comparison) -> None:
+    """Refuse runs of which nothing can be predicted, with what to give.
+
+    Raises:
+        InvalidValue: no run can be priced.
+    """
+    if not found.predicted:
+        raise InvalidValue("; ".join(dict.fromkeys(point.refusal for point in found.points)))
+
+
+def judged(
+    files: Iterable[str | Path],
+    asked: Asked,
+    level: float,
+    tolerance: float,
+    baseline: Iterable[str | Path] = (),
+) -> tuple[Guarded, Comparison]:
+    """Results judged by their prediction, and by earlier ones of the same loads.
+
+    level: as of `compared`.  tolerance: percent by which equal runs differ for no reason.
+
+    Raises:
+        RidgelineError: a file that cannot be read, or nothing that can be judged.
+    """
+    found = compared(asked_of(files, asked), level)
+    return guard.guard(found, read_many(map(Path, baseline)), tolerance / 100.0), found
