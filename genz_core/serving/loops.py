@@ -312,6 +312,7 @@ class _ServedModel:
             mixed=engine.mixed_steps,
             whole=whole,
             host_s=engine.host_request_s + self._fetch_s(chosen),
+            routed=numbers["dp"],
         )
 
     def _fetch_s(self, chosen: NDArray[np.intp]) -> Array | float:

@@ -54,6 +54,7 @@ class Batching:
     be read with it.  ahead_steps: see `EngineProfile`.  closed: a user's next request follows the
     end of its last.
     mixed: prompts and decodes share a step.  whole: prompts are never cut.  host_s: of a request.
+    routed: ranks that a router spreads requests over.  joined: see `in_step`.
     wait: of a request outside of its steps and host, as a share of its first token without it;
     users: requests that are open, inside the engine or outside.
     """
@@ -75,6 +76,8 @@ class Batching:
     mixed: bool
     whole: bool
     host_s: Array | float
+    routed: Array | float = 1.0
+    joined: Array | float = 0.0
     wait: Array | float = 0.0
     users: Array | float = np.inf
 
@@ -130,14 +133,19 @@ class Batching:
         prompts: Array = decodes * self.others / (np.maximum(self.steps - 1.0, 1e-9) * self.lanes)
         return prompts
 
-    def _mixed_cycle_s(self, decodes: Array, prompts: Array) -> Array:
+    def mixed_cycle_s(self, decodes: Array, prompts: Array) -> Array:
         """Mean cycle where each step of a lane meets Poisson many prompts [s]."""
         any_prompt, busiest = self._grouped(prompts)
+        if self.gathers:
+            gathered = self._gathered(decodes, prompts)
+            any_prompt, busiest = gathered.readings, gathered.busiest
         tokens, room = busiest * self.isl, self.room(decodes)
-        share = any_prompt * np.maximum(tokens / room, 1.0)
-        tokens = np.minimum(tokens, room)
-        share = np.minimum(share, 1.0) if self.mixed else share
         ranks = self.times.ranks
+        share = any_prompt * np.maximum(tokens / room, 1.0)
+        if self.mixed:  # ranks read side by side
+            of_rank = (1.0 - (1.0 - any_prompt) ** (1.0 / ranks)) * np.maximum(tokens / room, 1.0)
+            share = 1.0 - np.maximum(1.0 - of_rank, 0.0) ** ranks
+        tokens = np.minimum(tokens, room)
         left = ranks * prompts * self.isl / np.maximum(share, 1e-12) - tokens
         elsewhere = np.clip(left / np.maximum(ranks - 1.0, 1.0), 0.0, tokens)
         plain, plain_stage = self._lane(decodes, np.zeros_like(tokens), np.zeros_like(tokens))
@@ -150,7 +158,44 @@ class Batching:
         cycle_s: Array = without + share * (with_prompt - without)
         return cycle_s
 
-    def _group(self, prompts: Array) -> Array:
+    @property
+    def gathers(self) -> bool:
+        """Whether requests gather on their way back while prompts are read alone."""
+        return self.closed and not self.mixed and not np.any(self.batch_wait > 0)
+
+    def _gathered(self, decodes: Array, prompts: Array) -> _Gathered:
+        """How the prompts of a closed loop come to be read where they are read first.
+
+        The first that ends after a pause is on its way for `host_s`, and then waits for the step
+        that is planned; those that end meanwhile, in H decode steps of n on the way and a planned
+        ones, are read right after it, and only then comes the next decode step.  With q the chance
+        that a step ends some, 1 / q + H decode steps have 1 + a q + r readings, r the chance that
+        some were on the way.  Those that are read together decode in step, and where their answers
+        are alike they end together: then all of a pause are one group from then on.
+        prompts: that enter with a decode step of a rank.
+        """
+        ranks, ahead = self.times.ranks, self.ahead_steps
+        step = self.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes)) / self.lanes
+        way = np.maximum(self.host_s / step, 0.5) + 0.5 if np.any(self.host_s) else 0.0
+        way = np.where(np.asarray(self.host_s) > 0, way, 0.0)
+        some, one = _largest(prompts, ranks)
+        later, many = _largest(prompts * np.maximum(way, 1e-9), ranks)
+        pause = 1.0 / (1.0 + some * (way + ahead))
+        singles, multiples = some * pause * (1.0 + ahead * some), some * pause * later
+        loose = singles + multiples
+        loose_busiest = (singles * one + multiples * many) / np.maximum(loose, 1e-12)
+        alike = 1.0 / (1.0 + self.steps_spread)
+        joined = some * pause
+        joined_busiest = np.maximum(_largest(prompts * (1.0 + way + ahead), ranks)[1], 1.0)
+        readings = (1.0 - alike) * loose + alike * joined
+        busiest = (
+            (1.0 - alike) * loose * loose_busiest + alike * joined * joined_busiest
+        ) / np.maximum(readings, 1e-12)
+        met = (1.0 - alike) * some * pause * way
+        planned = (1.0 - alike) * some * pause * ahead * (1.0 + way)
+        return _Gathered(readings, busiest, met, planned)
+
+    def group(self, prompts: Array) -> Array:
         """Prompts that are read in one step, as they wait for one another.
 
         On several ranks one of each, else at most as many as fill a step.  prompts: that enter
@@ -162,15 +207,15 @@ class Batching:
 
     def _grouped(self, prompts: Array) -> tuple[Array, Array]:
         """P(a step has a prompt), and the mean number that its busiest rank then reads."""
-        ranks, group = self.times.ranks, self._group(prompts)
+        ranks, group = self.times.ranks, self.group(prompts)
         alone = np.where(ranks > 1, 1.0, group)
         any_prompt, busiest = _largest(prompts / alone, ranks / np.where(ranks > 1, group, 1.0))
         return any_prompt, busiest * alone
 
-    def _group_wait_steps(self, prompts: Array) -> Array:
+    def group_wait_steps(self, prompts: Array) -> Array:
         """Decode steps that a prompt waits for those that are read with it, in the mean: the first
         of a group for all that follow, the last for none."""
-        group = self._group(prompts)
+        group = self.group(prompts)
         arriving = np.maximum(prompts * self.times.ranks, 1e-12)
         window = np.minimum((group - 1.0) / arriving, self.batch_wait)
         return np.where(self.batch_wait > 0, window * (1.0 + group) / (2.0 * group), 0.0)
@@ -185,8 +230,9 @@ class Batching:
         decodes, which brings them together again.
         """
         steps = np.maximum(self.steps, 1.0)
-        clump: Array = np.minimum(self.wave_steps() + self._walked_steps(), steps)
-        return clump
+        clump = np.minimum(self.wave_steps() + self._walked_steps(), steps)
+        reads = np.minimum(self.wave_steps(), steps)
+        return np.where(self.waves > 0, clump, steps + self.joined * (reads - steps))
 
     def _walked_steps(self) -> Array:
         """Steps that the ends of requests that started together lie apart."""
@@ -201,10 +247,26 @@ class Batching:
         return np.maximum(reading, 1.0)
 
     def in_step(self) -> Array | float:
-        """Share of the requests that wait together, are read, and only then decode: 0 to 1."""
+        """Share of the requests that wait together, are read, and only then decode: 0 to 1.
+
+        Those of a steady loop begin evenly over the time of one.  Each is then read alone, and if
+        that leaves hardly a step for decodes, all end within as few: the first that come back are
+        read while the others end, and where answers are alike they stay together.
+        """
         if self.mixed:
             return 0.0
-        return np.clip(1.0 - self._walked_steps() / self.wave_steps(), 0.0, 1.0)
+        together = np.clip(1.0 - self._walked_steps() / self.wave_steps(), 0.0, 1.0)
+        none = np.zeros_like(self.isl)
+        many = np.maximum(self.admitted, 1.0)
+        plain, session = self.cycle_s(many, none), sum(self.wave_s(many))
+        alone = self.reading_s(none, self.isl, self.isl, self.room(none), none)
+        ranks = self.times.ranks
+        apart = np.maximum(session - self.admitted * ranks * alone / self.lanes, 0.0) / plain
+        window = 1.0 + self.ahead_steps + np.asarray(self.host_s) / plain
+        begun = np.clip(2.0 - apart / window, 0.0, 1.0)
+        alike = np.clip(1.0 + window - self.steps_spread, 0.0, 1.0)
+        several = np.clip(self.wave_steps() - 1.0, 0.0, 1.0)  # whether a wave is more than a step
+        return np.where(self.waves > 0, together, begun * alike * several)
 
     def mean_cycle_s(self, decodes: Array, clump: Array) -> Array:
         """Mean time between two steps of a request that decodes [s].
@@ -215,9 +277,9 @@ class Batching:
         steps = np.maximum(self.steps, 1.0)
         running = np.maximum(decodes, 1.0)
         none = np.zeros_like(running)
-        before = self.in_step() * (np.minimum(self.wave_steps(), clump) - 1.0) / 2.0
+        before = self.joined * (np.minimum(self.wave_steps(), clump) - 1.0) / 2.0
         seen = np.clip((clump - 1.0 - before) / np.maximum(steps - 1.0, 1e-9), 0.0, 1.0)
-        together = self._mixed_cycle_s(running, self.prompts(decodes) * steps / clump)
+        together = self.mixed_cycle_s(running, self.prompts(decodes) * steps / clump)
         return seen * together + (1.0 - seen) * self.cycle_s(running, none)
 
     # --------------------------------------------------------------------------- a first token
@@ -236,7 +298,7 @@ class Batching:
         residual, planned = self._steps_before_s(running, prompts, step)
         beside = decodes * self.others
         busy = np.minimum(beside * self.times.ranks, 1.0)
-        waits = (looks - 1.0) / 2.0 + np.minimum(decodes, 1.0) * self._group_wait_steps(prompts)
+        waits = (looks - 1.0) / 2.0 + np.minimum(decodes, 1.0) * self.group_wait_steps(prompts)
         residual = busy * (residual + self.ahead_steps * planned + waits * step)
         room = self.room(beside)
         used = np.minimum(prompts * self.isl / room, _FULLEST)
@@ -244,9 +306,11 @@ class Batching:
         if median:
             crowded = np.maximum(used, 0.5)
             before = before / crowded * np.log(2.0 * crowded)
-        others = np.maximum(self.admitted - 1.0, 0.0) * (1.0 - self.in_step() / 2.0)
+        others = np.maximum(self.admitted - 1.0, 0.0) * (1.0 - self.joined / 2.0)
         before = np.minimum(before, others * self.isl)
-        beside_own = np.where(self.times.ranks > 1, prompts, self._group(prompts) - 1.0)
+        beside_own = np.where(self.times.ranks > 1, prompts, self.group(prompts) - 1.0)
+        if self.gathers:
+            beside_own = self._gathered(running, prompts).busiest - 1.0
         ahead, together = before + self.isl, self.isl * (1.0 + np.maximum(prompts, beside_own))
         elsewhere = np.minimum(prompts * self.isl, room)
         alone = self.reading_s(none, ahead, self.isl, room, none)
@@ -268,12 +332,19 @@ class Batching:
             return np.maximum(length - self.host_s, length / 2.0)
 
         if self.mixed:
-            mean = self._mixed_cycle_s(decodes, prompts) / self.lanes
+            mean = self.mixed_cycle_s(decodes, prompts) / self.lanes
             return left(mean), mean
         any_prompt, busiest = self._grouped(prompts)
+        plain = step / self.lanes
+        if self.gathers:
+            gathered = self._gathered(decodes, prompts)
+            tokens = np.minimum(gathered.busiest * self.isl, self.room(decodes))
+            reading = self.cycle_s(np.zeros_like(decodes), tokens) / self.lanes
+            half = np.maximum(reading - np.minimum(self.host_s, reading) / 2.0, plain / 2.0)
+            residual = left(plain) + gathered.met * (half - left(plain))
+            return residual, plain + gathered.planned * np.maximum(reading - plain, 0.0)
         tokens = np.minimum(busiest * self.isl, self.room(decodes))
         reading = self.cycle_s(np.zeros_like(decodes), tokens) / self.lanes
-        plain = step / self.lanes
         longer = np.maximum(reading, plain)
         residual = left(plain) + any_prompt * (left(longer) - left(plain))
         return residual, (plain + any_prompt * reading) / (1.0 + any_prompt)
@@ -371,6 +442,21 @@ class Batching:
         none = np.zeros_like(self.isl)
         room = self.room(none)
         return room * self.lanes / self.isl / self.cycle_s(none, room, room)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    """How prompts are read that gather on their way, [configs].
+
+    readings: steps that read, of a decode step.  busiest: prompts of one on its busiest rank.
+    met: share of the requests that come while one reads.  planned: of those for which the planned
+    step reads.
+    """
+
+    readings: Array
+    busiest: Array
+    met: Array
+    planned: Array
 
 
 def _largest(mean: Array, of: Array) -> tuple[Array, Array]:
