@@ -21,6 +21,7 @@ from app.question.question import Question
 from app.scenario.scenario import Resolved, combined
 from app.scenario.served_rows import served
 from app.simulation.run import run
+from genz_core.deployment import as_server
 from genz_core.error_metrics import error_summary
 from genz_core.errors import RidgelineError
 from genz_core.progress import Cancel, Cancelled, never
@@ -152,13 +153,12 @@ def _room(case: Case) -> int:
         return 0
     mean = (1.0 + (q.length_ratio or 1.0)) / 2.0
     load = Workload(1.0, q.isl * mean, q.osl * mean)
+    engine = as_server(resolved.engine, resolved.system)
     try:
-        _, fit = sequences_that_fit(
-            resolved.model, resolved.system, load, q.parallelism, resolved.engine
-        )
+        _, fit = sequences_that_fit(resolved.model, resolved.system, load, q.parallelism, engine)
     except RidgelineError:
         return 0
-    return int(min(fit[0], resolved.engine.max_sequences * q.dp))
+    return int(min(fit[0], engine.max_sequences * q.dp))
 
 
 def compare(case: Case) -> Row:

@@ -55,7 +55,9 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
     cycle = batching.mean_cycle_s(decodes, np.maximum(batching.steps, 1.0))
     first, longer = np.zeros_like(cycle), np.zeros_like(cycle)
     for _ in range(_ROUNDS):
-        running = np.maximum(decodes, 1.0)
+        # an answer is beside those that decode when it comes, and itself
+        running = np.minimum(decodes + 1.0 / batching.routed, batching.admitted)
+        running = np.maximum(running, 1.0)
         none = np.zeros_like(running)
         beside = running if batching.mixed else none
         room = batching.room(beside)
@@ -63,6 +65,8 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
         plain = batching.cycle_s(running, none)
         cycle, reading = _cycle_s(batching, per_s, running, cycle, plain)
         prompts = per_s * cycle / lanes
+        # of a step: where prompts are read alone, several may come between two that decode
+        step = cycle if batching.mixed else cycle / (1.0 + (cycle - plain) / reading)
         open_ = np.maximum(per_s * (first + gaps * cycle), decodes) * ranks
         busy = np.maximum(-np.expm1(-open_), 1e-9)
         longest = full if batching.mixed else plain + full
@@ -75,20 +79,25 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
         )
         group, elsewhere = isl * (1.0 + beside_own), np.minimum(together * isl, room)
         alone = batching.reading_s(none, isl, isl, room, none)
-        queued = batching.reading_s(beside, before + isl, group, room, elsewhere)
-        own = alone + busy * (queued - alone)
+        queue = busy * before / room * full
+        own = alone + busy * (batching.reading_s(beside, isl, group, room, elsewhere) - alone)
+        own = own + queue
         looks = (np.maximum(batching.look_every, 1.0) - 1.0) / 2.0
         waits = looks + np.minimum(decodes, 1.0) * batching.group_wait_steps(prompts)
-        wait = (met / 2.0 + batching.ahead_steps * cycle) / lanes + waits * plain
+        wait = (met / 2.0 + batching.ahead_steps * step) / lanes + waits * plain
         first = batching.host_s + busy * wait + own + batching.late_steps * plain
         longer = _longer_s(batching, own, cycle, plain, longest)
         decodes = np.minimum(per_s * (gaps * cycle + longer), batching.admitted)
-    queue = busy * np.maximum(queued - batching.reading_s(beside, isl, group, room, elsewhere), 0.0)
     crowded = np.maximum(used, 0.5)
     median = first - queue * (1.0 - np.log(2.0 * crowded) / crowded)
-    return Paced(
-        decodes, cycle + longer / np.maximum(gaps, 1e-9), first, np.minimum(median, first)
-    )
+    gap = cycle + longer / np.maximum(gaps, 1e-9)
+    if batching.ahead_steps and lanes == 1:
+        # answers of two tokens: all that were read end with the next step, and nothing runs while
+        # the one after it is planned, so that all who wait are in that one and none is in theirs
+        longest_gaps = gaps + batching.steps_spread / 2.0
+        several = np.where(ranks > 1, 1.0, np.clip(longest_gaps - 1.0, 0.0, 1.0))
+        gap = plain + several * (gap - plain)
+    return Paced(decodes, gap, first, np.minimum(median, first))
 
 
 def read_s(batching: Batching, per_s: Array) -> Array:
@@ -114,10 +123,9 @@ def read_s(batching: Batching, per_s: Array) -> Array:
     chain = arriving * np.exp(arriving)
     busy = used + several * np.maximum(chain / (1.0 + chain) - used, 0.0)
     beside = isl * busy * rate * step
-    own = batching.reading_s(
-        none, _before(batching, used, room) + isl, isl + beside, room, np.minimum(beside, room)
-    )
-    return batching.host_s + busy * step / 2.0 / lanes + np.maximum(own, alone)
+    own = batching.reading_s(none, isl, isl + beside, room, np.minimum(beside, room))
+    queue = _before(batching, used, room) / room * full
+    return batching.host_s + busy * step / 2.0 / lanes + queue + np.maximum(own, alone)
 
 
 def _cycle_s(
@@ -128,10 +136,14 @@ def _cycle_s(
     cycle: of the round before.  plain: a step of `running` decodes.
     """
     lanes, ranks = batching.lanes, batching.times.ranks
-    if batching.mixed:
-        found = np.maximum(batching.mixed_cycle_s(running, per_s * cycle / lanes), plain)
-        return found, found
     none = np.zeros_like(running)
+    if batching.mixed:
+        found = batching.mixed_cycle_s(running, per_s * cycle / lanes)
+        if np.any(ranks > 1):
+            beside = _side_by_side_s(batching, per_s, running, cycle, plain)
+            found = np.where(ranks > 1, beside, found)
+        found = np.maximum(found, plain)
+        return found, found
     room = batching.room(none)
     full = batching.cycle_s(none, room, room)
     arriving = per_s * ranks / lanes
@@ -150,6 +162,34 @@ def _cycle_s(
     least = plain / (1.0 - work)
     found = np.clip(plain + reads * reading, least, np.maximum(most, least))
     return found, np.maximum(reading, one)
+
+
+def _side_by_side_s(
+    batching: Batching, per_s: Array, running: Array, cycle: Array, plain: Array
+) -> Array:
+    """Mean step of ranks in lock-step that read prompts beside decodes [s].
+
+    Those that arrive while one reads are read together, each on the least loaded rank.
+    """
+    ranks, room = batching.times.ranks, batching.room(running)
+    arriving = per_s * ranks / batching.lanes
+    some = np.minimum(batching.isl, room)
+    found, full = cycle, batching.cycle_s(running, some, np.zeros_like(some))
+    parts = np.maximum(batching.isl / room, 1.0)
+    for _ in range(_ROUNDS):
+        follows = np.exp(np.minimum(arriving * parts * full, _MOST_READING))
+        reads = parts * -np.expm1(-arriving * plain) * follows
+        share = reads / (1.0 + reads)
+        each = np.maximum(arriving * found * parts / np.maximum(share, 1e-12), 1.0)
+        tokens = np.maximum(each / ranks, 1.0) * batching.isl
+        parts = np.maximum(tokens / room, 1.0)
+        part = np.minimum(tokens, room)
+        left = np.maximum(each * batching.isl / parts - part, 0.0)
+        full = batching.cycle_s(
+            running, part, np.minimum(left / np.maximum(ranks - 1.0, 1.0), part)
+        )
+        found = plain + share * (full - plain)
+    return found
 
 
 def _met_s(
@@ -198,6 +238,8 @@ def _longer_s(batching: Batching, own: Array, cycle: Array, plain: Array, longes
     if not batching.mixed:  # all that arrive are read before a decode, but one that is planned
         at_once = np.clip(gaps - batching.ahead_steps, share, 1.0)
         followed = at_once * share / (1.0 - share) / batching.routed
-    longer = np.maximum(own - cycle, 0.0) * followed
-    most: Array = gaps * np.maximum(longest - cycle, 0.0)
-    return np.minimum(longer, most)
+    longer = np.maximum(own - cycle, 1e-12) * followed
+    most = np.maximum(gaps * (longest - cycle), 1e-12)
+    # the mean of what is left of an exponential tail that is cut off
+    cut: Array = longer * -np.expm1(-most / np.maximum(longer, 1e-12))
+    return cut

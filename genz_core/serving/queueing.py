@@ -152,11 +152,36 @@ class Batching:
         full, full_stage = self._lane(decodes, tokens, elsewhere)
         if self.lanes == 1:
             return plain + share * (full - plain)
-        mean = plain_stage + share * (full_stage - plain_stage)
-        with_prompt = np.maximum(full, full_stage + (self.lanes - 1) * mean)
-        without = np.maximum(plain, plain_stage + (self.lanes - 1) * mean)
-        cycle_s: Array = without + share * (with_prompt - without)
+        mean = plain + share * (full - plain)
+        slack = np.maximum(plain - self.lanes * plain_stage, 0.0)
+        longer = np.maximum(full_stage - plain_stage, 0.0)
+        cycle_s: Array = mean + self._stage_wait_s(share, longer, prompts, tokens / room, slack)
         return cycle_s
+
+    def _stage_wait_s(
+        self, share: Array, longer: Array, prompts: Array, filled: Array, slack: Array
+    ) -> Array:
+        """Mean time that a lane waits for the first stage, which the others hold longer [s].
+
+        A cycle is as long as its lane's own step, or as the stages of all lanes one after another:
+        the mean excess of the others over one's own, taken as normal, and at most as if one's own
+        never read.
+        share: of the steps that read.  longer: that they hold a stage.  filled: share of a step's
+        room that is taken.  slack: of a step over its stages.
+        """
+        share, others = np.minimum(share, 1.0), self.lanes - 1
+        of_steps = share * (1.0 - share) * longer**2
+        of_prompts = (share * longer) ** 2 / np.maximum(prompts, 1e-12)
+        several = np.clip(2.0 - 2.0 * filled, 0.0, 1.0)
+        spread = np.sqrt(of_steps + several * np.maximum(of_prompts - of_steps, 0.0))
+        spread = np.maximum(spread * np.sqrt(self.lanes * others), 1e-15)
+        far = slack / spread
+        beyond = 0.5 * (1.0 - np.tanh(np.sqrt(2.0 / np.pi) * (far + 0.044715 * far**3)))
+        normal = spread * np.exp(-far * far / 2.0) / np.sqrt(2.0 * np.pi) - slack * beyond
+        any_other = 1.0 - (1.0 - share) ** others
+        most = np.maximum(others * share * longer - slack * any_other, 0.0)
+        wait: Array = np.clip(normal, 0.0, most)
+        return wait
 
     @property
     def gathers(self) -> bool:
