@@ -53,17 +53,17 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
     gaps = np.maximum(batching.steps - 1.0, 0.0)
     ranks, lanes, isl = batching.times.ranks, batching.lanes, batching.isl
     cycle = batching.mean_cycle_s(decodes, np.maximum(batching.steps, 1.0))
-    first, longer = np.zeros_like(cycle), np.zeros_like(cycle)
+    first, longer, none = np.zeros_like(cycle), np.zeros_like(cycle), np.zeros_like(cycle)
+    alone = batching.reading_s(none, isl, isl, batching.room(none), none)
     for _ in range(_ROUNDS):
         # an answer is beside those that decode when it comes, and itself
         running = np.minimum(decodes + 1.0 / batching.routed, batching.admitted)
         running = np.maximum(running, 1.0)
-        none = np.zeros_like(running)
         beside = running if batching.mixed else none
         room = batching.room(beside)
         full = batching.cycle_s(beside, room, room)
         plain = batching.cycle_s(running, none)
-        cycle, reading = _cycle_s(batching, per_s, running, cycle, plain)
+        cycle, reading = _cycle_s(batching, per_s, (running, cycle, plain), (alone, full))
         prompts = per_s * cycle / lanes
         # of a step: where prompts are read alone, several may come between two that decode
         step = cycle if batching.mixed else cycle / (1.0 + (cycle - plain) / reading)
@@ -78,7 +78,6 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
             ranks > 1, together, np.maximum(together, batching.group(prompts) - 1.0)
         )
         group, elsewhere = isl * (1.0 + beside_own), np.minimum(together * isl, room)
-        alone = batching.reading_s(none, isl, isl, room, none)
         queue = busy * before / room * full
         own = alone + busy * (batching.reading_s(beside, isl, group, room, elsewhere) - alone)
         own = own + queue
@@ -129,12 +128,17 @@ def read_s(batching: Batching, per_s: Array) -> Array:
 
 
 def _cycle_s(
-    batching: Batching, per_s: Array, running: Array, cycle: Array, plain: Array
+    batching: Batching,
+    per_s: Array,
+    decoding: tuple[Array, Array, Array],
+    prompts_s: tuple[Array, Array],
 ) -> tuple[Array, Array]:
     """Mean time between two steps of a request that decodes, and of a step that reads [s].
 
-    cycle: of the round before.  plain: a step of `running` decodes.
+    decoding: requests that decode, the time between two of their steps of the round before, and
+    that of one without prompts.  prompts_s: of one prompt alone, and of a full step.
     """
+    (running, cycle, plain), (one, full) = decoding, prompts_s
     lanes, ranks = batching.lanes, batching.times.ranks
     none = np.zeros_like(running)
     if batching.mixed:
@@ -145,10 +149,9 @@ def _cycle_s(
         found = np.maximum(found, plain)
         return found, found
     room = batching.room(none)
-    full = batching.cycle_s(none, room, room)
     arriving = per_s * ranks / lanes
-    reading = one = batching.reading_s(none, batching.isl, batching.isl, room, none)
-    for _ in range(_ROUNDS):
+    reading = one
+    for _ in range(_ROUNDS - 1):
         chain = np.exp(np.minimum(arriving * reading, _MOST_READING))
         reads = -np.expm1(-arriving * plain) * chain
         each = np.maximum(arriving * (plain / np.maximum(reads, 1e-12) + reading), 1.0)

@@ -13,7 +13,7 @@ from genz_core.serving.queueing import Batching
 from genz_core.types import Array, Mask, Places
 
 _GRID = 14  # numbers of decodes that a balance is looked for among
-_OPEN_GRID = 42  # the same at a rate, without a closer look
+_OPEN_GRID = 20  # the same at a rate, without a closer look
 _FINER = 9  # between two of them
 _CLOSER = 3  # times that it is looked for between two of those
 #: Of the requests admitted that a balance may have too many or too few.

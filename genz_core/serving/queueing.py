@@ -135,10 +135,14 @@ class Batching:
 
     def mixed_cycle_s(self, decodes: Array, prompts: Array) -> Array:
         """Mean cycle where each step of a lane meets Poisson many prompts [s]."""
-        any_prompt, busiest = self._grouped(prompts)
+        none = np.zeros_like(np.asarray(prompts, dtype=float))
+        plain, plain_stage = self._lane(decodes, none, none)
         if self.gathers:
-            gathered = self._gathered(decodes, prompts)
+            step = np.maximum(plain / self.lanes, plain_stage)
+            gathered = self._gathered(step, prompts)
             any_prompt, busiest = gathered.readings, gathered.busiest
+        else:
+            any_prompt, busiest = self._grouped(prompts)
         tokens, room = busiest * self.isl, self.room(decodes)
         ranks = self.times.ranks
         share = any_prompt * np.maximum(tokens / room, 1.0)
@@ -148,7 +152,6 @@ class Batching:
         tokens = np.minimum(tokens, room)
         left = ranks * prompts * self.isl / np.maximum(share, 1e-12) - tokens
         elsewhere = np.clip(left / np.maximum(ranks - 1.0, 1.0), 0.0, tokens)
-        plain, plain_stage = self._lane(decodes, np.zeros_like(tokens), np.zeros_like(tokens))
         full, full_stage = self._lane(decodes, tokens, elsewhere)
         if self.lanes == 1:
             return plain + share * (full - plain)
@@ -188,7 +191,7 @@ class Batching:
         """Whether requests gather on their way back while prompts are read alone."""
         return self.closed and not self.mixed and not np.any(self.batch_wait > 0)
 
-    def _gathered(self, decodes: Array, prompts: Array) -> _Gathered:
+    def _gathered(self, step: Array, prompts: Array) -> _Gathered:
         """How the prompts of a closed loop come to be read where they are read first.
 
         The first that ends after a pause is on its way for `host_s`, and then waits for the step
@@ -197,10 +200,9 @@ class Batching:
         that a step ends some, 1 / q + H decode steps have 1 + a q + r readings, r the chance that
         some were on the way.  Those that are read together decode in step, and where their answers
         are alike they end together: then all of a pause are one group from then on.
-        prompts: that enter with a decode step of a rank.
+        step: of decodes alone [s].  prompts: that enter with one of a rank.
         """
         ranks, ahead = self.times.ranks, self.ahead_steps
-        step = self.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes)) / self.lanes
         way = np.maximum(self.host_s / step, 0.5) + 0.5 if np.any(self.host_s) else 0.0
         way = np.where(np.asarray(self.host_s) > 0, way, 0.0)
         some, one = _largest(prompts, ranks)
@@ -320,7 +322,8 @@ class Batching:
         none = np.zeros_like(decodes)
         step = self.cycle_s(running, none)
         looks = np.maximum(self.look_every, 1.0)
-        residual, planned = self._steps_before_s(running, prompts, step)
+        gathered = self._gathered(step / self.lanes, prompts) if self.gathers else None
+        residual, planned = self._steps_before_s(running, prompts, step, gathered)
         beside = decodes * self.others
         busy = np.minimum(beside * self.times.ranks, 1.0)
         waits = (looks - 1.0) / 2.0 + np.minimum(decodes, 1.0) * self.group_wait_steps(prompts)
@@ -334,8 +337,8 @@ class Batching:
         others = np.maximum(self.admitted - 1.0, 0.0) * (1.0 - self.joined / 2.0)
         before = np.minimum(before, others * self.isl)
         beside_own = np.where(self.times.ranks > 1, prompts, self.group(prompts) - 1.0)
-        if self.gathers:
-            beside_own = self._gathered(running, prompts).busiest - 1.0
+        if gathered:
+            beside_own = gathered.busiest - 1.0
         ahead, together = before + self.isl, self.isl * (1.0 + np.maximum(prompts, beside_own))
         elsewhere = np.minimum(prompts * self.isl, room)
         alone = self.reading_s(none, ahead, self.isl, room, none)
@@ -344,7 +347,9 @@ class Batching:
         )
         return self.host_s + residual + own + self.late_steps * step
 
-    def _steps_before_s(self, decodes: Array, prompts: Array, step: Array) -> tuple[Array, Array]:
+    def _steps_before_s(
+        self, decodes: Array, prompts: Array, step: Array, gathered: _Gathered | None
+    ) -> tuple[Array, Array]:
         """Time left of the running step when a request arrives, and time of a mean step [s].
 
         step: a cycle without prompts.  In a closed loop a request arrives `host_s` after the end
@@ -359,15 +364,14 @@ class Batching:
         if self.mixed:
             mean = self.mixed_cycle_s(decodes, prompts) / self.lanes
             return left(mean), mean
-        any_prompt, busiest = self._grouped(prompts)
         plain = step / self.lanes
-        if self.gathers:
-            gathered = self._gathered(decodes, prompts)
+        if gathered:
             tokens = np.minimum(gathered.busiest * self.isl, self.room(decodes))
             reading = self.cycle_s(np.zeros_like(decodes), tokens) / self.lanes
             half = np.maximum(reading - np.minimum(self.host_s, reading) / 2.0, plain / 2.0)
             residual = left(plain) + gathered.met * (half - left(plain))
             return residual, plain + gathered.planned * np.maximum(reading - plain, 0.0)
+        any_prompt, busiest = self._grouped(prompts)
         tokens = np.minimum(busiest * self.isl, self.room(decodes))
         reading = self.cycle_s(np.zeros_like(decodes), tokens) / self.lanes
         longer = np.maximum(reading, plain)
