@@ -22,11 +22,19 @@ def test_the_same_seed_draws_the_same_deployments():
 
 
 def test_deployments_can_run_and_load_from_one_user_to_twice_what_fits():
-    drawn = simulation_grid.cases(60)
+    drawn = simulation_grid.cases(60, loops=("closed",))
     assert all(1 <= case.question.concurrency <= max(2 * case.room, 4096) for case in drawn)
     assert min(case.question.concurrency / case.room for case in drawn) < 0.01
     assert max(case.question.concurrency / case.room for case in drawn) > 1
     assert {case.question.engine for case in drawn} == set(simulation_grid.ENGINES)
+
+
+def test_every_length_ratio_and_loop_comes_in_turn():
+    drawn = simulation_grid.cases(16)
+    kinds = [(case.loop, case.question.length_ratio) for case in drawn]
+    assert len(set(kinds)) == 8 and kinds[:8] == kinds[8:]
+    assert all(case.question.rate for case in drawn if case.loop == "open")
+    assert all(0.1 <= case.share <= 0.9 for case in drawn if case.loop == "open")
 
 
 @pytest.mark.draws
