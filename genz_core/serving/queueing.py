@@ -7,9 +7,12 @@ cycle carries p prompts on average, however long it takes::
     q = 1 - exp(-p ranks)                       steps with a prompt on any rank in lock-step
     T = (1 - q) t(D, 0) + q t(D, n)             n tokens of the busiest rank, at most the budget
 
-Requests that started together also end together: where lengths are alike, prompts come in the
-share `clump` of the steps and the rest carry none.  A prompt's first token takes what is left of
-the running step, the tokens that wait before it, and its own.
+Users of a steady loop start spread out, so that prompts come in any step.  Requests that started
+together also end together: where lengths are alike, prompts come in the share `clump` of the steps
+and the rest carry none.  A prompt's first token takes what is left of the running step, the tokens
+that wait before it, and its own.  Where prompts are read first, those that end while others are on
+their way are read right after them (`_gathered`), and the lanes of a pipeline wait for the stage
+(`_stage_wait_s`).  Arrivals at a rate are in `genz_core.serving.arrivals`.
 
 No request lasts shorter than the work on all that are admitted, `wave_s`.
 
@@ -30,7 +33,6 @@ from genz_core.serving.step_times import StepTimes
 from genz_core.step_correction import StepCorrection
 from genz_core.types import Array, Places
 
-_WAVES = 10.0  # of a public benchmark
 _JITTER = 0.1  # of the output, by which requests of one length drift apart where prompts and
 # decodes share steps: judgement
 _FULLEST = 0.9995  # of a queue whose length is still finite
@@ -264,8 +266,7 @@ class Batching:
     def _walked_steps(self) -> Array:
         """Steps that the ends of requests that started together lie apart."""
         least = _JITTER * self.steps if self.mixed else 0.0
-        waves = np.where(self.waves > 0, self.waves, _WAVES)
-        apart: Array = np.maximum(self.steps_spread, least) * np.sqrt(waves / 2.0)
+        apart: Array = np.maximum(self.steps_spread, least) * np.sqrt(self.waves / 2.0)
         return apart
 
     def wave_steps(self) -> Array:

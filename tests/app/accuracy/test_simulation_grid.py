@@ -40,18 +40,23 @@ def test_every_length_ratio_and_loop_comes_in_turn():
 @pytest.mark.draws
 @pytest.mark.parametrize("figure", LIMITS)
 def test_outputs_of_many_tokens_are_within_the_limits(rows, figure):
-    """On forty, more at night; the document has three hundred, and the exceptions."""
-    long = [row for row in rows if row["osl"] >= 20]
+    """On forty at every length ratio and loop, more at night; the document has more, and the
+    exceptions.  Gaps between tokens at a rate are further off."""
+    loops = ("closed",) if figure == "tpot_s" else simulation_grid.LOOPS
+    long = [row for row in rows if row["osl"] >= 20 and row["loop"] in loops]
     ratios = np.array([row[f"{figure} ratio"] for row in long])
-    outside = np.abs(ratios - 1.0) > LIMITS[figure]
-    assert len(long) >= 0.3 * COUNT
-    assert outside.sum() <= 0.2 * len(long)
-    assert np.median(np.abs(ratios - 1.0)) < 0.06
+    off = np.abs(ratios[np.isfinite(ratios)] - 1.0)
+    assert off.size >= 0.15 * COUNT
+    outside = np.count_nonzero(off > LIMITS[figure])
+    share = 0.12 if figure == "ttft_s" else 0.05
+    assert outside <= share * off.size + 3.0 * np.sqrt(share * (1.0 - share) * off.size)
+    assert np.median(off) < 0.03
 
 
 @pytest.mark.draws
 def test_throughput_is_near_whatever_the_length_of_the_output(rows):
-    ratios = np.array([row["requests_per_s ratio"] for row in rows])
+    """Of closed loops: at a rate it is the rate."""
+    ratios = np.array([row["requests_per_s ratio"] for row in rows if row["loop"] == "closed"])
     assert np.abs(np.log(np.median(ratios))) < 0.02
     assert np.quantile(np.abs(np.log(ratios)), 0.9) < 0.2
 
@@ -68,9 +73,11 @@ def test_the_summary_counts_every_deployment(rows):
     of_all = [row for row in simulation_grid.summary(rows) if row["deployments"] == "all"]
     assert [row["figure"] for row in of_all] == list(LIMITS)
     many = next(row for row in of_all if row["figure"] == "requests_per_s")
-    assert many["count"] == COUNT
+    assert many["count"] == COUNT / 2
     inside = sum(abs(row["requests_per_s ratio"] - 1.0) <= 0.1 for row in rows)
-    assert many["within %"] == pytest.approx(100 * inside / COUNT)
+    assert many["within %"] == pytest.approx(100 * inside / (COUNT / 2))
+    first = next(row for row in of_all if row["figure"] == "ttft_s")
+    assert first["count"] == COUNT
 
 
 def test_the_document_has_the_tables_and_its_day(rows):
