@@ -175,7 +175,7 @@ def compare(case: Case) -> Row:
         **{name: getattr(q, name) for name in _NAMED},
         "lengths": case.lengths,
         "loop": case.loop,
-        "users": q.concurrency or round(q.rate * case.life_s, 1),
+        "users": q.concurrency or round((q.rate or 0.0) * case.life_s, 1),
         "share": case.share,
         "room": case.room,
         **{f"{name} simulated": simulated[name] for name in LIMITS},
