@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genz_core.serving.queueing import Batching
+from genz_core.serving.queueing import Batching, largest
 from genz_core.types import Array
 
 _FULLEST = 0.9995  # of a queue whose length is still finite
@@ -77,7 +77,8 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
         beside_own = np.where(
             ranks > 1, together, np.maximum(together, batching.group(prompts) - 1.0)
         )
-        group, elsewhere = isl * (1.0 + beside_own), np.minimum(together * isl, room)
+        busiest = np.maximum(1.0 + beside_own, largest(together, ranks)[1])
+        group, elsewhere = isl * busiest, np.minimum(together * isl, room)
         queue = busy * before / room * full
         own = alone + busy * (batching.reading_s(beside, isl, group, room, elsewhere) - alone)
         own = own + queue
@@ -94,7 +95,8 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
         # answers of two tokens: all that were read end with the next step, and nothing runs while
         # the one after it is planned, so that all who wait are in that one and none is in theirs
         longest_gaps = gaps + batching.steps_spread / 2.0
-        several = np.where(ranks > 1, 1.0, np.clip(longest_gaps - 1.0, 0.0, 1.0))
+        together = (ranks == 1) & (isl <= room)
+        several = np.where(together, np.clip(longest_gaps - 1.0, 0.0, 1.0), 1.0)
         gap = plain + several * (gap - plain)
     return Paced(decodes, gap, first, np.minimum(median, first))
 
@@ -172,7 +174,7 @@ def _side_by_side_s(
 ) -> Array:
     """Mean step of ranks in lock-step that read prompts beside decodes [s].
 
-    Those that arrive while one reads are read together, each on the least loaded rank.
+    Those that arrive while one reads are read together, on whichever ranks they came to.
     """
     ranks, room = batching.times.ranks, batching.room(running)
     arriving = per_s * ranks / batching.lanes
@@ -184,7 +186,7 @@ def _side_by_side_s(
         reads = parts * -np.expm1(-arriving * plain) * follows
         share = reads / (1.0 + reads)
         each = np.maximum(arriving * found * parts / np.maximum(share, 1e-12), 1.0)
-        tokens = np.maximum(each / ranks, 1.0) * batching.isl
+        tokens = largest(each / ranks, ranks)[1] * batching.isl
         parts = np.maximum(tokens / room, 1.0)
         part = np.minimum(tokens, room)
         left = np.maximum(each * batching.isl / parts - part, 0.0)

@@ -207,15 +207,15 @@ class Batching:
         ranks, ahead = self.times.ranks, self.ahead_steps
         way = np.maximum(self.host_s / step, 0.5) + 0.5 if np.any(self.host_s) else 0.0
         way = np.where(np.asarray(self.host_s) > 0, way, 0.0)
-        some, one = _largest(prompts, ranks)
-        later, many = _largest(prompts * np.maximum(way, 1e-9), ranks)
+        some, one = largest(prompts, ranks)
+        later, many = largest(prompts * np.maximum(way, 1e-9), ranks)
         pause = 1.0 / (1.0 + some * (way + ahead))
         singles, multiples = some * pause * (1.0 + ahead * some), some * pause * later
         loose = singles + multiples
         loose_busiest = (singles * one + multiples * many) / np.maximum(loose, 1e-12)
         alike = 1.0 / (1.0 + self.steps_spread)
         joined = some * pause
-        joined_busiest = np.maximum(_largest(prompts * (1.0 + way + ahead), ranks)[1], 1.0)
+        joined_busiest = np.maximum(largest(prompts * (1.0 + way + ahead), ranks)[1], 1.0)
         readings = (1.0 - alike) * loose + alike * joined
         busiest = (
             (1.0 - alike) * loose * loose_busiest + alike * joined * joined_busiest
@@ -238,7 +238,7 @@ class Batching:
         """P(a step has a prompt), and the mean number that its busiest rank then reads."""
         ranks, group = self.times.ranks, self.group(prompts)
         alone = np.where(ranks > 1, 1.0, group)
-        any_prompt, busiest = _largest(prompts / alone, ranks / np.where(ranks > 1, group, 1.0))
+        any_prompt, busiest = largest(prompts / alone, ranks / np.where(ranks > 1, group, 1.0))
         return any_prompt, busiest * alone
 
     def group_wait_steps(self, prompts: Array) -> Array:
@@ -489,7 +489,7 @@ class _Gathered:
     planned: Array
 
 
-def _largest(mean: Array, of: Array) -> tuple[Array, Array]:
+def largest(mean: Array, of: Array) -> tuple[Array, Array]:
     """P(any), and the mean of the largest of `of` Poisson numbers of this mean, given any."""
     any_at_all = -np.expm1(-mean * of)
     safe = np.maximum(any_at_all, 1e-300)

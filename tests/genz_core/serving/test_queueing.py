@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import poisson
 
 from genz_core.serving.balance import closed_loop
-from genz_core.serving.queueing import Batching, _largest
+from genz_core.serving.queueing import Batching, largest
 
 ONE = np.ones(1)
 
@@ -134,17 +134,17 @@ def test_a_lane_waits_for_what_the_other_has():
 @pytest.mark.parametrize("mean", [1e-3, 0.5, 3.0, 20.0])
 @pytest.mark.parametrize("of", [1, 2, 8])
 def test_the_largest_of_several_poisson_numbers_is_that_of_their_distribution(mean, of):
-    any_at_all, largest = _largest(mean * ONE, of * ONE)
+    any_at_all, most = largest(mean * ONE, of * ONE)
     assert any_at_all == pytest.approx(1 - math.exp(-mean * of))
     more = 1.0 - poisson.cdf(np.arange(200), mean) ** of
-    assert largest == pytest.approx(more.sum() / (1 - math.exp(-mean * of)), rel=1e-6)
+    assert most == pytest.approx(more.sum() / (1 - math.exp(-mean * of)), rel=1e-6)
 
 
 def test_many_prompts_are_as_normal_and_none_is_one():
-    _, largest = _largest(400.0 * ONE, 8 * ONE)
+    _, most = largest(400.0 * ONE, 8 * ONE)
     more = 1.0 - poisson.cdf(np.arange(2000), 400.0) ** 8
-    assert largest == pytest.approx(more.sum(), rel=0.05)
-    assert _largest(0 * ONE, 8 * ONE) == (0.0, 1.0)
+    assert most == pytest.approx(more.sum(), rel=0.05)
+    assert largest(0 * ONE, 8 * ONE) == (0.0, 1.0)
 
 
 # ------------------------------------------------------------------------------- a first token
