@@ -284,6 +284,11 @@ class _ServedModel:
         isl = numbers["isl"] - cached
         whole = engine.scheduler == "tensorrt_llm"
         told = self._chosen(self.traffic.max_num_batched_tokens, chosen)
+        if engine.scheduler == "vllm" and engine.mixed_steps:  # a token for each at least
+            asked = self._chosen(self.traffic.max_num_seqs, chosen)
+            least = np.where(asked > 0, asked, engine.max_sequences)
+            usual = np.where(told > 0, told, engine.chunk_tokens)
+            told = np.where(usual > 0, np.maximum(usual, least), told)
         budget, room, piece = step_rooms(engine, told, isl, admitted, whole=whole)
         running = np.maximum(admitted / stages, 1.0)
         sizes = Sizes(running, room, piece, isl, numbers["osl"], cached, sharing.branches)
@@ -312,6 +317,7 @@ class _ServedModel:
             mixed=engine.mixed_steps,
             whole=whole,
             host_s=engine.host_request_s + self._fetch_s(chosen),
+            routed=numbers["dp"],
         )
 
     def _fetch_s(self, chosen: NDArray[np.intp]) -> Array | float:
@@ -332,6 +338,19 @@ class _ServedModel:
         if self.traffic.rate_per_s is None:
             most = np.minimum(self.load.batch, most)
         return np.asarray((running if self.traffic.spill == "kv" else most) / self.ranks)
+
+    def _bound_s(self, balance: Balance, bound_s: Array) -> Array:
+        """The least time of a steady step [s]: of those that decode, by Little's law, where a step
+        is shorter than if all that run decoded.
+
+        bound_s: of a step in which all that run decode.
+        """
+        if not np.any(balance.cycle_s < bound_s):
+            return bound_s
+        steps = np.maximum(self.osl - 1.0, 0.0) * steps_per_token(self.model, self.osl)
+        served = np.minimum(balance.requests_per_s, balance.most_per_s)
+        decoding = np.minimum(served * steps * balance.cycle_s, balance.running)
+        return np.where(balance.cycle_s < bound_s, self._decoding(decoding)[2], bound_s)
 
     def _offloaded(self, requests: Array) -> Array | float:
         """Bytes on the host where a rank has so many requests, [configs]."""
@@ -402,7 +421,7 @@ class _ServedModel:
             return np.where(valid, np.maximum(values, least), np.nan)
 
         each = steps_per_token(self.model, self.osl)
-        bound_decode = bound_decode * each
+        bound_decode = self._bound_s(balance, bound_decode) * each
         tpot = masked(balance.cycle_s * each, bound_decode)
         if not generates(self.model):
             tpot = np.full_like(tpot, np.nan)
