@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer import testing
 from typer.testing import CliRunner, Result
 
 from app.accuracy import measured_points
 from app.cli import cli
+
+#: A runner makes all commands anew for each call, which takes longer than most of them.
+testing._get_command = functools.cache(testing._get_command)
 
 
 @pytest.fixture

@@ -34,10 +34,24 @@ def paths() -> list[str]:
     return ["" if stem == "overview" else stem for stem in stems]
 
 
-def settled(page) -> None:
-    page.wait_for_timeout(250)
+#: Whether the page has the colours of an appearance, is drawn, and nothing of it fades.
+STILL = """scheme => {
+    const app = document.querySelector('[data-testid="stApp"]');
+    if (app?.getAttribute('data-test-script-state') !== 'notRunning') return false;
+    if (document.querySelector('[data-testid="stSkeleton"]')) return false;
+    const [r, g, b] = getComputedStyle(app).backgroundColor.match(/[\\d.]+/g).map(Number);
+    if ((r + g + b < 384) !== (scheme === 'dark')) return false;
+    return document.getAnimations().every(one => one.playState !== 'running');
+}"""
+
+
+def settled(page, scheme: str) -> None:
+    page.wait_for_function(STILL, arg=scheme)
+
+
+def long_settled(page) -> None:
+    page.wait_for_timeout(500)
     page.wait_for_selector(SETTLED)
-    page.wait_for_timeout(250)
 
 
 def findings(page) -> list[str]:
@@ -64,10 +78,10 @@ def looked_at(page) -> dict[str, list[str]]:
     for scheme, width in LOOKS:
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 900})
-        settled(page)
+        settled(page, scheme)
         seen = findings(page)
         if seen:  # words that are still fading in are pale; what is wrong stays wrong
-            settled(page)
+            long_settled(page)
             seen = findings(page)
         found[f"{scheme}, {width} pixels"] = seen
     return {look: of_look for look, of_look in found.items() if of_look}

@@ -33,7 +33,7 @@ from tests.profilers.xspace_file import xspace
 
 from .mutations import mutated
 
-CASES = cases(150)  # of each reader
+CASES = cases(50)  # of each reader
 MAX_SECONDS = 5.0  # of processor time: a busy machine is no finding
 MAX_RESIDENT_BYTES = 512e6
 
