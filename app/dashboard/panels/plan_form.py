@@ -43,7 +43,7 @@ def searched(setup: Setup) -> Searched:
         target = control("target", value="tpot < 30ms", width=420)
     with st.expander("Search", icon=":material/tune:", key="plan_more"):
         changed, among = _search(setup.scenario)
-    if any(one.figure.percentile for one in parse_targets(", ".join(target))):
+    if any(one.figure.latency for one in parse_targets(", ".join(target))):
         changed["simulate"] = True
     question = replace(kept(setup.scenario), **load, **changed, target=target)
     question = freed(question) if _is_freed(question) else question

@@ -29,7 +29,7 @@ def test_three_inputs_give_the_answer_that_python_gives():
     assert not app.exception and not app.error
     best = ridgeline.plan(
         "Qwen/Qwen3-32B", systems="h100", devices="1:64", rate=20, target="tpot < 30ms",
-        pools="aggregated", simulate=False,
+        pools="aggregated",
     ).best  # fmt: skip
     assert cards(app)["Devices"] == str(best["devices"])
     assert best["launch"] in [block.value for block in app.code]
@@ -40,7 +40,7 @@ def test_what_the_sidebar_says_is_kept_and_only_the_rest_is_searched():
     assert not said.exception and not said.error
     best = ridgeline.plan(
         "Qwen/Qwen3-32B", devices="1:64", rate=20, target="tpot < 30ms", pools="aggregated",
-        simulate=False, weights="fp8", tp=4,
+        weights="fp8", tp=4,
     ).best  # fmt: skip
     assert best["tp"] == 4 and best["weights"] == "fp8"
     assert cards(said)["Devices"] == str(best["devices"])
