@@ -137,7 +137,7 @@ def _subject(row: Document) -> Subject:
     }
     for name, size in re.findall(r"(tp|pp|dp|ep) (\d{1,4})", str(row.get("degrees") or "")):
         degrees.setdefault(name, int(size))
-    texts = {
+    texts: dict[str, Any] = {
         name: fields.text(row.get(name))
         for name in (
             "tool_version", "engine", "engine_version", "model", "device", "precision",
