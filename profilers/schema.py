@@ -156,7 +156,7 @@ class Report:
     """The content of a profiler report.
 
     format: "nsys-sqlite", "nsys-csv", "ncu-rep", "ncu-csv", "torch-trace", "rocprof-csv",
-        "rocpd", "unitrace" or "xplane".
+        "rocprof-json", "rocpd", "unitrace" or "xplane".
     tool_version: of the tool that wrote it, None where the file does not say.
     label: what the file was called, without folder and ending.
     kernels, copies, ranges, host, metrics: tables, see the column lists of this module.

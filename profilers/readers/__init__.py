@@ -23,6 +23,7 @@ from profilers.readers import (
     nsys_staged,
     rocpd,
     rocprof_csv,
+    rocprof_json,
     torch_trace,
     unitrace,
     xplane,
@@ -43,7 +44,7 @@ Reader = Callable[[Path], Report]
 ACCEPTED = (
     "Nsight Systems exports (.sqlite, .json, Parquet folders) and stats tables (.csv), Nsight "
     "Compute reports (.ncu-rep) and tables (.csv), PyTorch profiler traces (.json, .json.gz, "
-    ".zip), rocprofv3's tables (.csv) and databases (.db), text of unitrace, XSpaces "
+    ".zip), rocprofv3's tables (.csv), JSON and databases (.db), text of unitrace, XSpaces "
     "of JAX (.xplane.pb)"
 )
 
@@ -177,9 +178,7 @@ def _reader(file: Path) -> Reader:
         return nsys_staged.read_lines
     if torch_trace.sniff(head):
         if _ROCPROF_JSON in head[:4096]:
-            raise ReportError(
-                "this is rocprofv3's own JSON; run it with --output-format rocpd or csv instead"
-            )
+            return rocprof_json.read
         return torch_trace.read
     return _table_reader(head)
 

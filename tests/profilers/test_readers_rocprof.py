@@ -1,5 +1,8 @@
 """Tables and databases of rocprofv3 are read to the nanosecond, or refused by their name."""
 
+import csv
+import json
+import re
 import sqlite3
 
 import pytest
@@ -85,7 +88,7 @@ def test_a_table_of_the_older_rocprof_is_read(tmp_path):
     [
         ('"Name","Calls","TotalDurationNs"\n"HIP_API",13,458514859\n', "sums whole domains"),
         ('"Node_Id","Agent_Type","Cu_Count","Name"\n1,"GPU",304,"gfx942"\n', "describes devices"),
-        ('{"rocprofiler-sdk-tool": [{"metadata": {}}]}', "rocprofv3's own JSON"),
+        ('{"rocprofiler-sdk-tool": [{"metadata": {}}]}', "lists no kernels"),
         ('"Kernel_Name","Start_Timestamp","End_Timestamp"\n"k",5,4\n', "ends before it starts"),
         ('"Kernel_Name","Start_Timestamp","End_Timestamp"\n"k",x,4\n', "'x' stands in the column"),
     ],
@@ -140,3 +143,44 @@ def test_a_folder_names_the_devices_of_its_traces(report_path, tmp_path):
     (report,) = found.reports
     assert [(d.index, d.name) for d in report.devices] == [(1, "AMD Instinct MI300X")]
     assert list(found.left_out) == ["69_agent_info.csv"]
+
+
+def test_the_tools_own_json_says_what_its_table_says(report_path, tmp_path):
+    """Symbols, agents and dispatches name each other by numbers; nothing of the host is kept."""
+    with report_path(TRACE).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    kernels = list(dict.fromkeys(row["Kernel_Name"] for row in rows))
+
+    def size(row, of):
+        return {axis.lower(): int(row[f"{of}_Size_{axis}"]) for axis in "XYZ"}
+
+    agents = sorted({int(re.sub(r"\D", "", row["Agent_Id"])) for row in rows})
+    process = {
+        "metadata": {"node": {"hostname": "secret"}, "command": ["secret"]},
+        "agents": [{"id": {"handle": 7000 + at}, "type": 2, "node_id": at, "name": "gfx942",
+                    "product_name": "AMD Instinct MI300X", "cu_count": 304} for at in agents],
+        "kernel_symbols": [{"kernel_id": at, "kernel_name": f"{name}.kd",
+                            "demangled_kernel_name": name} for at, name in enumerate(kernels)],
+        "buffer_records": {"kernel_dispatch": [{
+            "start_timestamp": int(row["Start_Timestamp"]),
+            "end_timestamp": int(row["End_Timestamp"]),
+            "dispatch_info": {
+                "agent_id": {"handle": 7000 + int(re.sub(r"\D", "", row["Agent_Id"]))},
+                "queue_id": {"handle": 3}, "kernel_id": kernels.index(row["Kernel_Name"]),
+                "grid_size": size(row, "Grid"), "workgroup_size": size(row, "Workgroup"),
+            },
+        } for row in rows]},
+    }  # fmt: skip
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"rocprofiler-sdk-tool": [process]}))
+    told, table = profilers.read_report(path), profilers.read_report(report_path(TRACE))
+    for column in ("name", "start_s", "duration_s", "grid", "block", "device", "operator_class"):
+        assert told.kernels[column].astype(object).tolist() == (
+            table.kernels[column].astype(object).tolist()
+        ), column
+    assert told.devices[0].name == "AMD Instinct MI300X" and told.devices[0].units == 304
+    assert "secret" not in repr(told)
+    process["buffer_records"]["kernel_dispatch"][0]["end_timestamp"] = 1
+    path.write_text(json.dumps({"rocprofiler-sdk-tool": [process]}))
+    with pytest.raises(ReportError, match="ends before it starts"):
+        profilers.read_report(path)
