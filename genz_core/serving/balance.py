@@ -8,11 +8,12 @@ from functools import partial
 
 import numpy as np
 
+from genz_core.serving.arrivals import paced, read_s
 from genz_core.serving.queueing import Batching
 from genz_core.types import Array, Mask, Places
 
 _GRID = 14  # numbers of decodes that a balance is looked for among
-_OPEN_GRID = 42  # the same at a rate, without a closer look
+_OPEN_GRID = 20  # the same at a rate, without a closer look
 _FINER = 9  # between two of them
 _CLOSER = 3  # times that it is looked for between two of those
 #: Of the requests admitted that a balance may have too many or too few.
@@ -54,6 +55,7 @@ def closed_loop(
     """
     reader = batching.steps[of] <= 1.0
     batching = replace(batching, steps=np.maximum(batching.steps, 1.0 + _READER_GAPS))
+    batching = replace(batching, joined=batching.in_step())
     clump = batching.clump_steps()
     decodes = _decoding(batching, clump)
     inside, median, cycle = (seconds[of] * steps for seconds in _paced(batching, decodes, clump))
@@ -149,7 +151,7 @@ def _paced(batching: Batching, decodes: Array, clump: Array) -> tuple[Array, Arr
     slower = np.maximum(sum(batching.wave_s(decodes)) * served / admitted, 1.0)
     mean, median, cycle, lasts = mean * slower, median * slower, cycle * slower, lasts * slower
     if not batching.mixed:
-        together = batching.in_step()
+        together = batching.joined
         wave = batching.host_s + batching.half_wave_s(decodes)
         apart = np.minimum(mean, wave + batching.running_s(decodes))
         plain = batching.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes))
@@ -167,7 +169,6 @@ def open_loop(batching: Batching, of: Places, rate: Array, ranks: Array, steps: 
     """
     grid, sustained = _sustained(batching)
     batching = batching.picked(of)
-    one, life = np.ones_like(rate), np.maximum(batching.steps, 1.0)
     reader = batching.steps <= 1.0
     reading = batching.prompts_per_s() / steps
     most_per_s = np.where(reader, reading, sustained[-1, of] / steps)
@@ -178,16 +179,12 @@ def open_loop(batching: Batching, of: Places, rate: Array, ranks: Array, steps: 
             for asked, kind in zip(each * steps, of, strict=True)
         ]
     )
-    cycle = batching.mean_cycle_s(decodes, life) * steps
-    mean, median = (batching.ttft_s(decodes, life, median=which) * steps for which in (False, True))
+    found = paced(batching, each * steps, decodes)
+    decodes, cycle = found.decodes, found.cycle_s * steps
+    mean, median = found.ttft_s * steps, found.median_s * steps
     utilisation = rate / ranks / most_per_s
     if np.any(reader):
-        load = np.minimum(utilisation, 0.9995)
-        alone = batching.reading_s(
-            one * 0, batching.isl, batching.isl, batching.room(one * 0), one * 0
-        )
-        queue = batching.host_s + alone * (1.0 + load / (2.0 * (1.0 - load)))
-        mean = np.where(reader, queue * steps, mean)
+        mean = np.where(reader, read_s(batching, each * steps) * steps, mean)
         median = np.where(reader, mean, median)
     full, late = utilisation >= 1.0, 1.0 + batching.wait
     return Balance(

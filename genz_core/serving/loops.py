@@ -312,6 +312,7 @@ class _ServedModel:
             mixed=engine.mixed_steps,
             whole=whole,
             host_s=engine.host_request_s + self._fetch_s(chosen),
+            routed=numbers["dp"],
         )
 
     def _fetch_s(self, chosen: NDArray[np.intp]) -> Array | float:
@@ -332,6 +333,19 @@ class _ServedModel:
         if self.traffic.rate_per_s is None:
             most = np.minimum(self.load.batch, most)
         return np.asarray((running if self.traffic.spill == "kv" else most) / self.ranks)
+
+    def _bound_s(self, balance: Balance, bound_s: Array) -> Array:
+        """The least time of a steady step [s]: of those that decode, by Little's law, where a step
+        is shorter than if all that run decoded.
+
+        bound_s: of a step in which all that run decode.
+        """
+        if not np.any(balance.cycle_s < bound_s):
+            return bound_s
+        steps = np.maximum(self.osl - 1.0, 0.0) * steps_per_token(self.model, self.osl)
+        served = np.minimum(balance.requests_per_s, balance.most_per_s)
+        decoding = np.minimum(served * steps * balance.cycle_s, balance.running)
+        return np.where(balance.cycle_s < bound_s, self._decoding(decoding)[2], bound_s)
 
     def _offloaded(self, requests: Array) -> Array | float:
         """Bytes on the host where a rank has so many requests, [configs]."""
@@ -402,7 +416,7 @@ class _ServedModel:
             return np.where(valid, np.maximum(values, least), np.nan)
 
         each = steps_per_token(self.model, self.osl)
-        bound_decode = bound_decode * each
+        bound_decode = self._bound_s(balance, bound_decode) * each
         tpot = masked(balance.cycle_s * each, bound_decode)
         if not generates(self.model):
             tpot = np.full_like(tpot, np.nan)

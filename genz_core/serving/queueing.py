@@ -7,9 +7,12 @@ cycle carries p prompts on average, however long it takes::
     q = 1 - exp(-p ranks)                       steps with a prompt on any rank in lock-step
     T = (1 - q) t(D, 0) + q t(D, n)             n tokens of the busiest rank, at most the budget
 
-Requests that started together also end together: where lengths are alike, prompts come in the
-share `clump` of the steps and the rest carry none.  A prompt's first token takes what is left of
-the running step, the tokens that wait before it, and its own.
+Users of a steady loop start spread out, so that prompts come in any step.  Requests that started
+together also end together: where lengths are alike, prompts come in the share `clump` of the steps
+and the rest carry none.  A prompt's first token takes what is left of the running step, the tokens
+that wait before it, and its own.  Where prompts are read first, those that end while others are on
+their way are read right after them (`_gathered`), and the lanes of a pipeline wait for the stage
+(`_stage_wait_s`).  Arrivals at a rate are in `genz_core.serving.arrivals`.
 
 No request lasts shorter than the work on all that are admitted, `wave_s`.
 
@@ -30,7 +33,6 @@ from genz_core.serving.step_times import StepTimes
 from genz_core.step_correction import StepCorrection
 from genz_core.types import Array, Places
 
-_WAVES = 10.0  # of a public benchmark
 _JITTER = 0.1  # of the output, by which requests of one length drift apart where prompts and
 # decodes share steps: judgement
 _FULLEST = 0.9995  # of a queue whose length is still finite
@@ -54,6 +56,7 @@ class Batching:
     be read with it.  ahead_steps: see `EngineProfile`.  closed: a user's next request follows the
     end of its last.
     mixed: prompts and decodes share a step.  whole: prompts are never cut.  host_s: of a request.
+    routed: ranks that a router spreads requests over.  joined: see `in_step`.
     wait: of a request outside of its steps and host, as a share of its first token without it;
     users: requests that are open, inside the engine or outside.
     """
@@ -75,6 +78,8 @@ class Batching:
     mixed: bool
     whole: bool
     host_s: Array | float
+    routed: Array | float = 1.0
+    joined: Array | float = 0.0
     wait: Array | float = 0.0
     users: Array | float = np.inf
 
@@ -130,27 +135,96 @@ class Batching:
         prompts: Array = decodes * self.others / (np.maximum(self.steps - 1.0, 1e-9) * self.lanes)
         return prompts
 
-    def _mixed_cycle_s(self, decodes: Array, prompts: Array) -> Array:
+    def mixed_cycle_s(self, decodes: Array, prompts: Array) -> Array:
         """Mean cycle where each step of a lane meets Poisson many prompts [s]."""
-        any_prompt, busiest = self._grouped(prompts)
+        none = np.zeros_like(np.asarray(prompts, dtype=float))
+        plain, plain_stage = self._lane(decodes, none, none)
+        if self.gathers:
+            step = np.maximum(plain / self.lanes, plain_stage)
+            gathered = self._gathered(step, prompts)
+            any_prompt, busiest = gathered.readings, gathered.busiest
+        else:
+            any_prompt, busiest = self._grouped(prompts)
         tokens, room = busiest * self.isl, self.room(decodes)
-        share = any_prompt * np.maximum(tokens / room, 1.0)
-        tokens = np.minimum(tokens, room)
-        share = np.minimum(share, 1.0) if self.mixed else share
         ranks = self.times.ranks
+        share = any_prompt * np.maximum(tokens / room, 1.0)
+        if self.mixed:  # ranks read side by side
+            of_rank = (1.0 - (1.0 - any_prompt) ** (1.0 / ranks)) * np.maximum(tokens / room, 1.0)
+            share = 1.0 - np.maximum(1.0 - of_rank, 0.0) ** ranks
+        tokens = np.minimum(tokens, room)
         left = ranks * prompts * self.isl / np.maximum(share, 1e-12) - tokens
         elsewhere = np.clip(left / np.maximum(ranks - 1.0, 1.0), 0.0, tokens)
-        plain, plain_stage = self._lane(decodes, np.zeros_like(tokens), np.zeros_like(tokens))
         full, full_stage = self._lane(decodes, tokens, elsewhere)
         if self.lanes == 1:
             return plain + share * (full - plain)
-        mean = plain_stage + share * (full_stage - plain_stage)
-        with_prompt = np.maximum(full, full_stage + (self.lanes - 1) * mean)
-        without = np.maximum(plain, plain_stage + (self.lanes - 1) * mean)
-        cycle_s: Array = without + share * (with_prompt - without)
+        mean = plain + share * (full - plain)
+        slack = np.maximum(plain - self.lanes * plain_stage, 0.0)
+        longer = np.maximum(full_stage - plain_stage, 0.0)
+        cycle_s: Array = mean + self._stage_wait_s(share, longer, prompts, tokens / room, slack)
         return cycle_s
 
-    def _group(self, prompts: Array) -> Array:
+    def _stage_wait_s(
+        self, share: Array, longer: Array, prompts: Array, filled: Array, slack: Array
+    ) -> Array:
+        """Mean time that a lane waits for the first stage, which the others hold longer [s].
+
+        A cycle is as long as its lane's own step, or as the stages of all lanes one after another:
+        the mean excess of the others over one's own, taken as normal, and at most as if one's own
+        never read.
+        share: of the steps that read.  longer: that they hold a stage.  filled: share of a step's
+        room that is taken.  slack: of a step over its stages.
+        """
+        share, others = np.minimum(share, 1.0), self.lanes - 1
+        of_steps = share * (1.0 - share) * longer**2
+        of_prompts = (share * longer) ** 2 / np.maximum(prompts, 1e-12)
+        several = np.clip(2.0 - 2.0 * filled, 0.0, 1.0)
+        spread = np.sqrt(of_steps + several * np.maximum(of_prompts - of_steps, 0.0))
+        spread = np.maximum(spread * np.sqrt(self.lanes * others), 1e-15)
+        far = slack / spread
+        beyond = 0.5 * (1.0 - np.tanh(np.sqrt(2.0 / np.pi) * (far + 0.044715 * far**3)))
+        normal = spread * np.exp(-far * far / 2.0) / np.sqrt(2.0 * np.pi) - slack * beyond
+        any_other = 1.0 - (1.0 - share) ** others
+        most = np.maximum(others * share * longer - slack * any_other, 0.0)
+        wait: Array = np.clip(normal, 0.0, most)
+        return wait
+
+    @property
+    def gathers(self) -> bool:
+        """Whether requests gather on their way back while prompts are read alone."""
+        return self.closed and not self.mixed and not np.any(self.batch_wait > 0)
+
+    def _gathered(self, step: Array, prompts: Array) -> _Gathered:
+        """How the prompts of a closed loop come to be read where they are read first.
+
+        The first that ends after a pause is on its way for `host_s`, and then waits for the step
+        that is planned; those that end meanwhile, in H decode steps of n on the way and a planned
+        ones, are read right after it, and only then comes the next decode step.  With q the chance
+        that a step ends some, 1 / q + H decode steps have 1 + a q + r readings, r the chance that
+        some were on the way.  Those that are read together decode in step, and where their answers
+        are alike they end together: then all of a pause are one group from then on.
+        step: of decodes alone [s].  prompts: that enter with one of a rank.
+        """
+        ranks, ahead = self.times.ranks, self.ahead_steps
+        way = np.maximum(self.host_s / step, 0.5) + 0.5 if np.any(self.host_s) else 0.0
+        way = np.where(np.asarray(self.host_s) > 0, way, 0.0)
+        some, one = largest(prompts, ranks)
+        later, many = largest(prompts * np.maximum(way, 1e-9), ranks)
+        pause = 1.0 / (1.0 + some * (way + ahead))
+        singles, multiples = some * pause * (1.0 + ahead * some), some * pause * later
+        loose = singles + multiples
+        loose_busiest = (singles * one + multiples * many) / np.maximum(loose, 1e-12)
+        alike = 1.0 / (1.0 + self.steps_spread)
+        joined = some * pause
+        joined_busiest = np.maximum(largest(prompts * (1.0 + way + ahead), ranks)[1], 1.0)
+        readings = (1.0 - alike) * loose + alike * joined
+        busiest = (
+            (1.0 - alike) * loose * loose_busiest + alike * joined * joined_busiest
+        ) / np.maximum(readings, 1e-12)
+        met = (1.0 - alike) * some * pause * way
+        planned = (1.0 - alike) * some * pause * ahead * (1.0 + way)
+        return _Gathered(readings, busiest, met, planned)
+
+    def group(self, prompts: Array) -> Array:
         """Prompts that are read in one step, as they wait for one another.
 
         On several ranks one of each, else at most as many as fill a step.  prompts: that enter
@@ -162,15 +236,15 @@ class Batching:
 
     def _grouped(self, prompts: Array) -> tuple[Array, Array]:
         """P(a step has a prompt), and the mean number that its busiest rank then reads."""
-        ranks, group = self.times.ranks, self._group(prompts)
+        ranks, group = self.times.ranks, self.group(prompts)
         alone = np.where(ranks > 1, 1.0, group)
-        any_prompt, busiest = _largest(prompts / alone, ranks / np.where(ranks > 1, group, 1.0))
+        any_prompt, busiest = largest(prompts / alone, ranks / np.where(ranks > 1, group, 1.0))
         return any_prompt, busiest * alone
 
-    def _group_wait_steps(self, prompts: Array) -> Array:
+    def group_wait_steps(self, prompts: Array) -> Array:
         """Decode steps that a prompt waits for those that are read with it, in the mean: the first
         of a group for all that follow, the last for none."""
-        group = self._group(prompts)
+        group = self.group(prompts)
         arriving = np.maximum(prompts * self.times.ranks, 1e-12)
         window = np.minimum((group - 1.0) / arriving, self.batch_wait)
         return np.where(self.batch_wait > 0, window * (1.0 + group) / (2.0 * group), 0.0)
@@ -185,14 +259,14 @@ class Batching:
         decodes, which brings them together again.
         """
         steps = np.maximum(self.steps, 1.0)
-        clump: Array = np.minimum(self.wave_steps() + self._walked_steps(), steps)
-        return clump
+        clump = np.minimum(self.wave_steps() + self._walked_steps(), steps)
+        reads = np.minimum(self.wave_steps(), steps)
+        return np.where(self.waves > 0, clump, steps + self.joined * (reads - steps))
 
     def _walked_steps(self) -> Array:
         """Steps that the ends of requests that started together lie apart."""
         least = _JITTER * self.steps if self.mixed else 0.0
-        waves = np.where(self.waves > 0, self.waves, _WAVES)
-        apart: Array = np.maximum(self.steps_spread, least) * np.sqrt(waves / 2.0)
+        apart: Array = np.maximum(self.steps_spread, least) * np.sqrt(self.waves / 2.0)
         return apart
 
     def wave_steps(self) -> Array:
@@ -201,10 +275,26 @@ class Batching:
         return np.maximum(reading, 1.0)
 
     def in_step(self) -> Array | float:
-        """Share of the requests that wait together, are read, and only then decode: 0 to 1."""
+        """Share of the requests that wait together, are read, and only then decode: 0 to 1.
+
+        Those of a steady loop begin evenly over the time of one.  Each is then read alone, and if
+        that leaves hardly a step for decodes, all end within as few: the first that come back are
+        read while the others end, and where answers are alike they stay together.
+        """
         if self.mixed:
             return 0.0
-        return np.clip(1.0 - self._walked_steps() / self.wave_steps(), 0.0, 1.0)
+        together = np.clip(1.0 - self._walked_steps() / self.wave_steps(), 0.0, 1.0)
+        none = np.zeros_like(self.isl)
+        many = np.maximum(self.admitted, 1.0)
+        plain, session = self.cycle_s(many, none), sum(self.wave_s(many))
+        alone = self.reading_s(none, self.isl, self.isl, self.room(none), none)
+        ranks = self.times.ranks
+        apart = np.maximum(session - self.admitted * ranks * alone / self.lanes, 0.0) / plain
+        window = 1.0 + self.ahead_steps + np.asarray(self.host_s) / plain
+        begun = np.clip(2.0 - apart / window, 0.0, 1.0)
+        alike = np.clip(1.0 + window - self.steps_spread, 0.0, 1.0)
+        several = np.clip(self.wave_steps() - 1.0, 0.0, 1.0)  # whether a wave is more than a step
+        return np.where(self.waves > 0, together, begun * alike * several)
 
     def mean_cycle_s(self, decodes: Array, clump: Array) -> Array:
         """Mean time between two steps of a request that decodes [s].
@@ -215,9 +305,9 @@ class Batching:
         steps = np.maximum(self.steps, 1.0)
         running = np.maximum(decodes, 1.0)
         none = np.zeros_like(running)
-        before = self.in_step() * (np.minimum(self.wave_steps(), clump) - 1.0) / 2.0
+        before = self.joined * (np.minimum(self.wave_steps(), clump) - 1.0) / 2.0
         seen = np.clip((clump - 1.0 - before) / np.maximum(steps - 1.0, 1e-9), 0.0, 1.0)
-        together = self._mixed_cycle_s(running, self.prompts(decodes) * steps / clump)
+        together = self.mixed_cycle_s(running, self.prompts(decodes) * steps / clump)
         return seen * together + (1.0 - seen) * self.cycle_s(running, none)
 
     # --------------------------------------------------------------------------- a first token
@@ -233,10 +323,11 @@ class Batching:
         none = np.zeros_like(decodes)
         step = self.cycle_s(running, none)
         looks = np.maximum(self.look_every, 1.0)
-        residual, planned = self._steps_before_s(running, prompts, step)
+        gathered = self._gathered(step / self.lanes, prompts) if self.gathers else None
+        residual, planned = self._steps_before_s(running, prompts, step, gathered)
         beside = decodes * self.others
         busy = np.minimum(beside * self.times.ranks, 1.0)
-        waits = (looks - 1.0) / 2.0 + np.minimum(decodes, 1.0) * self._group_wait_steps(prompts)
+        waits = (looks - 1.0) / 2.0 + np.minimum(decodes, 1.0) * self.group_wait_steps(prompts)
         residual = busy * (residual + self.ahead_steps * planned + waits * step)
         room = self.room(beside)
         used = np.minimum(prompts * self.isl / room, _FULLEST)
@@ -244,9 +335,11 @@ class Batching:
         if median:
             crowded = np.maximum(used, 0.5)
             before = before / crowded * np.log(2.0 * crowded)
-        others = np.maximum(self.admitted - 1.0, 0.0) * (1.0 - self.in_step() / 2.0)
+        others = np.maximum(self.admitted - 1.0, 0.0) * (1.0 - self.joined / 2.0)
         before = np.minimum(before, others * self.isl)
-        beside_own = np.where(self.times.ranks > 1, prompts, self._group(prompts) - 1.0)
+        beside_own = np.where(self.times.ranks > 1, prompts, self.group(prompts) - 1.0)
+        if gathered:
+            beside_own = gathered.busiest - 1.0
         ahead, together = before + self.isl, self.isl * (1.0 + np.maximum(prompts, beside_own))
         elsewhere = np.minimum(prompts * self.isl, room)
         alone = self.reading_s(none, ahead, self.isl, room, none)
@@ -255,7 +348,9 @@ class Batching:
         )
         return self.host_s + residual + own + self.late_steps * step
 
-    def _steps_before_s(self, decodes: Array, prompts: Array, step: Array) -> tuple[Array, Array]:
+    def _steps_before_s(
+        self, decodes: Array, prompts: Array, step: Array, gathered: _Gathered | None
+    ) -> tuple[Array, Array]:
         """Time left of the running step when a request arrives, and time of a mean step [s].
 
         step: a cycle without prompts.  In a closed loop a request arrives `host_s` after the end
@@ -268,12 +363,18 @@ class Batching:
             return np.maximum(length - self.host_s, length / 2.0)
 
         if self.mixed:
-            mean = self._mixed_cycle_s(decodes, prompts) / self.lanes
+            mean = self.mixed_cycle_s(decodes, prompts) / self.lanes
             return left(mean), mean
+        plain = step / self.lanes
+        if gathered:
+            tokens = np.minimum(gathered.busiest * self.isl, self.room(decodes))
+            reading = self.cycle_s(np.zeros_like(decodes), tokens) / self.lanes
+            half = np.maximum(reading - np.minimum(self.host_s, reading) / 2.0, plain / 2.0)
+            residual = left(plain) + gathered.met * (half - left(plain))
+            return residual, plain + gathered.planned * np.maximum(reading - plain, 0.0)
         any_prompt, busiest = self._grouped(prompts)
         tokens = np.minimum(busiest * self.isl, self.room(decodes))
         reading = self.cycle_s(np.zeros_like(decodes), tokens) / self.lanes
-        plain = step / self.lanes
         longer = np.maximum(reading, plain)
         residual = left(plain) + any_prompt * (left(longer) - left(plain))
         return residual, (plain + any_prompt * reading) / (1.0 + any_prompt)
@@ -373,7 +474,22 @@ class Batching:
         return room * self.lanes / self.isl / self.cycle_s(none, room, room)
 
 
-def _largest(mean: Array, of: Array) -> tuple[Array, Array]:
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    """How prompts are read that gather on their way, [configs].
+
+    readings: steps that read, of a decode step.  busiest: prompts of one on its busiest rank.
+    met: share of the requests that come while one reads.  planned: of those for which the planned
+    step reads.
+    """
+
+    readings: Array
+    busiest: Array
+    met: Array
+    planned: Array
+
+
+def largest(mean: Array, of: Array) -> tuple[Array, Array]:
     """P(any), and the mean of the largest of `of` Poisson numbers of this mean, given any."""
     any_at_all = -np.expm1(-mean * of)
     safe = np.maximum(any_at_all, 1e-300)

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import poisson
 
 from genz_core.serving.balance import closed_loop
-from genz_core.serving.queueing import Batching, _largest
+from genz_core.serving.queueing import Batching, largest
 
 ONE = np.ones(1)
 
@@ -112,7 +112,7 @@ def test_a_request_sees_the_steps_that_read_but_its_own():
 
 def test_of_requests_that_are_read_together_half_of_the_others_delay_the_first_token():
     """An engine that reads alone, in steps of one prompt: of four others two come before."""
-    alone = batching(mixed=False, budget=100.0)
+    alone = batching(mixed=False, budget=100.0, joined=ONE)
     reading = 0.8 * 11 / 5 * (0.01 + 100e-4)
     mean = alone.mean_cycle_s(8 * ONE, 5 * ONE)
     assert mean == pytest.approx(0.018 + (4 - 2) / 10 * reading)
@@ -120,30 +120,31 @@ def test_of_requests_that_are_read_together_half_of_the_others_delay_the_first_t
 
 def test_a_lane_waits_for_what_the_other_has():
     """Two lanes of four decodes: 14 ms through, half of it a stage, and 0.4 prompts a step of a
-    lane: in a third of them 121 tokens, on average 40, which add 2 ms to the other lane's stage."""
-    any_prompt = 1 - math.exp(-0.4)
-    full = 0.014 + 0.4 / any_prompt * 100 * 1e-4
-    mean_stage = 0.007 + 0.4 * 100 * 1e-4 / 2
-    without = max(0.014, 0.007 + mean_stage)
-    cycle = without + any_prompt * (max(full, full / 2 + mean_stage) - without)
+    lane, each 10 ms through and 5 ms on a stage: a lane waits for what the other has beyond it."""
+    numbers = poisson.pmf(np.arange(40), 0.4)
+    beyond = np.maximum(np.subtract.outer(np.arange(40), np.arange(40)), 0)
+    wait = 0.005 * numbers @ beyond @ numbers
     two = batching(Linear(lanes=2), lanes=2)
-    assert two.mean_cycle_s(8 * ONE, 11 * ONE) == pytest.approx(cycle)
+    mean = two.mean_cycle_s(8 * ONE, 11 * ONE)
+    assert mean == pytest.approx(0.014 + 0.4 * 0.01 + wait, rel=0.03)
+    alone = two.mean_cycle_s(8 * ONE, 1 * ONE)
+    assert alone == pytest.approx(0.014)
 
 
 @pytest.mark.parametrize("mean", [1e-3, 0.5, 3.0, 20.0])
 @pytest.mark.parametrize("of", [1, 2, 8])
 def test_the_largest_of_several_poisson_numbers_is_that_of_their_distribution(mean, of):
-    any_at_all, largest = _largest(mean * ONE, of * ONE)
+    any_at_all, most = largest(mean * ONE, of * ONE)
     assert any_at_all == pytest.approx(1 - math.exp(-mean * of))
     more = 1.0 - poisson.cdf(np.arange(200), mean) ** of
-    assert largest == pytest.approx(more.sum() / (1 - math.exp(-mean * of)), rel=1e-6)
+    assert most == pytest.approx(more.sum() / (1 - math.exp(-mean * of)), rel=1e-6)
 
 
 def test_many_prompts_are_as_normal_and_none_is_one():
-    _, largest = _largest(400.0 * ONE, 8 * ONE)
+    _, most = largest(400.0 * ONE, 8 * ONE)
     more = 1.0 - poisson.cdf(np.arange(2000), 400.0) ** 8
-    assert largest == pytest.approx(more.sum(), rel=0.05)
-    assert _largest(0 * ONE, 8 * ONE) == (0.0, 1.0)
+    assert most == pytest.approx(more.sum(), rel=0.05)
+    assert largest(0 * ONE, 8 * ONE) == (0.0, 1.0)
 
 
 # ------------------------------------------------------------------------------- a first token
