@@ -10,7 +10,8 @@ from app.accuracy.simulation_grid import Row
 from app.answers.table import TableFormat, render
 
 _WORST = 15
-_SHORT = ("model", "system", "engine", "tp", "pp", "dp", "ep", "isl", "osl", "users", "room")
+_SHORT = ("model", "system", "engine", "tp", "pp", "dp", "ep", "isl", "osl", "lengths",
+          "loop", "users", "room")  # fmt: skip
 
 
 def document(rows: Sequence[Row], day: str = "") -> str:
@@ -28,8 +29,12 @@ def document(rows: Sequence[Row], day: str = "") -> str:
         f"{len(rows)} deployments drawn at random: {len(simulation_grid.MODELS)} models (dense, "
         f"experts, latent attention), {len(simulation_grid.SYSTEMS)} systems, "
         f"{len(simulation_grid.ENGINES)} engines, one to eight devices in tensor, pipeline, data "
-        "and expert parallel, prompts of 16 to 32k tokens, outputs of 1 to 4k, from one user to "
-        "twice as many as fit, in steady loops, lengths drawn uniformly. Neither applies what was "
+        "and expert parallel, prompts of 16 to 32k tokens, outputs of 1 to 4k. Lengths vary by "
+        "10 % about the mean (the default), or are uniform from 1.0, 0.8 or 0.5 of the longest to "
+        "it. In closed loops there are one user to twice as many as fit, in open ones arrivals at "
+        "10 to 90 % of the rate that the closed form sustains, whose throughput is that rate; both "
+        "answer for the arrivals that were drawn. Loads are steady: users begin one after the "
+        "other, and what fills or empties a deployment does not count. Neither applies what was "
         "measured of an engine on a device. An error is closed form / simulated - 1.",
         render(simulation_grid.summary(rows), TableFormat.markdown),
         "## Where they differ",

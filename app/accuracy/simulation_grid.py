@@ -6,6 +6,7 @@ what differs is the schedule alone.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
@@ -20,11 +21,13 @@ from app.question.question import Question
 from app.scenario.scenario import Resolved, combined
 from app.scenario.served_rows import served
 from app.simulation.run import run
+from genz_core.deployment import as_server
 from genz_core.error_metrics import error_summary
 from genz_core.errors import RidgelineError
 from genz_core.progress import Cancel, Cancelled, never
 from genz_core.serving import sequences_that_fit
-from genz_core.types import Workload
+from genz_core.serving.simulation import Simulation
+from genz_core.types import Mask, Workload
 
 Row = dict[str, Any]
 
@@ -41,25 +44,44 @@ SPLITS = (
     (1, 1, 1), (2, 1, 1), (4, 1, 1), (8, 1, 1), (4, 2, 1), (2, 4, 1), (2, 1, 4), (1, 1, 8),
     (4, 1, 2),
 )  # fmt: skip
+#: Shortest over longest length, None for lengths that vary as they do by default.
+RATIOS = (None, 1.0, 0.8, 0.5)
+LOOPS = ("closed", "open")
 #: How far the closed form may lie from the simulation, by figure.
 LIMITS: Mapping[str, float] = {"tpot_s": 0.10, "requests_per_s": 0.10, "ttft_s": 0.15}
 _WAVES = 5  # requests of each user that count
-_LEAST_REQUESTS, _MOST_REQUESTS = 80, 3000
+_SHARES = (0.1, 0.9)  # of what a deployment sustains, that a rate lies between
+_FILLING, _EMPTYING = 1.5, 1.0  # times of a request around those of an open loop that count
+_LEAST_REQUESTS, _LEAST_AT_A_RATE, _MOST_REQUESTS = 80, 800, 3000
 _NAMED = ("system", "engine", "tp", "pp", "dp", "ep", "isl", "osl")
 _LENGTHS = ((4, 15), (0, 12))  # powers of two that prompts and outputs lie between
 _FEW_GAPS = 20
 _FEW_USERS = 8
+_NEAR_ITS_RATE = 0.75  # share of it
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A deployment under a steady closed loop.
+    """A deployment under a steady load: a closed loop, or arrivals at a rate.
 
-    room: sequences that it runs at once, by cache and by engine.
+    room: sequences that it runs at once, by cache and by engine.  share: of the rate that it
+    sustains, 0 in a closed loop.  life_s: of a request by the closed form, at a rate.
     """
 
     question: Question
     room: int = 0
+    share: float = 0.0
+    life_s: float = 0.0
+
+    @property
+    def loop(self) -> str:
+        """One of `LOOPS`."""
+        return "open" if self.share else "closed"
+
+    @property
+    def lengths(self) -> str:
+        """The length ratio in words."""
+        return _words(self.question.length_ratio)
 
     @property
     def resolved(self) -> Resolved:
@@ -70,17 +92,27 @@ class Case:
         return combined(q, model, system, engine=engine)
 
 
-def cases(count: int, seed: int = 1) -> list[Case]:
-    """Deployments drawn at random: from one user to twice as many as fit."""
-    return [case for case, _ in zip(_drawn(seed), range(count), strict=False)]
+def _words(ratio: float | None) -> str:
+    return "default" if ratio is None else f"{ratio:g}"
 
 
-def _drawn(seed: int) -> Iterator[Case]:
+def cases(count: int, seed: int = 1, loops: Sequence[str] = LOOPS) -> list[Case]:
+    """Deployments drawn at random: from one user to twice as many as fit, or at a rate.
+
+    Every length ratio and loop comes in turn.
+    """
+    return list(itertools.islice(_drawn(seed, loops), count))
+
+
+def _drawn(seed: int, loops: Sequence[str]) -> Iterator[Case]:
     generator = np.random.default_rng(seed)
+    kinds = itertools.cycle(itertools.product(loops, RATIOS))
 
     def one_of(values: Sequence[Any]) -> Any:
         return values[int(generator.integers(len(values)))]
 
+    loop, ratio = next(kinds)
+    number = 0
     while True:
         tp, pp, dp = one_of(SPLITS)
         ep = one_of((1, tp * dp))
@@ -88,14 +120,34 @@ def _drawn(seed: int) -> Iterator[Case]:
         model, system, engine = one_of(MODELS), one_of(SYSTEMS), one_of(ENGINES)
         question = Question(
             model=model, system=system, engine=engine, tp=tp, pp=pp, dp=dp, ep=ep, isl=isl,
-            osl=osl, length_ratio=one_of((0.5, 0.8)),
+            osl=osl, length_ratio=ratio,
         )  # fmt: skip
         share = generator.uniform()
         room = _room(Case(question))
         if room >= 2 * dp:
-            users = int(np.clip((2.0 * room) ** share, 1, 4096))
-            count = int(np.clip(users * _WAVES, _LEAST_REQUESTS, max(_MOST_REQUESTS, users * 2)))
-            yield Case(replace(question, concurrency=users, requests=count), room)
+            drawn = _closed_case if loop == "closed" else _open_case
+            yield drawn(question, room, share, number)
+            number += 1
+            loop, ratio = next(kinds)
+
+
+def _closed_case(question: Question, room: int, share: float, _: int) -> Case:
+    users = int(np.clip((2.0 * room) ** share, 1, 4096))
+    count = int(np.clip(users * _WAVES, _LEAST_REQUESTS, max(_MOST_REQUESTS, users * 2)))
+    return Case(replace(question, concurrency=users, requests=count), room)
+
+
+def _open_case(question: Question, room: int, share: float, seed: int) -> Case:
+    """Arrivals at a share of what the closed form sustains, enough of them to fill it before."""
+    share = _SHARES[0] + share * (_SHARES[1] - _SHARES[0])
+    idle = Case(replace(question, rate=1e-6), room)
+    rate = share * 1e-6 / float(served(idle.resolved).utilisation[0])
+    question = replace(question, rate=rate)
+    life_s = float(served(Case(question).resolved).e2e_s[0])
+    running = rate * life_s
+    counted = np.clip(running * _WAVES, _LEAST_AT_A_RATE, _MOST_REQUESTS)
+    count = int(counted + (_FILLING + _EMPTYING) * running)
+    return Case(replace(question, requests=count, seed=seed), room, share, life_s)
 
 
 def _room(case: Case) -> int:
@@ -105,23 +157,26 @@ def _room(case: Case) -> int:
         return 0
     mean = (1.0 + (q.length_ratio or 1.0)) / 2.0
     load = Workload(1.0, q.isl * mean, q.osl * mean)
+    engine = as_server(resolved.engine, resolved.system)
     try:
-        _, fit = sequences_that_fit(
-            resolved.model, resolved.system, load, q.parallelism, resolved.engine
-        )
+        _, fit = sequences_that_fit(resolved.model, resolved.system, load, q.parallelism, engine)
     except RidgelineError:
         return 0
-    return int(min(fit[0], resolved.engine.max_sequences * q.dp))
+    return int(min(fit[0], engine.max_sequences * q.dp))
 
 
 def compare(case: Case) -> Row:
     """One row: the case, its figures by both, their ratios, and why they differ, if they do."""
-    q, closed, simulated = case.question, closed_form(case), simulation(case)
+    q, simulated = case.question, simulation(case)
+    closed = closed_form(case, simulated["arrivals_per_s"])
     ratios = {f"{name} ratio": closed[name] / simulated[name] for name in LIMITS}
     row = {
         "model": q.model.split("/")[1],
         **{name: getattr(q, name) for name in _NAMED},
-        "users": q.concurrency,
+        "lengths": case.lengths,
+        "loop": case.loop,
+        "users": q.concurrency or round((q.rate or 0.0) * case.life_s, 1),
+        "share": case.share,
         "room": case.room,
         **{f"{name} simulated": simulated[name] for name in LIMITS},
         **{f"{name} closed form": closed[name] for name in LIMITS},
@@ -146,28 +201,52 @@ def reason(case: Case, row: Row, preemptions: float) -> str:
         return "preemption: sequences are stopped and read again"
     if q.engine == "trtllm" and q.isl > 2000:
         return "whole prompts: one that does not fit beside the decodes holds up the queue"
+    if case.share > _NEAR_ITS_RATE:
+        return "near the rate that it sustains: a queue whose length few arrivals decide"
+    if q.pp > 1:
+        return "pipeline: lanes of unequal work wait for the stage"
     if row["users"] < _FEW_USERS * q.dp:
         return "few users: their prompts meet by chance, not as a Poisson stream"
     if row["users"] >= 0.5 * case.room:
         return "near the limit of the cache"
-    return "users in step: fewer end together than the closed form takes"
+    if q.engine == "sglang":
+        return "prompts first: requests that are read together end together, or part again"
+    return "ranks and steps: arrivals gather otherwise than the closed form takes"
 
 
-def closed_form(case: Case) -> dict[str, float]:
-    """Figures of the closed form."""
+def closed_form(case: Case, arrivals_per_s: float) -> dict[str, float]:
+    """Figures of the closed form, at a rate for the arrivals that were drawn."""
+    if case.loop == "open":
+        case = replace(case, question=replace(case.question, rate=arrivals_per_s))
     load = served(case.resolved)
+    per_s = float(load.output_tokens_per_s[0] / load.osl[0])
     return {
-        "tpot_s": float(load.tpot_s[0]) if case.question.osl > 1 else float("nan"),
-        "requests_per_s": float(load.output_tokens_per_s[0] / load.osl[0]),
+        "tpot_s": float(load.tpot_s[0]) if load.osl[0] > 1 else float("nan"),
+        "requests_per_s": per_s if case.loop == "closed" else float("nan"),
         "ttft_s": float(load.ttft_s[0]),
     }
 
 
 def simulation(case: Case) -> dict[str, float]:
     """Figures of the simulation."""
-    figures = run(case.resolved).simulation.summary()
+    simulated = run(case.resolved).simulation
+    per_s = 0.0
+    if case.loop == "open":
+        simulated = replace(simulated, counted=_in_between(case, simulated))
+        arrival = simulated.arrival_s[: np.flatnonzero(simulated.counted)[-1] + 1]
+        per_s = arrival.size / float(arrival[-1])
+    figures = simulated.summary()
     means = {f"{name}_s": figures[f"{name}_mean_s"] for name in ("tpot", "ttft")}
-    return means | {name: figures[name] for name in ("requests_per_s", "preemptions")}
+    others = {name: figures[name] for name in ("requests_per_s", "preemptions")}
+    return {**means, **others, "arrivals_per_s": per_s}
+
+
+def _in_between(case: Case, simulated: Simulation) -> Mask:
+    """Requests at a rate that find the deployment filled, and leave before it empties."""
+    arrival = simulated.arrival_s
+    first, last = _FILLING * case.life_s, float(arrival[-1]) - _EMPTYING * case.life_s
+    inside = (arrival >= first) & (arrival <= last)
+    return inside if inside.any() else np.ones_like(inside)
 
 
 def compared(
@@ -195,15 +274,23 @@ def compared(
 
 def summary(rows: Sequence[Row]) -> list[Row]:
     """Errors of the closed form against the simulation, a row a figure: in all, and by group."""
+    kinds = {f"{loop}, lengths {_words(ratio)}": (loop, _words(ratio))
+             for loop in LOOPS for ratio in RATIOS}  # fmt: skip
     groups = {
         "all": list(rows),
+        **{loop: [row for row in rows if row["loop"] == loop] for loop in LOOPS},
         f"osl of {_FEW_GAPS} or more": [row for row in rows if row["osl"] >= _FEW_GAPS],
-        **{name: [row for row in rows if row["engine"] == name] for name in ENGINES},
-    }
+        **{name: [row for row in rows if (row["loop"], row["lengths"]) == kind]
+           for name, kind in kinds.items()},
+        **{f"{name}, {loop}": [row for row in rows if (row["engine"], row["loop"]) == (name, loop)]
+           for name in ENGINES for loop in LOOPS},
+    }  # fmt: skip
     table = []
     for group, chosen in groups.items():
         for name, limit in LIMITS.items():
             ratios = np.array([row[f"{name} ratio"] for row in chosen])
+            if not np.isfinite(ratios).any():
+                continue
             errors = error_summary(ratios, np.ones_like(ratios))
             inside = np.abs(ratios[np.isfinite(ratios)] - 1.0) <= limit
             table.append(
@@ -212,7 +299,7 @@ def summary(rows: Sequence[Row]) -> list[Row]:
                     "figure": name,
                     "count": errors.points,
                     "limit %": 100.0 * limit,
-                    "within %": 100.0 * float(inside.mean()) if inside.size else float("nan"),
+                    "within %": 100.0 * float(inside.mean()),
                     "median %": 100.0 * errors.median,
                     "p90 %": 100.0 * errors.p90,
                     "bias %": 100.0 * errors.bias,
@@ -240,7 +327,7 @@ def exceptions(rows: Sequence[Row]) -> list[Row]:
                     [worst["model"], worst["system"], worst["engine"]]
                     + [
                         f"{size} {worst[size]}"
-                        for size in ("tp", "pp", "dp", "isl", "osl", "users")
+                        for size in ("tp", "pp", "dp", "isl", "osl", "lengths", "loop", "users")
                     ]
                 ),
             }

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from app.accuracy import simulation_grid
+from app.question.question import nominal_lengths
 from genz_core.serving import ServingEstimate, Traffic, loops, serve
 from tests.draws import cases, seed
 
@@ -19,14 +20,15 @@ pytestmark = pytest.mark.draws
 @cache
 def drawn() -> list[Any]:
     """(question, what it names) of deployments from one user to twice as many as fit."""
-    found = simulation_grid.cases(COUNT, seed(31))
+    found = simulation_grid.cases(COUNT, seed(31), ("closed",))
     return [(case.question, case.resolved) for case in found]
 
 
 def loaded(question: Any, **changed: Any) -> Traffic:
     sizes = {"isl": question.isl, "osl": question.osl, "concurrency": question.concurrency}
     arrays = {name: np.asarray(value, dtype=float) for name, value in (sizes | changed).items()}
-    return Traffic(**arrays, length_ratio=question.length_ratio)
+    isl, osl, ratio = nominal_lengths(arrays["isl"], arrays["osl"], question.length_ratio)
+    return Traffic(isl, osl, arrays["concurrency"], length_ratio=ratio)
 
 
 def served(question: Any, deployed: Any, **changed: Any) -> ServingEstimate:

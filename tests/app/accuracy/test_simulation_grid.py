@@ -22,28 +22,42 @@ def test_the_same_seed_draws_the_same_deployments():
 
 
 def test_deployments_can_run_and_load_from_one_user_to_twice_what_fits():
-    drawn = simulation_grid.cases(60)
-    assert all(1 <= case.question.concurrency <= max(2 * case.room, 4096) for case in drawn)
-    assert min(case.question.concurrency / case.room for case in drawn) < 0.01
-    assert max(case.question.concurrency / case.room for case in drawn) > 1
+    drawn = simulation_grid.cases(60, loops=("closed",))
+    loads = [(case.question.concurrency or 0, case.room) for case in drawn]
+    assert all(1 <= users <= max(2 * room, 4096) for users, room in loads)
+    assert min(users / room for users, room in loads) < 0.01
+    assert max(users / room for users, room in loads) > 1
     assert {case.question.engine for case in drawn} == set(simulation_grid.ENGINES)
+
+
+def test_every_length_ratio_and_loop_comes_in_turn():
+    drawn = simulation_grid.cases(16)
+    kinds = [(case.loop, case.question.length_ratio) for case in drawn]
+    assert len(set(kinds)) == 8 and kinds[:8] == kinds[8:]
+    assert all(case.question.rate for case in drawn if case.loop == "open")
+    assert all(0.1 <= case.share <= 0.9 for case in drawn if case.loop == "open")
 
 
 @pytest.mark.draws
 @pytest.mark.parametrize("figure", LIMITS)
 def test_outputs_of_many_tokens_are_within_the_limits(rows, figure):
-    """On forty, more at night; the document has three hundred, and the exceptions."""
-    long = [row for row in rows if row["osl"] >= 20]
+    """On forty at every length ratio and loop, more at night; the document has more, and the
+    exceptions.  Gaps between tokens at a rate are further off."""
+    loops = ("closed",) if figure == "tpot_s" else simulation_grid.LOOPS
+    long = [row for row in rows if row["osl"] >= 20 and row["loop"] in loops]
     ratios = np.array([row[f"{figure} ratio"] for row in long])
-    outside = np.abs(ratios - 1.0) > LIMITS[figure]
-    assert len(long) >= 0.3 * COUNT
-    assert outside.sum() <= 0.2 * len(long)
-    assert np.median(np.abs(ratios - 1.0)) < 0.06
+    off = np.abs(ratios[np.isfinite(ratios)] - 1.0)
+    assert off.size >= 0.15 * COUNT
+    outside = np.count_nonzero(off > LIMITS[figure])
+    share = 0.12 if figure == "ttft_s" else 0.05
+    assert outside <= share * off.size + 3.0 * np.sqrt(share * (1.0 - share) * off.size)
+    assert np.median(off) < 0.03
 
 
 @pytest.mark.draws
 def test_throughput_is_near_whatever_the_length_of_the_output(rows):
-    ratios = np.array([row["requests_per_s ratio"] for row in rows])
+    """Of closed loops: at a rate it is the rate."""
+    ratios = np.array([row["requests_per_s ratio"] for row in rows if row["loop"] == "closed"])
     assert np.abs(np.log(np.median(ratios))) < 0.02
     assert np.quantile(np.abs(np.log(ratios)), 0.9) < 0.2
 
@@ -60,9 +74,11 @@ def test_the_summary_counts_every_deployment(rows):
     of_all = [row for row in simulation_grid.summary(rows) if row["deployments"] == "all"]
     assert [row["figure"] for row in of_all] == list(LIMITS)
     many = next(row for row in of_all if row["figure"] == "requests_per_s")
-    assert many["count"] == COUNT
+    assert many["count"] == COUNT / 2
     inside = sum(abs(row["requests_per_s ratio"] - 1.0) <= 0.1 for row in rows)
-    assert many["within %"] == pytest.approx(100 * inside / COUNT)
+    assert many["within %"] == pytest.approx(100 * inside / (COUNT / 2))
+    first = next(row for row in of_all if row["figure"] == "ttft_s")
+    assert first["count"] == COUNT
 
 
 def test_the_document_has_the_tables_and_its_day(rows):
