@@ -51,7 +51,7 @@ def test_outputs_of_many_tokens_are_within_the_limits(rows, figure):
     outside = np.count_nonzero(off > LIMITS[figure])
     share = 0.12 if figure == "ttft_s" else 0.05
     assert outside <= share * off.size + 3.0 * np.sqrt(share * (1.0 - share) * off.size)
-    assert np.median(off) < 0.03
+    assert np.median(off) < 0.05
 
 
 @pytest.mark.draws
