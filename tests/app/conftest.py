@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 from typer import testing
 from typer.testing import CliRunner, Result
 
 from app.accuracy import measured_points
 from app.cli import cli
 
-#: A runner makes all commands anew for each call, which takes longer than most of them.
-testing._get_command = functools.cache(testing._get_command)
+# Typer makes all commands anew for each call, which takes longer than most of them.
+typer.main.get_command = testing._get_command = functools.cache(typer.main.get_command)
 
 
 @pytest.fixture

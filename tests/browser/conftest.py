@@ -7,7 +7,10 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.app.conftest import no_wait_for_a_style
 from tests.dashboards import served
+
+__all__ = ["no_wait_for_a_style"]
 
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
