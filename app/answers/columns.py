@@ -254,6 +254,7 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
     "probability_validated": ("Validated", "Whether runs validate the probability."),
     "margins": ("Margins", "Share of each target that is left."),
     "percentiles": ("Percentiles", "Where the percentiles come from."),
+    "choices_like_it": ("Choices like it", "What they gave away on measured frontiers."),
     "launch": ("Launch", "Lines that start the deployment."),
     "launch_notes": ("Launch notes", "What the lines leave open."),
     "launch_files": ("Launch files", "Files that the lines read."),
