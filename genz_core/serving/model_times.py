@@ -51,6 +51,7 @@ class Sizes:
     decodes: sequences that decode in a step of a rank.  tokens: prompt tokens of one.
     piece: tokens of a prompt that a step takes.  isl, osl: mean lengths of a request; cached:
     tokens before its prompt that need not be read.  branches: sequences that a request decodes.
+    share: of the ranks that have a request at all, 1 where there are as many requests as ranks.
     """
 
     decodes: Array
@@ -60,6 +61,7 @@ class Sizes:
     osl: Array
     cached: Num = 0.0
     branches: int = 1
+    share: Num = 1.0
 
     def picked(self, chosen: Places) -> Sizes:
         """Those of some configurations."""
@@ -142,10 +144,14 @@ class ModelTimes:
         """Time of every stage of a step of decodes alone [s], [stages, ..., configs]."""
         tokens = _place(self.nodes, decodes * self.query.tokens)
         attention = _at(self.decodes_s, _place(self.decode_nodes, decodes))
-        if self.query.tokens == self.query.sampled:
-            return _at(self.products_s + self.experts_s + self.rows_s, tokens) + attention
+        routed = tokens
+        if np.any(np.asarray(self.sizes.share) < 1.0):
+            routed = _place(self.nodes, decodes * self.query.tokens * self.sizes.share)
         sampled = _place(self.nodes, decodes * self.query.sampled)
-        return _at(self.products_s + self.experts_s, tokens) + _at(self.rows_s, sampled) + attention
+        if routed is tokens and self.query.tokens == self.query.sampled:
+            return _at(self.products_s + self.experts_s + self.rows_s, tokens) + attention
+        products = _at(self.products_s, tokens) + _at(self.experts_s, routed)
+        return products + _at(self.rows_s, sampled) + attention
 
     def __call__(self, decodes: Array, tokens: Array, elsewhere: Array) -> Array:
         """Time of every stage of the rank with the most to do [s], [stages, ..., configs].
@@ -159,7 +165,8 @@ class ModelTimes:
         if np.all(self.ranks == 1.0):
             shares = _at(self.products_s + self.experts_s, place)
         else:
-            mean = verified + (tokens + elsewhere * (self.ranks - 1.0)) / self.ranks
+            prompts_mean = (tokens + elsewhere * (self.ranks - 1.0)) / self.ranks
+            mean = verified * self.sizes.share + prompts_mean
             shares = _at(self.products_s, place) + _at(self.experts_s, _place(self.nodes, mean))
         return (
             shares
@@ -182,6 +189,8 @@ def _nodes(sizes: Sizes, query: int) -> tuple[Array, Array]:
     prompts = np.geomspace(np.minimum(sizes.piece, 16.0), sizes.tokens, _PROMPT_NODES)
     decodes = some if query == 1 else np.concatenate([some, some * query])
     tokens = [decodes, prompts, sizes.piece[None], sizes.decodes * query + prompts]
+    if np.any(np.asarray(sizes.share) < 1.0):
+        tokens.append(np.broadcast_to(sizes.share * query, sizes.isl.shape)[None])
     return some, np.sort(np.concatenate(tokens), axis=0)
 
 

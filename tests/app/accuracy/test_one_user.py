@@ -64,6 +64,17 @@ def test_one_user_is_priced_alike_with_what_measured_runs_teach(model: str, engi
     assert (load.correction.steps[0] != 1.0) == learned
 
 
+@pytest.mark.parametrize("users", [1, 4])
+def test_experts_see_the_tokens_that_users_fewer_than_ranks_send(users: int):
+    """Sixteen data-parallel ranks route the tokens of the users that there are, not one each."""
+    asked = alone("deepseek-ai/DeepSeek-V3", "vllm", osl=200)
+    wide = replace(asked.scenario, tp=1, dp=16, ep=16, concurrency=users)
+    found = replace(asked, scenario=wide)
+    deployed, sizes = (asked.model, asked.system), Workload(float(users), 1024.0, 200.0)
+    step = decode(*deployed, sizes, wide.parallelism, asked.engine).total_s
+    assert served(found).tpot_s[0] == pytest.approx(step[0], rel=0.01 if users == 1 else 0.1)
+
+
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
 def test_what_runs_teach_of_a_first_token_does_not_depend_on_the_length_of_the_answer(engine):
     short, long = (
