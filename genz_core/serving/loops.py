@@ -284,11 +284,6 @@ class _ServedModel:
         isl = numbers["isl"] - cached
         whole = engine.scheduler == "tensorrt_llm"
         told = self._chosen(self.traffic.max_num_batched_tokens, chosen)
-        if engine.scheduler == "vllm" and engine.mixed_steps:  # a token for each at least
-            asked = self._chosen(self.traffic.max_num_seqs, chosen)
-            least = np.where(asked > 0, asked, engine.max_sequences)
-            usual = np.where(told > 0, told, engine.chunk_tokens)
-            told = np.where(usual > 0, np.maximum(usual, least), told)
         budget, room, piece = step_rooms(engine, told, isl, admitted, whole=whole)
         running = np.maximum(admitted / stages, 1.0)
         share = np.minimum(admitted, 1.0)
