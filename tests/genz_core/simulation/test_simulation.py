@@ -387,9 +387,9 @@ def test_equal_requests_that_are_read_alone_come_in_waves(model, system, users):
     run = simulate(
         model, system, load, engine=first, scheduler=Sglang(budget=4096), concurrency=users
     )
-    form = serve(model, system, Traffic(isl=1000, osl=200, concurrency=users), engine=first)
-    drifting = Traffic(isl=1000, osl=200, length_ratio=0.8, concurrency=users)
-    apart = serve(model, system, drifting, engine=first)
+    together = Traffic(isl=1000, osl=200, concurrency=users, waves=20)
+    form = serve(model, system, together, engine=first)
+    apart = serve(model, system, replace(together, length_ratio=0.8), engine=first)
     assert apart.ttft_s[0] < form.ttft_s[0] < 1.1 * np.mean(run.ttft_s)
     assert form.tpot_s[0] < apart.tpot_s[0] or users == 4
     assert form.tpot_s[0] == pytest.approx(np.mean(run.tpot_s), rel=0.1)
