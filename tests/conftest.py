@@ -42,11 +42,19 @@ LONGEST = (
     "app/api/test_openapi_client.py",
     "ops/test_network.py",
     "app/accuracy/test_laws_of_learned_steps.py",
-    "app/test_bounds_of_measurements.py",
+    "measured rows",
     "app/benchmarks/test_end_to_end.py",
     "test_packaging.py",
     "test_documentation_site.py",
     "test_notebooks.py",
+)
+#: Files that price every measured row; in one worker they are priced once.
+MEASURED = (
+    "app/accuracy/test_documents.py",
+    "app/accuracy/test_measured_points.py",
+    "app/commands/test_validate.py",
+    "app/test_bounds_of_measurements.py",
+    "app/views/test_accuracy.py",
 )
 
 
@@ -67,6 +75,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if folder == "browser":
             item.add_marker("browser")
             group = "browser"
+        elif group in MEASURED:
+            group = "measured rows"
         elif folder == "benchmarks":
             item.add_marker("benchmark")
         if item.config.pluginmanager.hasplugin("xdist"):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from app.accuracy import measured_points
 from app.cli import cli
+from app.scenario import points_file
 
 # Typer makes all commands anew for each call, which takes longer than most of them.
 typer.main.get_command = testing._get_command = functools.cache(typer.main.get_command)
@@ -97,7 +99,30 @@ def answer(printed: Callable[..., str]) -> Callable[..., Any]:
     return lambda *arguments: json.loads(printed(*arguments, "--json"))
 
 
-@pytest.fixture(scope="session")
-def published_records() -> list[dict[str, Any]]:
-    """The published batch points with their predictions, priced once; not to be changed."""
+_PRICE = points_file.price
+
+
+@functools.cache
+def _priced(rows: tuple[tuple[tuple[str, str], ...], ...], data: str) -> list[points_file.Row]:
+    """Rows of a points file, priced beside the user's files in the folder `data`."""
+    return _PRICE([dict(row) for row in rows])
+
+
+@pytest.fixture
+def priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same rows are priced once a session; for tests of whole tables of measured runs.
+
+    The files of those tests share a worker, see MEASURED in tests/conftest.py.
+    """
+
+    def price(rows: Sequence[points_file.Row], *_: object) -> list[points_file.Row]:
+        asked = tuple(tuple(row.items()) for row in rows)
+        return [dict(row) for row in _priced(asked, os.environ.get("RIDGELINE_DATA", ""))]
+
+    monkeypatch.setattr(points_file, "price", price)
+
+
+@pytest.fixture
+def published_records(priced_once: None) -> list[dict[str, Any]]:
+    """The published batch points with their predictions."""
     return measured_points.published()

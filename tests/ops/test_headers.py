@@ -75,13 +75,17 @@ def test_a_proxy_that_passes_the_host_on_is_the_same_origin(server: Served, host
     assert status == 200
 
 
-def test_an_origin_that_the_operator_names_is_answered(tmp_path: Path):
+def test_an_origin_that_the_operator_names_is_answered_by_a_server_without_a_warning(
+    tmp_path: Path,
+):
+    """Of one's own; the servers of test_data_of_servers are shared and warn of nothing, too."""
     named = {"STREAMLIT_SERVER_CORS_ALLOWED_ORIGINS": "https://one.example https://two.example"}
-    with served(tmp_path, environment=named) as server:
+    with served(tmp_path, "--host", "127.0.0.1", environment=named) as server:
         for origin, expected in {
             "https://one.example": 200, "https://two.example": 200, "https://three.example": 403,
         }.items():  # fmt: skip
             assert answer(server.url + "/_stcore/health", Origin=origin)[0] == expected
+        assert "Warning" not in server.log.read_text()
 
 
 def test_an_open_address_without_shared_is_warned_of_in_one_sentence(server: Served):
@@ -90,11 +94,3 @@ def test_an_open_address_without_shared_is_warned_of_in_one_sentence(server: Ser
         "Warning: all who reach 0.0.0.0 may save, delete and measure as you do; give --shared to "
         "keep visitors apart."
     ]
-
-
-@pytest.mark.parametrize("options", [("--host", "0.0.0.0", "--shared"), ("--host", "127.0.0.1")])
-def test_a_shared_server_and_one_of_ones_own_need_no_warning(
-    tmp_path: Path, options: tuple[str, ...]
-):
-    with served(tmp_path, *options) as server:
-        assert "Warning" not in server.log.read_text()

@@ -44,7 +44,6 @@ sys.addaudithook(note)
 TRACED = "trace=connect,sendto,sendmsg,sendmmsg"
 KERNEL = re.compile(r'inet_(?:addr\(|pton\(AF_INET6, )"([^"]+)"')
 PYTHON = re.compile(r"^[\w.]+ (\S+)$")
-HOSTS = ("127.0.0.1", "0.0.0.0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ def online(folder: Path) -> dict[str, str]:
     return {"HF_HUB_OFFLINE": "0", "HF_HOME": str(folder / "hub")}
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("host", [pytest.param("127.0.0.1", marks=pytest.mark.slow), "0.0.0.0"])
 def test_a_server_asks_nobody(tmp_path: Path, host: str):
     """At its start, for pages, for names of models that lead elsewhere, for a foreign page."""
     python, *others = watches = by_all(tmp_path)
@@ -163,7 +162,10 @@ def test_a_server_asks_nobody(tmp_path: Path, host: str):
 
 
 def test_a_hub_model_is_asked_for_by_a_button_and_by_nothing_else(tmp_path: Path):
-    """The hub here is a port of 127.0.0.2 that nobody listens to; the notes tell of each try."""
+    """The hub here is a port of 127.0.0.2 that nobody listens to; the notes tell of each try.
+
+    A server at the usual address asks nobody else.
+    """
     pytest.importorskip("huggingface_hub")
     watch, hub = by_audit(tmp_path), f"http://127.0.0.2:{free_port()}"
     environment = {**watch.environment, **online(tmp_path), "HF_ENDPOINT": hub}
@@ -174,6 +176,7 @@ def test_a_hub_model_is_asked_for_by_a_button_and_by_nothing_else(tmp_path: Path
         session.press("Ask the Hugging Face hub")
         assert [line for line in watch.lines() if "127.0.0.2" in line]
         assert "paste its config.json instead" in " ".join(session.words("alert"))
+    assert watch.lines() and watch.outside() == []
 
 
 @pytest.mark.skipif(not export.can_draw(), reason="no kaleido, or no browser to draw with")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -40,12 +39,14 @@ def drawn() -> list[tuple[dict[str, Any], dict[str, Any]]]:
     return found
 
 
-def served() -> Iterator[tuple[ServingEstimate, Any, Any]]:
+@cache
+def served() -> list[tuple[ServingEstimate, Any, Any]]:
     """Every draw that fits, with its load and its deployment."""
-    for named, load in drawn():
-        found = serve(traffic=Traffic(**load), on_error="status", **named)
-        if found.status[0] == "ok":
-            yield found, load, named
+    answers = [
+        (serve(traffic=Traffic(**load), on_error="status", **named), load, named)
+        for named, load in drawn()
+    ]
+    return [answer for answer in answers if answer[0].status[0] == "ok"]
 
 
 def test_open_requests_are_arrivals_times_their_time():

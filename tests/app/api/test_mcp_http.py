@@ -1,4 +1,7 @@
-"""MCP over streamable HTTP: a process as people start it, asked by the SDK's own client."""
+"""MCP over streamable HTTP: a process as people start it, asked by the SDK's own client.
+
+Every other scenario is asked here, and those between over REST in test_openapi_client.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,8 @@ def asked(address: Any, *questions: tuple[str, dict[str, Any]]) -> list[Any]:
 
 
 def test_static_batches_are_those_of_the_command_line(address):
-    answers = asked(address, *(("estimate", scenario) for scenario in STATIC))
-    for scenario, answer in zip(STATIC, answers, strict=True):
+    answers = asked(address, *(("estimate", scenario) for scenario in STATIC[1::2]))
+    for scenario, answer in zip(STATIC[1::2], answers, strict=True):
         words = {name: value for name, value in scenario.items() if name != "model"}
         command = json.loads(run("estimate", scenario["model"], *options(words), "--json"))
         (row,) = answer["rows"]
@@ -48,7 +51,7 @@ def test_static_batches_are_those_of_the_command_line(address):
 
 
 def test_loads_are_those_of_the_command_line(address):
-    loads = [{**s, "concurrency": s["batch"]} for s in SERVED]
+    loads = [{**s, "concurrency": s["batch"]} for s in SERVED[1::2]]
     loads = [{name: v for name, v in load.items() if name != "batch"} for load in loads]
     answers = asked(address, *(("serve", load) for load in loads))
     for load, answer in zip(loads, answers, strict=True):

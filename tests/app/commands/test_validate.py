@@ -7,6 +7,8 @@ import pytest
 from genz_core.errors import InvalidValue
 from hardware_db.profiles.validation import OPERATOR_SPLITS
 
+pytestmark = pytest.mark.usefixtures("priced_once")
+
 
 def test_operators_are_printed_by_split(printed):
     rows = list(csv.DictReader(printed("validate", "operators", "--format", "csv").splitlines()))

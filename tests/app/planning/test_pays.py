@@ -42,21 +42,20 @@ def test_workers_that_decode_apart_may_draft(planned):
     assert np.all(figures["tpot_s"][chosen] >= figures["bound_tpot_s"][chosen])
 
 
-def test_the_simulation_of_drafting_pools_stands_by_the_closed_form():
-    asked = ASKED | {"kind": "disaggregated", "top": 12}
-    found, closed = (plan(MODEL, simulate=which, **asked) for which in (True, False))
+def test_the_simulation_of_drafting_pools_stands_by_the_closed_form(planned):
+    closed = plan(MODEL, simulate=False, **ASKED | {"kind": "disaggregated", "top": 12})
 
     def drafting(result):
         degrees = ("replicas", "tp", "pp", "dp")
         return {
             (str(row["prefill"]), *(row[name] for name in degrees)): row["tpot_s"]
             for row in result.rows
-            if row["speculation"]
+            if row["speculation"] and row["prefill"]
         }
 
-    one, other = drafting(found), drafting(closed)
+    one, other = drafting(planned), drafting(closed)
     same = set(one) & set(other)
-    assert same
+    assert len(same) >= 3
     for what in same:
         assert one[what] == pytest.approx(other[what], rel=0.25), what
 
@@ -75,12 +74,13 @@ def test_where_drafts_stop_paying_is_where_their_gain_ends(planned):
 
 def test_pools_are_compared_by_the_devices_that_either_needs(planned):
     (pools,) = [one for one in planned.to_dict()["pays"] if "read apart" in one["words"]]
-    alone = plan(MODEL, **ASKED | {"speculation": "", "acceptance": None, "kind": "aggregated"})
+    undrafted = ASKED | {"speculation": "", "acceptance": None, "kind": "aggregated"}
+    alone = plan(MODEL, simulate=False, **undrafted)
     asked = next(row for row in pools["rows"] if row["requests_per_s"] == 8)
     assert asked["devices_without"] == alone.to_dict()["fewest_devices"]["devices"]
     counts = [row["devices_without"] for row in pools["rows"] if row["devices_without"]]
     assert counts == sorted(counts)
-    assert plan(MODEL, **ASKED).to_dict()["pays"] == []
+    assert plan(MODEL, simulate=False, **ASKED).to_dict()["pays"] == []
 
 
 def test_what_nothing_validated_has_a_wider_error_and_says_so():

@@ -51,7 +51,9 @@ def test_deployments_side_by_side_are_priced_as_alone(model, load):
         asked(target=""),
         asked(load={"concurrency": 100}, max_num_seqs=(0, 8, 32)),
         asked(EXPERTS, {"concurrency": 300}, devices=(1, 64)),
-        asked(EXPERTS, {"concurrency": 5000}, devices=(1, 128)),
+        pytest.param(
+            asked(EXPERTS, {"concurrency": 5000}, devices=(1, 128)), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_the_best_is_that_of_looking_at_every_deployment(question):

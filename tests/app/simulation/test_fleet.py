@@ -122,25 +122,21 @@ def test_a_question_is_known_by_its_cells_and_the_files_it_names(tmp_path):
     assert digest(ROW) == digest(ROW | {"seed": "", "my notes": "hello"})
 
 
-def test_only_rows_without_an_answer_are_run(tmp_path):
-    target = tmp_path / "out.csv"
-    first = fleet.run_file(written(tmp_path / "in.csv", ROW), target, workers=1)
-    assert first.kept == 0 and first.complete
-    target.write_text(target.read_text().replace(",ok,", ",kept,"))
-    source = written(tmp_path / "in.csv", ROW | {"id": "b", "isl": "32"}, ROW)
-    seen: list[str] = []
-    second = fleet.run_file(source, target, 1, progress=lambda _, what: seen.append(what))
-    assert second.kept == 1 and seen[-1] == "2 of 2 rows"
-    assert [(row["id"], row["status"]) for row in answers(target)] == [("b", "ok"), ("a", "kept")]
-
-
-def test_a_run_that_is_stopped_leaves_a_whole_file_to_go_on_from(tmp_path):
-    source = written(tmp_path / "in.csv", *({**ROW, "id": str(at)} for at in range(3)))
-    target = tmp_path / "out.csv"
+def test_only_rows_without_an_answer_are_run_and_a_stopped_run_goes_on(tmp_path):
+    rows = [{**ROW, "id": str(at), "isl": str(32 + at)} for at in range(3)]
+    source, target = written(tmp_path / "in.csv", *rows), tmp_path / "out.csv"
     stopped = fleet.run_file(source, target, 1, cancelled=lambda: True)
     assert not stopped.complete and answers(target) == list(stopped.rows)
-    assert fleet.run_file(source, target, 2).complete
+    first = fleet.run_file(source, target, 2)
+    assert first.kept == len(stopped.rows) < 3 and first.complete
     assert [row["id"] for row in answers(target)] == ["0", "1", "2"]
+    target.write_text(target.read_text().replace(",ok,", ",kept,"))
+    source = written(tmp_path / "in.csv", ROW | {"id": "b"}, *rows)
+    seen: list[str] = []
+    second = fleet.run_file(source, target, 1, progress=lambda _, what: seen.append(what))
+    assert second.kept == 3 and seen[-1] == "4 of 4 rows"
+    states = [(row["id"], row["status"]) for row in answers(target)]
+    assert states == [("b", "ok"), *((row["id"], "kept") for row in rows)]
 
 
 def test_a_file_that_holds_something_else_is_not_overwritten(tmp_path):

@@ -10,6 +10,8 @@ from app.accuracy import shipped_errors
 from hardware_db.profiles.validation import OPERATOR_SPLITS
 from tests.app import pages
 
+pytestmark = pytest.mark.usefixtures("priced_once")
+
 #: Areas with the title of the last of their tables and their number of charts.
 AREAS = {
     "Operators": ("Peers", 3),
