@@ -7,9 +7,11 @@ import pytest
 from app.accuracy import saturated_runs
 from app.scenario import points_file
 
+pytestmark = pytest.mark.usefixtures("priced_once")
 
-@pytest.fixture(scope="module")
-def found():
+
+@pytest.fixture
+def found(priced_once):
     return saturated_runs.records()
 
 
