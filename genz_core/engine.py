@@ -189,8 +189,8 @@ class EngineProfile:
     held_share: of a stream interval, for which a first token is held back.  ahead_steps: that the
     scheduler plans ahead of the device, which a new request waits for while others run; none in a
     pipeline.
-    step_jitter, delivery_jitter: of a simulation's clock, see `genz_core.serving.simulation.jitter`;
-    shares of a step's time.  None by default.
+    step_jitter, delivery_jitter: of a simulation's clock, shares of a step's time; see
+    `genz_core.serving.simulation.jitter`.
     eager: costs of its unfused kernels, for an engine that was measured running eagerly.
     on_cpu: {figure: value} of those that differ on CPUs, which `genz_core.deploy` puts in place
     there; None for software that runs on no CPU.

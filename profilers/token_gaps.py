@@ -12,6 +12,9 @@ gap is taken relative to the median of the gaps about it, as steps grow with the
 shrink as answers end.  A step's own time moves one gap; a late delivery lengthens the gap before it
 by what it takes from the one after it.  So neighbouring gaps have a covariance of minus the
 variance of deliveries, and a variance of that of steps and twice that of deliveries.
+
+The median follows the gaps a little, so a share is known within half a percent of a step, and
+one of nothing within 0.8 %.
 """
 
 from __future__ import annotations
@@ -30,7 +33,9 @@ from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import Array
 
 _WINDOW = 15  # gaps about one, of which the median is taken
-_FAR = 0.25  # from which a gap is no jitter: two tokens came in one piece, or a prompt was read again
+_FAR = (
+    0.25  # from which a gap is no jitter: two tokens came in one piece, or a prompt was read again
+)
 _MARGIN = 3.0  # standard deviations of the last arrival of a Poisson process
 _LEAST_GAPS = 1000
 

@@ -277,7 +277,7 @@ class Recorder:
         jitter = self._pools[-1][0].jitter
         plain = {at: self._gaps.get(at, 0) + self._drawn_together.get(at, 0) for at in self._gaps}
         if jitter is None or not plain:
-            classes = np.array(sorted(plain))
+            classes = np.array(sorted(plain), dtype=int)
             return classes, np.array([plain[at] for at in classes.tolist()], dtype=float)
         first, spread = min(plain), jitter.of_gaps(_GAP_CLASS)
         counts: Array = np.zeros(max(plain) - first + len(spread[0]))

@@ -1,4 +1,4 @@
-"""Chance on the clock of a server: steps take a little more or less, tokens arrive a little later.
+"""Chance on the clock of a server: steps, and deliveries of tokens, take a little more or less.
 
 The two shares are an engine's (`EngineProfile.step_jitter`, `.delivery_jitter`), fitted on measured
 gaps between tokens by `profilers.token_gaps`.
@@ -20,8 +20,8 @@ class Jitter:
     """Draws of one generator, of one server.
 
     step: standard deviation of a step's time over its mean.  A step is multiplied by a lognormal
-    of mean one.  delivery: mean time from the end of a step until a client has its tokens, beyond
-    the least, over the time of the step; exponential.
+    of mean one.  delivery: standard deviation of the time that tokens take to a client, over that
+    of their step; exponential, as a delivery has a least time.
     """
 
     def __init__(self, step: float, delivery: float, generator: np.random.Generator) -> None:
@@ -41,13 +41,13 @@ class Jitter:
         sigma2 = self._sigma2 / steps
         return math.exp(math.sqrt(sigma2) * self._normals.pop() - sigma2 / 2.0)
 
-    def wait_s(self, step_s: float) -> float:
-        """Seconds that the tokens of a step take to a client, beyond the least."""
+    def late_s(self, step_s: float) -> float:
+        """Seconds by which the tokens of a step reach a client later than on average."""
         if not self.delivery:
             return 0.0
         if not self._waits:
             self._waits = self._generator.standard_exponential(_DRAWS).tolist()
-        return self.delivery * step_s * self._waits.pop()
+        return self.delivery * step_s * (self._waits.pop() - 1.0)
 
     def of_gaps(self, width: float) -> tuple[Array, Array]:
         """How gaps of one length spread, by classes of `width` of their logarithm, [2, 2n + 1].

@@ -246,7 +246,9 @@ class Simulator:
         hand_over = self._pools[pool].hand_over
         if hand_over is None or not self._steps[job.row]:
             self._record.ends(job.row, now)
-            self._answered(now + worker.wait_s(flight), job.row)
+            way_s = self._client.request_s  # no request reaches the scheduler before its cause
+            late_s = min(max(worker.late_s(flight), -way_s), way_s)
+            self._answered(now + late_s, job.row)
             return
         output = int(self._requests.output_tokens[job.row])
         later = Job(job.row, job.prompt, output, self._steps[job.row], ())

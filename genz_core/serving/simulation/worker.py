@@ -112,9 +112,9 @@ class Worker:
             return max(self.batch_wait - self._waited, 1) if self._holds() else 1
         return self.recv_interval - max(rank.received for rank in self.ranks)
 
-    def wait_s(self, flight: Flight) -> float:
-        """Seconds until a client has the tokens of a step, beyond the least."""
-        return self.jitter.wait_s(flight.step_s) if self.jitter else 0.0
+    def late_s(self, flight: Flight) -> float:
+        """Seconds by which the tokens of a step reach a client later than on average."""
+        return self.jitter.late_s(flight.step_s) if self.jitter else 0.0
 
     def _holds(self) -> bool:
         """Whether new requests wait for others, while all ranks have something to do."""
