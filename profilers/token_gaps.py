@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from genz_core.errors import InvalidValue, RidgelineError
-from genz_core.types import Array
+from genz_core.types import Array, Mask
 
 _WINDOW = 15  # gaps about one, of which the median is taken
 _FAR = (
@@ -85,7 +85,7 @@ def token_gaps(result: Mapping[str, Any]) -> TokenGaps:
     )
 
 
-def _relative(gaps: Array, counted: Array) -> Array:
+def _relative(gaps: Array, counted: Mask) -> Array:
     """Gaps over the median about them, less one, [gaps]; NaN where they do not count."""
     if len(gaps) < _WINDOW:
         return np.zeros(0)

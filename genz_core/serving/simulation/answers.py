@@ -277,8 +277,8 @@ class Recorder:
         jitter = self._pools[-1][0].jitter
         plain = {at: self._gaps.get(at, 0) + self._drawn_together.get(at, 0) for at in self._gaps}
         if jitter is None or not plain:
-            classes = np.array(sorted(plain), dtype=int)
-            return classes, np.array([plain[at] for at in classes.tolist()], dtype=float)
+            there = sorted(plain)
+            return np.array(there, dtype=float), np.array([plain[at] for at in there], dtype=float)
         first, spread = min(plain), jitter.of_gaps(_GAP_CLASS)
         counts: Array = np.zeros(max(plain) - first + len(spread[0]))
         for gaps, shares in zip((self._gaps, self._drawn_together), spread, strict=True):
@@ -287,7 +287,8 @@ class Recorder:
                 dense[at - first] = count
             counts += np.convolve(dense, shares)
         kept = np.flatnonzero(counts)
-        return kept + first - len(spread[0]) // 2, counts[kept]
+        classes = np.asarray(kept + first - len(spread[0]) // 2, dtype=float)
+        return classes, counts[kept]
 
     def _sample(self, now: float, step_s: float) -> None:
         running = sum(rank.running for rank in self._ranks)

@@ -87,6 +87,6 @@ def _lognormal(sigma2: float) -> Callable[[Array], Array]:
 def _classes(below: Callable[[Array], Array], reach: float, width: float) -> Array:
     """Shares of a distribution in classes about zero.  below: its distribution function."""
     most = math.ceil(reach / width)
-    edges = (np.arange(-most, most + 2) - 0.5) * width
+    edges = np.array([(at - 0.5) * width for at in range(-most, most + 2)])
     shares = np.diff(below(edges))
     return np.asarray(shares / shares.sum())
