@@ -189,6 +189,8 @@ class EngineProfile:
     held_share: of a stream interval, for which a first token is held back.  ahead_steps: that the
     scheduler plans ahead of the device, which a new request waits for while others run; none in a
     pipeline.
+    step_jitter, delivery_jitter: of a simulation's clock, shares of a step's time; see
+    `genz_core.serving.simulation.jitter`.
     eager: costs of its unfused kernels, for an engine that was measured running eagerly.
     on_cpu: {figure: value} of those that differ on CPUs, which `genz_core.deploy` puts in place
     there; None for software that runs on no CPU.
@@ -245,6 +247,8 @@ class EngineProfile:
     kv_cache: Literal["checkpoint", "model"] = "checkpoint"
     held_share: float = 1.0
     ahead_steps: float = 0.0
+    step_jitter: float = 0.0
+    delivery_jitter: float = 0.0
     source: str = "assumed"
     assumptions: tuple[str, ...] = ()
     eager: EagerFacts | None = None

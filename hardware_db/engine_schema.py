@@ -40,6 +40,8 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
     "expert_efficiency": ("expert_efficiency", 1.0),
     "held_share": ("held_share", 1.0),
     "ahead_steps": ("ahead_steps", 1.0),
+    "step_jitter": ("step_jitter", 1.0),
+    "delivery_jitter": ("delivery_jitter", 1.0),
     "sampling_s": ("sampling_us", MICRO),
 }
 #: Rates of an engine's own kernels, over those of the system's profile.
@@ -244,6 +246,8 @@ class EngineRecord(BaseModel):
     expert_efficiency: Fact | None = None
     held_share: Fact | None = None
     ahead_steps: Fact | None = None
+    step_jitter: Fact | None = None
+    delivery_jitter: Fact | None = None
     sampling_us: Fact | None = None
     host_step_us: Fact
     host_sequence_us: Fact

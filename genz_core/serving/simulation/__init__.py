@@ -45,6 +45,9 @@ __all__ = [
     "simulate",
 ]
 
+#: Of a seed's sequences; a caller may have drawn its requests from others of the same seed.
+_OF_JITTER = 1_000
+
 
 def simulate(
     model: Model,
@@ -77,7 +80,7 @@ def simulate(
         replicas: equal deployments behind the router.
         speculation: what drafts tokens; each request's steps are drawn when it is sent.
         disaggregation: a pool that reads the prompts; what is described beside it then decodes.
-        seed: of the steps that speculation takes.
+        seed: of the steps that speculation takes, and of the engine's jitter.
         scheduler, price: in place of the engine's own and of our step model.
         progress, cancelled: see `Simulator`.
 
@@ -92,6 +95,7 @@ def simulate(
         model = speculative_model(model, speculation)
         steps = decode_steps(steps, speculation.acceptance, np.random.default_rng(seed))
     site = Site.of(model, system, engine, parallelism)
+    chance = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_OF_JITTER,)))
     made = workers(
         site,
         requests,
@@ -100,12 +104,14 @@ def simulate(
         scheduler=scheduler,
         price=price,
         open_requests=concurrency,
+        generator=chance,
     )
     pools = [Pool(made, router(routing))]
     if disaggregation:
         deployed = deploy(site.model, site.system, site.engine)
         decode = ServingPool(deployed, parallelism, replicas, options)
-        pools.insert(0, prefill_pool(disaggregation, decode, requests, speculation, price))
+        first = prefill_pool(disaggregation, decode, requests, speculation, price, chance)
+        pools.insert(0, first)
     before = site.engine.host_request_s + options.wait_s
     client = Client(concurrency, start_s, request_s=before)
     return Simulator(requests, steps, pools, client, progress, cancelled, counted).run()

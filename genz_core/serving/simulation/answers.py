@@ -163,7 +163,8 @@ class Recorder:
         self._cached = [0] * size
         self._rank = [-1] * size
         self._refused = np.zeros(size, dtype=bool)
-        self._gaps: dict[int, int] = {}
+        self._gaps: dict[int, int] = {}  # of steps whose time was drawn one by one
+        self._drawn_together: dict[int, int] = {}
         self._samples: list[tuple[float, ...]] = []
         self._every = 1
         self._steps = 0
@@ -216,14 +217,17 @@ class Recorder:
         self._events += 1
         self._now = now
         if landed.decoded:
-            self._gap(flight.step_s, landed.decoded * flight.steps)
+            self._gap(flight.step_s, landed.decoded)
+            if flight.steps > 1:
+                together = landed.decoded * (flight.steps - 1)
+                self._gap(flight.step_s, together, self._drawn_together)
         if self._events % self._every == 0:
             self._sample(now, flight.step_s)
 
     def answers(self) -> Simulation:
         first, last = np.array(self._first), np.array(self._last)
         outputs = self._requests.output_tokens
-        gaps = np.array(sorted(self._gaps), dtype=float)
+        gaps, gap_counts = self._spread_gaps()
         rows = np.arange(len(outputs))
         columns = np.array(self._samples, dtype=float).reshape(-1, len(SERIES)).T
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -240,7 +244,7 @@ class Recorder:
             refused=self._refused,
             counted=(rows >= self._counted.start) & (rows < self._counted.stop),
             gaps_s=np.exp(gaps * _GAP_CLASS),
-            gap_counts=np.array([self._gaps[int(gap)] for gap in gaps], dtype=float),
+            gap_counts=gap_counts,
             series=dict(zip(SERIES, columns, strict=True)),
             preemptions=self._preemptions,
             steps=self._steps,
@@ -257,11 +261,34 @@ class Recorder:
     def _preemptions(self) -> int:
         return sum(worker.preemptions for worker in self._workers)
 
-    def _gap(self, seconds: float, count: int) -> None:
+    def _gap(self, seconds: float, count: int, gaps: dict[int, int] | None = None) -> None:
         if not self._counting:
             return
         at = round(math.log(seconds) / _GAP_CLASS)
-        self._gaps[at] = self._gaps.get(at, 0) + count
+        gaps = self._gaps if gaps is None else gaps
+        gaps[at] = gaps.get(at, 0) + count
+
+    def _spread_gaps(self) -> tuple[Array, Array]:
+        """Classes of gaps and how many there are of each, with the jitter of the last pool.
+
+        Of n steps whose time was drawn together, n - 1 are counted with the whole jitter of a step
+        and one with none: the variance that n drawn ones keep about their mean.
+        """
+        jitter = self._pools[-1][0].jitter
+        plain = {at: self._gaps.get(at, 0) + self._drawn_together.get(at, 0) for at in self._gaps}
+        if jitter is None or not plain:
+            there = sorted(plain)
+            return np.array(there, dtype=float), np.array([plain[at] for at in there], dtype=float)
+        first, spread = min(plain), jitter.of_gaps(_GAP_CLASS)
+        counts: Array = np.zeros(max(plain) - first + len(spread[0]))
+        for gaps, shares in zip((self._gaps, self._drawn_together), spread, strict=True):
+            dense = np.zeros(max(plain) - first + 1)
+            for at, count in gaps.items():
+                dense[at - first] = count
+            counts += np.convolve(dense, shares)
+        kept = np.flatnonzero(counts)
+        classes = np.asarray(kept + first - len(spread[0]) // 2, dtype=float)
+        return classes, counts[kept]
 
     def _sample(self, now: float, step_s: float) -> None:
         running = sum(rank.running for rank in self._ranks)

@@ -14,6 +14,7 @@ from genz_core.memory import memory
 from genz_core.serving.options import Options
 from genz_core.serving.simulation.cache import KvCache
 from genz_core.serving.simulation.interpolation import Curve
+from genz_core.serving.simulation.jitter import Jitter
 from genz_core.serving.simulation.policies import (
     Scheduler,
     Sglang,
@@ -154,10 +155,12 @@ def workers(
     scheduler: Scheduler | None = None,
     price: StepPrice | None = None,
     open_requests: int = 0,
+    generator: np.random.Generator | None = None,
 ) -> Sequence[Worker]:
     """The workers of a deployment, empty.
 
     open_requests: at most, 0 where there may be any number.
+    generator: of the engine's jitter, None for a clock without any.
     """
     site = replace(site, engine=options.with_memory(site.engine))
     longest = int(requests.input_tokens.max())
@@ -172,6 +175,9 @@ def workers(
         price = ScaledPrice(price, scale, options.prompt_scale)
     degree, lanes = int(np.max(site.parallelism.dp)), int(np.max(site.parallelism.pp))
     made, coupled = [], site.coupled
+    shares, jitter = (site.engine.step_jitter, site.engine.delivery_jitter), None
+    if generator and any(shares):
+        jitter = Jitter(*shares, generator)
     for _ in range(replicas):
         ranks = [
             Rank(layout.cache(requests, options), lanes, reserves=scheduler.reserves)
@@ -180,7 +186,9 @@ def workers(
         groups = [ranks] if coupled else [[rank] for rank in ranks]
         waits = options.recv_interval, options.batch_wait
         ahead = site.engine.ahead_steps > 0 and lanes == 1
-        made += [Worker(group, scheduler, price, *waits, ahead=ahead) for group in groups]
+        made += [
+            Worker(group, scheduler, price, *waits, ahead=ahead, jitter=jitter) for group in groups
+        ]
     return made
 
 

@@ -24,11 +24,13 @@ def prefill_pool(
     requests: Requests,
     speculation: Speculation | None = None,
     price: StepPrice | None = None,
+    generator: np.random.Generator | None = None,
 ) -> Pool:
     """The workers that read the prompts, empty.
 
     A worker keeps a prompt's cache until it is read; it sends one after another.
     decode: where it goes.  speculation: whose draft reads the prompts as well.
+    generator: see `workers`.
 
     Raises:
         InvalidParallelism, OutOfMemory: see `simulate`.
@@ -43,7 +45,14 @@ def prefill_pool(
     site = Site.of(deployed.model, deployed.system, deployed.engine, prefill.parallelism)
     alone = replace(requests, output_tokens=np.ones(len(requests)))
     try:
-        made = workers(site, alone, prefill.options, replicas=prefill.workers, price=price)
+        made = workers(
+            site,
+            alone,
+            prefill.options,
+            replicas=prefill.workers,
+            price=price,
+            generator=generator,
+        )
     except OutOfMemory as error:
         raise OutOfMemory(f"prefill pool: {error}") from None
     tokens = np.unique(np.concatenate([[1.0], nodes(requests.input_tokens.max(), 2**0.25)]))

@@ -233,7 +233,7 @@ class Simulator:
         for job in landed.resumed:
             self._record.resumed(job, flight)
         for job in landed.ended:
-            self._end(now, pool, worker, job)
+            self._end(now, pool, worker, job, flight)
         self._wake(now, pool, number, lane)
 
     def _shown_later(self, pool: int, job: Job) -> bool:
@@ -242,11 +242,13 @@ class Simulator:
         later = hand_over is not None and hand_over.shown_by == "decode"
         return later and self._steps[job.row] > 0
 
-    def _end(self, now: float, pool: int, worker: Worker, job: Job) -> None:
+    def _end(self, now: float, pool: int, worker: Worker, job: Job, flight: Flight) -> None:
         hand_over = self._pools[pool].hand_over
         if hand_over is None or not self._steps[job.row]:
             self._record.ends(job.row, now)
-            self._answered(now, job.row)
+            way_s = self._client.request_s  # no request reaches the scheduler before its cause
+            late_s = min(max(worker.late_s(flight), -way_s), way_s)
+            self._answered(now + late_s, job.row)
             return
         output = int(self._requests.output_tokens[job.row])
         later = Job(job.row, job.prompt, output, self._steps[job.row], ())

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from genz_core.serving.simulation.jitter import Jitter
 from genz_core.serving.simulation.policies import Plan, Scheduler
 from genz_core.serving.simulation.rank import Job, Rank
 from genz_core.serving.simulation.step_price import RankWork, StepPrice
@@ -69,6 +70,7 @@ class Worker:
     batch_wait: that a new request waits at most until every rank has one, or on a single rank
     until new prompts fill a step.  ahead: whether the next step is planned while one runs, so that
     a new request is in the one after.
+    jitter: of its clock, None for none.
     stage_free_s: when the next step may start.  link_free_s: when its link to another pool has
     sent what it has to send.  busy_s: time in steps so far, of its lanes on average.
     """
@@ -82,6 +84,7 @@ class Worker:
         batch_wait: int = 0,
         *,
         ahead: bool = False,
+        jitter: Jitter | None = None,
     ) -> None:
         self.ranks = ranks
         self.scheduler = scheduler
@@ -89,6 +92,7 @@ class Worker:
         self.recv_interval = recv_interval
         self.batch_wait = batch_wait
         self.ahead = ahead
+        self.jitter = jitter
         self._waited = 0  # decode steps that the first of the held requests has waited
         self.lanes = len(ranks[0].lanes)
         self.flights: list[Flight | None] = [None] * self.lanes
@@ -107,6 +111,10 @@ class Worker:
         if self.recv_interval <= 1:
             return max(self.batch_wait - self._waited, 1) if self._holds() else 1
         return self.recv_interval - max(rank.received for rank in self.ranks)
+
+    def late_s(self, flight: Flight) -> float:
+        """Seconds by which the tokens of a step reach a client later than on average."""
+        return self.jitter.late_s(flight.step_s) if self.jitter else 0.0
 
     def _holds(self) -> bool:
         """Whether new requests wait for others, while all ranks have something to do."""
@@ -136,10 +144,11 @@ class Worker:
             plan.decodes = not (reads and self.scheduler.prompts_alone)
         pairs = zip(self.ranks, plans, strict=True)
         time = self.price([_work(rank, lane, plan, steps) for rank, plan in pairs])
+        factor = self.jitter.factor(steps) if self.jitter else 1.0
         waits = len(made) < len(plans) or any(plan.open for plan in made)
-        flight = Flight(lane, now, time.latency_s, steps, plans, waits)
+        flight = Flight(lane, now, time.latency_s * factor, steps, plans, waits)
         self.flights[lane] = flight
-        self.stage_free_s = now + time.stage_s
+        self.stage_free_s = now + time.stage_s * factor
         return flight
 
     def land(self, flight: Flight) -> Landed:
