@@ -127,11 +127,8 @@ def document(day: str) -> str:
 
 def _saturated() -> list[Row]:
     found = saturated_runs.records()
-    rows = [{"of": "all", **saturated_runs.error_table(found)[0]}]
-    for name in ("engine", "model"):
-        for row in saturated_runs.error_table(found, (name,)):
-            rows.append({"of": row[name], **{k: v for k, v in row.items() if k != name}})
-    return rows
+    rows = [{"engine": "all", **saturated_runs.error_table(found)[0]}]
+    return rows + saturated_runs.error_table(found, ("engine",))
 
 
 def _served() -> list[Row]:

@@ -33,5 +33,5 @@ def test_errors_are_averaged_in_each_group_and_the_largest_comes_first():
 
 
 def test_an_unknown_set_of_points_is_refused_with_those_that_there_are():
-    with pytest.raises(InvalidValue, match="serving and published"):
+    with pytest.raises(InvalidValue, match="serving, published, throughput and disaggregated"):
         measured_points.measured_rows("weather")
