@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,8 @@ def gemm(latency=EIGHT, gemm_dtype="bfloat16", **sizes):
 
 def test_a_package_that_is_not_there_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr("sys.path", [str(tmp_path)])
+    for name in [name for name in sys.modules if name.startswith("aiconfigurator")]:
+        monkeypatch.delitem(sys.modules, name)
     with pytest.raises(MissingSpec, match="aiconfigurator-core are not installed; run: "):
         tables.data_folder()
 

@@ -149,12 +149,18 @@ def test_a_steady_loop_is_where_one_that_starts_at_once_arrives():
 
 
 def test_a_longer_warm_up_says_the_same(monkeypatch):
-    short = simulated(concurrency=64, requests=1000)
+    """In the mean of a few seeds: first tokens of one differ by up to a tenth."""
+
+    def means() -> list[float]:
+        runs = [simulated(concurrency=64, requests=1000, seed=seed) for seed in range(4)]
+        names = ("tpot_mean_s", "output_tokens_per_s", "ttft_mean_s")
+        return [float(np.mean([getattr(run, name) for run in runs])) for name in names]
+
+    short = means()
     monkeypatch.setattr("app.simulation.offered_load.WARM", 8)
-    long = simulated(concurrency=64, requests=1000)
-    for name in ("tpot_mean_s", "output_tokens_per_s"):
-        assert getattr(short, name) == pytest.approx(getattr(long, name), rel=0.02)
-    assert short.ttft_mean_s == pytest.approx(long.ttft_mean_s, rel=0.05)
+    long = means()
+    assert short[:2] == pytest.approx(long[:2], rel=0.02)
+    assert short[2] == pytest.approx(long[2], rel=0.05)
 
 
 def test_what_does_not_fit_the_cache_is_refused_and_counted():
