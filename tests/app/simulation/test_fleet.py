@@ -143,6 +143,13 @@ def test_a_run_that_is_stopped_leaves_a_whole_file_to_go_on_from(tmp_path):
     assert [row["id"] for row in answers(target)] == ["0", "1", "2"]
 
 
+def test_an_empty_file_of_answers_is_filled(tmp_path):
+    target = tmp_path / "out.csv"
+    target.touch()
+    assert fleet.run_file(written(tmp_path / "in.csv", ROW), target, 1).complete
+    assert [row["status"] for row in answers(target)] == ["ok"]
+
+
 def test_a_file_that_holds_something_else_is_not_overwritten(tmp_path):
     target = tmp_path / "precious.csv"
     target.write_text("a,b\n1,2\n")
