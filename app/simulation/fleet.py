@@ -113,7 +113,7 @@ def _gather(
 
 
 def _known(target: Path) -> dict[str, Row]:
-    """Answers that a file holds, by the digest of what was asked.
+    """Answers that a file holds, by the digest of what was asked; an empty file holds none.
 
     Raises:
         InvalidValue: it is something else, which would be lost.
@@ -123,9 +123,11 @@ def _known(target: Path) -> dict[str, Row]:
     try:
         with target.open(newline="", encoding="utf-8") as handle:
             reader = csv.DictReader(handle)
-            rows = list(reader)
+            header, rows = reader.fieldnames, list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidValue(f"cannot read {target}: {error}") from None
-    if tuple(reader.fieldnames or ()) != COLUMNS:
+    if header is None:
+        return {}
+    if tuple(header) != COLUMNS:
         raise InvalidValue(f"{target} holds something else: name another file, or remove it")
     return {row["digest"]: row for row in rows}

@@ -139,6 +139,13 @@ def test_only_rows_without_an_answer_are_run_and_a_stopped_run_goes_on(tmp_path)
     assert states == [("b", "ok"), *((row["id"], "kept") for row in rows)]
 
 
+def test_an_empty_file_of_answers_is_filled(tmp_path):
+    target = tmp_path / "out.csv"
+    target.touch()
+    assert fleet.run_file(written(tmp_path / "in.csv", ROW), target, 1).complete
+    assert [row["status"] for row in answers(target)] == ["ok"]
+
+
 def test_a_file_that_holds_something_else_is_not_overwritten(tmp_path):
     target = tmp_path / "precious.csv"
     target.write_text("a,b\n1,2\n")
