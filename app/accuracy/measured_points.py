@@ -31,7 +31,8 @@ def measured_rows(name: str) -> list[dict[str, str]]:
     rows = table("measurements", name)
     if not rows:
         raise InvalidValue(
-            f"no measured points called {name!r}; there are serving, published, throughput and disaggregated"
+            f"no measured points called {name!r}; there are serving, published, throughput and "
+            "disaggregated"
         )
     return [dict(row) for row in rows]
 
