@@ -72,10 +72,14 @@ def one_phase() -> None:
         placeholder=quantities.NOT_VALIDATED,
     )  # fmt: skip
     factor = steps[phase].learned_factor()
-    learned = f", what lies beyond bounds times {factor:.3g} as measured runs of near loads teach"
+    learned = (
+        f" In this sum the time beyond the bounds is multiplied by {factor:.3g}, a factor fitted "
+        "to measured runs of similar loads."
+    )
     st.caption(
         f"Operators, host and pipeline wait sum to {quantities.seconds(whole.seconds)} (80 %: "
-        f"{whole.trust}){learned if factor != 1.0 else ''}; times are of all runs in one step."
+        f"{whole.trust}).{learned if factor != 1.0 else ''} The table gives the time of all runs "
+        "of an operator in one step."
     )
     figures = {"classes": classes, "waterfall": fall, "layer groups": tree}
     with st.container(horizontal=True):
