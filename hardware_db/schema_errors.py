@@ -26,7 +26,7 @@ def _rank(kind: str) -> int:
 
 def _complaint(item: dict[str, Any], form: type[BaseModel]) -> str:
     """A validation error of pydantic as a sentence."""
-    path = ".".join(str(part) for part in item["loc"] if part != "[key]")
+    path = ".".join(_printable(part) for part in item["loc"] if part != "[key]")
     kind, value = item["type"], item.get("input")
     if kind == "extra_forbidden":
         return _unknown_key(path, form, item["loc"])
@@ -39,6 +39,12 @@ def _complaint(item: dict[str, Any], form: type[BaseModel]) -> str:
         reason = item["msg"].removeprefix("Value error, ")
         return f"{path}: {reason}" if path else reason
     return f"{path} is {_short(value)}: {item['msg'][0].lower()}{item['msg'][1:]}"
+
+
+def _printable(part: Any) -> str:
+    """A key as it is written, or in quotes where it has characters that break a line."""
+    text = str(part)
+    return text if text.isprintable() else repr(text)
 
 
 def _missing(path: str) -> str:

@@ -176,7 +176,7 @@ def split_errors(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
         rows += [
             {"split": label, "metric": name, **error_figures(ratios)}
             for name, ratios in logs.items()
-            if name.split(",")[0] in {*judged, "published"}
+            if ratios.size and name.split(",")[0] in {*judged, "published"}
         ]
     return rows
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,14 +18,21 @@ from genz_core.types import Array, Mask, Model, Num, Parallelism, Step
 from genz_core.workload import CONTEXT_TOO_LONG, OUT_OF_MEMORY
 from model_registry.quantization.overrides import takes_inputs
 
-if TYPE_CHECKING:
-    from app.scenario.scenario import Resolved
-
 #: Parameters that only the experts of a model read.
 OF_EXPERTS = (
     "ep", "moe_tp", "expert_imbalance", "redundant_experts", "overlap", "moe_weights",
 )  # fmt: skip
 _EXPERTS: ByIdentity[int] = ByIdentity()
+
+
+class Asking(Protocol):
+    """A question and the model that it names, as `app.scenario.scenario.Resolved` has both."""
+
+    @property
+    def scenario(self) -> Question: ...
+
+    @property
+    def model(self) -> Model: ...
 
 
 # ------------------------------------------------------------------------------- contexts
@@ -108,7 +115,7 @@ def with_served_contexts(
     return replace(served, status=status, messages={**served.messages, **found})
 
 
-def nearest_lengths(resolved: Resolved) -> dict[str, int]:
+def nearest_lengths(resolved: Asking) -> dict[str, int]:
     """The longest isl, and the osl, at which a request would not be too long for the model.
 
     {} where the model has no limit, or what requests share takes the room.
@@ -160,12 +167,12 @@ def _experts_of(model: Model) -> int:
     return int(max(map(np.max, held), default=0))
 
 
-def meaningless_for(resolved: Resolved) -> Iterator[str]:
+def meaningless_for(resolved: Asking) -> Iterator[str]:
     """A sentence for each parameter that was stated and means nothing to the model."""
     yield from _meaningless(resolved, resolved.scenario.parallelism)
 
 
-def meaningless_in_rows(resolved: Resolved, split: Parallelism, size: int) -> Array | None:
+def meaningless_in_rows(resolved: Asking, split: Parallelism, size: int) -> Array | None:
     """The sentences of `meaningless_for`, of every row, [size]; None where there are none.
 
     split: the degrees of the rows, numbers or arrays [size].
@@ -180,7 +187,7 @@ def meaningless_in_rows(resolved: Resolved, split: Parallelism, size: int) -> Ar
     return words
 
 
-def refuse_meaningless_for(resolved: Resolved, split: Parallelism | None = None) -> None:
+def refuse_meaningless_for(resolved: Asking, split: Parallelism | None = None) -> None:
     """Refuse what means nothing to the model.
 
     split: degrees in place of the question's, numbers or arrays.
@@ -192,7 +199,7 @@ def refuse_meaningless_for(resolved: Resolved, split: Parallelism | None = None)
         raise InvalidValue(sentence)
 
 
-def _meaningless(resolved: Resolved, split: Parallelism) -> dict[str, Any]:
+def _meaningless(resolved: Asking, split: Parallelism) -> dict[str, Any]:
     """{sentence: whether it is true, of each row} of what was stated and means nothing."""
     model, inputs = resolved.model, resolved.scenario.activations
     found = {
@@ -210,7 +217,7 @@ def _meaningless(resolved: Resolved, split: Parallelism) -> dict[str, Any]:
     return found
 
 
-def _of_experts(resolved: Resolved, split: Parallelism) -> dict[str, Any]:
+def _of_experts(resolved: Asking, split: Parallelism) -> dict[str, Any]:
     """Whether each of `OF_EXPERTS` was stated, of a model that has none: truths, or arrays."""
     question = resolved.scenario
     stated = {

@@ -232,8 +232,9 @@ class Simulator:
                 self._record.began(job, now)
         for job in landed.resumed:
             self._record.resumed(job, flight)
-        for job in landed.ended:
-            self._end(now, pool, worker, job, flight)
+        ended = [(self._late_s(pool, worker, job, flight), job) for job in landed.ended]
+        for late_s, job in sorted(ended, key=lambda pair: pair[0]):
+            self._end(now, late_s, pool, worker, job)
         self._wake(now, pool, number, lane)
 
     def _shown_later(self, pool: int, job: Job) -> bool:
@@ -242,12 +243,21 @@ class Simulator:
         later = hand_over is not None and hand_over.shown_by == "decode"
         return later and self._steps[job.row] > 0
 
-    def _end(self, now: float, pool: int, worker: Worker, job: Job, flight: Flight) -> None:
+    def _is_last(self, pool: int, job: Job) -> bool:
+        """Whether a request ends in a pool."""
+        return self._pools[pool].hand_over is None or not self._steps[job.row]
+
+    def _late_s(self, pool: int, worker: Worker, job: Job, flight: Flight) -> float:
+        """Time that the last token of a request takes to its client beyond the mean [s]."""
+        if not self._is_last(pool, job):
+            return 0.0
+        way_s = self._client.request_s  # no request reaches the scheduler before its cause
+        return min(max(worker.late_s(flight), -way_s), way_s)
+
+    def _end(self, now: float, late_s: float, pool: int, worker: Worker, job: Job) -> None:
         hand_over = self._pools[pool].hand_over
-        if hand_over is None or not self._steps[job.row]:
+        if hand_over is None or self._is_last(pool, job):
             self._record.ends(job.row, now)
-            way_s = self._client.request_s  # no request reaches the scheduler before its cause
-            late_s = min(max(worker.late_s(flight), -way_s), way_s)
             self._answered(now + late_s, job.row)
             return
         output = int(self._requests.output_tokens[job.row])

@@ -21,13 +21,17 @@ MODELS = {
 }  # fmt: skip
 
 
+#: The clock of a simulation without what steps differ by.
+NO_CHANCE = {"step_jitter": 0.0, "delivery_jitter": 0.0}
+
+
 def alone(model: str, engine: str, osl: int) -> Resolved:
     """A single user of a deployment without what was measured of its engine."""
     question = Question(
         model=model, system="h200-sxm-141gb", engine=engine, tp=MODELS[model], osl=osl,
         concurrency=1, length_ratio=1.0, requests=8,
     )  # fmt: skip
-    plain = replace(hardware_db.load_engine(engine), measurements=None)
+    plain = replace(hardware_db.load_engine(engine), measurements=None, **NO_CHANCE)
     loaded = model_registry.load(model), hardware_db.load(question.system)
     return combined(question, *loaded, engine=plain)
 
@@ -54,6 +58,7 @@ def test_one_user_is_priced_alike_however_it_is_asked(model: str, engine: str):
 def test_one_user_is_priced_alike_with_what_measured_runs_teach(model: str, engine: str):
     asked = replace(alone(model, engine, osl=200).scenario, batch=1)
     found = resolve(asked)
+    found = replace(found, engine=replace(found.engine, **NO_CHANCE))
     load, simulated = served(found), run(found).simulation.summary()
     static = estimate_resolved(found)
     assert load.prefill_s[0] == pytest.approx(static.ttft_s[0], rel=0.01)
