@@ -28,7 +28,7 @@ from genz_core.engine import EngineProfile, MeasuredRecipe, RecipeKey
 from genz_core.engine_calibration import SCALES, EngineCalibration, calibrate_engine
 from genz_core.errors import InvalidValue
 from genz_core.progress import Progress, silent
-from genz_core.serving.loops import OVERLOADED
+from genz_core.serving.served_model import OVERLOADED
 from genz_core.types import Array
 from genz_core.workload import WITH_TIMES
 from hardware_db import recipes

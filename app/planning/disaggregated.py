@@ -23,7 +23,6 @@ from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue, MissingSpec
 from genz_core.limits import LIMITS
 from genz_core.model_kinds import prompt_tokens
-from genz_core.serving.loops import OVERLOADED
 from genz_core.serving.pools import (
     Combinations,
     DecodeWorkers,
@@ -34,6 +33,7 @@ from genz_core.serving.pools import (
     prefill_workers,
 )
 from genz_core.serving.room import sequences_that_fit
+from genz_core.serving.served_model import OVERLOADED
 from genz_core.speculative import steps_per_token
 from genz_core.types import Array, System, Workload
 from genz_core.workload import OUT_OF_MEMORY

@@ -21,7 +21,7 @@ from app.planning.search import Found
 from app.planning.targets import FIGURES
 from genz_core.errors import RidgelineError
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent
-from genz_core.serving.loops import OVERLOADED
+from genz_core.serving.served_model import OVERLOADED
 from genz_core.types import Array
 
 #: Share of a percentile in closed form that a simulation may come to, so that it is worth trying.

@@ -13,7 +13,7 @@ from app.planning.search import Found
 from app.planning.shortlist import Shortlist
 from app.planning.targets import Target
 from app.wording import quantities
-from genz_core.serving.loops import OVERLOADED
+from genz_core.serving.served_model import OVERLOADED
 from genz_core.types import Array, Mask
 
 _ALIKE = 0.005  # a share by which figures differ that is not worth a word

@@ -39,7 +39,7 @@ def _texts() -> list[tuple[str, list[Any], list[type]]]:
         scan,
         wiring,
     )
-    from genz_core.serving import queueing
+    from genz_core.serving import queueing, step_cycles
 
     return [
         ("The bound", [roofline], []),
@@ -64,7 +64,7 @@ def _texts() -> list[tuple[str, list[Any], list[type]]]:
         ),
         ("What the equations miss", [residual, residual_grid], []),
         ("Work of operators", [operators], []),
-        ("Many requests at once", [queueing], []),
+        ("Many requests at once", [step_cycles, queueing], []),
     ]
 
 

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genz_core.serving.queueing import Batching, largest
+from genz_core.serving.queueing import Batching
+from genz_core.serving.step_cycles import largest
 from genz_core.types import Array
 
 _FULLEST = 0.9995  # of a queue whose length is still finite

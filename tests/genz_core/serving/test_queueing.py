@@ -11,7 +11,8 @@ import pytest
 from scipy.stats import poisson
 
 from genz_core.serving.balance import closed_loop
-from genz_core.serving.queueing import Batching, largest
+from genz_core.serving.queueing import Batching
+from genz_core.serving.step_cycles import largest
 
 ONE = np.ones(1)
 

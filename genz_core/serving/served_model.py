@@ -1,0 +1,384 @@
+"""A model served under loads: what runs, what waits, and the figures of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genz_core.engine import EngineProfile
+from genz_core.memory import Memory, memory
+from genz_core.model_kinds import generates
+from genz_core.serving.alike import Kinds, step_seconds
+from genz_core.serving.asked_loads import rates, real_lengths
+from genz_core.serving.balance import Balance, closed_loop, open_loop
+from genz_core.serving.model_times import Sizes
+from genz_core.serving.queueing import Batching
+from genz_core.serving.room import sequences_that_fit, step_rooms
+from genz_core.serving.spilled import Banks, Spilled
+from genz_core.serving.step_times import StepTimes
+from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
+from genz_core.speculative import steps_per_token
+from genz_core.step_correction import StepCorrection, least_scale, novelty, step_correction
+from genz_core.types import Array, Mask, Model, Num, Parallelism, Places, System, Workload
+from genz_core.validity import check, columns, split_of
+from genz_core.workload import OUT_OF_MEMORY, decode, prefill
+
+OVERLOADED = "overloaded"
+_NO_ROOM = "no sequence's cache fits beside the weights"
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model that an engine serves on a system under some loads, [configs].
+
+    load: open requests as its batch, and the mean of the real lengths.  memory: with one sequence
+    a rank.  capacity: sequences whose cache fits.  status, messages: reason codes of loads that
+    cannot be served, and the sentence behind each.  kept: what was priced, by pipeline stages,
+    and which of it each load has.
+    """
+
+    model: Model
+    system: System
+    engine: EngineProfile
+    parallelism: Parallelism
+    traffic: Traffic
+    load: Workload
+    memory: Memory
+    capacity: Array
+    status: NDArray[np.str_]
+    messages: dict[int, str]
+    kept: dict[int, tuple[Batching, Places]]
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        system: System,
+        engine: EngineProfile,
+        parallelism: Parallelism,
+        traffic: Traffic,
+        users: Num,
+    ) -> ServedModel:
+        """The model under `traffic`, loads that cannot be served with their reason codes."""
+        nominal = Workload(users, traffic.isl, traffic.osl)
+        checked = check(model, nominal, parallelism, batch_is="concurrency")
+        load = real_lengths(checked.workload, traffic.length_ratio)
+        share = (1.0 + np.asarray(traffic.length_ratio, dtype=float)) / 2.0
+        traffic = replace(traffic, sharing=traffic.sharing.scaled(share, load.isl))
+        single, capacity = sequences_that_fit(
+            model, system, load, checked.parallelism, engine, traffic.sharing, traffic.spill
+        )
+        status, messages = checked.status, dict(checked.complaints)
+        full = (status == "ok") & (capacity < 1.0)
+        places = np.flatnonzero(full)
+        for at, reason in zip(places.tolist(), single.reasons(places), strict=True):
+            messages[at] = reason or _NO_ROOM
+        status = np.where(full, OUT_OF_MEMORY, status)
+        split = checked.parallelism
+        return cls(
+            model, system, engine, split, traffic, load, single, capacity, status, messages, {}
+        )
+
+    @property
+    def osl(self) -> Array:
+        """Mean output tokens of a request, [configs]."""
+        return cast(Array, self.load.osl)
+
+    @property
+    def ranks(self) -> Array:
+        """Attention data parallel ranks, [configs]."""
+        return cast(Array, self.parallelism.dp)
+
+    @property
+    def cached(self) -> Num:
+        """Tokens of a prompt that need not be read, a number or [configs]."""
+        return self.traffic.sharing.cached_tokens
+
+    @property
+    def limit(self) -> Array:
+        """Sequences that run at most; 1 where none fits, so that times stay finite."""
+        asked = np.asarray(self.traffic.max_num_seqs, dtype=float)
+        sequences = np.where(asked > 0, asked, self.engine.max_sequences)
+        requests = np.floor(sequences / self.traffic.sharing.branches)
+        most = np.minimum(self._room(asked > 0), requests * self.ranks)
+        return np.maximum(most, 1.0)
+
+    def _room(self, told: Mask) -> Array:
+        """Requests whose cache has room, [configs].
+
+        Weights move to the host for as many as were told, or as there are users; where neither is
+        known, only where not one request fits.  told: whether the engine was told a limit.
+        """
+        if self.traffic.spill in (None, "kv") or self.traffic.rate_per_s is None:
+            return self.capacity
+        free = self.memory.free_bytes * self.engine.free_share
+        beside = np.floor(np.maximum(free, 0.0) / np.maximum(self.memory.kv_bytes, 1.0))
+        return np.where(told, self.capacity, np.minimum(self.capacity, beside * self.ranks))
+
+    def correction(self, users: Array) -> StepCorrection:
+        """What measured runs say of the steps of each load.  users: open requests, [configs]."""
+        (sizes, read), least = self._among_runs(users), np.ones_like(users)
+        if self.engine.neighbours is not None:
+            total, _, bound = self._decoding(np.minimum(users, self.limit))
+            least = least_scale(total, bound)
+        return step_correction(self.engine, self.model, self.system, sizes, least, read)
+
+    def _among_runs(self, users: Array) -> tuple[Array, Array]:
+        """Where loads lie among measured runs, and the tokens of a prompt that are read."""
+        sizes = self.run_sizes(users)
+        cached = self._chosen(self.cached if self.traffic.sharing else 0.0, np.arange(len(sizes)))
+        return sizes, np.maximum(sizes[:, 0] - cached, 1.0)
+
+    def _decoding(self, running: Array) -> tuple[Array, Array, Array]:
+        """Time of a step in which so many requests decode, the host's part, and its bound [s]."""
+        sequences = np.maximum(np.round(running), 1.0) * self.traffic.sharing.branches
+        load = Workload(sequences, self.load.isl, self.osl)
+        return step_seconds(
+            lambda loads, split: decode(self.model, self.system, loads, split, self.engine),
+            load, self.parallelism,
+        )  # fmt: skip
+
+    def users(self) -> Array:
+        """Requests that are open, [configs]."""
+        closed = self.traffic.rate_per_s is None
+        users = self.load.batch if closed else self._open()
+        return self._chosen(users, np.arange(self.status.size))
+
+    def run_sizes(self, users: Array) -> Array:
+        """Lengths, open requests and degrees, as runs are compared by, [configs, sizes]."""
+        split, everyone = self.parallelism, np.arange(self.status.size)
+        lengths = (self.traffic.isl, self.traffic.osl)
+        columns = (*lengths, np.minimum(users, self.limit), split.tp, split.pp, split.dp, split.ep)
+        return np.stack([self._chosen(column, everyone) for column in columns], axis=-1)
+
+    def _open(self) -> Array:
+        """Requests that are open at a rate, by Little's law; of one too high, at the highest.
+
+        As the engine's recipe has them: which runs are near is not known before.
+        """
+        alone, one = replace(self.engine, neighbours=None), np.ones(self.status.size)
+        balance = self.balance(step_correction(alone, self.model, self.system, one[:, None], one))
+        gaps = np.maximum(self.osl - 1.0, 0.0) * steps_per_token(self.model, self.osl)
+        ttft = np.where(np.isfinite(balance.ttft_s), balance.ttft_s, 0.0)
+        rate = np.minimum(rates(self.traffic), balance.most_per_s)
+        return np.maximum(rate * (ttft + gaps * balance.cycle_s), 1.0)
+
+    def balance(self, correction: StepCorrection) -> Balance:
+        """The loads in balance; those with the same number of pipeline stages side by side."""
+        stages = np.broadcast_to(np.asarray(self.parallelism.pp), self.status.shape)
+        whole = {name: np.empty(self.status.size) for name in Balance.__dataclass_fields__}
+        for degree in np.unique(stages):
+            chosen = np.flatnonzero(stages == degree)
+            part = self._balance_of(chosen, int(degree), correction.picked(chosen))
+            for name, column in whole.items():
+                column[chosen] = getattr(part, name)
+        return Balance(**whole)
+
+    def _balance_of(
+        self, chosen: NDArray[np.intp], stages: int, correction: StepCorrection
+    ) -> Balance:
+        """The balance of some of the loads, all with so many pipeline stages."""
+        ranks = self._chosen(self.ranks, chosen)
+        limit, users = (self._chosen(x, chosen) / ranks for x in (self.limit, self.load.batch))
+        closed = self.traffic.rate_per_s is None
+        admitted = np.minimum(users, limit) if closed else limit
+        if stages not in self.kept:
+            kinds = self._kinds(chosen, admitted)
+            priced = self._batching(chosen[kinds.first], stages, admitted[kinds.first])
+            self.kept[stages] = priced, kinds.of
+        batching, of = self.kept[stages]
+        if correction.corrects:
+            batching, of = batching.picked(of).corrected(correction, users), np.arange(of.size)
+        if closed:
+            return closed_loop(batching, of, users, limit, ranks, correction.steps)
+        asked = self._chosen(rates(self.traffic), chosen)
+        return open_loop(batching, of, asked, ranks, correction.steps)
+
+    def _kinds(self, chosen: NDArray[np.intp], admitted: Array) -> Kinds:
+        """Some of the loads by all that `_batching` makes of them."""
+        told = self.traffic
+        sizes = replace(self.load, batch=1.0, cached=self.cached)
+        numbers = columns(sizes, self.parallelism).values()
+        names = ("max_num_batched_tokens", "length_ratio", "stream_interval", "recv_interval",
+                 "batch_wait", "waves")  # fmt: skip
+        asked = [self._chosen(getattr(told, name), chosen) for name in names]
+        return Kinds.told_by([admitted, *asked, *(self._chosen(x, chosen) for x in numbers)])
+
+    def _batching(self, chosen: NDArray[np.intp], stages: int, admitted: Array) -> Batching:
+        """What the engine does with some of the loads; admitted: sequences of a rank at most."""
+        numbers = {name: v[chosen] for name, v in columns(self.load, self.parallelism).items()}
+        sharing, engine = self.traffic.sharing, self.engine
+        cached = self._chosen(self.cached, chosen) if sharing else 0.0
+        isl = numbers["isl"] - cached
+        whole = engine.scheduler == "tensorrt_llm"
+        told = self._chosen(self.traffic.max_num_batched_tokens, chosen)
+        budget, room, piece = step_rooms(engine, told, isl, admitted, whole=whole)
+        running = np.maximum(admitted / stages, 1.0)
+        share = np.minimum(admitted, 1.0)
+        sizes = Sizes(running, room, piece, isl, numbers["osl"], cached, sharing.branches, share)
+        split = split_of(self.parallelism, {**numbers, "pp": float(stages)})
+        times = StepTimes.of(self.model, self.system, split, engine, sizes)
+        times = replace(times, spilled=self._spilled(chosen, stages, admitted))
+        together = np.maximum(admitted * times.ranks, 1.0)
+        closed = self.traffic.rate_per_s is None
+        steps = 1.0 + (numbers["osl"] - 1.0) * steps_per_token(self.model, numbers["osl"])
+        ratio = self._chosen(self.traffic.length_ratio, chosen)
+        return Batching(
+            times=times,
+            isl=isl,
+            steps=steps,
+            steps_spread=np.floor(steps * (1.0 - ratio) / (1.0 + ratio) * 2.0),
+            admitted=admitted,
+            others=(together - 1.0) / together if closed else np.ones_like(isl),
+            lanes=stages,
+            budget=budget,
+            waves=self._chosen(self.traffic.waves, chosen),
+            late_steps=self._late_steps(chosen),
+            look_every=self._chosen(self.traffic.recv_interval, chosen),
+            batch_wait=self._chosen(self.traffic.batch_wait, chosen),
+            ahead_steps=engine.ahead_steps if stages == 1 else 0.0,
+            closed=closed,
+            mixed=engine.mixed_steps,
+            whole=whole,
+            host_s=engine.host_request_s + self._fetch_s(chosen),
+            routed=numbers["dp"],
+        )
+
+    def _fetch_s(self, chosen: NDArray[np.intp]) -> Array | float:
+        """Time in which a request's cached tokens come from the host [s], of some of the loads."""
+        sharing = self.traffic.sharing
+        if not sharing.from_host:
+            return 0.0
+
+        def weigh(tokens: Num) -> Memory:
+            load = Workload(self.ranks, tokens, 0.0)
+            return memory(self.model, self.system, load, self.parallelism, self.engine)
+
+        return self._chosen(sharing.fetch_s(self.system, weigh), chosen)
+
+    def _admitted(self, running: Array) -> Array:
+        """Requests of a rank that room is made for: beside weights all that may run."""
+        most = self.limit
+        if self.traffic.rate_per_s is None:
+            most = np.minimum(self.load.batch, most)
+        return np.asarray((running if self.traffic.spill == "kv" else most) / self.ranks)
+
+    def _bound_s(self, balance: Balance, bound_s: Array) -> Array:
+        """The least time of a steady step [s]: of those that decode, by Little's law, where a step
+        is shorter than if all that run decoded.
+
+        bound_s: of a step in which all that run decode.
+        """
+        if not np.any(balance.cycle_s < bound_s):
+            return bound_s
+        steps = np.maximum(self.osl - 1.0, 0.0) * steps_per_token(self.model, self.osl)
+        served = np.minimum(balance.requests_per_s, balance.most_per_s)
+        decoding = np.minimum(served * steps * balance.cycle_s, balance.running)
+        return np.where(balance.cycle_s < bound_s, self._decoding(decoding)[2], bound_s)
+
+    def _offloaded(self, requests: Array) -> Array | float:
+        """Bytes on the host where a rank has so many requests, [configs]."""
+        if not self.traffic.spill:
+            return 0.0
+        over = requests * self.memory.kv_bytes - self.memory.free_bytes * self.engine.free_share
+        return np.maximum(over, 0.0)
+
+    def _spilled(self, chosen: NDArray[np.intp], stages: int, admitted: Array) -> Spilled | None:
+        """What the steps of some of the loads read from the host, None where nothing may be."""
+        if not self.traffic.spill or not self.system.host_bytes_per_s:
+            return None
+        size, kv = self.status.size, self.traffic.spill == "kv"
+        everyone, none = np.ones(size), np.zeros(size)
+        everyone[chosen] = admitted
+        free = np.maximum(self.memory.free_bytes * self.engine.free_share, 0.0)
+        model, system, split = self.model, self.system, self.parallelism
+        whole = Spilled(
+            system=system,
+            banks=Banks.of(model, system, self.engine, split, size),
+            moved_bytes=none if kv else np.asarray(self._offloaded(everyone)),
+            free_bytes=free if kv else none,
+            request_bytes=self.memory.kv_bytes if kv else none,
+            lanes=stages,
+            ranks=self._chosen(self.ranks, np.arange(size)),
+            worked=self.traffic.spill == "experts",
+        )
+        return whole.picked(chosen)
+
+    def _late_steps(self, chosen: NDArray[np.intp]) -> Array:
+        """Steps between a first token and its delivery, see `Traffic.stream_interval`."""
+        streamed = np.asarray(self.traffic.stream_interval) - 1.0
+        return self._chosen(streamed * self.engine.held_share, chosen)
+
+    def _chosen(self, values: Num, chosen: NDArray[np.intp]) -> Array:
+        """Values of some of the loads, of a number or an array [configs]."""
+        return np.broadcast_to(np.asarray(values, dtype=float), self.status.shape)[chosen]
+
+    def estimate(
+        self, balance: Balance, correction: StepCorrection, users: Array
+    ) -> ServingEstimate:
+        """The figures of all loads, no latency below its bound.  users: open requests, [configs].
+
+        A TPOT averages over many steps: its median is its mean.
+        """
+        decode_s, decode_host, bound_decode = self._decoding(balance.running)
+        prefill_s, prefill_host, bound_prefill = step_seconds(
+            lambda loads, split: prefill(self.model, self.system, loads, split, self.engine),
+            Workload(1.0, self.load.isl, 1.0, self.cached), self.parallelism,
+        )  # fmt: skip
+        decode_s = correction.seconds(decode_s, decode_host, bound_decode)
+        prefill_s = correction.seconds(prefill_s, prefill_host, bound_prefill, reads=True)
+        over = (
+            (balance.utilisation >= 1.0) & (self.status == "ok") & np.isfinite(balance.most_per_s)
+        )
+        offered = np.broadcast_to(balance.requests_per_s, self.status.shape)
+        messages = self.messages | {
+            int(
+                at
+            ): f"{offered[at]:g} requests/s is more than the {balance.most_per_s[at]:.3g} this "
+            "deployment sustains: the queue grows without end; add replicas or devices"
+            for at in np.flatnonzero(over)
+        }
+        status = np.where(over, OVERLOADED, self.status)
+        valid = np.isin(status, ["ok", OUT_OF_MEMORY, OVERLOADED])
+
+        def masked(values: Array, least: Array | float = 0.0) -> Array:
+            return np.where(valid, np.maximum(values, least), np.nan)
+
+        each = steps_per_token(self.model, self.osl)
+        bound_decode = self._bound_s(balance, bound_decode) * each
+        tpot = masked(balance.cycle_s * each, bound_decode)
+        if not generates(self.model):
+            tpot = np.full_like(tpot, np.nan)
+        served = np.minimum(balance.requests_per_s, balance.most_per_s)
+        of_rank = users / self._chosen(self.ranks, np.arange(status.size))
+        far = novelty(self.engine, self.model, self.system, *self._among_runs(users))
+        return ServingEstimate(
+            ttft_s=masked(balance.ttft_s, bound_prefill),
+            tpot_s=tpot,
+            ttft_median_s=masked(balance.ttft_median_s, bound_prefill),
+            tpot_median_s=tpot,
+            prefill_s=masked(np.minimum(prefill_s, np.maximum(balance.ttft_s, bound_prefill))),
+            decode_step_s=masked(decode_s * each),
+            bound_prefill_s=masked(bound_prefill),
+            bound_decode_step_s=masked(bound_decode),
+            running=balance.running,
+            correction=correction,
+            novelty=Novelty(*far, of_rank),
+            outside_s=balance.outside_s,
+            capacity=self.capacity,
+            utilisation=balance.utilisation,
+            output_tokens_per_s=masked(served * self.osl * self.traffic.sharing.kept),
+            osl=self.osl,
+            devices=cast(Array, self.parallelism.devices),
+            ranks=self.ranks,
+            memory=self.memory,
+            status=status,
+            messages=messages,
+            traffic=self.traffic,
+            parallelism=self.parallelism,
+            branches=self.traffic.sharing.branches,
+            offloaded=self._offloaded(self._admitted(balance.running)),
+        )
