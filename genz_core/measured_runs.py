@@ -20,14 +20,17 @@ latent moves with users, nor fades with them (`app.engine_fit.neighbours`): near
 throughput is one over the scale of steps, so that more users would lower it, or bring a first token
 earlier.  Beyond the users of all runs a correction becomes unsure instead.
 A run that differs from its neighbours weighs less: noise is Student's t, by the weights of
-`genz_core.engine_calibration`.  A run that physics misses by more than `MOST` teaches nothing:
-something else may have run than is described, and taught what they tell, such runs made every
+`genz_core.engine_calibration`.  Runs that physics misses by more than `NEAR_PHYSICS` teach their own
+recipe and release alone, where most of these are so: they share a constant of their own.  One among
+others that are not teaches nothing, nor does any that physics misses by more than `MOST`.
+Something else may have run than is described, and taught what they tell, such runs made every
 device and release that was left out worse.
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), 2.2 and 4.2.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -54,9 +57,12 @@ SHARED: Mapping[str, tuple[str, ...]] = {
 }
 #: Those of `SHARED` within which near sizes have near residuals.
 NEAR = ("model", "family", "recipe", "release")
-#: Largest ln(measured / physics) of the figures of a run that teaches.  Judgement: round figures,
-#: chosen by what they gave on devices and releases left out of hardware_db/measurements.
-MOST: Mapping[str, float] = {"tpot_s": float(np.log(1.6)), "ttft_s": float(np.log(2.5))}
+#: Largest ln(measured / physics) of the figures of a run that teaches, and the largest of each
+#: latent that teaches other recipes and releases.  Judgement: round figures, chosen by what they
+#: gave on configurations, devices and releases left out of hardware_db/measurements.
+MOST: Mapping[str, float] = {"tpot_s": float(np.log(2.5)), "ttft_s": float(np.log(2.5))}
+NEAR_PHYSICS: Mapping[str, float] = {"steps": float(np.log(1.3)), "wait": float(np.log(1.5))}
+_OWN = 0.5  # standard deviation of what runs share that teach their own alone; judgement
 FREEDOM = 4.0  # degrees of Student's t
 _ROUNDS = 5  # of weights
 _AT_ONCE = 4096  # configurations whose neighbours are compared in one array
@@ -190,13 +196,15 @@ class MeasuredRuns:
         near = self._near(latent, facts, sizes)
         weights = near @ inverse
         known = np.einsum("cr,cr->c", weights, near) * self._beyond(sizes, _UNSURE) ** 2
-        left = kernel.variance - known
+        left = self.variance(latent, facts) - kernel.noise**2 - known
         return Correction(weights @ taught, np.maximum(left, 0.0) + kernel.noise**2, weights)
 
     def _near(self, latent: str, facts: RunFacts, sizes: Array) -> Array:
         """Covariance with each run, 0 with those that teach nothing, [configs, runs]."""
         near = self.kernels[latent].covariance(self._shared_with(facts), sizes, self.sizes)
-        return near * np.isfinite(self.latents[latent]) * self._beyond(sizes, _FADING)[:, None]
+        if facts in self._apart[latent]:
+            near = near + _OWN**2 * np.array([run == facts for run in self.facts])
+        return near * self._teaches[latent] * self._beyond(sizes, _FADING)[:, None]
 
     def _shared_with(self, facts: RunFacts) -> Mapping[str, Mask]:
         """Which runs share what with a deployment, [runs] by name of `SHARED`; told once."""
@@ -240,6 +248,41 @@ class MeasuredRuns:
         """Inverse covariance of the runs, noise included, and what each teaches, by latent."""
         return {latent: self._solved_for(latent) for latent in self.latents}
 
+    def variance(self, latent: str, facts: RunFacts) -> float:
+        """Of a run with these facts of which nothing is known, with its noise."""
+        kernel = self.kernels[latent]
+        own = _OWN**2 if facts in self._apart[latent] else 0.0
+        return kernel.variance + own + kernel.noise**2
+
+    def far(self, latent: str) -> Mask:
+        """Runs of which physics misses a latent, or one before it, by more than `NEAR_PHYSICS`,
+        [runs]."""
+        names = LATENTS[: LATENTS.index(latent) + 1]
+        return np.any([np.abs(self.latents[name]) > NEAR_PHYSICS[name] for name in names], axis=0)
+
+    @cached_property
+    def _apart(self) -> Mapping[str, frozenset[RunFacts]]:
+        """Recipes and releases most of whose runs are `far`, by latent."""
+        groups = {}
+        for latent, logs in self.latents.items():
+            balance: Counter[RunFacts] = Counter()
+            for facts, far, log in zip(self.facts, self.far(latent), logs, strict=True):
+                if np.isfinite(log):
+                    balance[facts] += 1 if far else -1
+            groups[latent] = frozenset(facts for facts, more in balance.items() if more > 0)
+        return groups
+
+    @cached_property
+    def _teaches(self) -> Mapping[str, Mask]:
+        """Runs that teach a latent, to others or to their own, [runs] by latent."""
+        return {
+            latent: np.isfinite(logs) & (~self.far(latent) | self._of(self._apart[latent]))
+            for latent, logs in self.latents.items()
+        }
+
+    def _of(self, groups: frozenset[RunFacts]) -> Mask:
+        return np.array([facts in groups for facts in self.facts])
+
     def weights(self, latent: str) -> Array:
         """Weight of each run in a latent, by how it fits its neighbours, [runs]."""
         kernel, (signal, taught) = self.kernels[latent], self._signal(latent)
@@ -257,9 +300,12 @@ class MeasuredRuns:
 
     def _signal(self, latent: str) -> tuple[Array, Array]:
         """Covariance of the runs without noise, and what each teaches, 0 where nothing."""
-        known = np.isfinite(self.latents[latent])
+        known, apart = self._teaches[latent], self._apart[latent]
         taught = np.where(known, self.latents[latent], 0.0)
         signal = self.kernels[latent].covariance(self.shared, self.sizes, self.sizes)
+        for facts in apart:
+            own = self._of(frozenset([facts]))
+            signal = signal + _OWN**2 * np.outer(own, own)
         return signal * np.outer(known, known), taught
 
 

@@ -110,12 +110,12 @@ def novelty(
     runs, one = engine.neighbours, np.ones(len(sizes))
     if runs is None:
         return one, one
-    facts, kernels = run_facts(engine, model, system), runs.kernels
+    facts = run_facts(engine, model, system)
     left = {
         latent: runs.correction(latent, facts, where).variance
         for latent, where in (("steps", sizes), ("wait", _as_read(sizes, read)))
     }
-    whole = {name: kernels[name].variance + kernels[name].noise ** 2 for name in left}
+    whole = {name: runs.variance(name, facts) for name in left}
     first = np.sqrt((left["steps"] + left["wait"]) / (whole["steps"] + whole["wait"]))
     return np.sqrt(left["steps"] / whole["steps"]), first
 

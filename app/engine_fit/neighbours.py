@@ -86,7 +86,8 @@ def latents(data: EngineFitData, moves: Array, logs: Array) -> Latents:
     possible = np.zeros(len(data.rows), dtype=bool)
     for target in data.targets:
         possible[target.row] |= target.facts["possible"] == "yes"
-    teaches = possible & np.all([np.abs(physics[name]) <= most for name, most in MOST.items()], 0)
+    told = {name: possible & (np.abs(physics[name]) <= most) for name, most in MOST.items()}
+    teaches = told["tpot_s"]
     steps, wait = physics["tpot_s"].copy(), physics["ttft_s"] - physics["tpot_s"]
     wanted = np.array([bool(teaches[target.row]) for target in data.targets])
     left = physics
@@ -96,7 +97,7 @@ def latents(data: EngineFitData, moves: Array, logs: Array) -> Latents:
         wait = np.clip(wait + left["ttft_s"] - left["tpot_s"], -MOST["ttft_s"], MOST["ttft_s"])
     left = by_row(data, data.logs(moves, wanted, _as_told(steps, wait)))
     teaches &= np.abs(left["tpot_s"]) <= _EXPLAINED
-    explained = teaches & (np.abs(left["ttft_s"]) <= _EXPLAINED)
+    explained = teaches & told["ttft_s"] & (np.abs(left["ttft_s"]) <= _EXPLAINED)
     return Latents(np.where(teaches, steps, np.nan), np.where(explained, wait, np.nan), physics)
 
 
@@ -147,9 +148,9 @@ def _novelty(data: EngineFitData, taught: Mapping[str, MeasuredRuns]) -> Array:
             continue
         left = whole = 0.0
         for latent in LATENTS[:1] if target.metric == "tpot_s" else LATENTS:
-            sizes = np.array([run_sizes(data, target.row)])
-            left += float(runs.correction(latent, run_facts(data, at), sizes).variance[0])
-            whole += runs.kernels[latent].variance + runs.kernels[latent].noise ** 2
+            facts, sizes = run_facts(data, at), np.array([run_sizes(data, target.row)])
+            left += float(runs.correction(latent, facts, sizes).variance[0])
+            whole += runs.variance(latent, facts)
         found[at] = np.sqrt(left / whole)
     return found
 
@@ -212,7 +213,7 @@ def _fit_kernel(latent: str, pairs: Sequence[tuple[EngineFitData, Latents]]) -> 
     kernel, at = _start(latent), np.log(_vector(_start(latent)))
     for _ in range(2):  # the weights of runs rest on the kernel, and the other way round
         every = [
-            runs.picked(np.isfinite(runs.latents[latent]))
+            runs.picked(np.isfinite(runs.latents[latent]) & ~runs.far(latent))
             for data, learned in pairs
             for _, runs, _ in by_model(data, learned, dict.fromkeys(LATENTS, kernel))
         ]

@@ -75,8 +75,7 @@ def _beyond(engine: str, runs: MeasuredRuns, near: Any, distance: Array) -> Iter
                 continue
             sizes = np.exp(runs.sizes[at : at + 1])
             found = [kept.correction(name, runs.facts[at], sizes) for name in latents]
-            kernels = [kept.kernels[name] for name in latents]
-            whole = sum(kernel.variance + kernel.noise**2 for kernel in kernels)
+            whole = sum(kept.variance(name, runs.facts[at]) for name in latents)
             yield FarRun(
                 engine,
                 figure,
