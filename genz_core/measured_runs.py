@@ -15,10 +15,11 @@ they share, and by how near their loads, lengths and degrees lie::
     m(d) = (1 + sqrt(3) d) exp(-sqrt(3) d),  x = ln(isl, osl, concurrency, tp, pp, dp, ep) / lengths
 
 so that a price is corrected by its neighbours, each by its weight, and fades to physics where there
-are none: beyond the lengths of all runs too, nine tenths of it within a factor of ten.  Neither
-latent moves with users, nor fades with them (`app.engine_fit.neighbours`): near saturation the
-throughput is one over the scale of steps, so that more users would lower it, or bring a first token
-earlier.  Beyond the users of all runs a correction becomes unsure instead.
+are none: beyond the prompts of all runs too, nine tenths of it within a factor of ten.  Neither
+latent moves with users or with answers, nor fades with them (`app.engine_fit.neighbours`): near
+saturation the throughput is one over the scale of steps, so that more users would lower it, or
+bring a first token earlier; and a user alone has the same first token whatever is answered.  Beyond
+the users and answers of all runs a correction becomes unsure instead.
 A run that differs from its neighbours weighs less: noise is Student's t, by the weights of
 `genz_core.engine_calibration`.  Runs that physics misses by more than `NEAR_PHYSICS` teach their own
 recipe and release alone, where most of these are so: they share a constant of their own.  One among
@@ -42,7 +43,7 @@ from genz_core.types import Array, Mask
 #: Sizes that runs lie near in, by their logarithms.
 SIZES = ("isl", "osl", "concurrency", "tp", "pp", "dp", "ep")
 #: Those beyond whose measured range a correction fades, and those beyond which it is unsure.
-_FADING, _UNSURE = ("isl", "osl"), ("concurrency",)
+_FADING, _UNSURE = ("isl",), ("osl", "concurrency")
 #: What is learned of a run.
 LATENTS = ("steps", "wait")
 #: Facts that two runs of one engine and model share, each with a constant of the residual.

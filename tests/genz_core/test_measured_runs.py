@@ -65,11 +65,10 @@ def test_what_shares_less_is_corrected_less_and_is_less_certain():
     assert spread == sorted(spread)
 
 
-@pytest.mark.parametrize("size", ["isl", "osl"])
-def test_at_ten_times_the_largest_measured_size_nine_tenths_are_gone(size):
-    ladder = sizes(*({size: 4.0**power} for power in range(1, 5)))
+def test_at_ten_times_the_longest_measured_prompt_nine_tenths_are_gone():
+    ladder = sizes(*({"isl": 4.0**power} for power in range(1, 5)))
     known = runs([0.2, 0.2, 0.2, 0.2], ladder)
-    beyond = sizes(*({size: 256 * times} for times in (1, 2, 5, 10, 100)))
+    beyond = sizes(*({"isl": 256 * times} for times in (1, 2, 5, 10, 100)))
     found = known.correction("steps", HERE, beyond)
     shares = found.log / found.log[0]
     assert np.all(np.diff(shares) < 0) and np.all(np.diff(found.variance) > 0)
@@ -77,13 +76,15 @@ def test_at_ten_times_the_largest_measured_size_nine_tenths_are_gone(size):
     assert found.variance[4] == pytest.approx(MOST)
 
 
-def test_beyond_the_users_of_all_runs_a_correction_stays_and_becomes_unsure():
-    """One that faded with users would slow the steps of more users down, and throughput fall."""
-    ladder = sizes(*({"concurrency": 4.0**power} for power in range(1, 5)))
-    lengths = tuple(np.inf if name == "concurrency" else 1.0 for name in SIZES)
+@pytest.mark.parametrize("size", ["concurrency", "osl"])
+def test_beyond_the_users_and_answers_of_all_runs_a_correction_stays_and_becomes_unsure(size):
+    """One that faded with users would slow the steps of more users down, and throughput fall; the
+    first token of a user alone is the same whatever is answered."""
+    ladder = sizes(*({size: 4.0**power} for power in range(1, 5)))
+    lengths = tuple(np.inf if name == size else 1.0 for name in SIZES)
     known = runs([0.2, 0.2, 0.2, 0.2], ladder)
     known = replace(known, kernels={"steps": replace(KERNEL, lengths=lengths)})
-    beyond = sizes(*({"concurrency": 256 * times} for times in (1, 2, 5, 10, 100)))
+    beyond = sizes(*({size: 256 * times} for times in (1, 2, 5, 10, 100)))
     found = known.correction("steps", HERE, beyond)
     np.testing.assert_allclose(found.log, found.log[0])
     assert np.all(np.diff(found.variance) > 0)
