@@ -17,7 +17,7 @@ from app.question.question import Question
 from app.scenario import sharing
 from app.scenario.drafting import drafted
 from app.scenario.scenario import Resolved
-from app.simulation.disaggregation import stated_link
+from app.scenario.pools import stated_link
 from genz_core.deployment import Deployment
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue, MissingSpec

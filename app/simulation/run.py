@@ -12,12 +12,13 @@ import numpy as np
 
 from app.question.question import Question
 from app.scenario.drafting import drafted, speculation
+from app.scenario import pools
 from app.scenario.gate import beyond_positions, context_complaint, longest
+from app.scenario.pools import Prefill, balance_sentence, matched
 from app.scenario.scenario import Resolved, basis
 from app.scenario.served_rows import served
 from app.scenario.setup import Setup, resolve_setup
-from app.simulation import disaggregation, offered_load
-from app.simulation.disaggregation import Prefill, balance_sentence, matched
+from app.simulation import offered_load
 from app.simulation.trace_file import Trace
 from app.wording import quantities
 from genz_core.deployment import recipe_key
@@ -174,7 +175,7 @@ def run(
 
     Raises:
         ContextTooLong: requests beyond the model's positions; those of a trace are a note.
-        RidgelineError: as `offered_load.drawn`, `drafting.speculation`, `disaggregation.beside`
+        RidgelineError: as `offered_load.drawn`, `drafting.speculation`, `pools.beside`
             and `genz_core.serving.simulation.simulate`.
         Cancelled: `cancelled` said so before every request had ended.
     """
@@ -182,7 +183,7 @@ def run(
     check_one_by_one(resolved.model)
     draft_model = objects.get("draft_model", "")
     drafts = speculation(question, resolved.model, draft_model)
-    prefill = disaggregation.beside(resolved, objects.get("prefill_system", ""))
+    prefill = pools.beside(resolved, objects.get("prefill_system", ""))
     drawn = drawn or offered_load.drawn(question, objects, cancelled)
     if question.kind != "trace":  # whose requests are refused one by one
         asked = longest(question, question.isl, question.osl), question.osl
