@@ -10,7 +10,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from app.question.question import Question
+from app.question.groups import POOL
+from app.question.parameters import in_group
+from app.question.question import STANDARD, Question
 from app.scenario.drafting import drafted, speculation
 from app.scenario import pools
 from app.scenario.gate import beyond_positions, context_complaint, longest
@@ -277,7 +279,8 @@ class _ClosedForm:
 
 
 def _alone(question: Question, drawn: Trace) -> Question:
-    """The question of one replica, with a load and lengths that the closed form knows.
+    """The question of one replica that reads its own prompts, with a load and lengths that the
+    closed form knows.
 
     A ramp and a trace are of their mean rate; recorded requests, those of other lengths than
     uniform ones and those that find no prefix are of their mean lengths.
@@ -290,6 +293,7 @@ def _alone(question: Question, drawn: Trace) -> Question:
     users = max(int(question.concurrency or len(requests)) // replicas, 1)
     load: dict[str, Any] = {"trace": None, "ramp_to": 0.0, "ramp_s": 0.0, "burstiness": 1.0}
     load |= {"concurrency": None if rate else users, "rate": rate / replicas or None}
+    load |= {name: getattr(STANDARD, name) for name in ("replicas", *in_group(POOL))}
     alike = question.trace or question.lengths or question.length_spread
     if alike or not question.prefix_caching:
         load |= {"lengths": None, "length_spread": 0.0, "shared_tokens": 0, "turns": 1}

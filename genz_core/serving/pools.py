@@ -41,7 +41,6 @@ _HALVINGS = 48
 _FULL = 1.0 - 1e-6  # of what is sustained, in a closed loop
 _FULLEST = 0.9995  # of a queue whose length is still finite
 _MOST_READING = 6.0  # arrivals in a step that reads, beyond which its length is that of its room
-_ROUNDS = 3  # of how many are read together, and how long that takes
 _LEAST = 1e-9  # sequences of a decode worker
 
 
@@ -452,14 +451,20 @@ class _Series:
         high = np.maximum(some - self.abreast, 0.0)
         return np.asarray(abreast + (self.full - self.each) * high / np.maximum(deep, 1e-9))
 
+    def _met(self, rate: Array) -> Array:
+        """Prompts that a group reads together: as many as arrive while they are read."""
+        wide = (self.each - self.one) / np.maximum(self.abreast - 1.0, 1e-9)
+        deep = (self.full - self.each) / np.maximum(self.together - self.abreast, 1e-9)
+        abreast = rate * (self.one - wide) / np.maximum(1.0 - rate * wide, 1e-9)
+        beyond = rate * (self.each - deep * self.abreast) / np.maximum(1.0 - rate * deep, 1e-9)
+        found = np.where(rate * self.each < self.abreast, abreast, beyond)
+        return np.asarray(np.clip(found, 1.0, self.together))
+
     def read_s(self, per_s: Array) -> tuple[Array, Array, Array]:
         """(wait and reading of a prompt, the wait alone [s], chance of one) at a rate of all."""
         rate = per_s / self.groups
         used = np.minimum(per_s / self.reads_per_s, _FULLEST)
-        step, met = self.one, np.ones_like(per_s)
-        for _ in range(_ROUNDS):  # as many as arrive while they are read
-            met = np.clip(rate * step, 1.0, self.together)
-            step = self.together_s(met)
+        step = self.together_s(self._met(rate))
         arriving = np.minimum(rate * step, _MOST_READING)
         chain = arriving * np.exp(arriving)
         several = np.clip(self.together - 1.0, 0.0, 1.0)
@@ -468,8 +473,11 @@ class _Series:
         waiting = used ** (np.sqrt(2.0 * (self.servers + 1.0)) - 1.0) / self.servers / (1.0 - used)
         each = self.full * self.abreast / self.together
         queue = np.maximum(waiting - used / self.servers, 0.0) / 2.0 * each
-        wait = held * step / 2.0 + queue
-        own = self.one + held * (self.together_s(1.0 + rate * step) - self.one)
+        # to the same ranks, where others stand with as little to do; long steps gather more
+        beside = rate * held / np.maximum(busy, 1e-12)
+        longer = self.together_s(1.0 + beside * step)
+        wait = held * longer / 2.0 + queue
+        own = self.one + held * (self.together_s(1.0 + beside * longer) - self.one)
         return wait + own, wait + own - self.one, held
 
     def travel_s(self, per_s: Array) -> Array:
@@ -485,6 +493,12 @@ class _Series:
         per_s = np.interp(running, self.numbers, self.per_s)
         least = np.interp(running, self.numbers, self.bound_s)
         return np.maximum(self.scale * running / per_s, least)
+
+    def seen_s(self, running: Array, others: Array) -> Array:
+        """The steps of an answer where so many run on a worker in the mean [s]: beside those that
+        run when it comes, and itself.  others: share of the load that they are."""
+        beside = running * others + 1.0 / self.writers
+        return self.step_s(np.minimum(np.maximum(beside, 1.0), np.maximum(self.most, running)))
 
     def admission_s(self, running: Array, step: Array) -> Array:
         """What is left of the running step when a cache arrives, and the steps planned [s].
@@ -517,7 +531,7 @@ class _Series:
                 fewer = self._open_requests(middle, others) < users
                 low, high = np.where(fewer, middle, low), np.where(fewer, high, middle)
             running = low
-            per_s = np.minimum(self._answered(running), self.most_per_s * _FULL)
+            per_s = np.minimum(self._answered(running, others), self.most_per_s * _FULL)
         else:
             low, high = np.zeros(users.shape), self.most_per_s * _FULL
             for _ in range(_HALVINGS):
@@ -535,7 +549,7 @@ class _Series:
             low, high = np.full(rate.shape, _LEAST), self.most
             for _ in range(_HALVINGS):
                 middle = np.sqrt(low * high)
-                fewer = self._answered(middle) < per_s
+                fewer = self._answered(middle, np.ones(rate.shape)) < per_s
                 low, high = np.where(fewer, middle, low), np.where(fewer, high, middle)
             running = high
         found = self._figures(per_s, running, np.ones(rate.shape), osl, None)
@@ -544,13 +558,13 @@ class _Series:
         first, median = (np.where(full, np.inf, t) for t in (found.ttft_s, found.ttft_median_s))
         return replace(found, requests_per_s=rate, use=use, ttft_s=first, ttft_median_s=median)
 
-    def _answered(self, running: Array) -> Array:
-        return self.writers * running / (self.steps * self.step_s(running))
+    def _answered(self, running: Array, others: Array) -> Array:
+        return self.writers * running / (self.steps * self.seen_s(running, others))
 
     def _open_requests(self, running: Array, others: Array) -> Array:
         """Open requests where so many run on a decode worker; none too few where a station is
         full."""
-        per_s, step = self._answered(running), self.step_s(running)
+        per_s, step = self._answered(running, others), self.seen_s(running, others)
         met = np.minimum(per_s, self.most_per_s) * others
         first = self.before_s + self.read_s(met)[0] + self.travel_s(met)
         first = first + self.admission_s(running * others, step)
@@ -561,7 +575,7 @@ class _Series:
         self, per_s: Array, running: Array, others: Array, osl: float, users: Array | None
     ) -> PooledLoad:
         met, decodes = per_s * others, np.maximum(running, _LEAST)
-        step = self.step_s(decodes)
+        step = self.seen_s(decodes, others)
         reading, waits, chance = self.read_s(met)
         travel, admission = self.travel_s(met), self.admission_s(running * others, step)
         answer = self.steps * step
@@ -590,7 +604,7 @@ class _Series:
             bound_prefill_s=self.least,
             travel_s=self.latency_s + self.busy_s,
             step_s=step,
-            bound_step_s=np.interp(decodes, self.numbers, self.bound_s),
+            bound_step_s=np.interp(np.maximum(decodes, 1.0), self.numbers, self.bound_s),
         )
 
     def _burst_s(self, users: Array | None, usual: Array) -> Array | float:

@@ -228,7 +228,7 @@ class _Asked:
             running=found.running * workers,
             correction=learned.decode,
             novelty=Novelty(*far, users / ranks),
-            outside_s=np.broadcast_to(np.asarray(learned.before_s), (self.size,)),
+            outside_s=self.before_s - self.read.engine.host_request_s,
             capacity=writer.capacity * workers,
             utilisation=found.use,
             output_tokens_per_s=masked(served * writer.osl * self.traffic.sharing.kept),
