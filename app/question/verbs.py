@@ -112,7 +112,7 @@ _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
     "economics": (*_ONE_BY_ONE, *FLEET, *_STATIC, *_WANTED, "batch", "trace"),
     **{verb.name: (*_ONE_BY_ONE, *FLEET, *_WANTED, *_COST, "trace") for verb in VERBS.values()
        if verb.measured},
-    "predictor": (*names_of(Load), *_ONE_BY_ONE, *FLEET, *_STATIC, *_WANTED, *_COST, *NOT_OF_A_BATCH,
+    "predictor": (*names_of(Load), *_ONE_BY_ONE, *_STATIC, *_WANTED, *_COST, *NOT_OF_A_BATCH,
                   "offload"),
     "ops": tuple(name for name in PARAMETERS if name not in _COUNTED),
 }  # fmt: skip

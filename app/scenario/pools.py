@@ -11,6 +11,7 @@ from app.scenario.scenario import Resolved, SystemSource, basis, combined, find_
 from app.wording import quantities
 from genz_core.deployment import Deployment, bulk_format
 from genz_core.errors import InvalidParallelism, MissingSpec
+from genz_core.serving import ServingEstimate, Traffic
 from genz_core.serving.disaggregation import (
     Balance,
     Disaggregation,
@@ -18,7 +19,6 @@ from genz_core.serving.disaggregation import (
     Transfer,
     balance,
 )
-from genz_core.serving import ServingEstimate, Traffic
 from genz_core.serving.options import Options
 from genz_core.serving.series import serve_pools
 from genz_core.serving.simulation import Requests

@@ -13,8 +13,8 @@ import numpy as np
 from app.question.groups import POOL
 from app.question.parameters import in_group
 from app.question.question import STANDARD, Question
-from app.scenario.drafting import drafted, speculation
 from app.scenario import pools
+from app.scenario.drafting import drafted, speculation
 from app.scenario.gate import beyond_positions, context_complaint, longest
 from app.scenario.pools import Prefill, balance_sentence, matched
 from app.scenario.scenario import Resolved, basis

@@ -176,9 +176,7 @@ def _reading(
     cached = np.repeat(starts, size)
     group = Group(np.tile(sequences, times), new, cached, prompt=part[1])
     step = mixed(deployed.model, deployed.system, [group], lanes, deployed.engine)
-    staged = np.where(
-        np.asarray(lanes.pp) > 1, np.maximum(step.stage_s, step.host_s), step.total_s
-    )
+    staged = np.where(np.asarray(lanes.pp) > 1, np.maximum(step.stage_s, step.host_s), step.total_s)
 
     def summed(values: Array) -> Array:
         return np.asarray(np.broadcast_to(values, new.shape).reshape(times, size).sum(0))
@@ -306,8 +304,8 @@ class PooledLoad:
     """A load through both pools, [deployments]; times in seconds.
 
     running: sequences of one decode worker.  use: share of what the slower station sustains.
-    most_per_s: requests that it does.  prefill_s, bound_prefill_s: a prompt alone.  travel_s: of its cache, alone.
-    step_s, bound_step_s: the steady decode step, and the least that it can be.
+    most_per_s: requests that it does.  prefill_s, bound_prefill_s: a prompt alone.  travel_s: of
+    its cache, alone.  step_s, bound_step_s: the steady decode step, and the least that it can be.
     """
 
     requests_per_s: Array
@@ -342,7 +340,9 @@ def pooled_load(
     size = which.prefill.size
     learned, habits = learned or Learned.nothing(size), habits or Habits()
     whole = {name: np.empty(size) for name in PooledLoad.__dataclass_fields__}
-    users, rate = (np.broadcast_to(np.asarray(x, float), (size,)) for x in (concurrency, rate_per_s))
+    users, rate = (
+        np.broadcast_to(np.asarray(x, float), (size,)) for x in (concurrency, rate_per_s)
+    )
     for shape in np.unique(which.decode):
         at = np.flatnonzero(which.decode == shape)
         some = _Series.of(prefill, decode, which, at, learned.picked(at), _picked(habits, at, size))
@@ -368,9 +368,9 @@ class _Series:
     [numbers].  steps: of an answer.  scale: measured over priced time of a step.
     writers, readers: workers.  servers: ranks that read; groups: those that read together.
     together: prompts of a full step of a group.  one, each, full: its time with one prompt (at
-    least `least`), with one on each of its `abreast` ranks, and full.  reads_per_s: prompts of all readers at most.
-    busy_s: of a prompt on a link.  before_s: that no step takes.  apart: decode workers, or their
-    ranks where these do not wait for one another.
+    least `least`), with one on each of its `abreast` ranks, and full.  reads_per_s: prompts of all
+    readers at most.  busy_s: of a prompt on a link.  before_s: that no step takes.
+    apart: decode workers, or their ranks where these do not wait for one another.
     """
 
     numbers: Array
@@ -621,4 +621,3 @@ class _Series:
         waves = np.asarray(self.habits.waves)
         behind = np.maximum(wave - usual, 0.0) / np.where(waves > 0, waves, 1.0)
         return np.where(waves > 0, behind, 0.0)
-

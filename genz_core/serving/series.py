@@ -25,7 +25,7 @@ from genz_core.serving.pools import (
 from genz_core.serving.served_model import OVERLOADED, ServedModel
 from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
 from genz_core.speculative import steps_per_token
-from genz_core.step_correction import novelty
+from genz_core.step_correction import StepCorrection, novelty
 from genz_core.types import Array, Num, Parallelism, Workload
 from genz_core.validity import OnError, columns, raise_for_status, split_of
 from genz_core.workload import OUT_OF_MEMORY
@@ -68,7 +68,9 @@ def serve_pools(
 def _refuse(traffic: Traffic) -> None:
     unknown = {
         "weights or caches on the host": bool(traffic.spill or traffic.sharing.from_host),
-        "prompts that wait for others (batch_wait)": bool(np.any(np.asarray(traffic.batch_wait) > 0)),
+        "prompts that wait for others (batch_wait)": bool(
+            np.any(np.asarray(traffic.batch_wait) > 0)
+        ),
     }
     for what, asked in unknown.items():
         if asked:
@@ -210,10 +212,9 @@ class _Asked:
         served = np.minimum(found.requests_per_s, found.most_per_s)
         users = writer.load.batch if self.closed else self._open(found)
         ranks = np.broadcast_to(np.asarray(writer.ranks, float), (self.size,))
-        devices = (
-            self.disaggregation.prefill.workers * np.asarray(self.read.parallelism.devices)
-            + workers * np.asarray(writer.parallelism.devices)
-        )
+        devices = self.disaggregation.prefill.workers * np.asarray(
+            self.read.parallelism.devices
+        ) + workers * np.asarray(writer.parallelism.devices)
         tpot = masked(np.maximum(found.tpot_s, found.bound_step_s * each))
         far = novelty(writer.engine, writer.model, writer.system, writer.run_sizes(users))
         return ServingEstimate(
@@ -268,6 +269,15 @@ class _Asked:
         load = Workload(np.asarray(split.dp, float), read.load.isl, 1.0)
         held = memory(read.model, read.system, load, split, read.engine)
         return np.where(held.free_bytes * read.engine.free_share >= held.kv_bytes, 1.0, 0.0)
+
+
+def correction_of(pool: ServingPool, traffic: Traffic, users: Array) -> StepCorrection:
+    """What measured runs say of the steps of a pool's workers, of either pool, [configs].
+
+    Degrees may be arrays.  traffic: its lengths.  users: open requests of a decode worker.
+    """
+    load = replace(traffic, concurrency=users, rate_per_s=None, max_num_seqs=0.0)
+    return _served(pool, load, users).correction(users)
 
 
 def before_a_prompt_s(pool: ServingPool, traffic: Traffic) -> Array:
