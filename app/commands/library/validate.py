@@ -107,7 +107,7 @@ def _simulation(
 
     with running("simulating") as under_way:
         compared = simulation_grid.compared(
-            simulation_grid.cases(count),
+            simulation_grid.with_pools(count),
             os.cpu_count() or 1,
             lambda done, of: under_way.progress(done / of, f"{done} of {of} deployments"),
             under_way.cancelled,
