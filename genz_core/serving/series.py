@@ -242,6 +242,7 @@ class _Asked:
             traffic=self.traffic,
             parallelism=writer.parallelism,
             branches=self.traffic.sharing.branches,
+            pooled=True,
         )
 
     def _statuses(self, found: PooledLoad) -> tuple[Any, dict[int, str]]:

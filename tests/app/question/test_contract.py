@@ -255,7 +255,10 @@ def test_a_cell_of_a_points_file_is_read_as_the_parameter(name: str):
     needed = {"draft_tokens": {"speculation": "mtp"}, "acceptance": {"speculation": "mtp"},
               "draft_model": {"speculation": "draft_model"}, "lora_adapters": {"lora_rank": "8"},
               "prefix_tier": {"prefix_hits": "0.5"}, "requests": {"burst_start": "true"},
-              "speculation": {"draft_model": "Qwen/Qwen3-0.6B"}}  # fmt: skip
+              "speculation": {"draft_model": "Qwen/Qwen3-0.6B"},
+              "prefill_moe_tp": {"prefill_workers": "1", "prefill_tp": str(value)},
+              **{n: {"prefill_workers": "1"} for n in in_group(POOL)
+                 if n not in ("prefill_workers", "prefill_system", "prefill_moe_tp")}}  # fmt: skip
     row |= needed.get(name, {})
     if name == "moe_tp":
         row["tp"] = str(value)
