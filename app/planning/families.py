@@ -12,7 +12,7 @@ from typing import Any
 from app.planning import demand
 from app.planning.space import DEGREES, choices, formats, split, systems
 from app.question.asking import Asked
-from app.question.evidence import Evidence, of_split
+from app.question.evidence import DRAFTED, Evidence, of_split
 from app.question.groups import DRAFTS
 from app.question.parameters import in_group
 from app.question.question import STANDARD, Question
@@ -101,8 +101,14 @@ class Family:
         return own
 
     def _validated_as(self, plain: Resolved) -> Model:
-        """The model that its evidence is of: that which drafts, if it does."""
-        return self.resolved.model if self.speculation is not None else plain.model
+        """The model that its evidence is of: that which drafts, where such runs were measured."""
+        drafts = self.speculation is not None and not self._other_drafts
+        return self.resolved.model if drafts else plain.model
+
+    @property
+    def _other_drafts(self) -> bool:
+        """Whether what drafts is not what the measured runs had."""
+        return self.speculation is not None and self.speculation.method != DRAFTED
 
     @property
     def kind_measured(self) -> Kind | None:
@@ -115,8 +121,7 @@ class Family:
     @property
     def unmeasured_kind(self) -> bool:
         """Whether no measured run was of a deployment like it: of its load, or of what drafts."""
-        drafts = self.speculation is not None and self.speculation.method != "mtp"
-        return bool(self.beyond) or drafts
+        return bool(self.beyond) or self._other_drafts
 
     def intervals(
         self, novelty: Novelty | None = None, of: Evidence | None = None

@@ -110,7 +110,7 @@ _OFF: Mapping[str, float] = {
 _TINY, _ROUNDING = 1e-9, 1e-12  # of a size in place of zero, and of a logarithm
 _MOST_COPIES = 65_536.0  # of experts
 #: What drafted in the measured runs: the model's own module.
-_DRAFTED = "mtp"
+DRAFTED = "mtp"
 #: Sizes that a first token does not depend on.
 _LATER = ("osl",)
 
@@ -392,7 +392,7 @@ def _evidence(
     unmeasured = {CATEGORIES.get(name, name): mask for name, mask in others.items()}
     together = True
     if isinstance(model, SpeculativeModel):
-        if load == "served" and model.speculation.method == _DRAFTED:
+        if load == "served" and model.speculation.method == DRAFTED:
             kind = kind or Kind("drafts", numbers.get("isl", math.nan))
         else:
             unmeasured[CATEGORIES["drafts"]] = np.asarray(True)

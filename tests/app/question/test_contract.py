@@ -30,8 +30,9 @@ from app.planning import sweep_axes
 from app.question.asking import ask
 from app.question.extras import EXTRAS, extras_of
 from app.question.forms import Form, forms_of, takes_many
+from app.question.groups import POOL
 from app.question.parameter import Parameter
-from app.question.parameters import ALIASES, PARAMETERS
+from app.question.parameters import ALIASES, PARAMETERS, in_group
 from app.question.question import Question
 from app.question.verbs import LEFT_OUT, REASONS, VERBS, parameters_of
 from app.scenario import points_row
