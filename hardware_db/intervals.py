@@ -31,6 +31,8 @@ CROWD, MOST_CROWD = 64.0, 512.0
 #: The novelty of a load among measured ones (the median of configurations held out), of which the
 #: shipped ends are.
 USUAL_NOVELTY = 0.25
+_DECILE = 1.2815515655446004  # of a standard normal, beyond which a tenth lies
+_LEAST_SPREAD = 1e-6
 #: Prompt tokens above which prompts are long, whose reading is most of a first token.
 LONG_PROMPT = 4096
 _BEYOND_RANGE = Path(__file__).parent / "beyond_range.yaml"
@@ -148,6 +150,26 @@ def load_interval(
     if novelty is None:
         return found if found.high <= WIDEST else None
     return found.at(novelty, np.asarray(users, dtype=float))
+
+
+def probability_below(slack: Array, interval: Interval) -> Array:
+    """P(measured / predicted < exp(slack)); NaN where the interval is.
+
+    slack: ln(target / predicted), NaN for a figure that there is none of: 0.
+    interval: of measured / predicted, of all or of each.
+    """
+    low, high = np.log(interval.low), np.log(interval.high)
+    centre = (low + high) / 2.0
+    spread = np.maximum((high - low) / 2.0 / _DECILE, _LEAST_SPREAD)
+    deviations = (np.asarray(slack, dtype=float) - centre) / spread
+    chance = np.nan_to_num(_normal_below(deviations), nan=0.0)
+    return np.where(np.isnan(spread), np.nan, chance)
+
+
+def _normal_below(deviations: Array) -> Array:
+    """P(a standard normal number lies below each), by the C library's error function."""
+    flat = [math.erfc(-value * math.sqrt(0.5)) / 2.0 for value in deviations.ravel().tolist()]
+    return np.array(flat).reshape(deviations.shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,8 @@ import numpy as np
 
 from app.accuracy import measured_points
 from app.answers.table import TableFormat, render
-from app.planning.probability import probability_below
 from genz_core.types import Array
-from hardware_db.intervals import Interval
+from hardware_db.intervals import Interval, probability_below
 
 Row = dict[str, Any]
 #: Targets, as factors of the predicted figure.

@@ -79,8 +79,12 @@ def decisions(by: str, rows: Path | None, keep: bool, form: TableFormat) -> None
         opt.write_text(rows, to_csv(made.choice_rows(found)) + "\n")
     table = made.group_table(found, by) if by else made.split_table(found)
     typer.echo(render(table, form))
+    corrections = made.choice_corrections(found)
+    if form in _READ and not by:
+        _print([corrections], form, again=True)
     if keep:
         _keep(made.kept_path(), made.kept_rows(found))
+        _keep(made.choices_path(), corrections)
 
 
 def _print(tables: Sequence[Sequence[Row]], form: TableFormat, *, again: bool = False) -> None:
