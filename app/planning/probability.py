@@ -14,9 +14,26 @@ import numpy as np
 from app.planning import demand
 from app.planning.candidates import Candidates
 from app.planning.targets import Target
+from app.planning.track_record import correction_of
 from app.question.question import Question
 from genz_core.types import Array
 from hardware_db.intervals import Interval, probability_below
+
+
+def likely(candidates: Candidates, targets: tuple[Target, ...], question: Question) -> Array:
+    """`meets` of candidates of which the best is chosen, [candidates].
+
+    Who chooses the best of many chooses errors in its favour: as often as such choices met their
+    targets on measured frontiers (`app.accuracy.decisions.correction`).
+    """
+    alone = meets(candidates, targets, question)
+    if not targets:
+        return alone
+    result = alone.copy()
+    for number, family in enumerate(candidates.families):
+        at = candidates.family == number
+        result[at] = correction_of(family).of(alone[at])
+    return result
 
 
 def meets(candidates: Candidates, targets: tuple[Target, ...], question: Question) -> Array:

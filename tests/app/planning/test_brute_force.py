@@ -111,7 +111,9 @@ def test_the_search_finds_what_looking_at_every_deployment_finds(
 
     order = [named(at) for at in found.order]
     assert ranked and set(order) == set(best) and len(order) == len(best)
-    costs = [float(found.candidates.columns["usd_per_mtok"][at]) for at in found.order]
-    assert costs == pytest.approx([row["usd_per_mtok"] for row in ranked], rel=1e-6)
+    costs = np.array([float(found.candidates.columns["usd_per_mtok"][at]) for at in found.order])
+    assert sorted(costs) == pytest.approx([row["usd_per_mtok"] for row in ranked], rel=1e-6)
+    expected = costs / found.probability[found.order]  # of each time that the targets are met
+    assert np.all(np.diff(expected) >= -1e-6 * expected[1:])
     assert best[order[0]]["usd_per_mtok"] == pytest.approx(ranked[0]["usd_per_mtok"], rel=1e-9)
     assert int(found.feasible.sum()) == len(good)
