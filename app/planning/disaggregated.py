@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.planning import aggregated, demand
 from app.planning.candidates import CHOICES, COLUMNS, Candidates, economy_columns, latency_columns
@@ -231,7 +232,7 @@ class _Pools:
         )
         return Learned(first, later, self._before_s())
 
-    def _correction(self, pool: int, shape: Array, users: Array) -> StepCorrection:
+    def _correction(self, pool: int, shape: NDArray[np.intp], users: Array) -> StepCorrection:
         rows, of = np.unique(np.stack([shape, users]), axis=1, return_inverse=True)
         workers = self._workers(pool, self.degrees[pool][:, rows[0].astype(np.intp)])
         return correction_of(workers, traffic(self.family.resolved), rows[1]).picked(of.ravel())

@@ -130,17 +130,16 @@ def prefill_pool(resolved: Resolved) -> pools.Prefill:
     Raises:
         RidgelineError: as `pools.beside`.
     """
-    model, speculation = resolved.model, None
-    if isinstance(model, SpeculativeModel):
-        model, speculation = model.model, model.speculation
+    drafting = resolved.model if isinstance(resolved.model, SpeculativeModel) else None
+    model = drafting.model if drafting else resolved.model
     deployment = deploy(model, resolved.system, resolved.profile)
     engine = told(deployment.engine, resolved.scenario, resolved.system)
     plain = replace(resolved, model=model, engine=engine)
     found = pools.beside(plain, resolved.prefill_system)
     assert found is not None
     read = as_calibrated(found.resolved)
-    if speculation:
-        read = replace(read, model=speculative_model(read.model, speculation))
+    if drafting:
+        read = replace(read, model=speculative_model(read.model, drafting.speculation))
     return replace(found, resolved=read)
 
 

@@ -353,11 +353,17 @@ def pooled_load(
 
 
 def _picked(habits: Habits, at: NDArray[np.intp], size: int) -> Habits:
-    names = ("waves", "late_steps", "look_every")
+    """Those of some deployments."""
+
+    def of(values: Num) -> Array:
+        return np.broadcast_to(np.asarray(values, dtype=float), (size,))[at]
+
     return replace(
-        habits, **{n: np.broadcast_to(np.asarray(getattr(habits, n), float), (size,))[at]
-                   for n in names}
-    )  # fmt: skip
+        habits,
+        waves=of(habits.waves),
+        late_steps=of(habits.late_steps),
+        look_every=of(habits.look_every),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -514,7 +520,7 @@ class _Series:
     def most_per_s(self) -> Array:
         """Requests that the slowest station sustains [1/s]."""
         on_link = self.readers / np.maximum(self.busy_s, 1e-15)
-        answers = np.inf
+        answers: Num = np.inf
         if self.steps > 0:
             answers = self.writers * self.most / (self.steps * self.step_s(self.most))
         return np.minimum(np.minimum(self.reads_per_s, on_link), answers)

@@ -30,6 +30,8 @@ from genz_core.types import Array, Num, Parallelism, Workload
 from genz_core.validity import OnError, columns, raise_for_status, split_of
 from genz_core.workload import OUT_OF_MEMORY
 
+_SPLIT = ("tp", "pp", "dp", "ep")
+
 
 def serve_pools(
     disaggregation: Disaggregation,
@@ -99,12 +101,10 @@ class _Asked:
         written = _served(decode, part, users)
         size = written.status.size
         split = disaggregation.prefill.parallelism
-        degrees = {name: np.full(size, float(np.max(np.asarray(getattr(split, name)))))
-                   for name in ("tp", "pp", "dp", "ep")}  # fmt: skip
-        prefill = replace(disaggregation.prefill, parallelism=replace(split, **degrees))
-        lengths = {n: np.broadcast_to(np.asarray(getattr(part, n), float), (size,))
-                   for n in ("isl", "osl")}  # fmt: skip
-        load = replace(part, max_num_seqs=0.0, **lengths)
+        numbers = columns(Workload(), split)
+        degrees = {name: np.full(size, float(np.max(numbers[name]))) for name in _SPLIT}
+        prefill = replace(disaggregation.prefill, parallelism=split_of(split, degrees))
+        load = replace(part, isl=_of(part.isl, size), osl=_of(part.osl, size), max_num_seqs=0.0)
         read, before_s = _served(prefill, load, users), before_a_prompt_s(prefill, load)
         return cls(disaggregation, decode, traffic, written, read, before_s)
 
@@ -118,6 +118,11 @@ class _Asked:
         """Whether users wait for their answer."""
         return self.traffic.rate_per_s is None
 
+    @property
+    def _users(self) -> Array:
+        """Users of a decode worker in a closed loop, [configs]."""
+        return _of(self.written.load.batch, self.size)
+
     def learned(self, users: Array) -> Learned:
         """What measured runs say of the steps of both pools.  users: open, of a decode worker."""
         first, later = (model.correction(users) for model in (self.read, self.written))
@@ -126,7 +131,7 @@ class _Asked:
     def load(self) -> tuple[PooledLoad, Learned]:
         """The load in balance."""
         if self.closed:
-            learned = self.learned(self.written.load.batch)
+            learned = self.learned(self._users)
             return self._balanced(learned), learned
         alone = Learned.nothing(self.size, self.before_s)
         found = self._balanced(alone)
@@ -210,7 +215,7 @@ class _Asked:
         each = steps_per_token(writer.model, writer.osl)
         first = found.bound_prefill_s
         served = np.minimum(found.requests_per_s, found.most_per_s)
-        users = writer.load.batch if self.closed else self._open(found)
+        users = self._users if self.closed else self._open(found)
         ranks = np.broadcast_to(np.asarray(writer.ranks, float), (self.size,))
         devices = self.disaggregation.prefill.workers * np.asarray(
             self.read.parallelism.devices
@@ -320,9 +325,6 @@ def _served(pool: ServingPool, traffic: Traffic, users: Num) -> ServedModel:
 def _some(served: ServedModel, at: NDArray[np.intp]) -> Parallelism:
     """The degrees of some configurations, as arrays."""
     numbers = columns(served.load, served.parallelism)
-    names = ("tp", "pp", "dp", "ep")
     size = served.status.size
-    return split_of(
-        served.parallelism,
-        {n: np.broadcast_to(numbers[n], (size,))[at] for n in names if n in numbers},
-    )
+    chosen = {name: np.broadcast_to(numbers[name], (size,))[at] for name in _SPLIT}
+    return split_of(served.parallelism, chosen)
