@@ -31,6 +31,10 @@ CROWD, MOST_CROWD = 64.0, 512.0
 #: The novelty of a load among measured ones (the median of configurations held out), of which the
 #: shipped ends are.
 USUAL_NOVELTY = 0.25
+_DECILE = 1.2815515655446004  # of a standard normal, beyond which a tenth lies
+_LEAST_SPREAD = 1e-6
+#: Prompt tokens above which prompts are long, whose reading is most of a first token.
+LONG_PROMPT = 4096
 _BEYOND_RANGE = Path(__file__).parent / "beyond_range.yaml"
 #: {`EngineProfile.measured_on`: kind of the held-out points that an interval rests on}.
 _UNDER_LOAD = ("ttft_s", "tpot_s", "e2e_s")
@@ -146,6 +150,61 @@ def load_interval(
     if novelty is None:
         return found if found.high <= WIDEST else None
     return found.at(novelty, np.asarray(users, dtype=float))
+
+
+def probability_below(slack: Array, interval: Interval) -> Array:
+    """P(measured / predicted < exp(slack)); NaN where the interval is.
+
+    slack: ln(target / predicted), NaN for a figure that there is none of: 0.
+    interval: of measured / predicted, of all or of each.
+    """
+    low, high = np.log(interval.low), np.log(interval.high)
+    centre = (low + high) / 2.0
+    spread = np.maximum((high - low) / 2.0 / _DECILE, _LEAST_SPREAD)
+    deviations = (np.asarray(slack, dtype=float) - centre) / spread
+    chance = np.nan_to_num(_normal_below(deviations), nan=0.0)
+    return np.where(np.isnan(spread), np.nan, chance)
+
+
+def _normal_below(deviations: Array) -> Array:
+    """P(a standard normal number lies below each), by the C library's error function."""
+    flat = [math.erfc(-value * math.sqrt(0.5)) / 2.0 for value in deviations.ravel().tolist()]
+    return np.array(flat).reshape(deviations.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Deployments that were measured apart from plain ones.
+
+    name: "pools" (prompts have workers of their own) or "drafts" (the model drafts by its own
+    module).  isl: prompt tokens, a number or [loads].
+    """
+
+    name: str
+    isl: Num
+
+
+def kind_interval(metric: str, kind: Kind, *, widest: float = WIDEST) -> Interval | None:
+    """The interval of a figure of a kind of deployments, by the length of its prompts.
+
+    None where too few runs were measured, or where they lie so far off that it tells nothing.
+    metric: "ttft_s", "tpot_s" or "e2e_s".  widest: high end beyond which it does.
+    """
+    ends = {
+        row["prompts"]: (float(row["low"]), float(row["high"]), int(row["points"]))
+        for row in table("engines", "kinds")
+        if (row["kind"], row["metric"]) == (kind.name, metric)
+    }
+    if not ends:
+        return None
+    whole = ends.get("all", (math.nan, math.nan, 0))
+    short, long = (ends.get(name, whole) for name in ("short", "long"))
+    above = np.asarray(kind.isl, dtype=float) > LONG_PROMPT
+    low, high = (np.where(above, long[at], short[at]) for at in (0, 1))
+    told = high <= widest
+    if not np.any(told):
+        return None
+    return Interval(np.where(told, low, np.nan), np.where(told, high, np.nan), short[2] + long[2])
 
 
 def held_out_interval(metric: str, tier: str, known: str, engine: str) -> Interval:

@@ -3,14 +3,20 @@
 A question is a model, a GPU, lengths and the most time per output token.  Its candidates are its
 measured loads (engine, format, degrees, open requests), of at least two deployments.  The best has
 the most measured output tokens a second and GPU among those whose measured TPOT meets the target;
-the chosen one is the same by prediction.  Its regret is the share of the best throughput that it
-gives away: all of it where its measured TPOT misses the target by more than `MISSED`, or where
-nothing meets the target by prediction.
+the chosen one has the most that can be expected: predicted tokens times the probability that the
+target is met.  Its regret is the share of the best throughput that it gives away: all of it where
+its measured TPOT misses the target by more than `MISSED`, or where nothing can meet the target by
+prediction.
+
+Who chooses the best of many predictions chooses errors in its favour: targets are met less often
+than the probability of the chosen one says.  How much less, on runs that taught the prediction
+nothing, is `correction`.
 """
 
 from __future__ import annotations
 
 import datetime
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,8 +25,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from app.accuracy import measured_points
 from hardware_db import tables
+from hardware_db.intervals import Interval, held_out_interval, probability_below
 
 Row = dict[str, Any]
 #: (TTFT, TPOT) of a run, seconds.
@@ -36,12 +45,26 @@ KNOWN: Mapping[str, str] = {
     "one model left out": "nothing of the model",
     "one GPU left out": "nothing of the GPU",
 }
+#: What held-out points an interval rests on where so much is known, see `load_interval`.
+_INTERVALS: Mapping[str, str] = {
+    IN_SAMPLE: "recipe",
+    "configurations held out": "recipe",
+    "one model left out": "none",
+    "one GPU left out": "none",
+}
 RULE = "fewest GPUs"
 KEPT = "decisions"  # the table that documents and plans read
+KEPT_CHOICES = "choices"  # what the probability of a chosen plan is corrected by
 MISSED = 1.1  # times the target
 _WITHIN = 0.05
 _ALIKE = 0.05  # by which the best of two GPUs differ that are not ranked
 _LEAST_LOADS = 3  # of a deployment whose most users are asked
+_NORMAL = statistics.NormalDist()
+_NEVER = 1e-6  # in place of probabilities of 0 and 1
+_SLOPES = [at / 20.0 for at in range(4, 21)]
+_SHIFTS = [-at / 20.0 for at in range(21)]
+_CLASSES = (0.0, 0.5, 0.7, 0.85, 0.925, 0.975, 1.0)
+_LEAST_CHOICES = 10  # of a class
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +73,7 @@ class Load:
 
     asked: model, lengths.  deployment: engine, format, degrees.  tokens: output tokens a second and
     GPU.  tpot_s: seconds.  Each of the last two as (measured, predicted).
+    spread: of measured over predicted TPOT; None for a prediction that is taken as certain.
     """
 
     asked: Key
@@ -59,15 +83,26 @@ class Load:
     devices: int
     tpot_s: tuple[float, float]
     tokens: tuple[float, float]
+    spread: Interval | None = None
+
+    def chance(self, target_s: float) -> float:
+        """The probability that the measured TPOT meets a target."""
+        if self.spread is None:
+            return float(self.tpot_s[1] <= target_s)
+        slack = np.array(math.log(target_s / self.tpot_s[1]))
+        return float(probability_below(slack, self.spread))
 
 
-def measured_loads(predicted: Mapping[str, Latencies]) -> list[Load]:
-    """The measured serving runs that have a prediction.  predicted: by id."""
+def measured_loads(predicted: Mapping[str, Latencies], known: str = "") -> list[Load]:
+    """The measured serving runs that have a prediction.
+
+    predicted: by id.  known: what held-out points their intervals rest on, "" for certain ones.
+    """
     rows = measured_points.measured_rows("serving")
-    return [_load(row, predicted[row["id"]]) for row in rows if row["id"] in predicted]
+    return [_load(row, predicted[row["id"]], known) for row in rows if row["id"] in predicted]
 
 
-def _load(row: Mapping[str, str], predicted: Latencies) -> Load:
+def _load(row: Mapping[str, str], predicted: Latencies, known: str) -> Load:
     measured = float(row["measured_ttft_s"]), float(row["measured_tpot_s"])
     tp, pp, dp = (int(row.get(name) or 1) for name in ("tp", "pp", "dp"))
     users, osl = int(row["concurrency"]), float(row["osl"])
@@ -82,6 +117,7 @@ def _load(row: Mapping[str, str], predicted: Latencies) -> Load:
         devices=devices,
         tpot_s=(measured[1], predicted[1]),
         tokens=(tokens[0], tokens[1]),
+        spread=held_out_interval("tpot_s", "measured", known, row["engine"]) if known else None,
     )
 
 
@@ -94,6 +130,7 @@ class Choice:
 
     regret: share of the best measured throughput.  missed: the choice misses the target.  none:
     nothing meets it by prediction.  rule: regret of the fewest GPUs that were measured to meet it.
+    said: the probability that the choice meets it; met: whether it does.
     """
 
     model: str
@@ -103,6 +140,8 @@ class Choice:
     missed: bool
     none: bool
     rule: float
+    said: float = 0.0
+    met: bool = False
 
 
 def choices(loads: Sequence[Load]) -> list[Choice]:
@@ -124,13 +163,16 @@ def _choice(
     best = max(load.tokens[0] for load in good)
     fewest = max(good, key=lambda load: (-load.devices, load.tokens[0]))
     rule = 1.0 - fewest.tokens[0] / best
-    can = [load for load in members if load.tpot_s[1] <= target_s]
-    if not can:
+    chosen = max(members, key=lambda load: load.tokens[1] * load.chance(target_s))
+    said = chosen.chance(target_s)
+    if not said:
         return Choice(model, system, target_s, 1.0, missed=False, none=True, rule=rule)
-    chosen = max(can, key=lambda load: load.tokens[1])
     missed = chosen.tpot_s[0] > MISSED * target_s
     regret = 1.0 if missed else max(0.0, 1.0 - chosen.tokens[0] / best)
-    return Choice(model, system, target_s, regret, missed=missed, none=False, rule=rule)
+    met = chosen.tpot_s[0] <= target_s
+    return Choice(
+        model, system, target_s, regret, missed=missed, none=False, rule=rule, said=said, met=met
+    )
 
 
 def _grouped(loads: Sequence[Load]) -> dict[tuple[Key, str], list[Load]]:
@@ -254,11 +296,18 @@ def loads_by_split() -> dict[str, list[Load]]:
 
     Held-out predictions are those that `python -m app.engine_fit` keeps.
     """
-    found = {IN_SAMPLE: measured_loads(in_sample())}
-    for split in list(KNOWN)[1:]:
-        if predicted := held_out(split):
-            found[split] = measured_loads(predicted)
-    return found
+    found = {IN_SAMPLE: measured_loads(in_sample(), _INTERVALS[IN_SAMPLE])}
+    return found | held_out_loads()
+
+
+def held_out_loads() -> dict[str, list[Load]]:
+    """The measured loads with predictions that they taught nothing, by what was left out."""
+    predictions = {split: held_out(split) for split in list(KNOWN)[1:]}
+    return {
+        split: measured_loads(predicted, _INTERVALS[split])
+        for split, predicted in predictions.items()
+        if predicted
+    }
 
 
 def in_sample() -> dict[str, Latencies]:
@@ -283,7 +332,99 @@ def held_out(split: str) -> dict[str, Latencies]:
     }
 
 
-# ------------------------------------------------------------------------------- kept table
+# ------------------------------------------------------------------------------- said and met
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """Of the probability that a chosen plan meets its targets, in standard deviations.
+
+    The normal deviate z of a probability becomes slope z + shift: errors that the choice picked in
+    its favour shift it down, runs that are far off flatten it.  choices: behind it.
+    """
+
+    slope: float = 1.0
+    shift: float = 0.0
+    choices: int = 0
+
+    def of(self, probability: Any) -> Any:
+        """A probability as it is met, at most as it was said; NaN stays."""
+        said = np.asarray(probability, dtype=float)
+        inner = np.clip(np.nan_to_num(said, nan=0.5), _NEVER, 1.0 - _NEVER)
+        deviate = np.vectorize(_NORMAL.inv_cdf, otypes=[float])(inner)
+        met = np.vectorize(_NORMAL.cdf, otypes=[float])(self.slope * deviate + self.shift)
+        kept = np.where((said > 0.0) & ~np.isnan(said), np.minimum(met, said), said)
+        return kept if np.ndim(probability) else float(kept)
+
+
+def correction(made: Sequence[Choice]) -> Correction:
+    """The correction under which what was met of some choices is most likely.
+
+    The slope is between 0 and 1, the shift not above 0: no choice makes a target surer.
+    """
+    known = [one for one in made if not one.none]
+    said = np.array([one.said for one in known])
+    met = np.array([one.met for one in known])
+    found = [Correction(slope, shift, len(known)) for slope in _SLOPES for shift in _SHIFTS]
+    return max(found, key=lambda one: _likelihood(one.of(said), met))
+
+
+def _likelihood(said: Any, met: Any) -> float:
+    sure = np.clip(said, _NEVER, 1.0 - _NEVER)
+    return float(np.sum(np.log(np.where(met, sure, 1.0 - sure))))
+
+
+def reliability_rows(made: Sequence[Choice], corrected: Correction) -> list[Row]:
+    """How often choices met their target by what was said of them, by class of probability.
+
+    said, met: percent; band: ends of the share that would be met nine times of ten if what is said
+    were true.
+    """
+    known = [one for one in made if not one.none]
+    said = np.asarray(corrected.of(np.array([one.said for one in known])))
+    met = np.array([one.met for one in known], dtype=float)
+    place = np.clip(np.searchsorted(_CLASSES, said, side="right") - 1, 0, len(_CLASSES) - 2)
+    rows = []
+    for at in range(len(_CLASSES) - 1):
+        here = place == at
+        if here.sum() < _LEAST_CHOICES:
+            continue
+        mean, count = float(said[here].mean()), int(here.sum())
+        half = _NORMAL.inv_cdf(0.95) * math.sqrt(mean * (1.0 - mean) / count)
+        rows.append({
+            "probability": f"{_CLASSES[at]:.0%} to {_CLASSES[at + 1]:.0%}",
+            "choices": count,
+            "said %": _percent(mean),
+            "met %": _percent(float(met[here].mean())),
+            "band %": f"{max(100 * (mean - half), 0):.0f} to {min(100 * (mean + half), 100):.0f}",
+        })  # fmt: skip
+    return rows
+
+
+# ------------------------------------------------------------------------------- kept tables
+
+
+def choice_corrections(by_split: Mapping[str, Sequence[Load]]) -> list[Row]:
+    """The correction of each split, a row each."""
+    rows = []
+    for split, loads in by_split.items():
+        if split != IN_SAMPLE:
+            found = correction(choices(loads))
+            rows.append({"split": split, **asdict(found)})
+    return rows
+
+
+def choices_path() -> Path:
+    """Where `choice_corrections` are kept."""
+    return tables.folder("measurements") / f"{KEPT_CHOICES}.csv"
+
+
+def shipped_correction(split: str) -> Correction:
+    """The kept correction of a split; one that changes nothing before any was written."""
+    for row in tables.table("measurements", KEPT_CHOICES):
+        if row["split"] == split:
+            return Correction(float(row["slope"]), float(row["shift"]), int(row["choices"]))
+    return Correction()
 
 
 def kept_rows(by_split: Mapping[str, Sequence[Load]], day: str = "") -> list[Row]:

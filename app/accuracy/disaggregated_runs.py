@@ -42,7 +42,7 @@ SPLITS: Mapping[str, str] = {
 #: Columns that a run is told apart by.
 BY = ("engine", "system", "model", "drafts", "users", "lengths")
 KEPT = "disaggregated_errors"  # the table that documents read
-_RAN = 10  # requests of a user
+RAN = 10  # requests of a user
 _EACH, _LEAST, _MOST = 3, 64, 3000  # requests of a user, of a run, that are simulated
 _CROWD = 1500  # users, of whom each sends one request less
 _CLASSES = (16, 128, 1024)  # users
@@ -116,14 +116,14 @@ def mean_of_all(run: Run, metric: str) -> float:
     users = int(run.question.concurrency or 1)
     order = np.argsort(run.simulation.arrival_s, kind="stable")
     values = getattr(run.simulation, metric)[order]
-    rounds = min(len(values) // users, _RAN)
-    ends = [*(users * np.arange(1, rounds)), len(values) if rounds < _RAN else users * rounds]
+    rounds = min(len(values) // users, RAN)
+    ends = [*(users * np.arange(1, rounds)), len(values) if rounds < RAN else users * rounds]
     parts = np.split(values[: ends[-1]], ends[:-1])
     means = [float(np.nanmean(part)) for part in parts]
     if rounds < _EACH:
-        return (means[0] + means[-1] * (_RAN - 1)) / _RAN
+        return (means[0] + means[-1] * (RAN - 1)) / RAN
     between = statistics.mean(means[1:-1])
-    return (means[0] + between * (_RAN - 2) + means[-1]) / _RAN
+    return (means[0] + between * (RAN - 2) + means[-1]) / RAN
 
 
 def _users(count: int) -> str:

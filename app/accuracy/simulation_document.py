@@ -10,7 +10,7 @@ from app.accuracy.simulation_grid import Row
 from app.answers.table import TableFormat, render
 
 _WORST = 15
-_SHORT = ("model", "system", "engine", "tp", "pp", "dp", "ep", "isl", "osl", "lengths",
+_SHORT = ("model", "system", "engine", "prefill", "tp", "pp", "dp", "ep", "isl", "osl", "lengths",
           "loop", "users", "room")  # fmt: skip
 
 
@@ -20,21 +20,23 @@ def document(rows: Sequence[Row], day: str = "") -> str:
     rows: of `simulation_grid.compared`.  day: ISO date of their pricing, today's unless given.
     """
     day = day or datetime.datetime.now(datetime.UTC).date().isoformat()
+    apart = sum(bool(row["prefill"]) for row in rows)
     parts = [
         "# The closed form of serving beside the simulation",
-        f"Written by `ridgeline validate simulation --count {len(rows)} "
+        f"Written by `ridgeline validate simulation --count {len(rows) - apart} "
         f"--write-docs docs/closed-form.md`, {day}.",
         "`ridgeline serve` answers in milliseconds by equations; `ridgeline simulate` runs an "
         "engine's scheduler step by step through the same step prices. Here both answer for "
-        f"{len(rows)} deployments drawn at random: {len(simulation_grid.MODELS)} models (dense, "
-        f"experts, latent attention), {len(simulation_grid.SYSTEMS)} systems, "
+        f"{len(rows) - apart} deployments drawn at random: {len(simulation_grid.MODELS)} models "
+        f"(dense, experts, latent attention), {len(simulation_grid.SYSTEMS)} systems, "
         f"{len(simulation_grid.ENGINES)} engines, one to eight devices in tensor, pipeline, data "
         "and expert parallel, prompts of 16 to 32k tokens, outputs of 1 to 4k. Lengths vary by "
         "10 % about the mean (the default), or are uniform from 1.0, 0.8 or 0.5 of the longest to "
         "it. In closed loops there are one user to twice as many as fit, in open ones arrivals at "
         "10 to 90 % of the rate that the closed form sustains, whose throughput is that rate; both "
         "answer for the arrivals that were drawn. Loads are steady: users begin one after the "
-        "other, and what fills or empties a deployment does not count. Neither applies what was "
+        "other, and what fills or empties a deployment does not count. "
+        f"{apart} more have prompts on one to six workers of their own. Neither applies what was "
         "measured of an engine on a device. An error is closed form / simulated - 1.",
         render(simulation_grid.summary(rows), TableFormat.markdown),
         "## Where they differ",

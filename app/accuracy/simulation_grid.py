@@ -44,6 +44,10 @@ SPLITS = (
     (1, 1, 1), (2, 1, 1), (4, 1, 1), (8, 1, 1), (4, 2, 1), (2, 4, 1), (2, 1, 4), (1, 1, 8),
     (4, 1, 2),
 )  # fmt: skip
+#: (tp, dp) of workers that read prompts.
+READERS = ((1, 1), (2, 1), (4, 1), (8, 1), (1, 4), (1, 8), (2, 2))
+#: Workers that read prompts, and that decode.
+WORKERS = ((1, 1, 2, 3, 6), (1, 1, 2, 4))
 #: Shortest over longest length, None for lengths that vary as they do by default.
 RATIOS = (None, 1.0, 0.8, 0.5)
 LOOPS = ("closed", "open")
@@ -55,6 +59,8 @@ _FILLING, _EMPTYING = 1.5, 1.0  # times of a request around those of an open loo
 _LEAST_REQUESTS, _LEAST_AT_A_RATE, _MOST_REQUESTS = 80, 800, 3000
 _NAMED = ("system", "engine", "tp", "pp", "dp", "ep", "isl", "osl")
 _LENGTHS = ((4, 15), (0, 12))  # powers of two that prompts and outputs lie between
+_APART = ((7, 14), (4, 11))  # the same where prompts have workers of their own
+_PART = 4  # of the deployments, one has a prefill pool
 _FEW_GAPS = 20
 _FEW_USERS = 8
 _NEAR_ITS_RATE = 0.75  # share of it
@@ -79,6 +85,11 @@ class Case:
         return "open" if self.share else "closed"
 
     @property
+    def pools(self) -> bool:
+        """Whether prompts have workers of their own."""
+        return self.question.prefill_workers > 0
+
+    @property
     def lengths(self) -> str:
         """The length ratio in words."""
         return _words(self.question.length_ratio)
@@ -96,15 +107,22 @@ def _words(ratio: float | None) -> str:
     return "default" if ratio is None else f"{ratio:g}"
 
 
-def cases(count: int, seed: int = 1, loops: Sequence[str] = LOOPS) -> list[Case]:
+def cases(
+    count: int, seed: int = 1, loops: Sequence[str] = LOOPS, *, pools: bool = False
+) -> list[Case]:
     """Deployments drawn at random: from one user to twice as many as fit, or at a rate.
 
-    Every length ratio and loop comes in turn.
+    Every length ratio and loop comes in turn.  pools: prompts have workers of their own.
     """
-    return list(itertools.islice(_drawn(seed, loops), count))
+    return list(itertools.islice(_drawn(seed, loops, pools), count))
 
 
-def _drawn(seed: int, loops: Sequence[str]) -> Iterator[Case]:
+def with_pools(count: int, seed: int = 1) -> list[Case]:
+    """As `cases`, and a quarter as many with a prefill pool."""
+    return [*cases(count, seed), *cases(max(count // _PART, 1), seed, pools=True)]
+
+
+def _drawn(seed: int, loops: Sequence[str], pools: bool) -> Iterator[Case]:
     generator = np.random.default_rng(seed)
     kinds = itertools.cycle(itertools.product(loops, RATIOS))
 
@@ -116,7 +134,8 @@ def _drawn(seed: int, loops: Sequence[str]) -> Iterator[Case]:
     while True:
         tp, pp, dp = one_of(SPLITS)
         ep = one_of((1, tp * dp))
-        isl, osl = (int(2 ** generator.uniform(low, high)) for low, high in _LENGTHS)
+        spans = _APART if pools else _LENGTHS
+        isl, osl = (int(2 ** generator.uniform(low, high)) for low, high in spans)
         model, system, engine = one_of(MODELS), one_of(SYSTEMS), one_of(ENGINES)
         question = Question(
             model=model, system=system, engine=engine, tp=tp, pp=pp, dp=dp, ep=ep, isl=isl,
@@ -124,6 +143,18 @@ def _drawn(seed: int, loops: Sequence[str]) -> Iterator[Case]:
         )  # fmt: skip
         share = generator.uniform()
         room = _room(Case(question))
+        if pools and room:
+            readers, writers = (one_of(numbers) for numbers in WORKERS)
+            first, ranks = one_of(READERS)
+            spread = one_of((1, first * ranks))
+            reader = replace(question, tp=first, pp=1, dp=ranks, ep=spread)
+            if pp > 1 or not _room(Case(reader)):
+                continue
+            room *= writers
+            question = replace(
+                question, prefill_workers=readers, replicas=writers, prefill_tp=first,
+                prefill_dp=ranks, prefill_ep=spread,
+            )  # fmt: skip
         if room >= 2 * dp:
             drawn = _closed_case if loop == "closed" else _open_case
             yield drawn(question, room, share, number)
@@ -173,6 +204,7 @@ def compare(case: Case) -> Row:
     row = {
         "model": q.model.split("/")[1],
         **{name: getattr(q, name) for name in _NAMED},
+        "prefill": f"{q.prefill_workers} x TP{q.prefill_tp} DP{q.prefill_dp}" if case.pools else "",
         "lengths": case.lengths,
         "loop": case.loop,
         "users": q.concurrency or round((q.rate or 0.0) * case.life_s, 1),
@@ -205,10 +237,12 @@ def reason(case: Case, row: Row, preemptions: float) -> str:
         return "near the rate that it sustains: a queue whose length few arrivals decide"
     if q.pp > 1:
         return "pipeline: lanes of unequal work wait for the stage"
-    if row["users"] < _FEW_USERS * q.dp:
+    if row["users"] < _FEW_USERS * q.dp * q.replicas:
         return "few users: their prompts meet by chance, not as a Poisson stream"
     if row["users"] >= 0.5 * case.room:
         return "near the limit of the cache"
+    if case.pools:
+        return "pools: prompts gather before their workers otherwise than the closed form takes"
     if q.engine == "sglang":
         return "prompts first: requests that are read together end together, or part again"
     return "ranks and steps: arrivals gather otherwise than the closed form takes"
@@ -276,6 +310,8 @@ def summary(rows: Sequence[Row]) -> list[Row]:
     """Errors of the closed form against the simulation, a row a figure: in all, and by group."""
     kinds = {f"{loop}, lengths {_words(ratio)}": (loop, _words(ratio))
              for loop in LOOPS for ratio in RATIOS}  # fmt: skip
+    pooled = [row for row in rows if row["prefill"]]
+    rows = [row for row in rows if not row["prefill"]]
     groups = {
         "all": list(rows),
         **{loop: [row for row in rows if row["loop"] == loop] for loop in LOOPS},
@@ -284,6 +320,8 @@ def summary(rows: Sequence[Row]) -> list[Row]:
            for name, kind in kinds.items()},
         **{f"{name}, {loop}": [row for row in rows if (row["engine"], row["loop"]) == (name, loop)]
            for name in ENGINES for loop in LOOPS},
+        **{f"prefill pools, {loop}": [row for row in pooled if row["loop"] == loop]
+           for loop in LOOPS},
     }  # fmt: skip
     table = []
     for group, chosen in groups.items():

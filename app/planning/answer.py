@@ -9,6 +9,7 @@ from app.planning.changes import Change, changes
 from app.planning.measurement import Measurement, next_measurement
 from app.planning.pays import Pays, pays
 from app.planning.search import Found, Priced, fewest_devices, price, search, targets_of
+from app.planning.settling import Settling, settling
 from app.planning.shortlist import Shortlist, shortlist
 from app.planning.why_not import Loser, losers
 from app.question.asking import Asked
@@ -28,8 +29,8 @@ class Answer:
     """What a question comes to.
 
     found: every candidate.  short: the plans.  fewest: candidate with
-    the fewest devices that meets the targets, None without.  losers, changes, measurement, pays:
-    see their modules.
+    the fewest devices that meets the targets, None without.  losers, changes, measurement, pays,
+    settling: see their modules.
     """
 
     found: Found
@@ -40,6 +41,7 @@ class Answer:
     measurement: Measurement | None
     notes: tuple[str, ...]
     pays: tuple[Pays, ...] = ()
+    settling: Settling | None = None
 
     @property
     def model(self) -> str:
@@ -84,6 +86,7 @@ def answer(
         measurement,
         (*_NOTES, *_unpriced(found)),
         tuple(pays(found, short)) if asked.question.break_even else (),
+        settling(found, short),
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.planning import aggregated, demand
 from app.planning.candidates import CHOICES, COLUMNS, Candidates, economy_columns, latency_columns
@@ -16,16 +17,20 @@ from app.question.asking import Asked
 from app.question.question import Question
 from app.scenario import sharing
 from app.scenario.drafting import drafted
+from app.scenario.pools import stated_link
 from app.scenario.scenario import Resolved
-from app.simulation.disaggregation import stated_link
+from app.scenario.served_rows import traffic
 from genz_core.deployment import Deployment
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue, MissingSpec
 from genz_core.limits import LIMITS
 from genz_core.model_kinds import prompt_tokens
+from genz_core.serving.disaggregation import ServingPool
 from genz_core.serving.pools import (
     Combinations,
     DecodeWorkers,
+    Habits,
+    Learned,
     PooledLoad,
     PrefillWorkers,
     decode_workers,
@@ -33,10 +38,15 @@ from genz_core.serving.pools import (
     prefill_workers,
 )
 from genz_core.serving.room import sequences_that_fit
+from genz_core.serving.series import before_a_prompt_s, correction_of
 from genz_core.serving.served_model import OVERLOADED
 from genz_core.speculative import steps_per_token
+from genz_core.step_correction import StepCorrection
 from genz_core.types import Array, System, Workload
 from genz_core.workload import OUT_OF_MEMORY
+
+#: Numbers of users within such a factor share what measured runs say of them.
+_NEAR = 1.15
 
 
 def pairs(found: Sequence[Family], asked: Asked) -> Iterator[Family]:
@@ -148,6 +158,7 @@ def of_table(family: Family, prefill: Array, decode: Array, table: Array) -> Can
     """
     assert family.prefill is not None
     question, lengths = family.question, demand.lengths(family.question)
+    _refuse(question)
     isl, osl = float(prompt_tokens(family.resolved.model, lengths.prompt)), lengths.output
     reader, writer = _deployment(family.prefill), _deployment(family.resolved)
     readers = prefill_workers(reader, split(question, *prefill), isl, lengths.cached)
@@ -157,14 +168,81 @@ def of_table(family: Family, prefill: Array, decode: Array, table: Array) -> Can
     each = [d[0] * d[1] * d[2] for d in (prefill, decode)]
     counts = (table[2] * each[0][first], table[3] * each[1][second])
     cache = np.maximum(readers.cache_bytes[first], writers.cache_bytes[second])
-    travel = _transfer_s(family.prefill.system, family.system, counts[0] + counts[1], cache)
-    which = Combinations(first, second, table[2], table[3], travel)
-    load = pooled_load(
-        readers, writers, which, osl,
-        rate_per_s=float(question.rate or 0.0),
-        concurrency=float(question.concurrency or 0.0),
-    )  # fmt: skip
+    busy, latency = _link(family.prefill.system, family.system, counts[0] + counts[1], cache)
+    which = Combinations(first, second, table[2], table[3], busy, latency)
+    pools = _Pools(family, (reader, writer), (prefill, decode), which)
+    habits = Habits(
+        ahead_steps=writer.engine.ahead_steps,
+        late_steps=(question.stream_interval - 1.0) * writer.engine.held_share,
+        look_every=question.recv_interval,
+    )
+
+    def balanced(learned: Learned) -> PooledLoad:
+        return pooled_load(
+            readers, writers, which, osl, learned=learned, habits=habits,
+            rate_per_s=float(question.rate or 0.0),
+            concurrency=float(question.concurrency or 0.0),
+        )  # fmt: skip
+
+    load = balanced(pools.learned(pools.users(osl, balanced)))
     return _candidates(family, (prefill, decode), which, (readers, writers), load, counts)
+
+
+def _refuse(question: Question) -> None:
+    """Refuse what workers that only read prompts are not priced with.
+
+    Raises:
+        InvalidValue: prompts that wait for others.
+    """
+    if question.batch_wait:
+        raise InvalidValue("prompts that wait for others (batch_wait): not priced with a prefill "
+                           "pool; leave it out")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Pools:
+    """Both pools of a family's deployments.
+
+    deployed: what a worker of each runs; degrees: of the shapes of each, [4, shapes].
+    """
+
+    family: Family
+    deployed: tuple[Deployment, Deployment]
+    degrees: tuple[Array, Array]
+    which: Combinations
+
+    def users(self, osl: float, balanced: Callable[[Learned], PooledLoad]) -> Array:
+        """Open requests of a decode worker, [deployments]; at a rate by Little's law, with steps
+        as physics prices them, to some per cent."""
+        question, workers = self.family.question, self.which.decode_workers
+        if question.concurrency:
+            return np.maximum(np.floor(question.concurrency / workers), 1.0)
+        found = balanced(Learned.nothing(workers.size, self._before_s()))
+        first = np.where(np.isfinite(found.ttft_s), found.ttft_s, 0.0)
+        served = np.minimum(found.requests_per_s, found.most_per_s)
+        users = served * (first + found.tpot_s * (osl - 1.0)) / workers
+        near = _NEAR ** np.round(np.log(np.maximum(users, 1.0)) / np.log(_NEAR))
+        return np.maximum(np.round(near), 1.0)
+
+    def learned(self, users: Array) -> Learned:
+        """What measured runs say of the steps of both pools.  users: of a decode worker."""
+        first, later = (
+            self._correction(at, shape, users)
+            for at, shape in enumerate((self.which.prefill, self.which.decode))
+        )
+        return Learned(first, later, self._before_s())
+
+    def _correction(self, pool: int, shape: NDArray[np.intp], users: Array) -> StepCorrection:
+        rows, of = np.unique(np.stack([shape, users]), axis=1, return_inverse=True)
+        workers = self._workers(pool, self.degrees[pool][:, rows[0].astype(np.intp)])
+        return correction_of(workers, traffic(self.family.resolved), rows[1]).picked(of.ravel())
+
+    def _before_s(self) -> Array:
+        workers = self._workers(0, self.degrees[0])
+        return before_a_prompt_s(workers, traffic(self.family.resolved))[self.which.prefill]
+
+    def _workers(self, pool: int, degrees: Array) -> ServingPool:
+        return ServingPool(self.deployed[pool], split(self.family.question, *degrees))
 
 
 def _deployment(resolved: Resolved) -> Deployment:
@@ -181,17 +259,18 @@ def _told(resolved: Resolved) -> EngineProfile:
     )
 
 
-def _transfer_s(prefill: System, decode: System, devices: Array, cache: Array) -> Array:
-    """Time of a prompt's cache between the pools; NaN where no link is stated that reaches."""
-    seconds = np.full(devices.shape, np.nan)
+def _link(prefill: System, decode: System, devices: Array, cache: Array) -> tuple[Array, Array]:
+    """Time that a prompt's cache keeps the link between the pools busy, and its latency [s]; NaN
+    where no link is stated that reaches."""
+    seconds, latency = np.full(devices.shape, np.nan), np.full(devices.shape, np.nan)
     for count in np.unique(devices):
         try:
             link = stated_link(prefill, decode, int(count))
         except MissingSpec:
             continue
         at = devices == count
-        seconds[at] = cache[at] / link.bytes_per_s + link.latency_s
-    return seconds
+        seconds[at], latency[at] = cache[at] / link.bytes_per_s, link.latency_s
+    return seconds, latency
 
 
 def _candidates(
@@ -203,10 +282,8 @@ def _candidates(
     counts: tuple[Array, Array],
 ) -> Candidates:
     assert family.prefill is not None
-    readers, writers = workers
-    size = which.prefill.size
-    host = family.prefill.engine.host_request_s
-    first = load.ttft_s + host
+    writers = workers[1]
+    size, gaps = which.prefill.size, demand.lengths(family.question).output - 1.0
     columns: dict[str, Array] = {name: np.full(size, np.nan) for name in COLUMNS}
     columns |= {name: np.zeros(size) for name in CHOICES}
     columns |= {name: degrees[1][row][which.decode] for row, name in enumerate(DEGREES)}
@@ -214,8 +291,8 @@ def _candidates(
         f"prefill_{name}": degrees[0][row][which.prefill] for row, name in enumerate(DEGREES)
     }
     columns |= {"replicas": which.decode_workers, "prefill_workers": which.prefill_workers}
-    alone = readers.alone_s[which.prefill] + host
-    columns |= latency_columns(first, first, alone, load.tpot_s, family.question)
+    alone = load.prefill_s + load.travel_s
+    columns |= latency_columns(load.ttft_s, load.ttft_median_s, alone, load.tpot_s, family.question)
     used = [(family.prefill.system, counts[0]), (family.system, counts[1])]
     columns |= economy_columns(used, load.requests_per_s, family.question)
     engine = _told(family.resolved)
@@ -227,8 +304,8 @@ def _candidates(
         "memory_bytes": writers.memory_bytes[which.decode],
         "usable_bytes": np.full(size, family.system.memory_bytes * engine.memory_fraction),
         "offloaded_bytes": np.zeros(size),
-        "bound_ttft_s": readers.bound_s[which.prefill],
-        "bound_tpot_s": load.bound_tpot_s,
+        "bound_ttft_s": load.bound_prefill_s,
+        "bound_tpot_s": load.bound_step_s * writers.steps / max(gaps, 1.0),
         "isl": np.full(size, float(family.question.isl)),
         "osl": np.full(size, float(family.question.osl)),
     }
@@ -243,7 +320,7 @@ def _statuses(
     readers, writers = workers
     fits = readers.fits[which.prefill] & writers.fits[which.decode]
     status = np.full(which.prefill.size, "ok", dtype="U24")
-    status[np.isnan(which.transfer_s)] = "missing_spec"
+    status[np.isnan(which.busy_s)] = "missing_spec"
     status[~(load.use < 1.0) & (status == "ok")] = OVERLOADED
     status[~fits] = OUT_OF_MEMORY
     sentences = {

@@ -16,6 +16,8 @@ from app.planning.demand import trace_of
 from app.planning.families import Family
 from app.planning.launch import launch
 from app.planning.options import options
+from app.planning.probability import meets
+from app.planning.settling import better_by
 from app.planning.shortlist import Plan
 from app.planning.targets import FIGURES
 from app.planning.track_record import of_choices
@@ -41,6 +43,9 @@ def document(answer: Answer) -> dict[str, Any]:
         "meet_targets": int(found.feasible.sum()) - _rejected(answer),
         "rejected_by_simulation": _rejected(answer),
         "plans": [plan_row(answer, plan) for plan in answer.short.plans],
+        "gamble": _beside(answer, answer.short.gamble),
+        "safe": _beside(answer, answer.short.safe),
+        "settling": _settling(answer),
         "fewest_devices": _row(answer, answer.fewest),
         "others": [_other(answer, loser) for loser in answer.losers],
         "changes": [
@@ -52,6 +57,23 @@ def document(answer: Answer) -> dict[str, Any]:
         "left_out": [{"what": left.what, "why": left.why} for left in found.left_out],
         "notes": list(answer.notes),
     }
+
+
+def _beside(answer: Answer, plan: Plan | None) -> dict[str, Any] | None:
+    """A plan to weigh against the best one; better_by: that of its ranked figure, as a share."""
+    short = answer.short
+    if plan is None:
+        return None
+    share = better_by(answer.found, short, plan, short.plans[0])
+    return {**plan_row(answer, plan), "better_by": _number(share)}
+
+
+def _settling(answer: Answer) -> dict[str, Any] | None:
+    found = answer.settling
+    if found is None:
+        return None
+    run = {"command": found.run.command, "points": found.run.points}
+    return {"chance": found.chance, "better_by": _number(found.wins), **run, "words": found.words}
 
 
 def _rejected(answer: Answer) -> int:
@@ -81,6 +103,7 @@ def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
     return {
         **known,
         "probability": _number(plan.probability),
+        "probability_alone": _number(_alone(answer, plan)),
         "probability_validated": family.validated,
         "margins": {
             target.figure.name: None
@@ -140,6 +163,12 @@ def deployment_row(candidates: Candidates, at: int, *, simulated: bool = False) 
         "not_validated": timed["not_validated"],
         **{name: _number(row[name]) for name in FACTS},
     }
+
+
+def _alone(answer: Answer, plan: Plan) -> float:
+    """The probability of a plan that nobody had chosen among many."""
+    one = answer.short.candidates.picked(np.array([plan.at]))
+    return float(meets(one, answer.found.targets, answer.found.asked.question)[0])
 
 
 def _prefill(family: Family, row: Mapping[str, float]) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
@@ -11,7 +12,7 @@ from typing import Any
 from app.planning import demand
 from app.planning.space import DEGREES, choices, formats, split, systems
 from app.question.asking import Asked
-from app.question.evidence import Evidence, of_split
+from app.question.evidence import DRAFTED, Evidence, of_split
 from app.question.groups import DRAFTS
 from app.question.parameters import in_group
 from app.question.question import STANDARD, Question
@@ -31,9 +32,9 @@ from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.model_kinds import check_generates
 from genz_core.serving import Novelty
 from genz_core.speculative import Speculation
-from genz_core.types import Array, System
+from genz_core.types import Array, Model, System
 from hardware_db import engines_for
-from hardware_db.intervals import Interval
+from hardware_db.intervals import Interval, Kind, kind_interval
 
 #: Times that the logarithm of an interval is wider for kinds that nobody measured: judgement.
 _WIDER = 2.0
@@ -78,8 +79,6 @@ class Family:
     def evidence(self, columns: Mapping[str, Array]) -> Evidence:
         """What of some candidates was measured: their degrees, formats, users and lengths.
 
-        Not the kind of the family: whether it drafts or reads prompts apart.
-
         columns: of `app.planning.candidates.COLUMNS`.
         """
         plain = self.plain or self.resolved
@@ -90,13 +89,39 @@ class Family:
             split(self.question, *(columns[f"{pool}{degree}"] for degree in DEGREES))
             for pool in pools
         )
-        own, *others = (of_split("served", name, plain.model, one, numbers) for one in splits)
+        model, pooled = self._validated_as(plain), self.prefill is not None
+        own, *others = (
+            of_split("served", name, model, one, numbers, pooled=pooled) for one in splits
+        )
         for other in others:
             both = {**other.unmeasured, **own.unmeasured}
             shared = own.unmeasured.keys() & other.unmeasured.keys()
             both |= {c: own.unmeasured[c] | other.unmeasured[c] for c in shared}
             own = replace(own, unmeasured=both)
         return own
+
+    def _validated_as(self, plain: Resolved) -> Model:
+        """The model that its evidence is of: that which drafts, where such runs were measured."""
+        drafts = self.speculation is not None and not self._other_drafts
+        return self.resolved.model if drafts else plain.model
+
+    @property
+    def _other_drafts(self) -> bool:
+        """Whether what drafts is not what the measured runs had."""
+        return self.speculation is not None and self.speculation.method != DRAFTED
+
+    @property
+    def kind_measured(self) -> Kind | None:
+        """The kind of deployment whose own runs say how far off it is, if it is one of these."""
+        isl = float(self.question.isl)
+        if self.prefill is not None:
+            return Kind("pools", isl)
+        return Kind("drafts", isl) if self.speculation is not None else None
+
+    @property
+    def unmeasured_kind(self) -> bool:
+        """Whether no measured run was of a deployment like it: of its load, or of what drafts."""
+        return bool(self.beyond) or self._other_drafts
 
     def intervals(
         self, novelty: Novelty | None = None, of: Evidence | None = None
@@ -106,9 +131,9 @@ class Family:
         novelty: of loads, whose intervals are arrays; default: a load of usual novelty.
         of: what of the loads was measured; default: all of it.
         """
-        if self.prefill is not None or self.speculation is not None or self.beyond:
+        if self.unmeasured_kind:
             return {"ttft_s": None, "tpot_s": None}
-        return self._of_plain(novelty, of)
+        return self._of_plain(novelty, of or Evidence("served", kind=self.kind_measured))
 
     def error_model(
         self, novelty: Novelty | None = None, of: Evidence | None = None
@@ -118,7 +143,10 @@ class Family:
         Where nothing measured validates the kind: those of plain deployments of its engine there,
         their logarithms `_WIDER` times as wide, an assumption.  novelty, of: see `intervals`.
         """
-        if self.validated:
+        if not self.unmeasured_kind and (kind := self.kind_measured) is not None:
+            return {name: kind_interval(name, kind, widest=math.inf)
+                    for name in ("ttft_s", "tpot_s")}  # fmt: skip
+        if not self.unmeasured_kind:
             return self._of_plain(novelty, of)
         return {name: _widened(interval) for name, interval in self._of_plain().items()}
 
@@ -131,7 +159,7 @@ class Family:
     @property
     def validated(self) -> bool:
         """Whether measured runs validate the kind."""
-        return all(self.intervals().values())
+        return not self.unmeasured_kind and all(self.error_model().values())
 
     @property
     def formats(self) -> dict[str, str]:

@@ -47,6 +47,23 @@ def next_measurement(
 
     row: the plan's columns.
     """
+    return _measured(family, row, targets, several=True)
+
+
+def at_its_load(
+    family: Family, row: Mapping[str, float], targets: tuple[Target, ...]
+) -> Measurement:
+    """The one measurement that tells whether a deployment meets its targets: its users, no others.
+
+    row: the deployment's columns.
+    """
+    return _measured(family, row, targets, several=False)
+
+
+def _measured(
+    family: Family, row: Mapping[str, float], targets: tuple[Target, ...], *, several: bool
+) -> Measurement:
+    """several: loads around its own, too, which calibrate the engine."""
     question = family.question
     now = _widths(family, row)
     # once three runs of one's own have calibrated the engine
@@ -57,7 +74,7 @@ def next_measurement(
     gains = {name: _gain(now[name], then[name]) for name in _FIGURES}
     name = max(gains, key=lambda figure: gains[figure] * (2.0 if figure in asked else 1.0))
     users = max(round(row["running"] / row["replicas"]), 1)
-    loads = sorted({max(users // 2, 1), users, 2 * users})
+    loads = sorted({max(users // 2, 1), users, 2 * users}) if several else [users]
     listed = ",".join(map(str, loads))
     return Measurement(
         name,
@@ -74,7 +91,8 @@ def next_measurement(
 def _words(family: Family, row: Mapping[str, float], loads: int) -> str:
     each = int(row["tp"] * row["pp"] * row["dp"])
     device = family.system.name
-    what = f"{loads} closed loops of users on one replica ({each} x {device})"
+    loops = f"{loads} closed loops" if loads > 1 else "a closed loop"
+    what = f"{loops} of users on one replica ({each} x {device})"
     if family.prefill is not None or family.speculation is not None or family.beyond:
         return f"{what}: nothing measured validates deployments of this kind, this run would"
     if not family.resolved.engine.measured_on:

@@ -9,39 +9,31 @@ Kinds that no measurement validates have twice the spread of plain deployments, 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from app.planning import demand
 from app.planning.candidates import Candidates
 from app.planning.targets import Target
+from app.planning.track_record import correction_of
 from app.question.question import Question
 from genz_core.types import Array
-from hardware_db.intervals import Interval
-
-_DECILE = 1.2815515655446004  # of a standard normal, beyond which a tenth lies
-_LEAST_SPREAD = 1e-6
+from hardware_db.intervals import Interval, probability_below
 
 
-def probability_below(slack: Array, interval: Interval) -> Array:
-    """P(measured / predicted < exp(slack)); NaN where the interval is.
+def likely(candidates: Candidates, targets: tuple[Target, ...], question: Question) -> Array:
+    """`meets` of candidates of which the best is chosen, [candidates].
 
-    slack: ln(target / predicted), NaN for a figure that there is none of: 0.
-    interval: of measured / predicted, of all or of each.
+    Who chooses the best of many chooses errors in its favour: as often as such choices met their
+    targets on measured frontiers (`app.accuracy.decisions.correction`).
     """
-    low, high = np.log(interval.low), np.log(interval.high)
-    centre = (low + high) / 2.0
-    spread = np.maximum((high - low) / 2.0 / _DECILE, _LEAST_SPREAD)
-    deviations = (np.asarray(slack, dtype=float) - centre) / spread
-    chance = np.nan_to_num(_normal_below(deviations), nan=0.0)
-    return np.where(np.isnan(spread), np.nan, chance)
-
-
-def _normal_below(deviations: Array) -> Array:
-    """P(a standard normal number lies below each), by the C library's error function."""
-    flat = [math.erfc(-value * math.sqrt(0.5)) / 2.0 for value in deviations.ravel().tolist()]
-    return np.array(flat).reshape(deviations.shape)
+    alone = meets(candidates, targets, question)
+    if not targets:
+        return alone
+    result = alone.copy()
+    for number, family in enumerate(candidates.families):
+        at = candidates.family == number
+        result[at] = correction_of(family).of(alone[at])
+    return result
 
 
 def meets(candidates: Candidates, targets: tuple[Target, ...], question: Question) -> Array:

@@ -17,6 +17,7 @@ Order = NDArray[np.intp]
 _SAME = tuple(name for name in CHOICES if name != "max_num_seqs")
 #: Least probability of targets on percentiles that no simulation has tried: that of intervals.
 SURE = 0.8
+_EVEN, _LEAST_CHANCE = 0.5, 1e-3
 #: Tolerance of "not faster than the bound", of sums in another order.
 _ROUNDING = 1e-9
 
@@ -26,7 +27,8 @@ class Ranking:
     """How candidates are chosen.
 
     by: the figure that orders them.  targets: all are met.  confidence: least probability of it,
-    0 for those that nothing validates, too.
+    0 for those that nothing validates, too.  expected: a figure counts as it can be expected, see
+    `worth`.
 
     The closed form has no percentiles: a target on one is met where the probability that all are
     met is `confidence`, or `SURE` where none is asked for; or where a simulation says so.
@@ -35,6 +37,21 @@ class Ranking:
     by: Figure
     targets: tuple[Target, ...] = ()
     confidence: float = 0.0
+    expected: bool = True
+
+    def worth(self, candidates: Candidates, probability: Array) -> Array:
+        """The figure as it can be expected, smaller is better, [candidates].
+
+        What costs a dollar and meets the targets one time of two costs two for each time it does;
+        of a throughput, half can be expected.  Latencies, and everything without targets, are as
+        they are.  Where no probability is known it is taken as even.
+        """
+        value = candidates.columns[self.by.column]
+        sign = 1.0 if self.by.smaller else -1.0
+        if not (self.expected and self.targets) or self.by.latency:
+            return value * sign
+        chance = np.clip(np.nan_to_num(probability, nan=_EVEN), _LEAST_CHANCE, 1.0)
+        return value / chance if self.by.smaller else -value * chance
 
     def sound(self, candidates: Candidates) -> Mask:
         """Whether each can run: it fits, sustains the load, and is not beyond the bound."""
@@ -57,12 +74,12 @@ class Ranking:
     def order(self, candidates: Candidates, probability: Array, chosen: Mask) -> Order:
         """The chosen candidates, best first.
 
-        By the figure, those without it last; then by devices, probability, TPOT, TTFT, and by
-        what they are, so that the order is always the same.
+        By the figure as it can be expected, those without it last; then by devices, probability,
+        TPOT, TTFT, and by what they are, so that the order is always the same.
         """
         at = np.flatnonzero(chosen)
         columns = candidates.columns
-        value = columns[self.by.column][at] * (1.0 if self.by.smaller else -1.0)
+        value = self.worth(candidates, probability)[at]
         keys: list[NDArray[Any]] = [
             np.nan_to_num(value, nan=np.inf, posinf=np.inf),
             columns["devices"][at],

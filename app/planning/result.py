@@ -45,6 +45,24 @@ class Planned(ResultTable):
         return next(iter(self.rows), None)
 
     @property
+    def gamble(self) -> dict[str, Any] | None:
+        """A plan with a better figure whose targets are less likely to be met, None without."""
+        found: dict[str, Any] | None = self.to_dict()["gamble"]
+        return found
+
+    @property
+    def safe(self) -> dict[str, Any] | None:
+        """The best plan whose targets are met nine times of ten, where the best is not it."""
+        found: dict[str, Any] | None = self.to_dict()["safe"]
+        return found
+
+    @property
+    def settling(self) -> dict[str, Any] | None:
+        """The one run of one's own that would settle a close call between both, None without."""
+        found: dict[str, Any] | None = self.to_dict()["settling"]
+        return found
+
+    @property
     def others(self) -> list[dict[str, Any]]:
         """The nearest of each other family, and why it loses."""
         return list(self.to_dict()["others"])

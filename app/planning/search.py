@@ -10,7 +10,7 @@ import numpy as np
 from app.planning import aggregated, demand, disaggregated
 from app.planning.candidates import Candidates, joined
 from app.planning.families import Family, LeftOut, families
-from app.planning.probability import meets
+from app.planning.probability import likely
 from app.planning.ranking import Order, Ranking, ranking
 from app.planning.space import devices, kinds
 from app.planning.targets import FIGURES, Target, parse_targets
@@ -26,7 +26,8 @@ Priced = tuple[Candidates, tuple[LeftOut, ...]]
 class Found:
     """Every candidate, priced.
 
-    probability: that it meets every target, NaN where not validated, [candidates].
+    probability: that it meets every target as the best of many, NaN where not validated,
+    [candidates].
     feasible: whether it does by its figures.  order: those, best first.  left_out: what could not
     be tried.
     """
@@ -57,7 +58,7 @@ def search(asked: Asked, priced: Priced | None = None) -> Found:
     q = asked.question
     targets = targets_of(asked)
     candidates, left = priced or price(asked)
-    probability = meets(candidates, targets, q)
+    probability = likely(candidates, targets, q)
     ranked = ranking(candidates, targets, q.rank, q.confidence)
     feasible = ranked.feasible(candidates, probability)
     order = ranked.best_each(candidates, ranked.order(candidates, probability, feasible))
@@ -113,5 +114,5 @@ def fewest_devices(found: Found) -> int | None:
     order = np.flatnonzero(found.feasible)
     if not order.size:
         return None
-    fewest = Ranking(FIGURES["devices"], found.ranking.targets)
+    fewest = Ranking(FIGURES["devices"], found.ranking.targets, expected=False)
     return int(fewest.order(found.candidates, found.probability, found.feasible)[0])

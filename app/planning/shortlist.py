@@ -8,6 +8,7 @@ its other candidates are judged by that from then on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 from app.planning import demand
 from app.planning.candidates import Candidates
 from app.planning.percentiles import Simulated, simulate
-from app.planning.probability import meets
+from app.planning.probability import likely
 from app.planning.search import Found
 from app.planning.targets import FIGURES
 from genz_core.errors import RidgelineError
@@ -24,11 +25,15 @@ from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.serving.served_model import OVERLOADED
 from genz_core.types import Array
 
+#: Probability of meeting all targets that makes a choice safe.
+SAFE = 0.9
 #: Share of a percentile in closed form that a simulation may come to, so that it is worth trying.
 _HOPE = 0.6
 _CLOSE = 0.95  # the same once the family has been simulated
 _MOST_TRIED = 16
 _MOST_CARRIED = 1.5  # times the closed form, that a simulation says of others that are less busy
+_BETTER = 0.01  # share by which the figure of a gamble is better at least
+_MOST_BESIDE = 3  # candidates that are simulated for a gamble, and for a safe choice
 _FRESH = 1  # draws beyond the seed: arrivals that chose nothing
 #: Figures that rise, and that fall, with the requests that a closed loop completes.
 _RISING = ("requests_per_s", "output_tokens_per_s", "output_tokens_per_s_per_device")
@@ -55,17 +60,21 @@ class Shortlist:
 
     rejected: {candidate: simulation that missed a target}; those that do not sustain the load are
     overloaded in `candidates`.  smaller: one that meets the targets, too, on fewer devices than any
-    plan.  Candidates that were not simulated have no percentiles: theirs only choose what is.
+    plan.  gamble: one whose figure is better than that of the best plan, and whose targets are less
+    likely to be met; safe: the best that meets them with `SAFE`, where the best plan does not.
+    Candidates that were not simulated have no percentiles: theirs only choose what is.
     """
 
     candidates: Candidates
     plans: list[Plan] = field(default_factory=list)
     rejected: dict[int, Simulated] = field(default_factory=dict)
     smaller: Plan | None = None
+    gamble: Plan | None = None
+    safe: Plan | None = None
 
     def is_simulated(self, at: int) -> bool:
         """Whether a candidate's figures are those of a simulation."""
-        held = [*self.plans, *([self.smaller] if self.smaller else [])]
+        held = [*self.plans, *filter(None, (self.smaller, self.gamble, self.safe))]
         return at in self.rejected or any(one.at == at and one.simulated for one in held)
 
 
@@ -89,7 +98,39 @@ def shortlist(
         Plan(int(at), float(found.probability[at]), None, "not asked for")
         for at in found.order[: question.top]
     ]
-    return Shortlist(found.candidates, plans)
+    result = Shortlist(found.candidates, plans)
+    for at in _gambles(found, result)[:1]:
+        result.gamble = Plan(at, float(found.probability[at]), None, "not asked for")
+    for at in _safe(found, result)[:1]:
+        result.safe = Plan(at, float(found.probability[at]), None, "not asked for")
+    return result
+
+
+def _gambles(found: Found, short: Shortlist) -> list[int]:
+    """Candidates that meet the targets with a figure better than the best plan's, the best first.
+
+    None without targets, where the figure is a latency, or where the best plan has the best figure.
+    """
+    plain = replace(found.ranking, expected=False)
+    if not (short.plans and found.targets) or plain.by.latency:
+        return []
+    value = plain.worth(short.candidates, found.probability)
+    best = value[short.plans[0].at]
+    better = found.feasible & (value < best - _BETTER * abs(best))
+    better &= np.nan_to_num(found.probability, nan=0.0) < short.plans[0].probability
+    order = plain.order(short.candidates, found.probability, better)
+    return [int(at) for at in order if int(at) not in short.rejected]
+
+
+def _safe(found: Found, short: Shortlist) -> list[int]:
+    """Candidates that meet the targets with `SAFE`, best first; none where the best plan does."""
+    best = short.plans[0].probability if short.plans else np.nan
+    if not found.targets or not best < SAFE:
+        return []
+    plain = replace(found.ranking, expected=False)
+    sure = found.feasible & (np.nan_to_num(found.probability, nan=0.0) >= SAFE)
+    order = plain.order(short.candidates, found.probability, sure)
+    return [int(at) for at in order if int(at) not in short.rejected]
 
 
 class _Trials:
@@ -120,6 +161,8 @@ class _Trials:
                 result.plans.append(plan)
         self._rank()
         self._of_fewest(most)
+        self.result.gamble = self._first(_gambles(self.found, self.result), 0.0)
+        self.result.safe = self._first(_safe(self.found, self.result), SAFE)
         if not result.plans:
             self._judge_the_rest()
         return result
@@ -191,7 +234,7 @@ class _Trials:
 
     def _probability(self, at: int) -> float:
         one = self.result.candidates.picked(np.array([at]))
-        return float(meets(one, self.found.targets, self.found.asked.question)[0])
+        return float(likely(one, self.found.targets, self.found.asked.question)[0])
 
     def _take(self, at: int, outcome: Simulated) -> None:
         """Simulated figures in place of those of the closed form, and what follows from them."""
@@ -235,12 +278,22 @@ class _Trials:
         devices = found.candidates.columns["devices"]
         least = min(devices[plan.at] for plan in result.plans)
         fewer = found.feasible & (devices < least)
-        by_devices = replace(found.ranking, by=FIGURES["devices"])
+        by_devices = replace(found.ranking, by=FIGURES["devices"], expected=False)
         for at in map(int, by_devices.order(found.candidates, found.probability, fewer)):
             if self.tried >= most or result.smaller:
                 return
             if at not in result.rejected and self._worth(at):
                 result.smaller = self._plan(at)
+
+    def _first(self, order: Sequence[int], least: float) -> Plan | None:
+        """The first of some candidates that holds when it is simulated, likely enough."""
+        result = self.result
+        known = {plan.at: plan for plan in (*result.plans, result.smaller) if plan}
+        for at in order[:_MOST_BESIDE]:
+            plan = known.get(at) or (self._plan(at) if self._worth(at) else None)
+            if plan is not None and not plan.probability < least:
+                return plan
+        return None
 
     def _judge_the_rest(self) -> None:
         """Where there is no plan, what was not simulated as its family's simulations say."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from app.accuracy.decisions import KNOWN, given_away
+from app.accuracy.decisions import KNOWN, Correction, given_away, shipped_correction
 from app.planning.families import Family
 from hardware_db.measured_runs import shipped_recipes
 
@@ -32,6 +32,17 @@ def of_choices(family: Family) -> dict[str, Any] | None:
         f"questions, {KNOWN[split]} known)"
     )
     return {"split": split, "questions": row["questions"], "share": share / 100.0, "words": words}
+
+
+def correction_of(family: Family) -> Correction:
+    """By what the probability of a plan of a family is corrected, as the best of many: that of
+    choices on measured frontiers that knew as much of its model and GPU."""
+    return shipped_correction(_split(round(_plain(family)), family.system.slug))
+
+
+def _plain(family: Family) -> float:
+    """Parameters of the model that answers, without what drafts for it."""
+    return (family.plain or family.resolved).model.parameters
 
 
 def _split(parameters: int, system: str) -> str:

@@ -55,6 +55,10 @@ def _best(named: Mapping[str, Any]) -> Iterator[str]:
     yield f"percentiles: {best['percentiles']}"
     if best["choices_like_it"]:
         yield f"choices like this one {best['choices_like_it']['words']}"
+    yield from beside(named)
+    if found := named["settling"]:
+        yield f"what would settle it: {found['words']}:"
+        yield f"  {found['command']}"
     fewest = named["fewest_devices"]
     if fewest and fewest["devices"] < best["devices"]:
         yield (
@@ -70,6 +74,21 @@ def _best(named: Mapping[str, Any]) -> Iterator[str]:
     yield f"check it:\n  {best['benchmark']}"
     if best["guard"]:
         yield f"  {best['guard']}"
+
+
+def beside(named: Mapping[str, Any]) -> list[str]:
+    """The gamble and the safe choice beside the best plan, in words; none where there are none."""
+    said = []
+    for name, called in (("gamble", "the gamble beside it"), ("safe", "the safe choice beside it")):
+        if other := named[name]:
+            better = other["better_by"]
+            said.append(
+                f"{called}: {with_prefill(other)} on {other['system']}, {other['engine']}: "
+                f"{ranked_words(named)} {quantities.percent(abs(better))} "
+                f"{'better' if better > 0 else 'worse'}, targets met with {chance(other)} in place "
+                f"of {chance(named['plans'][0])}"
+            )
+    return said
 
 
 def _others(named: Mapping[str, Any]) -> Iterator[str]:

@@ -115,7 +115,7 @@ class Search:
     )  # fmt: skip
     pools: Any = parameter(
         "list", (), "Deployments to try; by default both. Disaggregated: prompts have workers of "
-        "their own, which nothing measured validates.",
+        "their own.",
         choices=("aggregated", "disaggregated"), group=SEARCH, aliases=("kind",),
     )  # fmt: skip
     cross_systems: bool = parameter(

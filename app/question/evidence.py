@@ -13,6 +13,7 @@ an engine that nobody measured there.  A parameter that the table does not have 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -29,6 +30,7 @@ from genz_core.precision import FORMATS, arithmetic, bytes_of
 from genz_core.serving import ServingEstimate, Traffic
 from genz_core.speculative import SpeculativeModel
 from genz_core.types import Array, Mask, Model, Num, Parallelism, Step
+from hardware_db.intervals import Kind
 from hardware_db.tables import table
 
 Load = Literal["batch", "served"]
@@ -106,6 +108,9 @@ _OFF: Mapping[str, float] = {
     "cached": 0.0,
 }
 _TINY, _ROUNDING = 1e-9, 1e-12  # of a size in place of zero, and of a logarithm
+_MOST_COPIES = 65_536.0  # of experts
+#: What drafted in the measured runs: the model's own module.
+DRAFTED = "mtp"
 #: Sizes that a first token does not depend on.
 _LATER = ("osl",)
 
@@ -119,6 +124,7 @@ class Evidence:
     range, [configs] or one}; those of degrees stand for all of these.  together: whether the engine
     was measured with these number formats under this kind of load.
     values, ranges: of the numbers, for words.
+    kind: of deployments measured apart from plain ones, if it is one.
     """
 
     load: Load = "batch"
@@ -127,6 +133,7 @@ class Evidence:
     together: bool = True
     values: Mapping[str, Num] = field(default_factory=dict)
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    kind: Kind | None = None
 
     @property
     def without(self) -> Mask:
@@ -267,14 +274,25 @@ def of_served(
     others = {name: np.asarray(True) for name in named}
     if not others:
         others = {name: np.asarray(True) for name in ("sharing", "spill") if getattr(traffic, name)}
-    return _evidence("served", engine, model, result.parallelism, numbers, others)
+    return _evidence(
+        "served", engine, model, result.parallelism, numbers, others, pooled=result.pooled
+    )
 
 
 def of_split(
-    load: Load, engine: str, model: Model, split: Parallelism, numbers: Mapping[str, Num]
+    load: Load,
+    engine: str,
+    model: Model,
+    split: Parallelism,
+    numbers: Mapping[str, Num],
+    *,
+    pooled: bool = False,
 ) -> Evidence:
-    """The evidence for a split of a model and some numbers of a load, by the names of `NUMBERS`."""
-    return _evidence(load, engine, model, split, numbers, {})
+    """The evidence for a split of a model and some numbers of a load, by the names of `NUMBERS`.
+
+    pooled: of a decode worker, where prompts have workers of their own.
+    """
+    return _evidence(load, engine, model, split, numbers, {}, pooled=pooled)
 
 
 def traffic_numbers(traffic: Traffic) -> Iterator[tuple[str, Num]]:
@@ -359,20 +377,27 @@ def _evidence(
     split: Parallelism,
     numbers: Mapping[str, Num],
     others: Mapping[str, Mask],
+    *,
+    pooled: bool = False,
 ) -> Evidence:
     """Compare facts with what was measured under a kind of load.
 
-    others: {parameter that no table has: which configurations use it}.
+    others: {parameter that no table has: which configurations use it}.  pooled: see `of_split`.
     """
     everyone, own = measured(load), measured(load, engine)
+    kind = None
+    if pooled:
+        everyone = own = _with_pools()
+        kind = Kind("pools", numbers.get("isl", math.nan))
     unmeasured = {CATEGORIES.get(name, name): mask for name, mask in others.items()}
     together = True
     if isinstance(model, SpeculativeModel):
-        # Runs with drafts do not say which share of the drafts was accepted.
-        unmeasured[CATEGORIES["drafts"]] = np.asarray(True)
-        formats: Mapping[str, str] = {}
-    else:
-        formats = formats_of(model)
+        if load == "served" and model.speculation.method == DRAFTED:
+            kind = kind or Kind("drafts", numbers.get("isl", math.nan))
+        else:
+            unmeasured[CATEGORIES["drafts"]] = np.asarray(True)
+        model = model.model
+    formats = formats_of(model)
     split_numbers, words = split_facts(split, mixed="experts" in formats)
     for name, value in {**words, **input_facts(model)}.items():
         if value not in everyone.words.get(name, {_STANDARD.get(name, "")}):
@@ -394,7 +419,28 @@ def _evidence(
         if np.any(far > 0.0):
             beyond[name], values[name] = far, number
     ranges = {name: own.ranges.get(name, everyone.ranges[name]) for name in beyond}
-    return Evidence(load, unmeasured, beyond, bool(together), values, ranges)
+    return Evidence(load, unmeasured, beyond, bool(together), values, ranges, kind)
+
+
+@cache
+def _with_pools() -> Measured:
+    """What the measured runs under load had, those with prompts on workers of their own with them.
+
+    Degrees are those of a decode worker.
+    """
+    plain = measured("served")
+    rows = table("measurements", "disaggregated")
+    names = {"users": "concurrency", **{n: n for n in ("isl", "osl", "tp", "dp", "ep")}}
+    columns = {name: [float(row[of]) for row in rows] for name, of in names.items()}
+    columns["devices"] = [a * b for a, b in zip(columns["tp"], columns["dp"], strict=True)]
+    columns["redundant_experts"] = [float(bool(int(row["eplb_slots"] or 0))) for row in rows]
+    ranges = dict(plain.ranges)
+    for name, values in columns.items():
+        least, most = ranges.get(name, (math.inf, -math.inf))
+        ranges[name] = min([least, *values]), max([most, *values])
+    if ranges["redundant_experts"][1]:  # their number follows from the ranks
+        ranges["redundant_experts"] = 0.0, _MOST_COPIES
+    return Measured(plain.words, ranges)
 
 
 def _is_on(number: Num, off: float | None) -> Mask:

@@ -26,6 +26,7 @@ from genz_core.step import StepEstimate
 from genz_core.types import Array, Model, Op, System
 from hardware_db.intervals import (
     Interval,
+    kind_interval,
     load_interval,
     load_operator_interval,
     validated_tier,
@@ -171,6 +172,8 @@ def _known(
     without, recipe = of.without, engine.measured_on == "recipe" and not engine.unmeasured
 
     def under(metric: str, profile: EngineProfile) -> Interval | None:
+        if of.kind is not None and metric in _NOVELTY:
+            return kind_interval(metric, of.kind) if tier else None
         if novelty is None or metric not in _NOVELTY:
             return load_interval(metric, tier, profile)
         return load_interval(metric, tier, profile, _NOVELTY[metric](novelty), novelty.users)

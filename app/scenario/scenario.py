@@ -50,6 +50,7 @@ class Resolved:
 
     model: in the formats that the engine keeps.  engine: as measured with this model and system.
     profile: of the engine on any system.  notes: what was assumed on the way, in words.
+    prefill_system: of workers that read prompts, where it is given as an object or a file.
     """
 
     scenario: Question
@@ -58,6 +59,7 @@ class Resolved:
     engine: EngineProfile
     profile: EngineProfile
     notes: tuple[str, ...]
+    prefill_system: Any = ""
 
 
 def resolve(question: Question, objects: Mapping[str, Any] | None = None) -> Resolved:

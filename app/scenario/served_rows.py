@@ -14,18 +14,20 @@ from app.answers.table import Table
 from app.question import evidence
 from app.question.asking import Asked
 from app.question.question import SPLIT, Question, nominal_lengths
-from app.scenario import intervals, sharing
+from app.question.validity import has_pool
+from app.scenario import intervals, pools, sharing
 from app.scenario.drafting import drafted
 from app.scenario.gate import longest, with_served_contexts
 from app.scenario.reading import of_kind
-from app.scenario.scenario import Resolved, basis, resolve
+from app.scenario.scenario import Resolved, basis, resolve, told
 from app.scenario.summary import messages
-from genz_core.deployment import recipe_key
+from genz_core.deployment import deploy, recipe_key
 from genz_core.errors import InvalidValue
 from genz_core.model_kinds import prompt_tokens
 from genz_core.offload import What
 from genz_core.serving import ServingEstimate, Traffic, serve
-from genz_core.types import Array
+from genz_core.speculative import SpeculativeModel, speculative_model
+from genz_core.types import Array, Parallelism
 from hardware_db import recipes
 
 #: Requests that each user of a public benchmark sends.
@@ -54,14 +56,17 @@ def deployed(asked: Asked, arrays: Mapping[str, Array] | None = None) -> Resolve
 
 
 def completed(resolved: Resolved, objects: Mapping[str, Any]) -> Resolved:
-    """A deployment with what drafts for its model and the adapters of its requests.
+    """A deployment with what drafts for its model, the adapters of its requests, and the system
+    that reads its prompts.
 
     objects: what is given in place of names, as of `Asked`.
 
     Raises:
         RidgelineError: a draft or an adapter that cannot be.
     """
-    return sharing.adapted(drafted(resolved, objects.get("draft_model", "")))
+    read_by = objects.get("prefill_system", "")
+    found = sharing.adapted(drafted(resolved, objects.get("draft_model", "")))
+    return replace(found, prefill_system=read_by) if read_by else found
 
 
 def as_calibrated(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Resolved:
@@ -108,13 +113,61 @@ def served(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Ser
         resolved.scenario.parallelism, cp=1, micro_batches=0, sequence_parallel=False, **split
     )
     load = traffic(resolved, arrays)
-    found = serve(
-        resolved.model, resolved.system, load, degrees, resolved.engine, on_error="status"
-    )
+    if has_pool(resolved.scenario):
+        found = pools.served(resolved, prefill_pool(resolved), load, degrees)
+    else:
+        found = _replicated(resolved, load, degrees)
     isl, osl = (
         (arrays or {}).get(name, getattr(resolved.scenario, name)) for name in ("isl", "osl")
     )
     return with_served_contexts(found, resolved.model, longest(resolved.scenario, isl, osl), osl)
+
+
+def prefill_pool(resolved: Resolved) -> pools.Prefill:
+    """The workers that read the prompts of a question that has some, with the user's own scale of
+    their steps, if there is one, and with the drafts of those that decode.
+
+    Raises:
+        RidgelineError: as `pools.beside`.
+    """
+    drafting = resolved.model if isinstance(resolved.model, SpeculativeModel) else None
+    model = drafting.model if drafting else resolved.model
+    deployment = deploy(model, resolved.system, resolved.profile)
+    engine = told(deployment.engine, resolved.scenario, resolved.system)
+    plain = replace(resolved, model=model, engine=engine)
+    found = pools.beside(plain, resolved.prefill_system)
+    assert found is not None
+    read = as_calibrated(found.resolved)
+    if drafting:
+        read = replace(read, model=speculative_model(read.model, drafting.speculation))
+    return replace(found, resolved=read)
+
+
+def _replicated(resolved: Resolved, load: Traffic, degrees: Parallelism) -> ServingEstimate:
+    """A load over equal deployments, each with its part of it; the figures are of all."""
+    replicas = resolved.scenario.replicas
+    part, share = load, np.ones(1)
+    if load.concurrency is not None:
+        users = np.asarray(load.concurrency, dtype=float)
+        each = np.ceil(users / replicas)
+        part, share = replace(load, concurrency=each), users / (each * replicas)
+    elif load.rate_per_s is not None:
+        part = replace(load, rate_per_s=np.asarray(load.rate_per_s, dtype=float) / replicas)
+    found = serve(
+        resolved.model, resolved.system, part if replicas > 1 else load, degrees,
+        resolved.engine, on_error="status",
+    )  # fmt: skip
+    if replicas == 1:
+        return found
+    return replace(
+        found,
+        running=found.running * replicas,
+        capacity=found.capacity * replicas,
+        output_tokens_per_s=found.output_tokens_per_s * replicas * share,
+        devices=np.asarray(found.devices) * replicas,
+        ranks=np.asarray(found.ranks) * replicas,
+        traffic=load,
+    )
 
 
 def traffic(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Traffic:

@@ -10,14 +10,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from app.question.question import Question
+from app.question.groups import POOL
+from app.question.parameters import in_group
+from app.question.question import STANDARD, Question
+from app.scenario import pools
 from app.scenario.drafting import drafted, speculation
 from app.scenario.gate import beyond_positions, context_complaint, longest
+from app.scenario.pools import Prefill, balance_sentence, matched
 from app.scenario.scenario import Resolved, basis
 from app.scenario.served_rows import served
 from app.scenario.setup import Setup, resolve_setup
-from app.simulation import disaggregation, offered_load
-from app.simulation.disaggregation import Prefill, balance_sentence, matched
+from app.simulation import offered_load
 from app.simulation.trace_file import Trace
 from app.wording import quantities
 from genz_core.deployment import recipe_key
@@ -174,7 +177,7 @@ def run(
 
     Raises:
         ContextTooLong: requests beyond the model's positions; those of a trace are a note.
-        RidgelineError: as `offered_load.drawn`, `drafting.speculation`, `disaggregation.beside`
+        RidgelineError: as `offered_load.drawn`, `drafting.speculation`, `pools.beside`
             and `genz_core.serving.simulation.simulate`.
         Cancelled: `cancelled` said so before every request had ended.
     """
@@ -182,7 +185,7 @@ def run(
     check_one_by_one(resolved.model)
     draft_model = objects.get("draft_model", "")
     drafts = speculation(question, resolved.model, draft_model)
-    prefill = disaggregation.beside(resolved, objects.get("prefill_system", ""))
+    prefill = pools.beside(resolved, objects.get("prefill_system", ""))
     drawn = drawn or offered_load.drawn(question, objects, cancelled)
     if question.kind != "trace":  # whose requests are refused one by one
         asked = longest(question, question.isl, question.osl), question.osl
@@ -276,7 +279,8 @@ class _ClosedForm:
 
 
 def _alone(question: Question, drawn: Trace) -> Question:
-    """The question of one replica, with a load and lengths that the closed form knows.
+    """The question of one replica that reads its own prompts, with a load and lengths that the
+    closed form knows.
 
     A ramp and a trace are of their mean rate; recorded requests, those of other lengths than
     uniform ones and those that find no prefix are of their mean lengths.
@@ -289,6 +293,7 @@ def _alone(question: Question, drawn: Trace) -> Question:
     users = max(int(question.concurrency or len(requests)) // replicas, 1)
     load: dict[str, Any] = {"trace": None, "ramp_to": 0.0, "ramp_s": 0.0, "burstiness": 1.0}
     load |= {"concurrency": None if rate else users, "rate": rate / replicas or None}
+    load |= {name: getattr(STANDARD, name) for name in ("replicas", *in_group(POOL))}
     alike = question.trace or question.lengths or question.length_spread
     if alike or not question.prefix_caching:
         load |= {"lengths": None, "length_spread": 0.0, "shared_tokens": 0, "turns": 1}

@@ -129,9 +129,13 @@ class Disaggregation:
 
 
 def cache_bytes(pool: ServingPool, tokens: Num) -> Array:
-    """Cache of a prompt on the fullest device of a worker, [prompts]."""
-    sizes, ranks = np.atleast_1d(np.asarray(tokens, dtype=float)), _ranks(pool)
-    load = Workload(np.full_like(sizes, ranks), sizes, np.zeros_like(sizes))
+    """Cache of a prompt on the fullest device of a worker, [prompts].
+
+    Degrees of the worker may be arrays [prompts], too.
+    """
+    sizes = np.atleast_1d(np.asarray(tokens, dtype=float))
+    ranks = np.broadcast_to(np.asarray(pool.parallelism.dp, dtype=float), sizes.shape)
+    load = Workload(ranks, sizes, np.zeros_like(sizes))
     deployed = pool.deployed
     held = memory(deployed.model, deployed.system, load, pool.parallelism, deployed.engine)
     return held.kv_bytes
@@ -276,72 +280,3 @@ def balance(disaggregation: Disaggregation, decode: ServingPool, isl: float, osl
         disaggregation.prefill.workers,
         decode.workers,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class DisaggregatedLoad:
-    """A closed loop through both pools; times in seconds.
-
-    requests_per_s: of the whole deployment.  running: sequences of one decode worker.
-    ttft_s, tpot_s: means.
-    """
-
-    requests_per_s: float
-    running: float
-    ttft_s: float
-    tpot_s: float
-
-
-def closed_loop(
-    disaggregation: Disaggregation,
-    decode: ServingPool,
-    isl: float,
-    osl: float,
-    concurrency: float,
-) -> DisaggregatedLoad:
-    """Latencies and throughput of `concurrency` open requests.
-
-    By Little's law the open requests are those that are read, travel and are answered; the number
-    that a decode worker runs is where they sum to the concurrency.  Prompts wait in one queue for
-    all prefill workers until these are full, and for their turn beyond.
-    """
-    disaggregation.refuse_mismatch(decode.deployed)
-    prefill = disaggregation.prefill
-    full_per_s = prefill.workers * prompts_per_s(prefill, isl)
-    alone_s = float(prompt_s(prefill, isl)[0])
-    travel_s = float(disaggregation.transfer_s(decode, isl)[0]) if osl > 1 else 0.0
-    running, answers = _answers(decode, isl, osl, concurrency)
-    rates = min(full_per_s, answers[-1]) * (1.0 - np.geomspace(1.0, 1e-6, 256))
-    waits = queue_s(rates / full_per_s, prefill.workers, prefill.workers / full_per_s)
-    decoding = decode.workers * np.interp(rates, answers, running)
-    inside = decoding + rates * (alone_s + waits + travel_s)
-    rate = float(np.interp(concurrency, inside, rates))
-    runs = float(np.interp(rate, answers, running))
-    answer_s = decode.workers * runs / rate
-    shown_s = travel_s if disaggregation.transfer.shown_by == "decode" else 0.0
-    return DisaggregatedLoad(
-        requests_per_s=rate,
-        running=runs,
-        ttft_s=concurrency / rate - answer_s - travel_s + shown_s,
-        tpot_s=(answer_s + travel_s - shown_s) / max(osl - 1.0, 1.0),
-    )
-
-
-def _answers(pool: ServingPool, isl: float, osl: float, concurrency: float) -> tuple[Array, Array]:
-    """(sequences that each worker runs, answers per second of all), rising from none, [loads]."""
-    most = max(min(most_running(pool, isl, osl), concurrency / pool.workers), 1.0)
-    running = np.geomspace(1.0, most, 64) if most > 1 else np.ones(1)
-    if osl <= 1:
-        return np.zeros(2), np.array([0.0, np.inf])
-    rates = pool.workers * answers_per_s(pool, isl, osl, running)
-    return np.concatenate([[0.0], running]), np.concatenate([[0.0], rates])
-
-
-def queue_s(use: Array, workers: Num, service_s: Num) -> Array:
-    """Mean wait in an M/D/c queue [s]: half that of M/M/c, exact for one worker.
-
-    Source: Sakasegawa, Annals of the Institute of Statistical Mathematics 29 (1977).
-    """
-    busy = np.clip(use, 0.0, 1.0 - 1e-9)
-    power = np.sqrt(2.0 * (np.asarray(workers) + 1.0)) - 1.0
-    return np.asarray(busy**power / (workers * (1.0 - busy)) * service_s / 2.0)

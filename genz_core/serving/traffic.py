@@ -73,7 +73,8 @@ class ServingEstimate:
     prefill_s: one prompt alone, the rest of a TTFT is `wait_s`; decode_step_s: the steady step, by
     the tokens that a sequence gains in it (one, more with drafts); bound_*: the least of each.
     osl: mean output tokens of a sequence; branches: of which a request writes so many.  offloaded:
-    bytes of a device's weights or caches that lie on the host.
+    bytes of a device's weights or caches that lie on the host.  pooled: prompts have workers of
+    their own.
     status: "ok" or a reason code; messages: the sentence behind each code, by configuration.
     traffic, parallelism: what was asked, with ones in place of degrees that cannot split the model.
     """
@@ -103,6 +104,7 @@ class ServingEstimate:
     parallelism: Parallelism
     branches: int = 1
     offloaded: Array | float = 0.0
+    pooled: bool = False
 
     def __repr__(self) -> str:
         figures = (

@@ -83,6 +83,7 @@ def _kept(what: str, by: str, worst: int, rows: Path | None, keep: bool, form: T
 
 def _plan(write_docs: Path | None, form: TableFormat) -> None:
     """Print how often targets were met by what probability of the planner."""
+    from app.answers.table import render
     from app.planning import reliability
 
     records = reliability.measured()
@@ -93,6 +94,8 @@ def _plan(write_docs: Path | None, form: TableFormat) -> None:
     pairs = reliability.chances(records)
     table = reliability.table(pairs)
     opt.show(form, table, table, reliability.scores(pairs))
+    if form in (TableFormat.text, TableFormat.markdown):
+        typer.echo("\n" + render(reliability.of_choices(), form))
 
 
 def _simulation(
@@ -107,7 +110,7 @@ def _simulation(
 
     with running("simulating") as under_way:
         compared = simulation_grid.compared(
-            simulation_grid.cases(count),
+            simulation_grid.with_pools(count),
             os.cpu_count() or 1,
             lambda done, of: under_way.progress(done / of, f"{done} of {of} deployments"),
             under_way.cancelled,

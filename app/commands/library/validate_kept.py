@@ -27,6 +27,7 @@ def disaggregated(by: str, worst: int, rows: Path | None, keep: bool, form: Tabl
         InvalidValue: another column.
     """
     from app.accuracy import disaggregated_runs as runs
+    from app.accuracy import kind_intervals
 
     columns = list(filter(None, by.split(",")))
     if unknown := [name for name in columns if name not in runs.BY]:
@@ -52,10 +53,12 @@ def disaggregated(by: str, worst: int, rows: Path | None, keep: bool, form: Tabl
         _print([runs.split_table(shipped, physics)], form)
         if form in _READ:
             _print([runs.group_table(shipped, (name,)) for name in runs.BY], form, again=True)
+    spans = kind_intervals.table(kind_intervals.measured()) if physics else []
     if form in _READ:
-        _print([runs.refusals(shipped), runs.worst(shipped, worst)], form, again=True)
+        _print([spans, runs.refusals(shipped), runs.worst(shipped, worst)], form, again=True)
     if keep and physics:
         _keep(runs.kept_path(), runs.kept_rows(shipped, physics))
+        _keep(kind_intervals.kept_path(), spans)
 
 
 def decisions(by: str, rows: Path | None, keep: bool, form: TableFormat) -> None:
@@ -76,8 +79,12 @@ def decisions(by: str, rows: Path | None, keep: bool, form: TableFormat) -> None
         opt.write_text(rows, to_csv(made.choice_rows(found)) + "\n")
     table = made.group_table(found, by) if by else made.split_table(found)
     typer.echo(render(table, form))
+    corrections = made.choice_corrections(found)
+    if form in _READ and not by:
+        _print([corrections], form, again=True)
     if keep:
         _keep(made.kept_path(), made.kept_rows(found))
+        _keep(made.choices_path(), corrections)
 
 
 def _print(tables: Sequence[Sequence[Row]], form: TableFormat, *, again: bool = False) -> None:

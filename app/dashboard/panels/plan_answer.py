@@ -21,7 +21,7 @@ from app.decide.searched import Searched
 from app.planning.answer import Answer
 from app.planning.document import deployment_row
 from app.planning.manifests.bundle import KINDS, bundle
-from app.planning.wording import ranked_words, shape
+from app.planning.wording import beside, ranked_words, shape
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -80,9 +80,14 @@ def _best(named: Named) -> None:
             ", ".join(named["targets"]) or "no targets"
             if known or share is None
             else quantities.NOT_VALIDATED,
-            "Probability from the intervals of held-out measurements; of a kind that nothing "
-            "validates, from intervals twice as wide.",
+            "Probability from the intervals of held-out measurements, corrected for having chosen "
+            "the best of many; of a kind that nothing validates, from intervals twice as wide.",
         )
+    for words in beside(named):
+        st.markdown(f"{plain(words[:1].upper() + words[1:])}.")
+    if found := named["settling"]:
+        st.markdown(f"What would settle it: {plain(found['words'])}.")
+        st.code(found["command"], language="bash", wrap_lines=True)
     st.caption(
         f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} meet the targets; "
         f"ranked by {ranked_words(named)}. Percentiles: {plain(best['percentiles'])}."

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from genz_core.errors import InvalidValue
 from genz_core.serving.simulation.answers import Recorder, Simulation
-from genz_core.serving.simulation.rank import Job
+from genz_core.serving.simulation.rank import Job, Rank
 from genz_core.serving.simulation.requests import Requests
 from genz_core.serving.simulation.router import Router
 from genz_core.serving.simulation.worker import Flight, Worker
@@ -63,6 +63,20 @@ class Client:
     request_s: float = 0.0
 
 
+def _homes(workers: Sequence[Worker]) -> list[tuple[int, Rank]]:
+    """(number of its worker, rank) of all ranks: the first of every worker, then the second.
+
+    Of ranks with as much to do, a router that takes the first so spreads requests over workers.
+    """
+    deepest = max(len(worker.ranks) for worker in workers)
+    return [
+        (number, worker.ranks[at])
+        for at in range(deepest)
+        for number, worker in enumerate(workers)
+        if at < len(worker.ranks)
+    ]
+
+
 class Simulator:
     """Sends requests through pools of workers.
 
@@ -98,10 +112,7 @@ class Simulator:
         self._due: set[tuple[int, int, int]] = set()
         workers = [pool.workers for pool in pools]
         self._record = Recorder(requests, workers, counted or range(len(requests)))
-        self._homes = [
-            [(at, rank) for at, worker in enumerate(pool.workers) for rank in worker.ranks]
-            for pool in pools
-        ]
+        self._homes = [_homes(pool.workers) for pool in pools]
         after = requests.after.tolist() or [-1] * len(requests)
         self._to_send = deque(row for row, before in enumerate(after) if before < 0)
         self._turns: dict[int, list[int]] = {}

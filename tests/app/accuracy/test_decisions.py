@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.accuracy import decisions
-from app.accuracy.decisions import Load
+from app.accuracy.decisions import Choice, Load
+from hardware_db.intervals import Interval
 
 
 def load(system="a", engine="x", users=1, tpot=(0.01, 0.01), tokens=(10.0, 10.0), devices=1):
@@ -72,3 +78,54 @@ def test_held_out_predictions_are_worse_than_those_of_runs_that_were_known():
         assert len(decisions.held_out(split)) > 1000
         assert kept[split]["questions"] > 300
     assert kept["in sample"]["given away %"] <= kept["one model left out"]["given away %"]
+
+
+# ------------------------------------------------------------------------------- said and met
+
+
+def made(said, met):
+    return [
+        Choice("m", "s", 0.01, 0.0, missed=False, none=False, rule=0.0, said=p, met=bool(m))
+        for p, m in zip(said, met, strict=True)
+    ]
+
+
+def test_what_can_be_expected_is_chosen_over_what_is_most():
+    """100 tokens that meet the target one time of three, against 60 nearly always."""
+    spread = Interval(0.8, 1.25, 100)
+    edge = replace(load(engine="x", tpot=(0.0101, 0.0108), tokens=(90.0, 100.0)), spread=spread)
+    sure = replace(load(engine="y", tpot=(0.006, 0.006), tokens=(60.0, 60.0)), spread=spread)
+    assert edge.chance(0.01) < 0.5 and sure.chance(0.01) > 0.95
+    first = next(one for one in decisions.choices([edge, sure]) if one.target_s == 0.01)
+    assert first.said == pytest.approx(sure.chance(0.01)) and first.met and not first.regret
+
+
+def test_choices_that_kept_their_word_need_no_correction_and_others_are_brought_down():
+    generator = np.random.default_rng(5)
+    said = generator.uniform(0.5, 0.999, 4000)
+    honest = decisions.correction(made(said, generator.uniform(size=4000) < said))
+    assert np.max(np.abs(honest.of(said) - said)) < 0.05
+    boasting = decisions.correction(made(said, generator.uniform(size=4000) < 0.75))
+    assert np.mean(boasting.of(said)) == pytest.approx(np.minimum(0.75, said).mean(), abs=0.04)
+
+
+@given(st.floats(0.2, 1.0), st.floats(-1.0, 0.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_a_corrected_probability_is_one_and_keeps_the_order(slope, shift, one, other):
+    corrected = decisions.Correction(slope, shift)
+    low, high = sorted((one, other))
+    assert 0.0 <= corrected.of(low) <= corrected.of(high) <= high
+    assert corrected.of(low) <= low and np.isnan(corrected.of(np.nan))
+
+
+def test_said_and_met_agree_on_held_out_choices_after_the_correction():
+    """At what matters: from even odds to near certainty, within nine of ten times' band."""
+    for split, loads in decisions.held_out_loads().items():
+        found = decisions.choices(loads)
+        rows = decisions.reliability_rows(found, decisions.correction(found))
+        kept = decisions.shipped_correction(split)
+        assert kept.choices == len(found)
+        for row in rows:
+            if row["probability"].startswith("0%"):
+                continue  # nothing else was there to choose
+            low, high = map(float, row["band %"].split(" to "))
+            assert low - 2.0 <= row["met %"] <= high + 2.0, (split, row)

@@ -54,6 +54,24 @@ def test_outputs_of_many_tokens_are_within_the_limits(rows, figure):
     assert np.median(off) < 0.05
 
 
+@pytest.fixture(scope="module")
+def pooled():
+    return simulation_grid.compared(simulation_grid.cases(COUNT, seed(1), pools=True))
+
+
+@pytest.mark.draws
+@pytest.mark.parametrize(("figure", "share"), [("tpot_s", 0.05), ("requests_per_s", 0.1),
+                                               ("ttft_s", 0.15)])  # fmt: skip
+def test_prefill_pools_are_within_the_limits(pooled, figure, share):
+    """Tokens within 10 % and first tokens within 15 % of the simulation, all but a share."""
+    assert all(row["prefill"] for row in pooled)
+    ratios = np.array([row[f"{figure} ratio"] for row in pooled])
+    off = np.abs(ratios[np.isfinite(ratios)] - 1.0)
+    outside = np.count_nonzero(off > LIMITS[figure])
+    assert outside <= share * off.size + 3.0 * np.sqrt(share * (1.0 - share) * off.size)
+    assert np.median(off) < 0.05
+
+
 @pytest.mark.draws
 def test_throughput_is_near_whatever_the_length_of_the_output(rows):
     """Of closed loops: at a rate it is the rate."""
@@ -82,8 +100,9 @@ def test_the_summary_counts_every_deployment(rows):
 
 
 def test_the_document_has_the_tables_and_its_day(rows):
-    text = simulation_document.document(rows, "2026-01-31")
+    apart = [{**row, "prefill": "1 x TP1 DP1"} for row in rows[:2]]
+    text = simulation_document.document([*rows, *apart], "2026-01-31")
     assert "docs/closed-form.md`, 2026-01-31." in text
-    assert f"for {len(rows)} deployments" in text
+    assert f"for {len(rows)} deployments" in text and "2 more have prompts" in text
     for row in simulation_grid.exceptions(rows):
         assert row["reason"] in text

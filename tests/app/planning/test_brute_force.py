@@ -7,6 +7,7 @@ ranked by a loop over rows, without a line of the planner. The slow case has som
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -109,9 +110,13 @@ def test_the_search_finds_what_looking_at_every_deployment_finds(
         row, slug = found.candidates.row(int(at)), found.candidates.of(int(at)).system.slug
         return (slug, *(int(row[name]) for name in ("tp", "pp", "dp", "ep", "replicas")))
 
-    order = [named(at) for at in found.order]
+    by_cost = replace(found.ranking, expected=False)
+    chosen = by_cost.order(found.candidates, found.probability, found.feasible)
+    chosen = by_cost.best_each(found.candidates, chosen)
+    order = [named(at) for at in chosen]
     assert ranked and set(order) == set(best) and len(order) == len(best)
-    costs = [float(found.candidates.columns["usd_per_mtok"][at]) for at in found.order]
+    costs = [float(found.candidates.columns["usd_per_mtok"][at]) for at in chosen]
     assert costs == pytest.approx([row["usd_per_mtok"] for row in ranked], rel=1e-6)
+    assert {named(at) for at in found.order} == set(best)
     assert best[order[0]]["usd_per_mtok"] == pytest.approx(ranked[0]["usd_per_mtok"], rel=1e-9)
     assert int(found.feasible.sum()) == len(good)

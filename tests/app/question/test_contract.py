@@ -30,8 +30,9 @@ from app.planning import sweep_axes
 from app.question.asking import ask
 from app.question.extras import EXTRAS, extras_of
 from app.question.forms import Form, forms_of, takes_many
+from app.question.groups import POOL
 from app.question.parameter import Parameter
-from app.question.parameters import ALIASES, PARAMETERS
+from app.question.parameters import ALIASES, PARAMETERS, in_group
 from app.question.question import Question
 from app.question.verbs import LEFT_OUT, REASONS, VERBS, parameters_of
 from app.scenario import points_row
@@ -255,7 +256,10 @@ def test_a_cell_of_a_points_file_is_read_as_the_parameter(name: str):
     needed = {"draft_tokens": {"speculation": "mtp"}, "acceptance": {"speculation": "mtp"},
               "draft_model": {"speculation": "draft_model"}, "lora_adapters": {"lora_rank": "8"},
               "prefix_tier": {"prefix_hits": "0.5"}, "requests": {"burst_start": "true"},
-              "speculation": {"draft_model": "Qwen/Qwen3-0.6B"}}  # fmt: skip
+              "speculation": {"draft_model": "Qwen/Qwen3-0.6B"},
+              "prefill_moe_tp": {"prefill_workers": "1", "prefill_tp": str(value)},
+              **{n: {"prefill_workers": "1"} for n in in_group(POOL)
+                 if n not in ("prefill_workers", "prefill_system", "prefill_moe_tp")}}  # fmt: skip
     row |= needed.get(name, {})
     if name == "moe_tp":
         row["tp"] = str(value)

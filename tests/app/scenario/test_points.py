@@ -12,6 +12,7 @@ from app.scenario import points_file
 from app.scenario.points_row import parse, unknown_columns
 from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.limits import LIMITS
+from hardware_db.intervals import Kind, kind_interval
 
 GOOD = {
     "model": "meta-llama/Llama-3.1-8B",
@@ -273,7 +274,32 @@ def test_a_row_with_drafts_is_the_served_model_and_says_whose_acceptance_it_took
     )  # fmt: skip
     assert float(row["tpot_s"]) == pytest.approx(served.tpot_s, rel=1e-8)
     assert float(row["tpot_s"]) < float(plain["tpot_s"])
-    assert "drafts 2 tokens a step" in row["message"] and "tpot_s" in row["not_validated"]
+    assert "drafts 2 tokens a step" in row["message"] and "tpot_s" not in row["not_validated"]
+    known = kind_interval("tpot_s", Kind("drafts", 1000))
+    assert float(row["tpot_high_s"]) == pytest.approx(float(row["tpot_s"]) * known.high)
+    assert float(row["tpot_low_s"]) == pytest.approx(float(row["tpot_s"]) * known.low)
+
+
+def test_a_row_with_a_prefill_pool_is_the_served_deployment_with_its_own_interval():
+    pool = {"prefill_workers": "2", "prefill_tp": "8", "replicas": "2"}
+    (plain, row) = price(DEEPSEEK, DEEPSEEK | pool)
+    served = serve(
+        DEEPSEEK["model"], system="h200", engine="sglang", tp=8, concurrency=16, isl=1000, osl=400,
+        prefill_workers=2, prefill_tp=8, replicas=2,
+    )  # fmt: skip
+    for name in ("ttft_s", "tpot_s", "output_tokens_per_s"):
+        assert float(row[name]) == pytest.approx(getattr(served, name), rel=1e-8)
+    assert float(row["tpot_s"]) < float(plain["tpot_s"])
+    known = kind_interval("tpot_s", Kind("pools", 1000))
+    assert float(row["tpot_high_s"]) == pytest.approx(float(row["tpot_s"]) * known.high)
+    assert ("ttft_s" in row["not_validated"]) == (
+        kind_interval("ttft_s", Kind("pools", 1000)) is None
+    )
+
+
+def test_a_static_batch_has_no_prefill_pool():
+    (row,) = price({**DEEPSEEK, "concurrency": "", "batch": "4", "prefill_workers": "1"})
+    assert "prefill_workers means nothing to a static batch" in row["message"]
 
 
 def test_a_static_batch_with_drafts_is_faster_a_token_and_sums_up():

@@ -9,8 +9,8 @@ import pytest
 import hardware_db
 from app.question.asking import ask
 from app.question.question import Question
+from app.scenario.pools import Prefill, beside, stated_link
 from app.scenario.scenario import resolve
-from app.simulation.disaggregation import Prefill, beside, stated_link
 from app.simulation.result import Simulated, simulate
 from genz_core.deployment import as_server, bulk_format
 from genz_core.errors import (

@@ -12,6 +12,7 @@ from genz_core.acceptance import Acceptance
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile, Recipe
 from genz_core.errors import InvalidValue
+from genz_core.serving import Traffic
 from genz_core.serving.disaggregation import (
     Disaggregation,
     ServingPool,
@@ -19,13 +20,13 @@ from genz_core.serving.disaggregation import (
     answers_per_s,
     balance,
     cache_bytes,
-    closed_loop,
     decode_step_s,
     most_running,
     prompt_s,
     prompts_per_s,
 )
 from genz_core.serving.options import Options
+from genz_core.serving.series import serve_pools
 from genz_core.serving.simulation import Requests, Simulation, simulate
 from genz_core.speculative import SpeculativeModel
 from genz_core.types import Parallelism
@@ -38,6 +39,22 @@ ENGINE = EngineProfile()
 def pool(name: str, system: str, workers: int = 1, **degrees: int) -> ServingPool:
     deployed = deploy(built(name), hardware_db.load(system), ENGINE)
     return ServingPool(deployed, Parallelism(**degrees), workers)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A closed loop through both pools in closed form."""
+
+    requests_per_s: float
+    running: float
+    ttft_s: float
+    tpot_s: float
+
+
+def closed_loop(apart: Disaggregation, decode: ServingPool, isl: int, osl: int, users: int) -> Loop:
+    found = serve_pools(apart, decode, Traffic(isl, osl, concurrency=users))
+    rate = float(found.output_tokens_per_s[0] / found.osl[0])
+    return Loop(rate, *(float(getattr(found, n)[0]) for n in ("running", "ttft_s", "tpot_s")))
 
 
 DENSE, LATENT = "meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-V3"

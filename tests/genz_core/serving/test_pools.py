@@ -1,26 +1,40 @@
-"""Both pools over arrays: as the loop of one deployment, and no token is lost between them."""
+"""Two stations in series: served is what the slower one does, and nobody is lost between."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from genz_core.deployment import Deployment
 from genz_core.engine import EngineProfile
+from genz_core.errors import InvalidValue
+from genz_core.serving import Traffic
 from genz_core.serving.disaggregation import (
     Disaggregation,
     ServingPool,
     Transfer,
     balance,
-    closed_loop,
     prompt_s,
     prompts_per_s,
 )
-from genz_core.serving.pools import Combinations, decode_workers, pooled_load, prefill_workers
+from genz_core.serving.pools import (
+    Combinations,
+    Habits,
+    Learned,
+    decode_workers,
+    pooled_load,
+    prefill_workers,
+)
+from genz_core.serving.series import serve_pools
+from genz_core.step_correction import StepCorrection
 from genz_core.types import Parallelism
 
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 ISL, OSL = 1500.0, 200.0
+GAPS = OSL - 1.0
+USERS = (1.0, 2.0, 8.0, 60.0, 400.0)
 
 
 @pytest.fixture
@@ -29,72 +43,181 @@ def shapes():
                        dp=np.ones(4), ep=np.ones(4))  # fmt: skip
 
 
+@pytest.fixture
+def priced(model, system, shapes):
+    deployed = Deployment(model, system, ENGINE)
+    read = prefill_workers(deployed, shapes, ISL)
+    return read, decode_workers(deployed, shapes, ISL, OSL, GAPS)
+
+
+def pairs(readers, writers, busy_s=1e-3, first=0, second=0):
+    readers, writers = (np.asarray(x, dtype=float) for x in np.broadcast_arrays(readers, writers))
+    size = readers.size
+    return Combinations(
+        np.full(size, first), np.full(size, second), readers.ravel(), writers.ravel(),
+        np.full(size, busy_s), 1e-4,
+    )  # fmt: skip
+
+
 def one(deployed, shapes, at, workers=1):
     split = Parallelism(tp=float(shapes.tp[at]), pp=float(shapes.pp[at]))
     return ServingPool(deployed, split, workers)
 
 
-def test_workers_of_every_shape_are_priced_as_alone(model, system, shapes):
-    deployed = Deployment(model, system, ENGINE)
-    read = prefill_workers(deployed, shapes, ISL)
-    written = decode_workers(deployed, shapes, ISL, OSL, OSL - 1.0)
+def test_workers_of_every_shape_are_priced_as_alone(model, system, shapes, priced):
+    deployed, (read, written) = Deployment(model, system, ENGINE), priced
     for at in range(4):
         pool = one(deployed, shapes, at)
-        assert read.alone_s[at] == pytest.approx(prompt_s(pool, ISL)[0], rel=1e-9)
+        assert read.one.total_s[at] == pytest.approx(prompt_s(pool, ISL)[0], rel=1e-9)
         assert read.prompts_per_s[at] == pytest.approx(prompts_per_s(pool, ISL), rel=1e-9)
         matched = balance(Disaggregation(pool, Transfer(1e11)), pool, ISL, OSL)
         assert written.most_running[at] == pytest.approx(matched.running)
         assert written.answers_per_s[-1, at] == pytest.approx(matched.answers_per_s, rel=1e-6)
-    assert np.all(read.bound_s <= read.alone_s)
+    assert np.all(read.one.bound_s <= read.one.total_s)
 
 
-@pytest.mark.parametrize("concurrency", [1.0, 8.0, 60.0, 400.0])
-def test_a_closed_loop_through_both_pools_is_that_of_one_deployment(
-    model, system, shapes, concurrency
-):
-    deployed = Deployment(model, system, ENGINE)
-    read = prefill_workers(deployed, shapes, ISL)
-    written = decode_workers(deployed, shapes, ISL, OSL, OSL - 1.0)
-    pairs = [(0, 0, 1, 1), (1, 0, 2, 3), (0, 2, 1, 4), (2, 1, 1, 2)]
-    first, second, readers, writers = (np.array(column) for column in zip(*pairs, strict=True))
-    transfer = Transfer(5e10, 1e-4)
-    travel = np.maximum(read.cache_bytes[first], written.cache_bytes[second]) / 5e10 + 1e-4
-    which = Combinations(first, second, readers * 1.0, writers * 1.0, travel)
-    load = pooled_load(read, written, which, OSL, concurrency=concurrency)
-    for at, (i, j, reading, writing) in enumerate(pairs):
-        pool = Disaggregation(one(deployed, shapes, i, reading), transfer)
-        alone = closed_loop(pool, one(deployed, shapes, j, writing), ISL, OSL, concurrency)
-        assert load.requests_per_s[at] == pytest.approx(alone.requests_per_s, rel=0.02)
-        assert load.tpot_s[at] == pytest.approx(alone.tpot_s, rel=0.03)
+def test_one_user_waits_for_nobody(priced):
+    """Prefill, the way of the cache and the decode steps, one after the other."""
+    read, written = priced
+    which = pairs([1.0, 3.0, 2.0], [1.0, 2.0, 5.0])
+    load = pooled_load(read, written, which, OSL, concurrency=1.0)
+    way = which.busy_s + which.latency_s
+    assert load.ttft_s == pytest.approx(read.one.total_s[0] + way, rel=1e-6)
+    alone = written.running[1, 0] / written.per_s[1, 0]
+    assert load.tpot_s == pytest.approx(np.full(3, alone), rel=1e-6)
+    assert load.requests_per_s == pytest.approx(1.0 / (load.ttft_s + GAPS * load.tpot_s), rel=1e-4)
 
 
-def test_the_open_requests_of_a_closed_loop_are_those_that_are_somewhere(model, system, shapes):
+@pytest.mark.parametrize("users", USERS)
+def test_the_open_requests_of_a_closed_loop_are_those_that_are_somewhere(priced, users):
     """Little's law: nothing is lost between reading, travelling and answering."""
-    deployed = Deployment(model, system, ENGINE)
-    read = prefill_workers(deployed, shapes, ISL)
-    written = decode_workers(deployed, shapes, ISL, OSL, OSL - 1.0)
-    first = second = np.zeros(4, dtype=int)
-    which = Combinations(first, second, np.array([1.0, 2, 1, 3]), np.array([1.0, 1, 4, 2]),
-                         np.full(4, 1e-3))  # fmt: skip
-    load = pooled_load(read, written, which, OSL, concurrency=100.0)
-    lasting = load.ttft_s + load.tpot_s * (OSL - 1.0)
-    assert load.requests_per_s * lasting == pytest.approx(np.full(4, 100.0), rel=1e-6)
-    answered = load.running * which.decode_workers / (load.requests_per_s * (OSL - 1.0))
-    assert load.tpot_s == pytest.approx(answered + 1e-3 / (OSL - 1.0), rel=1e-9)
+    read, written = priced
+    which = pairs([1.0, 2, 1, 3], [1.0, 1, 4, 2])
+    load = pooled_load(read, written, which, OSL, concurrency=users)
+    lasting = load.ttft_s + load.tpot_s * GAPS
+    assert load.requests_per_s * lasting == pytest.approx(np.full(4, users), rel=1e-4)
+    running = load.running * which.decode_workers
+    assert load.requests_per_s * load.tpot_s * GAPS == pytest.approx(running, rel=1e-3)
+    assert np.all(load.use <= 1.0)
 
 
-def test_more_workers_never_slow_a_rate_down_and_too_few_do_not_sustain_it(model, system, shapes):
-    deployed = Deployment(model, system, ENGINE)
-    read = prefill_workers(deployed, shapes, ISL)
-    written = decode_workers(deployed, shapes, ISL, OSL, OSL - 1.0)
+def test_no_station_does_more_than_it_can(priced):
+    """Prompts read, caches carried and answers written, each at most what its workers do."""
+    read, written = priced
+    for busy_s in (1e-6, 1e-2, 3.0):
+        which = pairs(np.array([[1.0], [4.0]]), np.array([[1.0, 3.0, 8.0]]), busy_s)
+        load = pooled_load(read, written, which, OSL, concurrency=2e4)
+        most = np.minimum.reduce([
+            which.prefill_workers * read.prompts_per_s[0],
+            which.prefill_workers / busy_s,
+            which.decode_workers * written.answers_per_s[-1, 0],
+        ])  # fmt: skip
+        assert load.most_per_s == pytest.approx(most, rel=1e-6)
+        assert np.all(load.requests_per_s <= most)
+        assert load.requests_per_s == pytest.approx(most, rel=0.02)
+
+
+@pytest.mark.parametrize("load", [{"concurrency": u} for u in USERS] + [{"rate_per_s": 1.0}])
+def test_more_readers_never_delay_a_first_token(priced, load):
+    read, written = priced
+    workers = np.arange(1.0, 12.0)
+    found = pooled_load(read, written, pairs(workers, 3.0), OSL, **load)
+    held = np.isfinite(found.ttft_s)
+    assert held.any() and np.all(np.diff(found.ttft_s[held]) <= 1e-3 * found.ttft_s[held][1:])
+    assert np.all(np.diff(found.requests_per_s) >= -1e-9)
+
+
+def test_more_users_never_lower_what_is_served(priced):
+    read, written = priced
+    loads = [
+        pooled_load(read, written, pairs([1.0, 2, 8], [4.0, 2, 1]), OSL, concurrency=users)
+        for users in np.unique(np.round(np.geomspace(1, 3000, 40)))
+    ]
+    rates, firsts = (np.array([getattr(one, n) for one in loads]) for n in
+                     ("requests_per_s", "ttft_s"))  # fmt: skip
+    assert np.all(np.diff(rates, axis=0) >= -0.01 * rates[1:])
+    assert np.all(np.diff(firsts, axis=0) >= -0.01 * firsts[1:])
+
+
+def test_more_workers_never_slow_a_rate_down_and_too_few_do_not_sustain_it(priced):
+    read, written = priced
     workers = np.arange(1.0, 9.0)
-    none = np.zeros(8, dtype=int)
-    which = Combinations(none, none, workers, workers, np.zeros(8))
     rate = 2.5 * read.prompts_per_s[0]
-    load = pooled_load(read, written, which, OSL, rate_per_s=float(rate))
+    load = pooled_load(read, written, pairs(workers, workers, 0.0), OSL, rate_per_s=float(rate))
     assert np.all(np.diff(load.use) < 0.0)
     held = load.use < 1.0
     assert not held[:2].any()
     assert np.all(np.isinf(load.ttft_s[~held]))
     assert np.all(np.diff(load.ttft_s[held]) <= 0.0) and np.all(np.diff(load.tpot_s[held]) <= 1e-12)
-    assert np.all(load.tpot_s[held] >= load.bound_tpot_s[held])
+    assert np.all(load.tpot_s[held] >= load.bound_step_s[held])
+
+
+def test_a_step_that_runs_slower_than_priced_is_slower_in_every_figure(priced):
+    read, written = priced
+    which, one_s = pairs([1.0, 2.0], [1.0, 1.0]), np.ones(2)
+    slow = StepCorrection(2.0 * one_s, one_s, 0.0 * one_s)
+    twice = Learned(slow, slow, 0.0)
+    plain, late = (
+        pooled_load(read, written, which, OSL, concurrency=1.0, learned=learned)
+        for learned in (None, twice)
+    )
+    assert late.tpot_s == pytest.approx(2.0 * plain.tpot_s)
+    assert late.prefill_s == pytest.approx(2.0 * plain.prefill_s)
+    before = Learned.nothing(2, 0.25)
+    waits = pooled_load(read, written, which, OSL, concurrency=1.0, learned=before)
+    assert waits.ttft_s - plain.ttft_s == pytest.approx(0.25 * one_s)
+
+
+def test_a_common_start_delays_first_tokens_by_its_share_of_the_waves(priced):
+    """Half of what all prompts take, in one wave of ten, beyond what is waited for anyway."""
+    read, written = priced
+    which, users = pairs([1.0], [8.0]), 200.0
+    steady, twice, ten = (
+        pooled_load(read, written, which, OSL, concurrency=users, habits=Habits(waves=waves))
+        for waves in (0.0, 2.0, 10.0)
+    )
+    wave_s = (users / read.prompts_per_s[0] + read.full.total_s[0]) / 2.0
+    assert steady.ttft_s < ten.ttft_s < twice.ttft_s
+    assert 10.0 * (ten.ttft_s - steady.ttft_s) == pytest.approx(
+        2.0 * (twice.ttft_s - steady.ttft_s)
+    )
+    assert 10.0 * (ten.ttft_s - steady.ttft_s) < wave_s
+
+
+# ------------------------------------------------------------------------------- as it is served
+
+
+@pytest.fixture
+def both(model, system):
+    deployed = Deployment(model, system, ENGINE)
+    pool = ServingPool(deployed, Parallelism(), 2)
+    return Disaggregation(pool, Transfer(5e10, 1e-4, shown_by="decode")), replace(pool, workers=3)
+
+
+def test_arrays_of_loads_and_degrees_are_each_alone(both):
+    apart, decode = both
+    users, tp = np.array([1.0, 12.0, 90.0, 12.0]), np.array([1.0, 1.0, 2.0, 2.0])
+    isl = np.array([1000.0, 1000.0, 500.0, 1000.0])
+    split = replace(decode, parallelism=Parallelism(tp=tp))
+    many = serve_pools(apart, split, Traffic(isl, 64, concurrency=users))
+    for at in range(4):
+        single = replace(decode, parallelism=Parallelism(tp=float(tp[at])))
+        alone = serve_pools(apart, single, Traffic(isl[at], 64, concurrency=users[at]))
+        for name in ("ttft_s", "tpot_s", "output_tokens_per_s", "devices", "running"):
+            assert getattr(many, name)[at] == pytest.approx(getattr(alone, name)[0], rel=1e-9)
+    assert many.devices.tolist() == [5.0, 5.0, 8.0, 8.0]
+
+
+def test_what_the_pools_do_not_sustain_is_overloaded_and_says_so(both):
+    found = serve_pools(*both, Traffic(1000, 64, rate_per_s=1e4), on_error="status")
+    assert found.status[0] == "overloaded" and np.isinf(found.ttft_s[0])
+    assert "slower pool sustains" in found.messages[0]
+
+
+@pytest.mark.parametrize(
+    ("load", "said"),
+    [({"spill": "weights"}, "on the host"), ({"batch_wait": 3}, "batch_wait")],
+)
+def test_what_pools_are_not_priced_with_is_refused(both, load, said):
+    with pytest.raises(InvalidValue, match=said):
+        serve_pools(*both, Traffic(1000, 64, concurrency=4, **load))

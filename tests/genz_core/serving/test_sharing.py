@@ -172,7 +172,7 @@ def test_pools_read_less_of_a_prompt_that_is_found_and_write_every_answer():
     deployed = deploy(LLAMA, H100, ENGINE)
     split = Parallelism(tp=np.array([1.0, 2.0]))
     whole, rest = (prefill_workers(deployed, split, 4096.0, found) for found in (0.0, 3072.0))
-    assert np.all(rest.alone_s < 0.5 * whole.alone_s)
+    assert np.all(rest.one.total_s < 0.5 * whole.one.total_s)
     assert np.all(rest.prompts_per_s > 2.0 * whole.prompts_per_s)
     assert np.all(rest.cache_bytes == whole.cache_bytes)
     one, four = (

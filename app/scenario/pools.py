@@ -11,6 +11,7 @@ from app.scenario.scenario import Resolved, SystemSource, basis, combined, find_
 from app.wording import quantities
 from genz_core.deployment import Deployment, bulk_format
 from genz_core.errors import InvalidParallelism, MissingSpec
+from genz_core.serving import ServingEstimate, Traffic
 from genz_core.serving.disaggregation import (
     Balance,
     Disaggregation,
@@ -19,9 +20,10 @@ from genz_core.serving.disaggregation import (
     balance,
 )
 from genz_core.serving.options import Options
+from genz_core.serving.series import serve_pools
 from genz_core.serving.simulation import Requests
 from genz_core.speculative import Speculation
-from genz_core.types import Link, System
+from genz_core.types import Link, Parallelism, System
 from model_registry import in_formats
 
 _BYTES_PER_GBIT = 1e9 / 8
@@ -187,6 +189,22 @@ class Prefill:
             "transfer_latency_s": self.transfer.latency_s,
             "layer_wise": self.transfer.layer_wise,
         }
+
+
+def served(
+    decode: Resolved, prefill: Prefill, load: Traffic, degrees: Parallelism
+) -> ServingEstimate:
+    """A load through both pools in closed form, [loads]; one that cannot be served has a reason
+    code.
+
+    decode: of the question's replicas.  degrees: of one, numbers or arrays [loads].
+
+    Raises:
+        InvalidValue: as `genz_core.serving.series.serve_pools`.
+    """
+    site = Deployment(decode.model, decode.system, decode.engine)
+    pool = ServingPool(site, degrees, decode.scenario.replicas)
+    return serve_pools(prefill.disaggregation(Options()), pool, load, on_error="status")
 
 
 def matched(

@@ -1,0 +1,150 @@
+"""Intervals of deployments that were measured apart from plain ones: prefill pools, and drafts.
+
+Measured over predicted of runs that taught the prediction nothing: those of pools, in closed form,
+and those whose launch states drafted tokens, with their configuration left out.  An interval is
+from the tenth to the ninetieth of 100; its coverage is of runs whose deployment, at all numbers of
+users, was left out of the quantiles.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.accuracy import disaggregated_runs as runs
+from app.accuracy.decisions import held_out
+from app.accuracy.measured_points import measured_rows
+from app.scenario import served_rows
+from app.simulation import points
+from genz_core.errors import RidgelineError
+from hardware_db import tables
+from hardware_db.intervals import LEVEL, LONG_PROMPT
+
+Row = dict[str, Any]
+KEPT = "kinds"  # the table that intervals read
+METRICS = ("tpot_s", "ttft_s", "e2e_s")
+_HELD_OUT = "configurations held out"
+_LEAST = 20  # runs of a cell
+_OF_A_DEPLOYMENT = (
+    "model", "system", "weights", "engine", "isl", "osl", "prefill_workers", "prefill_tp",
+    "prefill_dp", "prefill_ep", "replicas", "tp", "dp", "ep", "mtp_tokens",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A measured run beside its prediction.
+
+    deployment: what it is of, at any number of users.  log_ratio: ln of measured over predicted,
+    by metric.
+    """
+
+    kind: str
+    deployment: tuple[str, ...]
+    isl: int
+    log_ratio: Mapping[str, float]
+
+
+def of_pools() -> Iterator[Compared]:
+    """The measured runs with prompts on workers of their own, in closed form."""
+    for row in measured_rows("disaggregated"):
+        try:
+            found = _closed_form(row)
+        except RidgelineError:
+            continue
+        if all(map(math.isfinite, found)):
+            yield _compared("pools", row, found)
+
+
+def _closed_form(row: Mapping[str, str]) -> tuple[float, float]:
+    """TTFT and TPOT of a measured run in closed form [s]: all its requests, users in a burst."""
+    told = {**runs.asked(row), "requests": str(runs.RAN * int(row["concurrency"]))}
+    load = served_rows.served(served_rows.deployed(points.parse(told)))
+    return float(load.ttft_s[0]), float(load.tpot_s[0])
+
+
+def of_drafts() -> Iterator[Compared]:
+    """The measured serving runs whose launch states drafted tokens, with what is like them left
+    out of the fit."""
+    predicted = held_out(_HELD_OUT)
+    for row in measured_rows("serving"):
+        if int(row["mtp_tokens"] or 0) and row["id"] in predicted:
+            yield _compared("drafts", row, predicted[row["id"]])
+
+
+def _compared(kind: str, row: Mapping[str, str], predicted: tuple[float, float]) -> Compared:
+    measured = float(row["measured_ttft_s"]), float(row["measured_tpot_s"])
+    gaps = float(row["osl"]) * (1.0 + float(row["length_ratio"] or 1.0)) / 2.0 - 1.0
+    ttft, tpot = (math.log(one / other) for one, other in zip(measured, predicted, strict=True))
+    whole = [first + gaps * later for first, later in (measured, predicted)]
+    of = tuple(row.get(name) or "" for name in _OF_A_DEPLOYMENT)
+    ratios = {"ttft_s": ttft, "tpot_s": tpot, "e2e_s": math.log(whole[0] / whole[1])}
+    return Compared(kind, of, int(row["isl"]), ratios)
+
+
+#: Prompts of a cell of each kind; where few runs were measured all are one.
+_CELLS: Mapping[str, Mapping[str, Callable[[int], bool]]] = {
+    "pools": {"short": lambda isl: isl <= LONG_PROMPT, "long": lambda isl: isl > LONG_PROMPT},
+    "drafts": {"all": lambda isl: True},
+}
+
+
+def table(compared: Sequence[Compared], day: str = "") -> list[Row]:
+    """A row a kind, metric and length of prompts: ends as factors of the prediction, runs, the
+    share inside with deployments left out [%], and high over low end.
+
+    day: ISO date, today's unless given.
+    """
+    day = day or datetime.datetime.now(datetime.UTC).date().isoformat()
+    rows = []
+    for kind, cells in _CELLS.items():
+        for prompts, holds in cells.items():
+            chosen = [one for one in compared if one.kind == kind and holds(one.isl)]
+            if len(chosen) < _LEAST:
+                continue
+            for metric in METRICS:
+                low, high = ends([one.log_ratio[metric] for one in chosen])
+                rows.append({
+                    "kind": kind, "prompts": prompts, "metric": metric,
+                    "low": round(math.exp(low), 4), "high": round(math.exp(high), 4),
+                    "points": len(chosen),
+                    "coverage %": round(100.0 * coverage(chosen, metric), 1),
+                    "width": round(math.exp(high - low), 2), "date": day,
+                })  # fmt: skip
+    return rows
+
+
+def ends(log_ratios: Sequence[float]) -> tuple[float, float]:
+    """The quantiles of an interval, which holds the prediction itself, in natural logarithms."""
+    tail = (1.0 - LEVEL) / 2.0
+    low, high = np.quantile(log_ratios, [tail, 1.0 - tail])
+    return min(float(low), 0.0), max(float(high), 0.0)
+
+
+def coverage(compared: Sequence[Compared], metric: str) -> float:
+    """Share of runs inside an interval of the others' deployments."""
+    groups: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for one in compared:
+        groups[one.deployment].append(one.log_ratio[metric])
+    inside = []
+    for left_out, values in groups.items():
+        low, high = ends([v for of, some in groups.items() if of != left_out for v in some])
+        inside += [low <= value <= high for value in values]
+    return float(np.mean(inside))
+
+
+def measured() -> list[Compared]:
+    """Every run of every kind."""
+    return [*of_pools(), *of_drafts()]
+
+
+def kept_path() -> Path:
+    """Where the table is kept."""
+    return tables.folder("engines") / f"{KEPT}.csv"

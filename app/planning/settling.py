@@ -1,0 +1,75 @@
+"""Safe and daring: two choices, of which one is better and less likely to do, and what tells.
+
+A run of one's own on the daring one tells whether it meets the targets.  It is worth most where the
+call is close: the chance that it holds times what it then saves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.planning import measurement
+from app.planning.measurement import Measurement
+from app.planning.search import Found
+from app.planning.shortlist import Plan, Shortlist
+
+_CLOSE = 0.5  # of the figure as it can be expected, within which a call is close
+_SURE = 0.95  # chance from which there is nothing to settle
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """The run that would settle a close call.
+
+    at: candidate to measure.  chance: that it meets the targets.  wins: share by which its figure
+    is better than that of the safe choice.  run: how to measure it.  words: why.
+    """
+
+    at: int
+    chance: float
+    wins: float
+    run: Measurement
+    words: str
+
+
+def pair(short: Shortlist) -> tuple[Plan, Plan] | None:
+    """(daring, safe): the gamble and the best plan, or the best plan and the safe choice."""
+    if short.plans and short.gamble:
+        return short.gamble, short.plans[0]
+    return (short.plans[0], short.safe) if short.plans and short.safe else None
+
+
+def settling(found: Found, short: Shortlist) -> Settling | None:
+    """The run that settles whether to be daring; None without two choices, or no close call."""
+    both = pair(short)
+    if both is None or not both[0].probability < _SURE or _apart(found, short, *both) > _CLOSE:
+        return None
+    daring, wins = both[0], better_by(found, short, *both)
+    family, row = short.candidates.of(daring.at), short.candidates.row(daring.at)
+    run = measurement.at_its_load(family, row, found.targets)
+    each = int(row["tp"] * row["pp"] * row["dp"])
+    words = (
+        f"one closed loop at its own load on one replica of the daring one ({each} x "
+        f"{family.system.name}): it meets the targets with a chance of {daring.probability:.0%}, "
+        f"and its {found.ranking.by.words} is {wins:.0%} better"
+    )
+    return Settling(daring.at, daring.probability, wins, run, words)
+
+
+def better_by(found: Found, short: Shortlist, one: Plan, other: Plan) -> float:
+    """Share by which the ranked figure of a plan is better than that of another."""
+    figure = found.ranking.by
+    first, second = (float(short.candidates.columns[figure.column][p.at]) for p in (one, other))
+    return 1.0 - first / second if figure.smaller else first / second - 1.0
+
+
+def _apart(found: Found, short: Shortlist, one: Plan, other: Plan) -> float:
+    """How far apart two plans are in the figure as it can be expected, as a share."""
+    chances = np.full(len(short.candidates), np.nan)
+    for plan in (one, other):
+        chances[plan.at] = plan.probability
+    worth = np.abs(found.ranking.worth(short.candidates, chances))
+    both = worth[[one.at, other.at]]
+    return float(both.max() / both.min() - 1.0)

@@ -1,0 +1,120 @@
+"""Choosing with uncertainty: what can be expected, the gamble, the safe choice, what settles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.planning.answer import answer
+from app.planning.document import document
+from app.planning.probability import likely, meets
+from app.planning.ranking import ranking
+from app.planning.search import search
+from app.planning.settling import pair, settling
+from app.planning.shortlist import SAFE, Shortlist, shortlist
+from app.planning.wording import sentences
+from tests.app.planning.asking import asked as ask
+
+MODEL = "Qwen/Qwen3-32B"
+
+
+def asked(target="tpot < 12ms", **more):
+    named = {"system": "h200", "engine": "vllm", "devices": "1:8", "pools": "aggregated",
+             "simulate": False, "rate": 4.0, **more}  # fmt: skip
+    return ask(MODEL, **named, target=target)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return search(asked())
+
+
+def told(found, chances):
+    """The search with other probabilities, ordered anew."""
+    ranked = found.ranking
+    feasible = ranked.feasible(found.candidates, chances)
+    order = ranked.order(found.candidates, chances, feasible)
+    return replace(found, probability=chances, feasible=feasible, order=order)
+
+
+def test_the_best_of_many_is_less_likely_than_it_says_and_never_surer(found):
+    alone = meets(found.candidates, found.targets, found.asked.question)
+    chosen = likely(found.candidates, found.targets, found.asked.question)
+    known = np.isfinite(alone)
+    assert np.all(chosen[known] <= alone[known]) and np.any(chosen[known] < alone[known] - 0.01)
+    order = np.argsort(alone[known])
+    assert np.all(np.diff(chosen[known][order]) >= -1e-12)
+    nothing = likely(found.candidates, (), found.asked.question)
+    plain = meets(found.candidates, (), found.asked.question)
+    assert np.array_equal(nothing, plain, equal_nan=True)
+
+
+def test_a_cost_counts_for_each_time_that_the_targets_are_met(found):
+    cost = found.candidates.columns["usd_per_mtok"]
+    chances = np.full(len(cost), 0.5)
+    by_cost = ranking(found.candidates, found.targets)
+    assert by_cost.worth(found.candidates, chances) == pytest.approx(2.0 * cost)
+    rate = ranking(found.candidates, found.targets, "output_tokens_per_s")
+    expected = -0.5 * found.candidates.columns["output_tokens_per_s"]
+    assert rate.worth(found.candidates, chances) == pytest.approx(expected)
+    for plain in (ranking(found.candidates, ()), replace(by_cost, expected=False)):
+        assert plain.worth(found.candidates, chances) == pytest.approx(cost)
+    latency = ranking(found.candidates, found.targets, "tpot")
+    tpot = found.candidates.columns["tpot_s"]
+    assert latency.worth(found.candidates, chances) == pytest.approx(tpot)
+
+
+def test_a_cheaper_deployment_that_is_less_likely_is_the_gamble(found):
+    """The cheapest meets its target one time of ten, all others always."""
+    cost = found.candidates.columns["usd_per_mtok"]
+    cheapest = int(found.order[np.argmin(cost[found.order])])
+    chances = np.ones(len(cost))
+    chances[np.isclose(cost, cost[cheapest])] = 0.1
+    short = shortlist(told(found, chances))
+    assert cost[short.plans[0].at] > cost[cheapest]
+    assert short.gamble is not None and cost[short.gamble.at] == pytest.approx(cost[cheapest])
+    assert short.safe is None and pair(short) == (short.gamble, short.plans[0])
+
+
+def test_a_safe_choice_stands_beside_a_best_plan_that_is_not(found):
+    cost = found.candidates.columns["usd_per_mtok"]
+    chances = np.full(len(cost), SAFE)
+    cheapest = int(found.order[np.argmin(cost[found.order])])
+    chances[np.isclose(cost, cost[cheapest])] = 0.85
+    known = told(found, chances)
+    short = shortlist(known)
+    assert short.plans[0].probability == 0.85 and short.safe is not None
+    assert short.safe.probability >= SAFE and cost[short.safe.at] > cost[short.plans[0].at]
+    run = settling(known, short)
+    apart = cost[short.safe.at] / SAFE * 0.85 / cost[short.plans[0].at] - 1.0
+    assert (run is not None) == (apart <= 0.5)
+    if run:
+        assert run.at == short.plans[0].at and run.chance == 0.85
+        assert run.wins == pytest.approx(1.0 - cost[run.at] / cost[short.safe.at])
+        assert run.run.command.count("--concurrency") == 1
+        assert run.run.points.count("\n") == 2  # a header and one run
+
+
+def test_nothing_is_weighed_where_the_best_is_safe_and_cheapest(found):
+    short = shortlist(told(found, np.ones(len(found.candidates))))
+    assert short.gamble is None and short.safe is None and pair(short) is None
+    assert settling(found, short) is None and settling(found, Shortlist(found.candidates)) is None
+
+
+def test_what_is_weighed_is_in_the_document_and_in_the_words():
+    named = document(answer(asked("tpot < 12ms", simulate=True, top=2)))
+    for name in ("gamble", "safe", "settling"):
+        assert name in named
+    best, words = named["plans"][0], "\n".join(sentences(named))
+    assert best["probability"] <= best["probability_alone"]
+    for name in ("gamble", "safe"):
+        if other := named[name]:
+            assert f"the {name}" in words and other["launch"]
+            better = 1.0 - other["usd_per_mtok"] / best["usd_per_mtok"]
+            assert other["better_by"] == pytest.approx(better)
+            assert (other["better_by"] > 0) == (name == "gamble")
+    assert bool(named["settling"]) == ("what would settle it" in words)
+    if best["probability"] < SAFE and named["safe"] is None:
+        assert named["meet_targets"] < named["deployments"]
