@@ -19,6 +19,7 @@ def document(compared: Compared) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         "truncated": list(comparison.truncated),
+        "checks": [check.document() for check in comparison.checks],
         **{name: table.to_dict("records") for name, table in tables.items()},
         "findings": findings,
         "notes": list(comparison.notes),

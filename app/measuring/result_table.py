@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from profilers import account
 from profilers.serving_results import ServingMeasurement, missing, table
 
 #: Columns of a terminal: who and at which load, the latencies, the rates.
@@ -62,6 +63,7 @@ def documents(measurements: Sequence[ServingMeasurement]) -> list[dict[str, Any]
                 "tpot_includes_first": measurement.tpot_includes_first,
                 "definitions": dict(measurement.definitions),
                 "server": dict(measurement.server),
+                "checks": [check.document() for check in account.of_result(measurement)],
                 "notes": list(measurement.notes),
             }
         )

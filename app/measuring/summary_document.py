@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.measuring.comparison import system_of
+from profilers import Report, profile_account, summarise
+from profilers.account import Check
+
 _NANOSECONDS_PER_S = 1e9
+
+
+def report_document(report: Report) -> dict[str, Any]:
+    """Figures of a report and its sums, as `ridgeline import --json` prints them."""
+    checks = [check.document() for check in checks_of(report)]
+    return {**summary_document(summarise(report)), "checks": checks}
+
+
+def checks_of(report: Report) -> tuple[Check, ...]:
+    """The sums that a report must meet alone, by the datasheet of the device that it names."""
+    return profile_account.of_report(report, system_of(report))
 
 
 def summary_document(summary: Mapping[str, Any]) -> dict[str, Any]:

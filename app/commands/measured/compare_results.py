@@ -34,6 +34,7 @@ def run(
     from app.benchmarks.replay import can_replay
     from app.benchmarks.replay import replay as run_again
     from app.benchmarks.simulated import with_simulations
+    from app.commands.measured.import_ import sums
     from app.commands.progress_bar import running
     from app.measuring.result_table import without_empty
 
@@ -53,7 +54,7 @@ def run(
     for point in compared.points:
         rows = [document.short_row(row, compared.level) for row in point.rows]
         refused = f": {point.refused}" if point.refused else ""
-        blocks += [f"{point.label}{refused}", without_empty(rows)]
+        blocks += [f"{point.label}{refused}", without_empty(rows), sums(point.checks)]
     found = (f"- {finding.sentence}" for finding in findings(compared))
     blocks.append("\n".join([*document.sentences(compared), *found]))
     for one in replayed:

@@ -8,6 +8,7 @@ from app.benchmarks.deployment import deployments
 from app.dashboard import result_uploads
 from app.dashboard.panels import benchmark_work
 from app.dashboard.panels import benchmarks as panels
+from app.dashboard.panels.sums import show_sums
 from app.dashboard.widgets import draw_tabs
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
@@ -57,6 +58,7 @@ if simulate:
     )
     comparison = simulated or comparison
 panels.show_findings(comparison)
+show_sums([one for p in comparison.points for one in p.checks], "benchmark_sums", in_words=False)
 tabs = {
     "Curve": lambda: panels.show_curves(comparison),
     "Figures": lambda: panels.show_figures(comparison),

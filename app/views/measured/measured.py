@@ -7,6 +7,7 @@ from app.charts import measured, parity
 from app.dashboard import export, sidebar
 from app.dashboard.panels.compared_run import kept_run, own_pricing, report_pricing, show_phases
 from app.dashboard.panels.findings import show_findings
+from app.dashboard.panels.sums import show_sums
 from app.dashboard.panels.two_gaps import two_gaps
 from app.dashboard.widgets import draw_table
 from app.measuring.comparison import COLUMN_HELP, compared, steps_measured, worst
@@ -51,6 +52,7 @@ with sidebar.stopping():
     comparison = compared(priced.estimate, measurement, priced.reports, steps)
 
 show_phases(comparison)
+show_sums(comparison.checks, "measured_sums")
 
 st.subheader("Findings", anchor=False)
 if priced.apart:
