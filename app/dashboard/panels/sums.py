@@ -6,16 +6,15 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app.dashboard.widgets import draw_table
 from app.wording.markdown import plain
 from profilers import account
 from profilers.account import Check
 
 
-def show_sums(checks: Sequence[Check], key: str, *, in_words: bool = True) -> None:
+def show_sums(checks: Sequence[Check], *, in_words: bool = True) -> None:
     """Draw the sums of a measurement.
 
-    key: of the table.  in_words: say those that fail; False where findings do.
+    in_words: say those that fail; False where findings do.
     """
     if not checks:
         return
@@ -28,4 +27,4 @@ def show_sums(checks: Sequence[Check], key: str, *, in_words: bool = True) -> No
     counts = {name: sum(one.outcome == name for one in checks) for name in ("passed", "not made")}
     said = f"{counts['passed']} hold, {len(failing)} fail, {counts['not made']} cannot be made"
     with st.expander(f"Sums: {said}", icon=":material/functions:"):
-        draw_table(account.rows(checks), key, height="auto")
+        st.table([{k: plain(v) for k, v in row.items()} for row in account.rows(checks)])

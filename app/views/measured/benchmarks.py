@@ -58,7 +58,7 @@ if simulate:
     )
     comparison = simulated or comparison
 panels.show_findings(comparison)
-show_sums([one for p in comparison.points for one in p.checks], "benchmark_sums", in_words=False)
+show_sums([one for p in comparison.points for one in p.checks], in_words=False)
 tabs = {
     "Curve": lambda: panels.show_curves(comparison),
     "Figures": lambda: panels.show_figures(comparison),

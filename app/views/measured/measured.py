@@ -52,7 +52,7 @@ with sidebar.stopping():
     comparison = compared(priced.estimate, measurement, priced.reports, steps)
 
 show_phases(comparison)
-show_sums(comparison.checks, "measured_sums")
+show_sums(comparison.checks)
 
 st.subheader("Findings", anchor=False)
 if priced.apart:

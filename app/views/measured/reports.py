@@ -72,7 +72,7 @@ def show_report(report: Report) -> None:
     if report.truncated:
         st.warning(plain(report.truncated), icon=":material/content_cut:")
     cards(summarise(report))
-    show_sums(checks_of(report), "report_sums")
+    show_sums(checks_of(report))
     time_s = report.kernels.groupby(
         report.kernels["operator_class"].astype(object).map(kernel_charts.engine_class)
     )["duration_s"].sum()
