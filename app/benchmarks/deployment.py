@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import hardware_db
 from app.benchmarks import names
 from app.benchmarks.load import RunLoad, load_of, parameters
 from app.measuring.filling import Difference, Filling, has_format
@@ -95,7 +96,7 @@ def deployment(
         RidgelineError: a name that was given and nobody knows, or a value that cannot be.
     """
     asked = given if isinstance(given, Asked) else ask("compare", given or {})
-    found = _found(measurement, asked.given)
+    found = _found(measurement, asked)
     load = load_of(measurement, _stated_load(measurement, asked))
     if load.known and not {"concurrency", "rate", "batch"} & asked.given:
         found.filling("load", load.words, load.why)
@@ -149,9 +150,9 @@ class _Found:
         self.missing.append(Missing(name, why, assumed))
 
 
-def _found(measurement: ServingMeasurement, given: frozenset[str]) -> _Found:
+def _found(measurement: ServingMeasurement, asked: Asked) -> _Found:
     """Model, system, engine and degrees that were not given, from the file."""
-    found = _Found()
+    found, given = _Found(), asked.given
     for kind, stated in _stated_names(measurement).items():
         if kind in given:
             continue
@@ -164,7 +165,22 @@ def _found(measurement: ServingMeasurement, given: frozenset[str]) -> _Found:
         if named.weights and "weights" not in given:
             found.fill("weights", named.weights, named.evidence)
     _fill_degrees(found, measurement, given)
+    _fill_version(found, measurement, asked)
+    if "kv" not in given and (kv := names.weight_format(measurement.subject.kv_precision)):
+        found.fill("kv", kv, f"the file states {measurement.subject.kv_precision} for the KV cache")
     return found
+
+
+def _fill_version(found: _Found, measurement: ServingMeasurement, asked: Asked) -> None:
+    """The version of the engine, where neither the reader nor the engine's name says one."""
+    engine = str(found.values.get("engine") or (asked.question.engine if "engine" in asked.given
+                                                else ""))  # fmt: skip
+    if not engine or "engine_version" in asked.given or hardware_db.load_engine(engine).version:
+        return
+    subject = measurement.subject
+    version, evidence = names.engine_version(engine, subject.engine_version, subject.date)
+    if version:
+        found.fill("engine_version", version, evidence)
 
 
 def _stated_names(measurement: ServingMeasurement) -> dict[str, str | None]:

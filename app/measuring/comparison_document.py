@@ -24,6 +24,7 @@ def document(compared: Compared) -> dict[str, Any]:
         "findings": findings,
         "notes": list(comparison.notes),
         "joined_share": comparison.joined_share,
+        "identity": [one.document() for one in compared.identity],
         **_filled_document(compared),
     }
 

@@ -119,6 +119,9 @@ def _print(compared: Compared, chosen: TableFormat) -> None:
         typer.echo(f"{name}\n{render(rows, chosen)}\n")
     for one in filled.fillings if chosen is TableFormat.text else ():
         typer.echo(f"filled: {one}")
+    for known in compared.identity if chosen is TableFormat.text else ():
+        if known.certainty != "certain":
+            typer.echo(f"ran: {known}")
     if filled.banner:
         typer.echo(filled.banner)
     if chosen is TableFormat.text:

@@ -158,7 +158,7 @@ def phase_patterns(options: list[str] | tuple[()]) -> tuple[PhasePattern, ...]:
 def _print(summary: dict[str, Any], report: Report, count: int, chosen: TableFormat) -> None:
     """Print the figures of a report, its `count` longest kernels, and its notes."""
     from app.answers.table import render
-    from app.measuring.summary_document import checks_of
+    from app.measuring.summary_document import checks_of, identity_of
     from profilers.summary import top_kernels
 
     facts = [{"figure": key, "value": summary[key]} for key in _FACTS]
@@ -178,5 +178,6 @@ def _print(summary: dict[str, Any], report: Report, count: int, chosen: TableFor
         if note != report.truncated:
             typer.echo(f"note: {note}")
     if chosen is not TableFormat.csv:
+        typer.echo("\n".join(f"ran: {one}" for one in identity_of(report)))
         print_checks(checks_of(report))
     typer.echo("")

@@ -14,6 +14,7 @@ from app.dashboard.panels.what_ran import banner, known
 from app.measuring import endpoint_run, run_store
 from app.measuring.comparison import clocks_text, verdict
 from app.measuring.filling import Difference, estimate_filled, phase_loads
+from app.measuring.identity import Known, of_reports
 from app.measuring.outcome import priced_sweep
 from app.measuring.prediction import RunContext
 from app.measuring.unfused import as_it_ran
@@ -27,7 +28,10 @@ from profilers.what_ran import what_was_kept
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A measurement and the estimate beside it.  apart: where what ran says otherwise."""
+    """A measurement and the estimate beside it.
+
+    apart: where what ran says otherwise.  identity: how surely each fact of it is known.
+    """
 
     measurement: Measurement
     estimate: Estimate
@@ -35,6 +39,7 @@ class Priced:
     engine: str
     apart: tuple[Difference, ...] = ()
     reports: Sequence[Report] = ()
+    identity: tuple[Known, ...] = ()
 
 
 def kept_run() -> tuple[Store, str]:
@@ -122,7 +127,8 @@ def report_pricing() -> Priced:
         estimate = estimate_filled(eager, loads)
     measurement = profilers.measure_from(reports, patterns)
     names = resolved.system.name, resolved.engine.name
-    return Priced(measurement, estimate, *names, apart, reports)
+    facts = of_reports(ran, reports, [report.label for report in uploaded])
+    return Priced(measurement, estimate, *names, apart, reports, facts)
 
 
 def show_phases(comparison: Comparison) -> None:

@@ -2,12 +2,13 @@
 
 import streamlit as st
 
-from app.benchmarks import job_work
+from app.benchmarks import identity, job_work
 from app.benchmarks.comparison import compare
 from app.benchmarks.deployment import deployments
 from app.dashboard import result_uploads
 from app.dashboard.panels import benchmark_work
 from app.dashboard.panels import benchmarks as panels
+from app.dashboard.panels.identity import show_identity
 from app.dashboard.panels.sums import show_sums
 from app.dashboard.widgets import draw_tabs
 from app.wording.markdown import plain
@@ -48,6 +49,7 @@ except RidgelineError as error:
     st.stop()
 panels.show_filled(runs)
 panels.question_form(runs)
+show_identity(identity.of_run(runs[0]), "benchmark_identity", panels.say)
 if not any(run.resolved for run in runs):
     st.stop()
 level, simulate = controls()

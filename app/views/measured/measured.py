@@ -7,6 +7,7 @@ from app.charts import measured, parity
 from app.dashboard import export, sidebar
 from app.dashboard.panels.compared_run import kept_run, own_pricing, report_pricing, show_phases
 from app.dashboard.panels.findings import show_findings
+from app.dashboard.panels.identity import show_identity, to_sidebar
 from app.dashboard.panels.sums import show_sums
 from app.dashboard.panels.two_gaps import two_gaps
 from app.dashboard.widgets import draw_table
@@ -52,6 +53,8 @@ with sidebar.stopping():
     comparison = compared(priced.estimate, measurement, priced.reports, steps)
 
 show_phases(comparison)
+if priced.identity:
+    show_identity(priced.identity, "measured_identity", to_sidebar)
 show_sums(comparison.checks)
 
 st.subheader("Findings", anchor=False)
