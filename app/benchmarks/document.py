@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from app.benchmarks import identity
+from app.benchmarks import identity, report
 from app.benchmarks.comparison import Comparison, Point, Row
 from app.benchmarks.deployment import Deployment
 from app.benchmarks.findings import findings
@@ -83,6 +83,10 @@ def of_comparison(compared: Comparison, replayed: Sequence[Replay] = ()) -> dict
             for point in compared.points
         ],
         "findings": [asdict(finding) for finding in findings(compared)],
+        "report": [
+            {"run": compared.label(point), **made.document()}
+            for point, made in report.reports(compared)
+        ],
         "replays": [one.document() for one in replayed],
         "notes": list(compared.notes),
     }

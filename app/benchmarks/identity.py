@@ -117,7 +117,8 @@ def _candidates(one: Deployment, field: str) -> tuple[str, ...]:
     if field == "engine":
         return tuple(hardware_db.engine_names())
     if field == "weights":
-        return ("bf16", "fp8", "int4")
+        held = one.resolved.model.precision.weights.values() if one.resolved else ()
+        return tuple(name for name in ("bf16", "fp8", "int4") if name not in held)
     return ()
 
 

@@ -102,6 +102,7 @@ def _print(compared: Compared, chosen: TableFormat) -> None:
     from app.commands.measured.import_ import print_checks
     from app.measuring.comparison import folded, with_subjects
     from app.measuring.comparison_document import document
+    from app.measuring.time_report import of_profile
     from app.wording import quantities
 
     comparison, filled = compared.comparison, compared.filled
@@ -132,3 +133,5 @@ def _print(compared: Compared, chosen: TableFormat) -> None:
     for finding in comparison.findings:
         gain = f"{quantities.seconds(finding.seconds)}: " if finding.seconds else ""
         typer.echo(f"- {gain}{finding.sentence}")
+    for report in of_profile(compared) if chosen is TableFormat.text else ():
+        typer.echo("\n".join(report.lines))

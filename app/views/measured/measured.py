@@ -9,6 +9,7 @@ from app.dashboard.panels.compared_run import kept_run, own_pricing, report_pric
 from app.dashboard.panels.findings import show_findings
 from app.dashboard.panels.identity import show_identity, to_sidebar
 from app.dashboard.panels.sums import show_sums
+from app.dashboard.panels.time_report import show_time_report
 from app.dashboard.panels.two_gaps import two_gaps
 from app.dashboard.widgets import draw_table
 from app.measuring.comparison import COLUMN_HELP, compared, steps_measured, worst
@@ -62,6 +63,8 @@ if priced.apart:
     st.caption(NOT_WHAT_RAN)
 else:
     show_findings(comparison)
+    for made in priced.where_time_goes(comparison):
+        show_time_report(made)
 
 look, figures = export.look(), {}
 for row in comparison.phases.to_dict("records"):
