@@ -40,6 +40,10 @@ def imported(files: Sequence[Sent]) -> list[dict[str, Any]]:
             if serving_results.is_result(path):
                 found += result_table.documents(serving_results.read_results(path))
                 continue
+            if serving_results.server_log.is_log(path):
+                log = serving_results.server_log.read(path)
+                found.append(result_table.log_document(log))
+                continue
             report = profilers.read_report(path, label=path.name)
             found.append({"file": path.name, **report_document(report)})
     return found

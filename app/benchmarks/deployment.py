@@ -16,10 +16,11 @@ from app.benchmarks import names
 from app.benchmarks.load import RunLoad, load_of, parameters
 from app.measuring.filling import Difference, Filling, has_format
 from app.question.asking import Asked, ask
+from app.question.parameters import PARAMETERS
 from app.question.question import Question
 from app.question.validity import refuse_meaningless
 from app.scenario.scenario import Resolved, resolve
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, RidgelineError
 from profilers.serving_results import ServingMeasurement
 
 _OF_LOAD = ("concurrency", "rate", "isl", "osl", "length_ratio")
@@ -153,6 +154,7 @@ class _Found:
 def _found(measurement: ServingMeasurement, asked: Asked) -> _Found:
     """Model, system, engine and degrees that were not given, from the file."""
     found, given = _Found(), asked.given
+    given |= _from_server(found, measurement, given)
     for kind, stated in _stated_names(measurement).items():
         if kind in given:
             continue
@@ -165,10 +167,30 @@ def _found(measurement: ServingMeasurement, asked: Asked) -> _Found:
         if named.weights and "weights" not in given:
             found.fill("weights", named.weights, named.evidence)
     _fill_degrees(found, measurement, given)
-    _fill_version(found, measurement, asked)
+    if "engine_version" not in given:
+        _fill_version(found, measurement, asked)
     if "kv" not in given and (kv := names.weight_format(measurement.subject.kv_precision)):
         found.fill("kv", kv, f"the file states {measurement.subject.kv_precision} for the KV cache")
     return found
+
+
+def _from_server(
+    found: _Found, measurement: ServingMeasurement, given: frozenset[str]
+) -> frozenset[str]:
+    """Fill what the server said of itself, and which parameters that are."""
+    for name, stated in measurement.stated.items():
+        value = stated.value
+        if name in ("weights", "kv"):
+            value = names.weight_format(str(value))
+        if name == "engine_version":
+            value = str(value).partition("+")[0]
+        if name in given or value in ("", None):
+            continue
+        try:
+            found.fill(name, PARAMETERS[name].checked(value), stated.evidence)
+        except RidgelineError:  # a damaged figure costs itself
+            continue
+    return frozenset(found.values)
 
 
 def _fill_version(found: _Found, measurement: ServingMeasurement, asked: Asked) -> None:

@@ -46,7 +46,7 @@ def import_(
     from app.answers.table import to_json
     from app.measuring import result_table
     from app.measuring.summary_document import report_document
-    from profilers.serving_results import is_result, read_results
+    from profilers.serving_results import is_result, read_results, server_log
 
     patterns = phase_patterns(phase or ())
     chosen = opt.table_format(format_, json)
@@ -60,6 +60,12 @@ def import_(
             documents += result_table.documents(results)
             if chosen is not TableFormat.json:
                 print_results(results, chosen)
+            continue
+        if server_log.is_log(path):
+            log = server_log.read(path)
+            documents.append(result_table.log_document(log))
+            if chosen is not TableFormat.json:
+                typer.echo("\n".join([f"{log.file}: a log of {log.engine}", *log.sentences]))
             continue
         report = profilers.read_report(path, phases=patterns)
         documents.append({"file": path.name, **report_document(report)})

@@ -6,6 +6,7 @@ import pytest
 
 from tests.app.benchmarks.conftest import RUN
 from tests.app.pages import QWEN, brought, opened
+from tests.profilers.serving_results.test_server_log import LOGS
 
 
 @pytest.fixture(autouse=True)
@@ -43,3 +44,13 @@ def test_a_sum_that_fails_is_said_before_the_findings(tmp_path):
     app = brought(opened("benchmarks"), "benchmark_files", path)
     assert any("OSL - 1" in text.value for text in app.markdown)
     assert any(label.startswith("Sums: ") and "0 fail" not in label for label in labels(app))
+
+
+def test_the_log_of_a_server_beside_its_result_says_the_limits(tmp_path):
+    path, log = tmp_path / "run.json", tmp_path / "server.log"
+    path.write_text(json.dumps({**RUN, "gpu": "h100-sxm5-80gb"}))
+    log.write_text(LOGS["vllm"])
+    app = brought(opened("benchmarks"), "benchmark_files", path, log)
+    assert not app.exception and not app.error
+    assert any("A log of vllm" in text.value for text in app.caption)
+    assert any("max\\_num\\_seqs" in text.value and "64" in text.value for text in app.markdown)
