@@ -70,8 +70,10 @@ class Counters:
     @classmethod
     def of(cls, metrics: str, sections: str, set_: str, replay: str) -> Counters:
         """The counters of options, lists separated by commas; "" for the usual."""
-        listed = (tuple(filter(None, map(str.strip, t.split(",")))) for t in (metrics, sections))
-        return cls(*listed, set=set_ or "roofline", replay=replay or "kernel")
+        named, chosen = (
+            tuple(filter(None, map(str.strip, text.split(",")))) for text in (metrics, sections)
+        )
+        return cls(named, chosen, set_ or "roofline", replay or "kernel")
 
     @property
     def argv(self) -> list[str]:
