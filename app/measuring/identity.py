@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import hardware_db
 from app.measuring.device_by_size import with_device
-from app.measuring.filling import TORCH_FORMATS
 from app.measuring.likely_models import likely_models
+from app.measuring.prediction import FORMATS as TORCH_FORMATS
 from app.question.question import Question
 from genz_core.errors import RidgelineError
 from genz_core.types import System

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import pandas as pd
 import pytest
 
 import genz_core
@@ -9,8 +10,10 @@ import profilers
 from genz_core.types import Workload
 from profilers.account import failed
 from profilers.compare import compare
-from profilers.profile_account import of_report
+from profilers.measured_step import MeasuredPhase
+from profilers.profile_account import _of_format, of_report
 from profilers.schema import PhaseTiming
+from profilers.step_launches import StepLaunches
 from tests.profilers.test_compare import SYSTEM, measured_like
 
 QWEN = "torch/h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
@@ -115,3 +118,22 @@ def test_products_in_another_format_than_the_priced_one_fail(estimate):
     assert "(bf16)" in check.name and "compute in fp8" in check.sentence
     assert (check.left, check.right) == (pytest.approx(100.0), 20.0)
     assert {one.kind for one in found.findings} <= {"precision"}
+
+
+def test_bytes_of_products_tell_another_format_than_the_priced_one(estimate):
+    """ncu counts what a step read: half of the parameters' bytes are another format."""
+    step = estimate.decode
+    table = pd.DataFrame(step.table())
+    products = table[(table["class"] == "gemm") & (table["predicted_s"] > 0)]
+    stated = float((products["bytes"] * products["runs"]).sum())
+    launches = pd.DataFrame({"operator_class": ["gemm", "gemv", "norm"],
+                             "dram_bytes": [stated / 2, stated / 2, 1e6], "name": "k",
+                             "duration_s": 1e-3})  # fmt: skip
+    for factor, outcome in ((1.0, "passed"), (0.5, "failed"), (2.0, "failed")):
+        mine = launches.assign(dram_bytes=launches["dram_bytes"] * factor)
+        found = MeasuredPhase("decode", "kernels", 1, 1.0, pd.DataFrame(),
+                              StepLaunches(mine, 1, False, 0.0))  # fmt: skip
+        check = _of_format(found, estimate, 0)
+        assert (check.outcome, check.unit) == (outcome, "GB")
+        assert check.left == pytest.approx(factor * check.right)
+        assert ("another format" in check.why) is (outcome == "failed")
