@@ -32,9 +32,11 @@ from app.benchmarks import calibration
 from app.benchmarks.deployment import Deployment, deployment
 from app.benchmarks.replay import replay
 from app.calibration import machine
+from app.calibration.own_server import SCHEDULER
 from app.question.asking import ask
 from app.scenario.local_files import sources
 from profilers.collect.machine_document import ENGINE, SLUG
+from profilers.collect.serving.own_server import ServerSettings
 from profilers.serving_results import read_results
 
 #: Figures of a log: how they are made of the times of its requests.
@@ -54,17 +56,23 @@ def main(arguments: Sequence[str] | None = None) -> list[dict[str, Any]]:
         if told.system == SLUG:
             machine.save(machine.calibrate("cpu", told.threads, anyway=told.busy))
         given = {"engine": told.engine, "system": told.system, "weights": told.weights, "tp": 1}
-        server = nullcontext((told.address, told.model, told.model))
-        with server if told.address else _transformers(Path(folder)) as (address, name, model):
+        if not told.address:  # as transformers' server starts, see app.calibration.own_server
+            settings = ServerSettings(threads=told.threads)
+            limits = {"max_num_batched_tokens": settings.batch_tokens}
+            given |= {"scheduler": SCHEDULER, "kv_tokens": settings.kv_tokens, **limits}
+        server: Any = nullcontext((told.address, told.model, told.model))
+        if not told.address:
+            server = _transformers(Path(folder), told.threads)
+        with server as (address, name, model):
             files = [
                 measured(address, name, rate, told, told.output / f"{told.engine}-{rate:g}.json")
                 for rate in told.rates
             ]
         asked = ask("compare", {**given, "model": model}, sources)
-        runs = [deployment(read_results(file)[-1], asked) for file in files]
-        before = [figures(run) for run in runs]
-        calibration.keep(calibration.calibrate(runs[:1]))
-        after = [figures(run) for run in runs]
+        results = [read_results(file)[-1] for file in files]
+        before = [figures(deployment(one, asked)) for one in results]
+        calibration.keep(calibration.calibrate([deployment(results[0], asked)]))
+        after = [figures(deployment(one, asked)) for one in results]
     rows = [
         {
             "engine": told.engine, "rate": rate, "requests": told.requests, "figure": name,
@@ -101,13 +109,13 @@ def measured(address: str, name: str, rate: float, told: argparse.Namespace, fil
 
 
 @contextmanager
-def _transformers(folder: Path) -> Iterator[tuple[str, str, str]]:
+def _transformers(folder: Path, threads: int) -> Iterator[tuple[str, str, str]]:
     """transformers' server with a small model of random weights: address, name and config."""
     from profilers.collect.serving import own_server
 
     model = folder / "model"
     own_server.write_model(model, {**own_server.CONFIG, "num_hidden_layers": 4})
-    with own_server.running(model, own_server.ServerSettings(), folder / "log") as running:
+    with own_server.running(model, ServerSettings(threads=threads), folder / "log") as running:
         yield running.server.address, running.server.model, str(model / "config.json")
 
 
