@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> list[dict[str, Any]]:
         if told.system == SLUG:
             machine.save(machine.calibrate("cpu", told.threads, anyway=told.busy))
         given = {"engine": told.engine, "system": told.system, "weights": told.weights, "tp": 1}
+        started: dict[str, Any] = {}
         if not told.address:  # as transformers' server starts, see app.calibration.own_server
             settings = ServerSettings(threads=told.threads)
-            limits = {"max_num_batched_tokens": settings.batch_tokens}
-            given |= {"scheduler": SCHEDULER, "kv_tokens": settings.kv_tokens, **limits}
+            given |= {"max_num_batched_tokens": settings.batch_tokens}
+            started = {"scheduler": SCHEDULER, "kv_tokens": settings.kv_tokens}
         server: Any = nullcontext((told.address, told.model, told.model))
         if not told.address:
             server = _transformers(Path(folder), told.threads)
@@ -70,9 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> list[dict[str, Any]]:
             ]
         asked = ask("compare", {**given, "model": model}, sources)
         results = [read_results(file)[-1] for file in files]
-        before = [figures(deployment(one, asked)) for one in results]
-        calibration.keep(calibration.calibrate([deployment(results[0], asked)]))
-        after = [figures(deployment(one, asked)) for one in results]
+        before = [figures(scheduled(deployment(one, asked), started)) for one in results]
+        first = scheduled(deployment(results[0], asked), started)
+        calibration.keep(calibration.calibrate([first]))
+        after = [figures(scheduled(deployment(one, asked), started)) for one in results]
     rows = [
         {
             "engine": told.engine, "rate": rate, "requests": told.requests, "figure": name,
@@ -82,6 +85,12 @@ def main(arguments: Sequence[str] | None = None) -> list[dict[str, Any]]:
     ]  # fmt: skip
     print(render(rows, TableFormat.text))
     return rows
+
+
+def scheduled(run: Deployment, started: dict[str, Any]) -> Deployment:
+    """The run under what its server was started with and no result states, by parameter."""
+    scenario = replace(run.scenario, **started)
+    return replace(run, scenario=scenario, resolved=replace(run.priced(), scenario=scenario))
 
 
 def figures(run: Deployment) -> dict[str, tuple[float, float]]:
