@@ -35,6 +35,7 @@ from hardware_db.engine_files import (
     era_facts,
     load_engine,
     own_engines,
+    ran_otherwise,
     require_runs_on,
 )
 from hardware_db.engine_schema import EngineRecord
@@ -63,8 +64,10 @@ __all__ = [
     "load_engine",
     "load_yaml",
     "names",
+    "ran_otherwise",
     "require_runs_on",
     "spellings",
+    "variants",
     "what_if",
 ]
 
@@ -72,6 +75,18 @@ __all__ = [
 def names() -> list[str]:
     """Slugs of all systems that can be loaded, shipped ones and the user's own."""
     return system_files.slugs()
+
+
+def variants(name: str) -> tuple[str, ...]:
+    """Slugs of the systems that a name fits, the one that it is taken for first.
+
+    >>> variants("H100")
+    ('h100-sxm5-80gb', 'h100-nvl-94gb', 'h100-pcie-80gb')
+
+    Raises:
+        UnknownSystem: no system has that name.
+    """
+    return system_files.variants(name)
 
 
 def spellings() -> Mapping[str, str]:

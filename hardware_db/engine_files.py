@@ -88,6 +88,18 @@ def load_engine(name: str = GENERIC, version: str = "", *, own: bool = True) -> 
     )
 
 
+def ran_otherwise(name: str, version: str) -> bool:
+    """Whether an engine of a version has other constants or defaults than today's.
+
+    Raises:
+        UnknownEngine: see `engine_facts`.
+    """
+    record, _ = _named(name)
+    if engine_versions.era_of(record.eras, version) is not None:
+        return True
+    return record.profile(version) != record.profile()
+
+
 def known_versions(record: EngineRecord) -> list[str]:
     """Versions of an engine that runs were measured of, and the last of each era; oldest first.
 

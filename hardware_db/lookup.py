@@ -76,11 +76,13 @@ class Found:
     """The system that a name stands for.
 
     note: which other systems the name could mean, or that it is the beginning of one's name; ""
-    where the name tells the system from all others.
+    where the name tells the system from all others.  others: slugs that it could mean, nearest
+    first.
     """
 
     slug: str
     note: str = ""
+    others: tuple[str, ...] = ()
 
 
 def found(name: str, slug: str, systems: Collection[NamedSystem]) -> Found:
@@ -101,7 +103,9 @@ def found(name: str, slug: str, systems: Collection[NamedSystem]) -> Found:
     if not others:
         return Found(slug)
     nearest = sorted(others, key=lambda other: (len(other), other))[:_MOST_OTHERS]
-    return Found(slug, f"{name.strip()} is taken as {slug}, not {_alternatives(nearest)}")
+    return Found(
+        slug, f"{name.strip()} is taken as {slug}, not {_alternatives(nearest)}", tuple(nearest)
+    )
 
 
 def _sequence(name: str) -> list[str]:

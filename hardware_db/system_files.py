@@ -105,6 +105,16 @@ def note(name: str) -> str:
     return _found(name, tuple(own().values())).note
 
 
+def variants(name: str) -> tuple[str, ...]:
+    """Slugs of the systems that a name fits, the one that it is taken for first.
+
+    Raises:
+        UnknownSystem: as `find`.
+    """
+    found = _found(name, tuple(own().values()))
+    return (found.slug, *found.others)
+
+
 def spellings() -> Mapping[str, str]:
     """{name: slug}: every name of every system, as written and as one word."""
     own_files = tuple(own().values())

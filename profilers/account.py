@@ -7,6 +7,7 @@ file contradicts itself, and no figure of it says which one is wrong.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -30,7 +31,8 @@ class Check:
 
     name: of the sum.  left, right: its two sides in `unit`, NaN where one is not known; right is
     the limit where the sum is one.  why: the likely cause of a failure, or why the check cannot be
-    made.
+    made.  phase: whose step it is of, "" for the whole measurement.  part: the class of operators
+    that it is of, "" for all: findings on others may rest on the step.
     """
 
     name: str
@@ -39,18 +41,42 @@ class Check:
     right: float = math.nan
     unit: str = ""
     why: str = ""
+    phase: str = ""
+    part: str = ""
+
+    @property
+    def name_in_full(self) -> str:
+        """The sum, and of what."""
+        of = " ".join(word for word in (self.part, "in" if self.part else "", self.phase) if word)
+        return f"{self.name} of {of}" if of else self.name
 
     @property
     def sentence(self) -> str:
         """The check in words: the sum, its two sides, the likely cause."""
+        name = self.name_in_full
         if self.outcome == "not made":
-            return f"{self.name}: cannot be checked, {self.why}"
-        words = f"{self.name}: {self.left:.4g} against {self.right:.4g} {self.unit}".rstrip()
+            return f"{name}: cannot be checked, {self.why}"
+        words = f"{name}: {self.left:.4g} against {self.right:.4g} {self.unit}".rstrip()
         return f"{words}; likely cause: {self.why}" if self.outcome == "failed" else words
 
     def document(self) -> dict[str, Any]:
         """The check as `--json` prints it."""
         return {**{name: getattr(self, name) for name in self.__slots__}, "sentence": self.sentence}
+
+
+def rows(checks: Sequence[Check]) -> list[dict[str, Any]]:
+    """Checks as a reader sees them, those that failed first, both sides with their unit."""
+    order = sorted(checks, key=lambda one: ("failed", "passed", "not made").index(one.outcome))
+    return [
+        {
+            "sum": one.name_in_full,
+            "outcome": one.outcome,
+            "left": f"{one.left:.4g} {one.unit}" if one.left == one.left else "",
+            "right": f"{one.right:.4g} {one.unit}" if one.right == one.right else "",
+            "why": one.why,
+        }
+        for one in order
+    ]
 
 
 def failed(checks: tuple[Check, ...]) -> tuple[Check, ...]:

@@ -20,9 +20,11 @@ import pandas as pd
 
 from genz_core.errors import InvalidValue
 from genz_core.workload import Estimate
+from profilers import profile_account
+from profilers.account import Check, failed
 from profilers.comparable import with_reasons
 from profilers.expected import Expected
-from profilers.findings import Finding, all_findings
+from profilers.findings import CAUSES_OF_FAILURE, Finding, all_findings
 from profilers.matching import ENDS, split_by_shape
 from profilers.measured_step import HOST, OTHER, compare_phase, fit_notes, measured_phase
 from profilers.mixed_steps import expected_mixed
@@ -47,6 +49,7 @@ class Comparison:
     above; "nothing predicted" names what joined no operator.
     findings: sentences, most seconds first.  notes: what was left out and what does not fit.
     truncated: where reports break off, a sentence each, which are the first notes, too.
+    checks: the sums that the measurement must meet; no finding rests on a step that fails one.
     """
 
     phases: pd.DataFrame
@@ -55,6 +58,12 @@ class Comparison:
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
     truncated: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """The sums that the measurement does not meet, so that it teaches nothing."""
+        return failed(self.checks)
 
     @property
     def joined_share(self) -> float:
@@ -118,12 +127,28 @@ def compare(
     parts = [compare_phase(priced[phase], measured[phase]) for phase in priced]
     tables = [pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True)]
     phases, classes, matched = (with_reasons(_with_ratios(table)) for table in tables)
-    findings = all_findings(phases, classes, matched, estimate, measurement, measured, config)
+    checks = profile_account.of_comparison(
+        phases, classes, priced, measured, measurement, reports, estimate, devices, config
+    )
+    findings = _resting(
+        all_findings(phases, classes, matched, estimate, measurement, measured, config), checks
+    )
     notes += [note for some in measured.values() for note in some.notes]
     notes += [note for phase in priced for note in fit_notes(phases, phase)]
     cut = tuple(f"{report.label}: {report.truncated}" for report in reports if report.truncated)
     notes = [*cut, *notes]
-    return Comparison(phases, classes, matched, findings, tuple(dict.fromkeys(notes)), cut)
+    return Comparison(phases, classes, matched, findings, tuple(dict.fromkeys(notes)), cut, checks)
+
+
+def _resting(findings: Sequence[Finding], checks: Sequence[Check]) -> tuple[Finding, ...]:
+    """The findings of steps that meet their sums, and those that say why a step does not.
+
+    A class of operators beyond the hardware takes no other finding with it.
+    """
+    apart = {one.phase for one in checks if one.outcome == "failed" and not one.part}
+    return tuple(
+        one for one in findings if one.kind in CAUSES_OF_FAILURE or not ({"", one.phase} & apart)
+    )
 
 
 def _priced(

@@ -15,7 +15,7 @@ from profilers.idle import CAUSES
 from profilers.kernel_classes import class_of_name
 from profilers.matching import NOTHING
 from profilers.measured_step import DEVICE_BASES, MeasuredPhase
-from profilers.number_formats import type_of_name
+from profilers.profile_account import time_by_format
 from profilers.schema import Measurement
 from profilers.wording import count, percent, seconds, shortened
 
@@ -30,6 +30,8 @@ _WORDS: Mapping[str, str] = {
     "other": "unclassified kernels",
 }
 _SAME = ({"bf16", "fp16"},)  # one peak on all systems
+#: Findings that say why a sum fails: they stand where no other does.
+CAUSES_OF_FAILURE = ("not comparable", "precision", "other device", "clocks")
 
 LOW_ROOF, SHORT_KERNEL_S, MANY_LAUNCHES = 0.6, 5e-6, 200
 _MUCH_IDLE, _MUCH_COPIED, _MUCH_EXPOSED = 0.1, 0.05, 0.05
@@ -229,7 +231,7 @@ def _precision(found: MeasuredPhase, estimate: Estimate, config: int) -> Iterato
     """Matrix products whose kernel names spell another number format than the predicted one."""
     table = getattr(estimate, found.phase).table(config)
     chosen = np.array(table["class"]) == "gemm"
-    spent = _time_by_format(found)
+    spent = time_by_format(found)
     if not chosen.any() or not spent:
         return
     seconds_of = np.where(chosen, np.array(table["predicted_s"], dtype=float), 0.0)
@@ -242,28 +244,9 @@ def _precision(found: MeasuredPhase, estimate: Estimate, config: int) -> Iterato
         yield Finding(
             "precision", found.phase,
             f"{percent(time_s / total_s)} of the time of matrix products in {found.phase} is in "
-            f"kernels that compute in {kind}; the prediction is for {meant}.", time_s, "", kernel,
+            f"kernels that compute in {kind}; the prediction is for {meant}.", time_s, "",
+            shortened(kernel, 60),
         )  # fmt: skip
-
-
-def _time_by_format(found: MeasuredPhase) -> dict[str, tuple[float, str]]:
-    """{number format: seconds of a step in products that spell it, one kernel of them}."""
-    if found.launches is not None:
-        kernels = found.launches.kernels
-        products = kernels[kernels["operator_class"].isin(["gemm", "gemv"])]
-        steps = found.launches.runs * found.steps_in_run
-        sums = products.groupby(products["name"].astype(object))["duration_s"].sum() / steps
-    elif len(found.operators):
-        products = found.operators[found.operators["class"] == "gemm"]
-        sums = products.groupby("name")["time_s"].sum()
-    else:
-        return {}
-    spent: dict[str, tuple[float, str]] = {}
-    for name, time_s in sums.sort_values(ascending=False).items():
-        if spelled := type_of_name(str(name)):
-            before, kernel = spent.get(spelled, (0.0, shortened(str(name), 60)))
-            spent[spelled] = before + float(time_s), kernel
-    return spent
 
 
 def _clocks(estimate: Estimate, measurement: Measurement, longest: float) -> Iterator[Finding]:

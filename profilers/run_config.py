@@ -22,6 +22,7 @@ import yaml
 
 from genz_core.errors import InvalidValue, UnknownName
 from genz_core.limits import checked_duration, checked_size
+from profilers.collect.nsight import Counters
 from profilers.config_tree import Tree, lay_over, read_tree, set_field
 
 _FOLDER = Path(__file__).parent / "presets"
@@ -107,14 +108,26 @@ class NsysSection:
 
 @dataclass(frozen=True, slots=True)
 class NcuSection:
-    """Nsight Compute around the run.  topk: kernels of the timeline, where nsys runs too."""
+    """Nsight Compute around the run.  topk: kernels of the timeline, where nsys runs too.
+
+    metrics, sections, set, replay: what it counts and how, as `Counters.of` reads them.
+    """
 
     enable: bool
     nvtx_expr: str
     topk: int
+    metrics: str
+    sections: str
+    set: str
+    replay: str
 
     def __post_init__(self) -> None:
         checked_size("kernels", self.topk, "topk")
+        self.counters()
+
+    def counters(self) -> Counters:
+        """What it counts."""
+        return Counters.of(self.metrics, self.sections, self.set, self.replay)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from profilers.schema import Report
 _COLUMNS = (
     "process", "device", "stream", "name", "start_s", "duration_s", "count", "in_graph", "launch_s",
     "nvtx_path", "module", "operator", "input_shapes", "input_types", "operator_class", "flops",
+    "dram_bytes",
 )  # fmt: skip
 
 

@@ -18,6 +18,21 @@ _ATTENTION = "attention"
 def summary_steps(step: Expected, reports: Sequence[Report], phase: str, devices: int = 1) -> int:
     """Steps of a phase in summaries, 0 where nothing tells them.
 
+    Args:
+        step: the predicted one.  devices: that ran side by side and whose launches are summed.
+    """
+    mine = (report.kernels[report.kernels["phase"] == phase] for report in reports)
+    if any(bool(kernels["start_s"].notna().any()) for kernels in mine):
+        return 0
+    steps = launched_steps(step, reports, phase, devices)
+    return int(steps) if steps == int(steps) else 0
+
+
+def launched_steps(
+    step: Expected, reports: Sequence[Report], phase: str, devices: int = 1
+) -> float:
+    """Launches of attention over its runs in a step, 0 where nothing tells them.
+
     Every kernel of attention, its variants taken together, must have been launched equally often:
     a model with a second kind of attention beside its layers (an image encoder) tells nothing.
 
@@ -28,18 +43,15 @@ def summary_steps(step: Expected, reports: Sequence[Report], phase: str, devices
     counts: pd.Series = pd.Series(dtype=float)
     for report in reports:
         kernels = report.kernels[report.kernels["phase"] == phase]
-        if not len(kernels):
-            continue
-        if kernels["start_s"].notna().any():
-            return 0
         mine = kernels[kernels["operator_class"] == _ATTENTION]
+        if not len(mine):
+            continue
         names = mine["name"].astype(str).str.partition("<")[0]
         counts = counts.add(mine["count"].groupby(names).sum(), fill_value=0.0)
     launched = set(counts.tolist())
     if not layers or len(launched) != 1:
-        return 0
-    steps, rest = divmod(launched.pop(), layers * devices)
-    return int(steps) if not rest else 0
+        return 0.0
+    return float(launched.pop() / (layers * devices))
 
 
 def _attention_runs(step: Expected) -> float:

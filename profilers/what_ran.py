@@ -68,7 +68,7 @@ class WhatRan:
 
     ranks: devices that shared the work.  layers: that ran, which a cut model has fewer of.
     output: tokens that each request made.  steps: by phase.
-    products: (n, k) of the matrix products of its layers.
+    products: (n, k) of the matrix products of its layers.  kv: number format of the KV cache.
     layers_exact: whether shapes or the run itself told the layers, not how often kernels repeat.
     """
 
@@ -77,6 +77,7 @@ class WhatRan:
     engine: Text | None = None
     model: Text | None = None
     dtype: Text | None = None
+    kv: Text | None = None
     hidden: Number | None = None
     layers: Number | None = None
     layers_exact: bool = False
@@ -113,6 +114,7 @@ def what_ran(reports: Sequence[Report]) -> WhatRan:
         model=_stated(own, "model"),
         output=_stated(own, "osl"),
         dtype=_first(found, lambda facts: facts.dtype, "the types of its matrix products"),
+        kv=_kv_format(reports),
         hidden=_first(found, lambda facts: facts.hidden, "the shapes of its matrix products"),
         layers=_layers(found),
         layers_exact=any(facts.layers_seen for _, facts in found),
@@ -161,6 +163,37 @@ def _layers(found: Sequence[tuple[Report, ShapeFacts]]) -> Number | None:
             if facts.layers and facts.layers_seen is exact:
                 what = "matrix products" if exact else "kernels"
                 return Fact(facts.layers, f"{facts.layers} launches a step of most {what}")
+    return None
+
+
+#: Kernels that read or write the KV cache, by their names.
+_OF_CACHE = re.compile(
+    r"reshape_and_cache|concat_and_cache|paged_attention|paged_kv|PagedKV|pagedkv|fmha|flash_fwd"
+    r"|FlashAttn|mla|unified_attention|decode_attention", re.IGNORECASE,
+)  # fmt: skip
+#: What such a kernel is called where its cache is in 8 bit: vLLM's template argument (csrc/
+#: quantization/w8a8/fp8: Fp8KVCacheDataType, 0 auto, 1 e4m3, 2 e5m2), FlashInfer's and
+#: FlashAttention's types, the letters of TensorRT-LLM's ("QkvE4m3", "KvE4m3").
+_FP8_CACHE = re.compile(
+    r"Fp8KVCacheDataType\)\s*[12]|kFp8E[45]M[23]|Kv_?E[45]m[23]|fp8_?e[45]m[23]"
+    r"|float_e[45]m[23]_t|kv_?fp8|fp8_?kv(?!Cache)", re.IGNORECASE,
+)  # fmt: skip
+_WIDE_CACHE = re.compile(r"Fp8KVCacheDataType\)\s*0|kAuto\b")
+
+
+def _kv_format(reports: Sequence[Report]) -> Text | None:
+    """The number format of the KV cache, where a kernel that reads or writes it spells one."""
+    for report in reports:
+        kernels = report.kernels
+        for column in ("full_name", "name"):
+            for name in kernels[column].dropna().unique():
+                text = str(name)[:2000]
+                if not _OF_CACHE.search(text):
+                    continue
+                if found := _FP8_CACHE.search(text):
+                    return Fact("fp8", f"{found[0]!r} in the kernel {shortened(text, 80)}")
+                if found := _WIDE_CACHE.search(text):
+                    return Fact("bf16", f"{found[0]!r} in the kernel {shortened(text, 80)}")
     return None
 
 

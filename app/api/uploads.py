@@ -32,7 +32,7 @@ def imported(files: Sequence[Sent]) -> list[dict[str, Any]]:
         ReportError: one that cannot be read.
     """
     from app.measuring import result_table
-    from app.measuring.summary_document import summary_document
+    from app.measuring.summary_document import report_document
 
     found: list[dict[str, Any]] = []
     with _spooled(files) as paths:
@@ -40,8 +40,12 @@ def imported(files: Sequence[Sent]) -> list[dict[str, Any]]:
             if serving_results.is_result(path):
                 found += result_table.documents(serving_results.read_results(path))
                 continue
-            summary = profilers.summarise(profilers.read_report(path, label=path.name))
-            found.append({"file": path.name, **summary_document(summary)})
+            if serving_results.server_log.is_log(path):
+                log = serving_results.server_log.read(path)
+                found.append(result_table.log_document(log))
+                continue
+            report = profilers.read_report(path, label=path.name)
+            found.append({"file": path.name, **report_document(report)})
     return found
 
 

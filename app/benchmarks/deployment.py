@@ -11,14 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import hardware_db
 from app.benchmarks import names
 from app.benchmarks.load import RunLoad, load_of, parameters
 from app.measuring.filling import Difference, Filling, has_format
 from app.question.asking import Asked, ask
+from app.question.parameters import PARAMETERS
 from app.question.question import Question
 from app.question.validity import refuse_meaningless
 from app.scenario.scenario import Resolved, resolve
-from genz_core.errors import InvalidValue
+from genz_core.errors import InvalidValue, RidgelineError
 from profilers.serving_results import ServingMeasurement
 
 _OF_LOAD = ("concurrency", "rate", "isl", "osl", "length_ratio")
@@ -95,7 +97,7 @@ def deployment(
         RidgelineError: a name that was given and nobody knows, or a value that cannot be.
     """
     asked = given if isinstance(given, Asked) else ask("compare", given or {})
-    found = _found(measurement, asked.given)
+    found = _found(measurement, asked)
     load = load_of(measurement, _stated_load(measurement, asked))
     if load.known and not {"concurrency", "rate", "batch"} & asked.given:
         found.filling("load", load.words, load.why)
@@ -149,9 +151,10 @@ class _Found:
         self.missing.append(Missing(name, why, assumed))
 
 
-def _found(measurement: ServingMeasurement, given: frozenset[str]) -> _Found:
+def _found(measurement: ServingMeasurement, asked: Asked) -> _Found:
     """Model, system, engine and degrees that were not given, from the file."""
-    found = _Found()
+    found, given = _Found(), asked.given
+    given |= _from_server(found, measurement, given)
     for kind, stated in _stated_names(measurement).items():
         if kind in given:
             continue
@@ -164,7 +167,42 @@ def _found(measurement: ServingMeasurement, given: frozenset[str]) -> _Found:
         if named.weights and "weights" not in given:
             found.fill("weights", named.weights, named.evidence)
     _fill_degrees(found, measurement, given)
+    if "engine_version" not in given:
+        _fill_version(found, measurement, asked)
+    if "kv" not in given and (kv := names.weight_format(measurement.subject.kv_precision)):
+        found.fill("kv", kv, f"the file states {measurement.subject.kv_precision} for the KV cache")
     return found
+
+
+def _from_server(
+    found: _Found, measurement: ServingMeasurement, given: frozenset[str]
+) -> frozenset[str]:
+    """Fill what the server said of itself, and which parameters that are."""
+    for name, stated in measurement.stated.items():
+        value = stated.value
+        if name in ("weights", "kv"):
+            value = names.weight_format(str(value))
+        if name == "engine_version":
+            value = str(value).partition("+")[0]
+        if name in given or value in ("", None):
+            continue
+        try:
+            found.fill(name, PARAMETERS[name].checked(value), stated.evidence)
+        except RidgelineError:  # a damaged figure costs itself
+            continue
+    return frozenset(found.values)
+
+
+def _fill_version(found: _Found, measurement: ServingMeasurement, asked: Asked) -> None:
+    """The version of the engine, where neither the reader nor the engine's name says one."""
+    engine = str(found.values.get("engine") or (asked.question.engine if "engine" in asked.given
+                                                else ""))  # fmt: skip
+    if not engine or "engine_version" in asked.given or hardware_db.load_engine(engine).version:
+        return
+    subject = measurement.subject
+    version, evidence = names.engine_version(engine, subject.engine_version, subject.date)
+    if version:
+        found.fill("engine_version", version, evidence)
 
 
 def _stated_names(measurement: ServingMeasurement) -> dict[str, str | None]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from app.benchmarks import identity, report
 from app.benchmarks.comparison import Comparison, Point, Row
 from app.benchmarks.deployment import Deployment
 from app.benchmarks.findings import findings
@@ -42,6 +43,7 @@ def run_of(point: Point) -> dict[str, Any]:
         "priced": priced_as(one),
         "refused": point.refused,
         "status": point.prediction.status if point.prediction else "not predicted",
+        "identity": [known.document() for known in identity.of_run(one)],
         "checks": [check.document() for check in point.checks],
         "filled": [asdict(filling) for filling in one.fillings],
         "missing": [asdict(missing) for missing in one.missing],
@@ -81,6 +83,10 @@ def of_comparison(compared: Comparison, replayed: Sequence[Replay] = ()) -> dict
             for point in compared.points
         ],
         "findings": [asdict(finding) for finding in findings(compared)],
+        "report": [
+            {"run": compared.label(point), **made.document()}
+            for point, made in report.reports(compared)
+        ],
         "replays": [one.document() for one in replayed],
         "notes": list(compared.notes),
     }
@@ -119,7 +125,12 @@ def sentences(compared: Comparison) -> list[str]:
         f"filled: {filling}": None for p in compared.points for filling in p.deployment.fillings
     }
     asked = {f"asked: {one}": None for p in compared.points for one in p.deployment.missing}
-    return [*told, *asked, *(f"note: {words}" for words in (*noted, *compared.notes))]
+    ran = {
+        f"ran: {one}": None
+        for p in compared.points for one in identity.of_run(p.deployment)
+        if one.certainty == "likely" and one.candidates
+    }  # fmt: skip
+    return [*told, *asked, *ran, *(f"note: {words}" for words in (*noted, *compared.notes))]
 
 
 def assumptions(compared: Comparison) -> list[str]:

@@ -121,6 +121,28 @@ def _spellings(stated: str) -> Iterator[tuple[str, str]]:
                 yield name[: match.start()], weights
 
 
+#: A release or build somewhere in a tool's word for the version, as an image's tag.
+_RELEASE = re.compile(r"(?<![\w.])(v?\d+\.\d+(?:\.\w+)*|b\d{3,})(?![\w.])")
+
+
+def engine_version(engine: str, stated: str | None, date: str | None) -> tuple[str, str]:
+    """The version of an engine that a file tells and where, ("", "") where nothing does.
+
+    The tag of an image counts where the image is named after the engine.  Without a version the
+    month of the file stands for one, where the engine then ran otherwise than today's.
+
+    stated: version or image in the file's words.  date: of the file, ISO 8601.
+    """
+    family = engine.partition("-")[0]
+    image, _, tag = (stated or "").rpartition(":")
+    if (found := _RELEASE.search(tag)) and (not image or family in image.casefold()):
+        return found[1].removeprefix("v"), f"the file states {_short(stated or '')}"
+    month = (date or "")[:7]
+    if re.fullmatch(r"20\d\d-(0[1-9]|1[0-2])", month) and hardware_db.ran_otherwise(engine, month):
+        return month, f"the file is of {(date or '')[:10]} and names no version of it"
+    return "", ""
+
+
 def weight_format(stated: str | None) -> str:
     """The number format of a tool's word for it; "" for none, and for "auto"."""
     if not stated or stated.casefold() in _AS_STORED:

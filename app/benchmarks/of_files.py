@@ -13,7 +13,7 @@ from app.benchmarks.guard import Guarded
 from app.benchmarks.levels import checked_level
 from app.question.asking import Asked
 from genz_core.errors import InvalidValue
-from profilers.serving_results import is_result, read_many
+from profilers.serving_results import ServingMeasurement, is_result, read_many, server_log
 
 
 def are_results(files: Iterable[Any]) -> bool:
@@ -22,6 +22,15 @@ def are_results(files: Iterable[Any]) -> bool:
     Raises:
         InvalidValue: some are and some are not.
     """
+    files = list(files)
+    paths = [one for one in files if isinstance(one, (str, Path))]
+    logs = [one for one in paths if server_log.is_log(Path(one))]
+    if logs and len(logs) == len(files):
+        raise InvalidValue(
+            f"{Path(logs[0]).name} is a server's log, which holds limits and no measured run: give "
+            "it beside a benchmark's result"
+        )
+    files = [one for one in files if one not in logs]
     found = {isinstance(one, (str, Path)) and is_result(one): one for one in files}
     if len(found) > 1:
         other, result = (getattr(found[of], "name", found[of]) for of in (False, True))
@@ -37,7 +46,19 @@ def asked_of(files: Iterable[str | Path], asked: Asked) -> list[Deployment]:
     Raises:
         RidgelineError: a file that cannot be read.
     """
-    return deployments(read_many(map(Path, files)), asked)
+    return deployments(read_with_logs(files), asked)
+
+
+def read_with_logs(files: Iterable[str | Path]) -> list[ServingMeasurement]:
+    """The runs of result files, with what the logs of their server among the files state.
+
+    Raises:
+        RidgelineError: a file that cannot be read.
+    """
+    paths = list(map(Path, files))
+    logs = [path for path in paths if server_log.is_log(path)]
+    runs = read_many(path for path in paths if path not in logs)
+    return server_log.with_logs(runs, [server_log.read(path) for path in logs])
 
 
 def compared(runs: Sequence[Deployment], level: float) -> Comparison:

@@ -25,6 +25,7 @@ from app.scenario.served_rows import completed
 from genz_core.errors import InvalidValue
 from genz_core.serving import ServingEstimate
 from genz_core.serving.served_model import OVERLOADED
+from genz_core.types import System
 from genz_core.workload import OUT_OF_MEMORY, WITH_TIMES
 from profilers.serving_results.measurement import Throughput
 
@@ -153,6 +154,24 @@ def served(resolved: Resolved, load: RunLoad, result: ServingEstimate, level: fl
         share = load.requests / (load.requests + load.rate * every["e2e_mean_s"].value)
         every |= {name: Predicted(every[name].value * share) for name in RATES}
     return Prediction(resolved, every, level)
+
+
+def bounds_on(deployment: Deployment, system: System) -> dict[str, float]:
+    """The least latencies [s] of a run on another device, with memory enough.
+
+    Raises:
+        RidgelineError: it cannot be priced there.
+    """
+    resolved = with_room(replace(deployment.priced(), system=system))
+    if deployment.measurement.phase:
+        load = deployment.load
+        priced = estimate_resolved(
+            resolved, batch=[max(load.users, 1.0)], isl=[max(load.context, 1.0)],
+            osl=[float(max(load.osl, 2))],
+        )  # fmt: skip
+        return {name: _at(bound) for name, bound in intervals.bounds_of(priced).items()}
+    result = served_rows.served(resolved)
+    return {name: _at(bound) for name, bound in intervals.bounds_of_load(result).items()}
 
 
 #: Figures of a run by the figure of the closed form that says them.

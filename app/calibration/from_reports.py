@@ -19,7 +19,7 @@ from genz_core.latency.profile import LatencyProfile
 from genz_core.operator_calibration import Calibration, calibrate, impossible
 from genz_core.types import System
 from hardware_db import system_files, user_files
-from profilers import Report
+from profilers import Report, account, profile_account
 from profilers.operator_points import OperatorTiming, operator_points, operator_timings
 
 
@@ -52,7 +52,8 @@ def fit(reports: Sequence[Report], system: str = "", name: str = "") -> ReportCa
     Raises:
         ReportError: no kernel tells its shape.
         InvalidValue: no device is named, it has no latency profile, `name` is that of a shipped
-            system, or most points of an operator are faster than its peaks allow.
+            system, most points of an operator are faster than its peaks allow, or a report fails
+            a sum.
     """
     record = hardware_db.facts(system or device_name(reports))
     base = hardware_db.load(record.id)
@@ -62,6 +63,10 @@ def fit(reports: Sequence[Report], system: str = "", name: str = "") -> ReportCa
     labels = _labels(reports)
     document = _document(record, name or f"{record.id}-from-report", labels)
     possible, refused = _possible(timings, base)
+    for report in reports:
+        if apart := account.failed(profile_account.of_report(report, base)):
+            said = "; ".join(check.sentence for check in apart)
+            raise InvalidValue(f"{report.label}: nothing is learnt from sums that fail: {said}")
     points = operator_points(possible, f"kernels of {labels}")
     calibration = calibrate(base.latency, base, points)
     return ReportCalibration(

@@ -10,6 +10,7 @@ import pandas as pd
 
 import hardware_db
 import profilers
+from app.measuring import identity
 from app.measuring.device_by_size import with_device
 from app.measuring.filling import (
     Difference,
@@ -19,6 +20,7 @@ from app.measuring.filling import (
     filled,
     filled_names,
 )
+from app.measuring.identity import Known, as_given
 from app.measuring.unfused import as_it_ran
 from app.question.asking import Asked
 from app.question.question import Question
@@ -88,11 +90,13 @@ def system_of(*reports: Report) -> System | None:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison, what was priced, and how it was filled from what ran."""
+    """A comparison, what was priced, how it was filled from what ran, and how surely each fact of
+    it is known."""
 
     comparison: Comparison
     resolved: Resolved
     filled: Filled
+    identity: tuple[Known, ...] = ()
 
 
 def compare_asked(
@@ -130,7 +134,7 @@ def compare_asked(
     question = replace(question, **{one.field: one.value for one in names})
     resolved = completed(resolve(question, asked.objects), asked.objects)
     rest = filled(question, found, resolved.model, asked.given) if fill else Filled(question)
-    if any(one.field == "weights" for one in rest.fillings):
+    if any(one.field in ("weights", "kv") for one in rest.fillings):
         resolved = completed(resolve(rest.scenario, asked.objects), asked.objects)
     resolved = as_it_ran(replace(resolved, scenario=rest.scenario), found)
     measurement = profilers.measure_from(reports, patterns)
@@ -140,7 +144,8 @@ def compare_asked(
     if apart:
         comparison = replace(comparison, findings=())
     rest = replace(rest, fillings=(*names, *rest.fillings), differences=apart)
-    return Compared(comparison, resolved, rest)
+    known = as_given(identity.of_reports(found, reports), rest.scenario, asked.given)
+    return Compared(comparison, resolved, rest, known)
 
 
 def _of_a_batch(asked: Asked) -> Question:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from app.measuring.comparison import Compared
+from app.measuring.time_report import of_profile
 
 
 def document(compared: Compared) -> dict[str, Any]:
@@ -19,10 +20,13 @@ def document(compared: Compared) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         "truncated": list(comparison.truncated),
+        "checks": [check.document() for check in comparison.checks],
         **{name: table.to_dict("records") for name, table in tables.items()},
         "findings": findings,
+        "report": [one.document() for one in of_profile(compared)],
         "notes": list(comparison.notes),
         "joined_share": comparison.joined_share,
+        "identity": [one.document() for one in compared.identity],
         **_filled_document(compared),
     }
 

@@ -115,7 +115,11 @@ def filled(scenario: Question, ran: WhatRan, model: Model, typed: Collection[str
     Args:
         model: that is priced.  typed: names of fields that keep the scenario's value.
     """
-    found = [*_filled_degree(scenario, ran, model, typed), *_filled_format(ran, model, typed)]
+    found = [
+        *_filled_degree(scenario, ran, model, typed),
+        *_filled_format(ran, model, typed),
+        *_filled_cache(scenario, ran, typed),
+    ]
     scenario = replace(scenario, **{one.field: one.value for one in found})
     loads: dict[str, Workload] = {}
     for phase, facts in ran.steps.items():
@@ -185,6 +189,13 @@ def _filled_format(ran: WhatRan, model: Model, typed: Collection[str]) -> list[F
         return []
     name = _format_name(ran.dtype.value)
     return [Filling("weights", name, ran.dtype.evidence)] if name in FORMATS else []
+
+
+def _filled_cache(scenario: Question, ran: WhatRan, typed: Collection[str]) -> list[Filling]:
+    """The format of the KV cache where kernels spell 8 bit and 16 are priced."""
+    if ran.kv is None or ran.kv.value != "fp8" or "kv" in typed or scenario.kv:
+        return []
+    return [Filling("kv", ran.kv.value, ran.kv.evidence)]
 
 
 def _format_name(dtype: str) -> str:
@@ -270,6 +281,9 @@ def differences(
             Difference("engine", resolved.engine.name, ran.engine.value, ran.engine.evidence)
         )
     found += apart
+    priced = resolved.model.precision.kv
+    if ran.kv and (ran.kv.value == "fp8") != priced.startswith("fp8"):
+        found.append(Difference("kv", priced, ran.kv.value, ran.kv.evidence))
     for phase, facts in ran.steps.items():
         load = (loads or {}).get(phase, scenario.workload)
         found += _sizes_differ(load, facts)

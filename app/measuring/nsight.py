@@ -67,7 +67,7 @@ def run_inside(
         commands = [_ncu_command(config, scratch / "ncu", work)]
         if timeline is not None and len(timeline.kernels):  # a run for each of the longest
             longest = top_kernels(timeline.kernels, config.ncu.topk)
-            commands = ncu_commands(longest, scratch / "ncu", work)
+            commands = ncu_commands(longest, scratch / "ncu", work, config.ncu.counters())
         for argv in commands:
             folder = Path(argv[argv.index("-o") + 1]).parent
             captured.append(nsight_runner.run_ncu(argv, folder, cancelled=cancelled))
@@ -103,7 +103,9 @@ def _nsys_command(config: RunConfig, folder: Path, work: list[str]) -> list[str]
 
 
 def _ncu_command(config: RunConfig, folder: Path, work: list[str]) -> list[str]:
-    return nsight.build_ncu_cmd(folder / "run", work, nvtx_expr=config.ncu.nvtx_expr)
+    return nsight.build_ncu_cmd(
+        folder / "run", work, nvtx_expr=config.ncu.nvtx_expr, counters=config.ncu.counters()
+    )
 
 
 def _outcome(config: RunConfig, settings: RunSettings, report: Report) -> Outcome:

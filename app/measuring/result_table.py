@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
+from profilers import account
 from profilers.serving_results import ServingMeasurement, missing, table
+from profilers.serving_results.server_log import ServerLog
 
 #: Columns of a terminal: who and at which load, the latencies, the rates.
 _SHORT = (
@@ -62,10 +65,17 @@ def documents(measurements: Sequence[ServingMeasurement]) -> list[dict[str, Any]
                 "tpot_includes_first": measurement.tpot_includes_first,
                 "definitions": dict(measurement.definitions),
                 "server": dict(measurement.server),
+                "checks": [check.document() for check in account.of_result(measurement)],
                 "notes": list(measurement.notes),
             }
         )
     return found
+
+
+def log_document(log: ServerLog) -> dict[str, Any]:
+    """What a server's log states, as `--json` prints it."""
+    stated = {name: asdict(one) for name, one in log.stated.items()}
+    return {"kind": "server log", "file": log.file, "engine": log.engine, "stated": stated}
 
 
 def heading(measurements: Sequence[ServingMeasurement]) -> str:

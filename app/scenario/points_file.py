@@ -106,8 +106,11 @@ def read(source: Path) -> list[Row]:
                     "least model and system, and isl, osl, and batch, concurrency or rate"
                 )
             return [_stripped(row, at) for at, row in enumerate(reader, start=1)]
+    except FileNotFoundError:
+        raise InvalidValue(f"cannot read {source}: no such file") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InvalidValue(f"cannot read {source}: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise InvalidValue(f"cannot read {source}: {why}") from None
 
 
 def _stripped(row: Mapping[str | None, Any], number: int) -> Row:

@@ -8,8 +8,10 @@ answer holds boxes the picture is saved with them drawn.
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
+import statistics
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -71,13 +73,18 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """The file of answers.  cancelled: the run was stopped after the answers in it."""
+    """The file of answers.  cancelled: the run was stopped after the answers in it.
+
+    ttft_s, tpot_s: medians over the prompts, NaN where no answer has one.
+    """
 
     path: Path
     count: int
     output_tokens: int
     seconds: float
     cancelled: bool = False
+    ttft_s: float = math.nan
+    tpot_s: float = math.nan
 
 
 def read_prompts(path: Path) -> list[Prompt]:
@@ -154,6 +161,7 @@ def run_inference(
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "predictions.jsonl"
     began, tokens, count = time.perf_counter(), 0, 0
+    times: dict[str, list[float]] = {"ttft_s": [], "tpot_s": []}
     with path.open("w", encoding="utf-8") as file:
         for at, (epoch, prompt) in enumerate(plan):
             if cancelled():
@@ -164,8 +172,12 @@ def run_inference(
             file.write(json.dumps({"id": prompt.id, "epoch": epoch, **record}) + "\n")
             file.flush()
             tokens, count = tokens + record["output_tokens"], count + 1
+            for name, known in times.items():
+                known += [record[name]] if record[name] is not None else []
     progress(1.0, "done")
-    return Predictions(path, count, tokens, time.perf_counter() - began, count < len(plan))
+    medians = {name: statistics.median(known) for name, known in times.items() if known}
+    spent = time.perf_counter() - began
+    return Predictions(path, count, tokens, spent, count < len(plan), **medians)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +216,11 @@ class _Answerer:
         import torch
 
         inputs = self._inputs(prompt).to(self.model.device)
-        length = int(inputs["input_ids"].shape[1])
+        length, clock = int(inputs["input_ids"].shape[1]), _TokenClock()
         start = time.perf_counter()
         try:
             with torch.inference_mode():
-                out = self.model.generate(**inputs, **self._options())
+                out = self.model.generate(**inputs, **self._options(), streamer=clock)
         except (RuntimeError, ValueError, MemoryError) as error:
             raise MeasurementError(f"prompt {prompt.id}: {first_line(error)}") from None
         answered = out[0, length:]
@@ -219,6 +231,7 @@ class _Answerer:
             "input_tokens": length,
             "output_tokens": int(answered.numel()),
             "seconds": time.perf_counter() - start,
+            **clock.figures(start),
         }
 
     def _inputs(self, prompt: Prompt) -> Any:
@@ -245,6 +258,31 @@ class _Answerer:
         if generation.temperature > 0:
             options |= {"temperature": generation.temperature, "top_p": generation.top_p}
         return options
+
+
+class _TokenClock:
+    """A streamer of transformers' `generate` that keeps when each token was there.
+
+    The first call brings the prompt back; every further one a token, which is on the host by then.
+    """
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def put(self, _value: Any) -> None:
+        self.times.append(time.perf_counter())
+
+    def end(self) -> None:
+        """Nothing is left to keep."""
+
+    def figures(self, start: float) -> dict[str, float | None]:
+        """Seconds to the first token and between two further ones, None where there were none."""
+        tokens = self.times[1:]
+        gaps = len(tokens) - 1
+        return {
+            "ttft_s": tokens[0] - start if tokens else None,
+            "tpot_s": (tokens[-1] - tokens[0]) / gaps if gaps > 0 else None,
+        }
 
 
 # ------------------------------------------------------------------------------- pictures

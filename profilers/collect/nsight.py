@@ -10,6 +10,7 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -34,6 +35,57 @@ NCU_METRICS = (
     "sm__throughput.avg.pct_of_peak_sustained_elapsed",
     "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
 )
+REPLAYS = ("kernel", "application", "range", "app-range")
+#: Names of counters, sections and sets as ncu has them.
+_NAME = re.compile(r"[A-Za-z][\w.]*(?::[\w.]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What ncu counts.
+
+    metrics: beside those of the kernel roofline.  sections: in place of the usual ones, () for
+    these.  set: of sections.  replay: how often and what it runs again for all counters, one of
+    `REPLAYS`.
+
+    Raises:
+        MeasurementError: a name that no counter can have, or an unknown replay.
+    """
+
+    metrics: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
+    set: str = "roofline"
+    replay: str = "kernel"
+
+    def __post_init__(self) -> None:
+        for name in (*self.metrics, *self.sections, self.set):
+            if not _NAME.fullmatch(name):
+                raise MeasurementError(
+                    f"{name[:80]!r} is no name of ncu's; `ncu --query-metrics` and "
+                    "`ncu --list-sections` print them"
+                )
+        if self.replay not in REPLAYS:
+            raise MeasurementError(f"replay {self.replay[:80]!r}; choose {', '.join(REPLAYS)}")
+
+    @classmethod
+    def of(cls, metrics: str, sections: str, set_: str, replay: str) -> Counters:
+        """The counters of options, lists separated by commas; "" for the usual."""
+        named, chosen = (
+            tuple(filter(None, map(str.strip, text.split(",")))) for text in (metrics, sections)
+        )
+        return cls(named, chosen, set_ or "roofline", replay or "kernel")
+
+    @property
+    def argv(self) -> list[str]:
+        """Arguments of ncu."""
+        metrics = dict.fromkeys((*NCU_METRICS, *self.metrics))
+        return [
+            f"--replay-mode={self.replay}", f"--set={self.set}", "--print-units=base",
+            f"--metrics={','.join(metrics)}",
+            *(f"--section={section}" for section in self.sections or NCU_SECTIONS),
+        ]  # fmt: skip
+
+
 _STATS = ("cuda_gpu_kern_sum", "cuda_gpu_trace", "nvtx_kern_sum", "nvtx_gpu_proj_sum")
 
 
@@ -89,9 +141,9 @@ def build_ncu_cmd(
     kernel: str = "",
     launch_skip: int = 0,
     launch_count: int = 0,
-    sections: Sequence[str] = NCU_SECTIONS,
+    counters: Counters = Counters(),  # frozen
 ) -> list[str]:
-    """`ncu` of a program, with the roofline set and speed of light, in base units.
+    """`ncu` of a program, with the roofline set and speed of light unless told, in base units.
 
     Args:
         out_base: path of the report without ending.
@@ -99,6 +151,7 @@ def build_ncu_cmd(
             default domain and of Ridgeline's where it names none ("domain@decode/").
         kernel: regular expression of demangled kernel names.
         launch_skip, launch_count: matching launches to pass over, and to profile (0: all).
+        counters: what is counted, and how the program is replayed for it.
 
     Raises:
         MeasurementError: no program, or a negative count.
@@ -108,11 +161,7 @@ def build_ncu_cmd(
         raise MeasurementError(
             f"launch skip {launch_skip} and count {launch_count}: give numbers from 0"
         )
-    argv = [
-        "ncu", "--target-processes=all", "--replay-mode=kernel", "--set=roofline",
-        "--print-units=base", f"--metrics={','.join(NCU_METRICS)}",
-    ]  # fmt: skip
-    argv += [f"--section={section}" for section in sections]
+    argv = ["ncu", "--target-processes=all", *counters.argv]
     if nvtx_expr:
         argv += ["--nvtx", f"--nvtx-include={nvtx_expr}"]
         if "@" not in nvtx_expr:

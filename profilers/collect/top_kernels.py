@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from genz_core.errors import ReportError
-from profilers.collect.nsight import build_ncu_cmd, kernel_pattern
+from profilers.collect.nsight import Counters, build_ncu_cmd, kernel_pattern
 
 _MOST = 1000
 
@@ -123,7 +123,10 @@ def _entry(entry: dict[str, Any]) -> TopKernel:
 
 
 def ncu_commands(
-    chosen: Sequence[TopKernel], folder: Path, work_argv: Sequence[str]
+    chosen: Sequence[TopKernel],
+    folder: Path,
+    work_argv: Sequence[str],
+    counters: Counters = Counters(),  # noqa: B008  # frozen
 ) -> list[list[str]]:
     """An ncu command per kernel, each with its own folder for the report."""
     return [
@@ -133,6 +136,7 @@ def ncu_commands(
             kernel=kernel.pattern,
             launch_skip=kernel.launch_skip,
             launch_count=kernel.launch_count,
+            counters=counters,
         )
         for at, kernel in enumerate(chosen, start=1)
     ]

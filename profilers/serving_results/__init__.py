@@ -4,6 +4,7 @@ for measurement in read_results("vllm-infqps.json"):
     measurement.tpot_s.mean, measurement.ttft_s.at.get(99.0), missing(measurement)
 """
 
+from profilers.serving_results import server_log
 from profilers.serving_results.measurement import (
     LATENCIES,
     REQUEST_COLUMNS,
@@ -32,5 +33,6 @@ __all__ = [
     "missing",
     "read_many",
     "read_results",
+    "server_log",
     "table",
 ]

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from profilers.serving_results.measurement import Stated
+
 Document = Mapping[str, Any]
 #: Nothing that is measured is larger; a file that says so is damaged.
 LARGEST = 1e30
@@ -117,3 +119,29 @@ def scaled(value: float | None, unit: float) -> float | None:
 def ratio(above: float | None, below: float | None) -> float | None:
     """A quotient, None where one side is unknown or the lower one 0."""
     return above / below if above is not None and below else None
+
+
+#: Limits of a server by their parameter, in the words of engines.
+_LIMITS: Mapping[str, tuple[str, ...]] = {
+    "max_num_seqs": ("max_num_seqs", "max_running_requests", "max_batch_size"),
+    "max_num_batched_tokens": (
+        "max_num_batched_tokens", "chunked_prefill_size", "max_num_tokens",
+    ),
+    "kv_tokens": ("max_total_num_tokens",),
+}  # fmt: skip
+_SHARES = ("gpu_memory_utilization", "mem_fraction_static", "kv_cache_percentage")
+
+
+def limits(server: Mapping[str, Any]) -> dict[str, Stated]:
+    """The limits that a server states of itself in a result, by parameter."""
+    found: dict[str, Stated] = {}
+    for name, keys in _LIMITS.items():
+        key = next((key for key in keys if count(server.get(key))), None)
+        if key is not None:
+            found[name] = Stated(count(server.get(key)), f"the file states {key} of its server")
+    for key in _SHARES:
+        share = number(server.get(key))
+        if share is not None and 0.0 < share <= 1.0:
+            found["memory_fraction"] = Stated(share, f"the file states {key} of its server")
+            break
+    return found

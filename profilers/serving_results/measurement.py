@@ -94,6 +94,14 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
+class Stated:
+    """A parameter's value and where it was read, as a phrase."""
+
+    value: Any
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
 class MeasuredLoad:
     """What was sent.
 
@@ -154,6 +162,8 @@ class ServingMeasurement:
     server: figures of the serving process by name (KV use, queue), where the file has them.
     notes: sentences about what was read otherwise than it stands, or is not to be trusted.
     truncated: where the file breaks off, in a sentence; "" where it ends.
+    stated: what the server said of itself, in its log or in the file, by names of parameters:
+        limits, split, version.
     file: name of the file.
     """
 
@@ -173,6 +183,7 @@ class ServingMeasurement:
     server: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     truncated: str = ""
+    stated: Mapping[str, Stated] = field(default_factory=dict)
     file: str = ""
 
     @property

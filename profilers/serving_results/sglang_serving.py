@@ -68,6 +68,7 @@ def _measurement(record: Document) -> ServingMeasurement:
         requests=requests,
         server={} if accepted is None else {"accept_length": accepted},
         notes=bench_record.empty_answers(record, found),
+        stated=fields.limits(fields.mapping(record.get("server_info"))),
     ).with_latencies(bench_record.filled(record, found))
 
 

@@ -55,6 +55,7 @@ def _measurement(report: Document) -> ServingMeasurement:
     return ServingMeasurement(
         format=NAME,
         subject=_subject(report),
+        stated=fields.limits(fields.mapping(report.get("world_info"))),
         load=MeasuredLoad(
             concurrency_mean=fields.positive(requests.get("avg_num_concurrent_requests")),
             rate_achieved=fields.positive(fields.at(report, "world_info", "issue_rate")),

@@ -65,6 +65,12 @@ def ncu(
     kernels: Annotated[
         Path | None, typer.Option(help="YAML of top-kernels: a run for each of them.")
     ] = None,
+    metrics: Annotated[str, typer.Option(help="Counters beside the roofline's: a,b.")] = "",
+    sections: Annotated[str, typer.Option(help="Sections in place of the usual: A,B.")] = "",
+    set_: Annotated[str, typer.Option("--set", help="Set of sections.")] = "roofline",
+    replay: Annotated[
+        str, typer.Option(help="What runs again: kernel, application, range or app-range.")
+    ] = "kernel",
     program: Annotated[bool, typer.Option("--program", help="WORKLOAD is a program.")] = False,
     print_: Dry = False,
     json: opt.Json = False,
@@ -73,13 +79,14 @@ def ncu(
     from profilers.collect.top_kernels import ncu_commands, read_yaml
 
     work = _work(workload, program, print_)
+    counters = nsight.Counters.of(metrics, sections, set_, replay)
     if kernels is not None:
-        commands = ncu_commands(read_yaml(kernels), output, work)
+        commands = ncu_commands(read_yaml(kernels), output, work, counters)
     else:
         commands = [
             nsight.build_ncu_cmd(
                 output / "run", work, nvtx_expr=nvtx_expr, kernel=kernel,
-                launch_skip=launch_skip, launch_count=launch_count,
+                launch_skip=launch_skip, launch_count=launch_count, counters=counters,
             )
         ]  # fmt: skip
     if print_:

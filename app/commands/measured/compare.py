@@ -64,7 +64,10 @@ def compare(
     import profilers
     from app.commands.measured.import_ import phase_patterns
     from app.measuring.comparison import compare_asked
+    from genz_core.errors import ReportError
 
+    if missing := next((file for file in files if not file.exists()), None):
+        raise ReportError(f"{missing}: no such file")
     if "model" not in given:
         raise typer.BadParameter("Missing option '--model'")
     patterns = phase_patterns(phase or [])
@@ -96,8 +99,10 @@ def _steps(options: list[str]) -> dict[str, int]:
 def _print(compared: Compared, chosen: TableFormat) -> None:
     """Print what was filled, phases, classes, operators and findings."""
     from app.answers.table import render, to_json
+    from app.commands.measured.import_ import print_checks
     from app.measuring.comparison import folded, with_subjects
     from app.measuring.comparison_document import document
+    from app.measuring.time_report import of_profile
     from app.wording import quantities
 
     comparison, filled = compared.comparison, compared.filled
@@ -115,11 +120,18 @@ def _print(compared: Compared, chosen: TableFormat) -> None:
         typer.echo(f"{name}\n{render(rows, chosen)}\n")
     for one in filled.fillings if chosen is TableFormat.text else ():
         typer.echo(f"filled: {one}")
+    for known in compared.identity if chosen is TableFormat.text else ():
+        if known.certainty != "certain":
+            typer.echo(f"ran: {known}")
     if filled.banner:
         typer.echo(filled.banner)
+    if chosen is TableFormat.text:
+        print_checks(comparison.checks)
     for note in comparison.notes if chosen is TableFormat.text else ():
         if note not in comparison.truncated:
             typer.echo(f"note: {note}")
     for finding in comparison.findings:
         gain = f"{quantities.seconds(finding.seconds)}: " if finding.seconds else ""
         typer.echo(f"- {gain}{finding.sentence}")
+    for report in of_profile(compared) if chosen is TableFormat.text else ():
+        typer.echo("\n".join(report.lines))

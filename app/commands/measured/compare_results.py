@@ -29,11 +29,12 @@ def run(
     Raises:
         RidgelineError: a file that cannot be read, a name nobody knows, or nothing to predict.
     """
-    from app.benchmarks import document, of_files
+    from app.benchmarks import document, of_files, report
     from app.benchmarks.findings import findings
     from app.benchmarks.replay import can_replay
     from app.benchmarks.replay import replay as run_again
     from app.benchmarks.simulated import with_simulations
+    from app.commands.measured.import_ import sums
     from app.commands.progress_bar import running
     from app.measuring.result_table import without_empty
 
@@ -53,9 +54,12 @@ def run(
     for point in compared.points:
         rows = [document.short_row(row, compared.level) for row in point.rows]
         refused = f": {point.refused}" if point.refused else ""
-        blocks += [f"{point.label}{refused}", without_empty(rows)]
+        blocks += [f"{point.label}{refused}", without_empty(rows), sums(point.checks)]
     found = (f"- {finding.sentence}" for finding in findings(compared))
     blocks.append("\n".join([*document.sentences(compared), *found]))
+    for point, made in report.reports(compared):
+        of = f"{compared.label(point)}: " if len(compared.points) > 1 else ""
+        blocks.append(of + "\n".join(made.lines))
     for one in replayed:
         more = f"... {len(one.table):,} requests; --json has all"
         said = [more] if len(one.table) > _REPLAY_ROWS else []

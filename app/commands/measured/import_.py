@@ -13,6 +13,7 @@ from app.commands import options as opt
 
 if TYPE_CHECKING:
     from profilers import PhasePattern, Report
+    from profilers.account import Check
     from profilers.serving_results import ServingMeasurement
 
 _FACTS = (
@@ -44,8 +45,8 @@ def import_(
     import profilers
     from app.answers.table import to_json
     from app.measuring import result_table
-    from app.measuring.summary_document import summary_document
-    from profilers.serving_results import is_result, read_results
+    from app.measuring.summary_document import report_document
+    from profilers.serving_results import is_result, read_results, server_log
 
     patterns = phase_patterns(phase or ())
     chosen = opt.table_format(format_, json)
@@ -60,8 +61,14 @@ def import_(
             if chosen is not TableFormat.json:
                 print_results(results, chosen)
             continue
+        if server_log.is_log(path):
+            log = server_log.read(path)
+            documents.append(result_table.log_document(log))
+            if chosen is not TableFormat.json:
+                typer.echo("\n".join([f"{log.file}: a log of {log.engine}", *log.sentences]))
+            continue
         report = profilers.read_report(path, phases=patterns)
-        documents.append({"file": path.name, **summary_document(profilers.summarise(report))})
+        documents.append({"file": path.name, **report_document(report)})
         if chosen is not TableFormat.json:
             _print(documents[-1], report, kernels, chosen)
     if chosen is TableFormat.json:
@@ -72,6 +79,7 @@ def print_results(results: Sequence[ServingMeasurement], chosen: TableFormat) ->
     """Print the measurements of a file: all columns as CSV, else those that fit a terminal."""
     from app.answers.table import render
     from app.measuring import result_table
+    from profilers import account
 
     if chosen is TableFormat.csv:
         typer.echo(render(result_table.full_rows(results), chosen))
@@ -80,24 +88,40 @@ def print_results(results: Sequence[ServingMeasurement], chosen: TableFormat) ->
         typer.echo(f"cut: {cut}")
     typer.echo(f"{result_table.heading(results)}\n")
     typer.echo(render(result_table.short_rows(results), chosen))
+    for one in results:
+        of = f"{one.subject.label}: " if one.subject.label and len(results) > 1 else ""
+        print_checks(account.of_result(one), of)
     for note in result_table.notes(results):
         typer.echo(f"note: {note}")
     typer.echo("")
+
+
+def print_checks(checks: Sequence[Check], of: str = "") -> None:
+    """Print sums, where there are any.  of: what they are of, before each line."""
+    if checks:
+        typer.echo("\n".join(f"{of}{line}" for line in sums(checks).splitlines()))
+
+
+def sums(checks: Sequence[Check]) -> str:
+    """Sums in lines: those that fail with both sides, then how many hold."""
+    failing = [f"sum fails: {one.sentence}" for one in checks if one.outcome == "failed"]
+    counts = [sum(one.outcome == name for one in checks) for name in ("passed", "not made")]
+    held = f"sums: {counts[0]} hold, {counts[1]} cannot be made" if checks else ""
+    return "\n".join([*failing, held]).strip()
 
 
 def _import_folder(
     folder: Path, patterns: tuple[PhasePattern, ...], kernels: int, chosen: TableFormat
 ) -> None:
     """Print the reports of a folder, and beside each other those of one run's ranks."""
-    import profilers
     from app.answers.table import render, to_json
-    from app.measuring.summary_document import summary_document
+    from app.measuring.summary_document import report_document
     from profilers.ranks import compare_ranks
     from profilers.readers.folders import read_folder
 
     found = read_folder(folder, phases=patterns)
     summaries = [
-        {"file": str(path.relative_to(folder)), **summary_document(profilers.summarise(report))}
+        {"file": str(path.relative_to(folder)), **report_document(report)}
         for path, report in zip(found.paths, found.reports, strict=True)
     ]
     compared = compare_ranks(found.reports, [path.name for path in found.paths])
@@ -140,6 +164,7 @@ def phase_patterns(options: list[str] | tuple[()]) -> tuple[PhasePattern, ...]:
 def _print(summary: dict[str, Any], report: Report, count: int, chosen: TableFormat) -> None:
     """Print the figures of a report, its `count` longest kernels, and its notes."""
     from app.answers.table import render
+    from app.measuring.summary_document import checks_of, identity_of
     from profilers.summary import top_kernels
 
     facts = [{"figure": key, "value": summary[key]} for key in _FACTS]
@@ -158,4 +183,7 @@ def _print(summary: dict[str, Any], report: Report, count: int, chosen: TableFor
     for note in summary["notes"]:
         if note != report.truncated:
             typer.echo(f"note: {note}")
+    if chosen is not TableFormat.csv:
+        typer.echo("\n".join(f"ran: {one}" for one in identity_of(report)))
+        print_checks(checks_of(report))
     typer.echo("")

@@ -210,6 +210,7 @@ def infer(
 
     from app.answers.table import to_json
     from app.commands.progress_bar import running
+    from app.wording import quantities
     from profilers.collect import inference
 
     sampling = inference.Sampling(
@@ -226,7 +227,14 @@ def infer(
         return
     tokens_per_s = done.output_tokens / max(done.seconds, 1e-9)
     stopped = " before it was stopped" if done.cancelled else ""
-    typer.echo(f"{done.count} answers{stopped}, {tokens_per_s:.1f} tokens/s -> {done.path}")
+    medians = "".join(
+        f", {name} {quantities.seconds(value)}"
+        for name, value in (("TTFT", done.ttft_s), ("TPOT", done.tpot_s)) if value > 0
+    )  # fmt: skip
+    typer.echo(
+        f"{done.count} answers{stopped}, {tokens_per_s:.1f} tokens/s{medians} (medians) -> "
+        f"{done.path}"
+    )
 
 
 def _measured(

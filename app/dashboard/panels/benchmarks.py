@@ -36,6 +36,11 @@ def given() -> dict[str, Any]:
     return dict(st.session_state.get(_GIVEN, {}))
 
 
+def say(name: str, value: str) -> None:
+    """Take a candidate of what ran as said by the visitor."""
+    st.session_state[_GIVEN] = {**given(), name: value}
+
+
 def question_form(asked: Sequence[Deployment]) -> None:
     """Draw what the files lack as a form, filled from the sidebar's scenario, and keep the answers.
 

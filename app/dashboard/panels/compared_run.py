@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import streamlit as st
 
@@ -12,14 +12,18 @@ from app.dashboard import report_uploads, sidebar
 from app.dashboard.panels.sweep import show_sweep
 from app.dashboard.panels.what_ran import banner, known
 from app.measuring import endpoint_run, run_store
-from app.measuring.comparison import clocks_text, verdict
-from app.measuring.filling import Difference, estimate_filled, phase_loads
+from app.measuring.comparison import Compared, clocks_text, verdict
+from app.measuring.filling import Difference, Filled, estimate_filled, phase_loads
+from app.measuring.identity import Known, of_reports
 from app.measuring.outcome import priced_sweep
 from app.measuring.prediction import RunContext
+from app.measuring.time_report import TimeReport, of_profile
 from app.measuring.unfused import as_it_ran
+from app.scenario.scenario import Resolved
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core import Estimate
+from genz_core.types import Workload
 from profilers import Comparison, Measurement, Report
 from profilers.store import Store
 from profilers.what_ran import what_was_kept
@@ -27,7 +31,11 @@ from profilers.what_ran import what_was_kept
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A measurement and the estimate beside it.  apart: where what ran says otherwise."""
+    """A measurement and the estimate beside it.
+
+    apart: where what ran says otherwise.  identity: how surely each fact of it is known.
+    resolved, loads: what is priced, None of a kept run.
+    """
 
     measurement: Measurement
     estimate: Estimate
@@ -35,6 +43,16 @@ class Priced:
     engine: str
     apart: tuple[Difference, ...] = ()
     reports: Sequence[Report] = ()
+    identity: tuple[Known, ...] = ()
+    resolved: Resolved | None = None
+    loads: Mapping[str, Workload] = field(default_factory=dict)
+
+    def where_time_goes(self, comparison: Comparison) -> tuple[TimeReport, ...]:
+        """Where the time of each step goes; none of a kept run, which has its own page."""
+        if self.resolved is None:
+            return ()
+        filled = Filled(self.resolved.scenario, self.loads, differences=self.apart)
+        return of_profile(Compared(comparison, self.resolved, filled))
 
 
 def kept_run() -> tuple[Store, str]:
@@ -122,7 +140,8 @@ def report_pricing() -> Priced:
         estimate = estimate_filled(eager, loads)
     measurement = profilers.measure_from(reports, patterns)
     names = resolved.system.name, resolved.engine.name
-    return Priced(measurement, estimate, *names, apart, reports)
+    facts = of_reports(ran, reports, [report.label for report in uploaded])
+    return Priced(measurement, estimate, *names, apart, reports, facts, eager, loads)
 
 
 def show_phases(comparison: Comparison) -> None:

@@ -2,12 +2,15 @@
 
 import streamlit as st
 
-from app.benchmarks import job_work
+from app.benchmarks import identity, job_work, report
 from app.benchmarks.comparison import compare
 from app.benchmarks.deployment import deployments
 from app.dashboard import result_uploads
 from app.dashboard.panels import benchmark_work
 from app.dashboard.panels import benchmarks as panels
+from app.dashboard.panels.identity import show_identity
+from app.dashboard.panels.sums import show_sums
+from app.dashboard.panels.time_report import show_time_report
 from app.dashboard.widgets import draw_tabs
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
@@ -47,6 +50,7 @@ except RidgelineError as error:
     st.stop()
 panels.show_filled(runs)
 panels.question_form(runs)
+show_identity(identity.of_run(runs[0]), "benchmark_identity", panels.say)
 if not any(run.resolved for run in runs):
     st.stop()
 level, simulate = controls()
@@ -57,6 +61,10 @@ if simulate:
     )
     comparison = simulated or comparison
 panels.show_findings(comparison)
+show_sums([one for p in comparison.points for one in p.checks], in_words=False)
+if len(comparison.points) == 1 and (made := report.of_point(comparison.points[0])):
+    with st.expander("Where the time goes, and what to change", icon=":material/timer:"):
+        show_time_report(made)
 tabs = {
     "Curve": lambda: panels.show_curves(comparison),
     "Figures": lambda: panels.show_figures(comparison),

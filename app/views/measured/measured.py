@@ -7,6 +7,9 @@ from app.charts import measured, parity
 from app.dashboard import export, sidebar
 from app.dashboard.panels.compared_run import kept_run, own_pricing, report_pricing, show_phases
 from app.dashboard.panels.findings import show_findings
+from app.dashboard.panels.identity import show_identity, to_sidebar
+from app.dashboard.panels.sums import show_sums
+from app.dashboard.panels.time_report import show_time_report
 from app.dashboard.panels.two_gaps import two_gaps
 from app.dashboard.widgets import draw_table
 from app.measuring.comparison import COLUMN_HELP, compared, steps_measured, worst
@@ -51,12 +54,17 @@ with sidebar.stopping():
     comparison = compared(priced.estimate, measurement, priced.reports, steps)
 
 show_phases(comparison)
+if priced.identity:
+    show_identity(priced.identity, "measured_identity", to_sidebar)
+show_sums(comparison.checks)
 
 st.subheader("Findings", anchor=False)
 if priced.apart:
     st.caption(NOT_WHAT_RAN)
 else:
     show_findings(comparison)
+    for made in priced.where_time_goes(comparison):
+        show_time_report(made)
 
 look, figures = export.look(), {}
 for row in comparison.phases.to_dict("records"):

@@ -8,9 +8,12 @@ import streamlit as st
 from app.charts import kernels as kernel_charts
 from app.charts.ranks import rank_bars
 from app.dashboard import display_tables, export, report_uploads
+from app.dashboard.panels.identity import show_identity, to_sidebar
 from app.dashboard.panels.report import show_counters, show_operators
+from app.dashboard.panels.sums import show_sums
 from app.dashboard.panels.timeline import show_timeline
 from app.dashboard.widgets import draw_table, draw_tabs
+from app.measuring.summary_document import checks_of, identity_of
 from app.wording import quantities
 from app.wording.markdown import chart_text, plain
 from profilers import Report, summarise
@@ -70,6 +73,8 @@ def show_report(report: Report) -> None:
     if report.truncated:
         st.warning(plain(report.truncated), icon=":material/content_cut:")
     cards(summarise(report))
+    show_identity(identity_of(report), "report_identity", to_sidebar)
+    show_sums(checks_of(report))
     time_s = report.kernels.groupby(
         report.kernels["operator_class"].astype(object).map(kernel_charts.engine_class)
     )["duration_s"].sum()

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from app.benchmarks import names
+from app.benchmarks import identity, names
 from app.benchmarks.comparison import compare
 from app.benchmarks.deployment import deployment
 from profilers.serving_results import read_results
+from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as
 from tests.profilers.serving_results.conftest import RESULTS
 
 GIVEN = {"model": "Qwen/Qwen2-7B", "system": "rtx-4090"}
@@ -62,3 +63,53 @@ def test_unsloths_mixtures_are_known_in_names_and_as_formats():
     assert named.identity == "Qwen/Qwen3-8B" and named.weights == "q4_k_m"
     assert names.weight_format("UD-Q4_K_XL") == "q4_k_m"
     assert names.weight_format("Q8_0") == "q8_0" and names.weight_format("auto") == ""
+
+
+def facts(measurement, **given):
+    return {one.field: one for one in identity.of_run(deployment(measurement, given))}
+
+
+@pytest.mark.parametrize(("stated", "date", "version", "evidence"), [
+    ("0.9.2", "20261101-120000", "0.9.2", "the file states"),
+    ("vllm/vllm-openai:v0.13.0", "20261101-120000", "0.13.0", "the file states"),
+    ("ghcr.io/llm-d/llm-d-cuda:0.3.1", "20241109-150547", "2024-11", "2024-11-09"),
+    (None, "20241109-150547", "2024-11", "names no version"),
+    (None, "20261101-120000", "", ""),  # the engine of today
+])  # fmt: skip
+def test_the_version_is_that_of_the_file_else_of_its_date(read, stated, date, version, evidence):
+    record = {**RUN, "date": date} | ({"vllm_version": stated} if stated else {})
+    one = deployment(read(record), HARDWARE)
+    assert one.scenario.engine_version == version
+    said = [f.evidence for f in one.fillings if f.field == "engine_version"]
+    assert evidence in said[0] if version else not said
+    given = deployment(read(record), {**HARDWARE, "engine_version": "0.8"})
+    assert given.scenario.engine_version == "0.8"
+
+
+def test_the_cache_is_priced_as_the_file_states_it(read):
+    one = deployment(read({**RUN, "kv_cache_dtype": "fp8"}), HARDWARE)
+    assert one.priced().model.precision.kv == "fp8"
+    assert deployment(read({**RUN, "kv_cache_dtype": "auto"}), HARDWARE).scenario.kv == ""
+
+
+def test_boards_are_told_apart_by_what_they_reach(read):
+    """8.9 ms a token is beyond what 2 TB/s read of 16 GB of weights, and 3.9 TB/s would."""
+    measured = read({**RUN, "gpu": "H100"})
+    fast = read(measured_as({**RUN, "gpu": "H100"}, 0.09, 0.0062))
+    slow, quick = facts(measured, tp=1)["system"], facts(fast, tp=1)["system"]
+    assert slow.value == quick.value == "h100-sxm5-80gb" and slow.certainty == "likely"
+    assert "h100-pcie-80gb" in slow.candidates and "h100-pcie-80gb" not in quick.candidates
+    assert "below its bound" in quick.evidence
+    assert facts(measured, system="h100-sxm5-80gb")["system"].certainty == "certain"
+
+
+def test_every_fact_of_a_run_is_certain_likely_or_unknown(read):
+    known = facts(read(RUN))
+    assert known["system"].certainty == "unknown"
+    known = facts(read(RUN), system="h100-sxm5-80gb")
+    assert known["model"].certainty == "certain" and known["batch"].value == "concurrency 8"
+    assert known["tp"].certainty == "likely" and "2" in known["tp"].candidates
+    assert known["weights"].certainty == "likely" and known["max_num_seqs"].certainty == "unknown"
+    assert known["engine_version"].certainty == "likely" and known["tokens"].value
+    sure = facts(read(RUN), system="h100", tp=1, weights="bf16", max_num_seqs=64)
+    assert (sure["max_num_seqs"].value, sure["max_num_seqs"].certainty) == ("64", "certain")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -116,6 +117,12 @@ def test_every_prompt_gets_a_line_of_predictions(checkpoint: str, tmp_path: Path
     assert all(1 <= line["output_tokens"] <= 3 for line in lines)
     assert lines[0]["text"] == lines[2]["text"]
     assert done.count == 4 and not done.cancelled
+    for line in lines:  # the first token, and the gaps after it, lie inside the answer
+        gaps = line["output_tokens"] - 1
+        assert 0 < line["ttft_s"] <= line["seconds"]
+        assert (line["tpot_s"] is None) is (gaps == 0)
+        assert line["ttft_s"] + (line["tpot_s"] or 0) * gaps <= line["seconds"]
+    assert done.ttft_s == pytest.approx(median(line["ttft_s"] for line in lines))
 
 
 def test_a_stopped_run_keeps_the_answers_so_far(checkpoint: str, tmp_path: Path) -> None:

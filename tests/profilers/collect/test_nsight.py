@@ -49,6 +49,26 @@ def test_ncu_takes_the_roofline_in_base_units_gated_by_a_range() -> None:
     assert argv[-4:] == WORK
 
 
+def test_ncu_counts_what_is_asked_beside_the_rooflines_counters() -> None:
+    counters = nsight.Counters.of("sm__inst_executed.sum, l1tex__t_bytes.sum",
+                                  "Occupancy,LaunchStats", "detailed", "application")  # fmt: skip
+    argv = nsight.build_ncu_cmd("r", WORK, counters=counters)
+    assert {"--set=detailed", "--replay-mode=application", "--section=LaunchStats"} <= set(argv)
+    assert "--section=SpeedOfLight" not in argv
+    [metrics] = [part for part in argv if part.startswith("--metrics=")]
+    assert {*nsight.NCU_METRICS, "sm__inst_executed.sum", "l1tex__t_bytes.sum"} == set(
+        metrics.partition("=")[2].split(",")
+    )
+
+
+@pytest.mark.parametrize("options", [
+    ("a;rm -rf", "", "", ""), ("", "--x", "", ""), ("", "", "a b", ""), ("", "", "", "twice"),
+])  # fmt: skip
+def test_what_ncu_cannot_count_is_refused(options) -> None:
+    with pytest.raises(MeasurementError):
+        nsight.Counters.of(*options)
+
+
 @pytest.mark.parametrize("build", [nsight.build_nsys_cmd, nsight.build_ncu_cmd])
 def test_a_shell_string_is_no_program(build) -> None:
     with pytest.raises(MeasurementError):

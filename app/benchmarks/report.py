@@ -1,0 +1,96 @@
+"""Where the time of a measured request goes, against bound, prediction and the best known run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from app.benchmarks.comparison import Comparison, Point
+from app.benchmarks.deployment import Deployment
+from app.benchmarks.predicted import Predicted, predict
+from app.measuring.best_runs import Best, best_served
+from app.measuring.time_report import Spent, TimeReport, alternatives, ranked, worth
+from app.scenario.intervals import Latency
+from app.scenario.scenario import resolve
+from genz_core.deployment import bulk_format
+from genz_core.errors import InvalidValue
+
+#: The figures that a change is judged by, the first that a run has.
+_JUDGED = ("e2e_mean_s", "tpot_mean_s", "tpot_p50_s", "ttft_mean_s", "ttft_p50_s")
+
+
+def of_point(point: Point) -> TimeReport | None:
+    """The report of a run; None where nothing is predicted, a sum fails, or what was given
+    contradicts the file."""
+    one, prediction = point.deployment, point.prediction
+    if prediction is None or point.failed or one.differences:
+        return None
+    parts = _parts(point)
+    judged = next((row for name in _JUDGED if (row := point.row(name))), None)
+    if judged is None or not parts:
+        return None
+    name, base = judged.figure, prediction.figures.get(judged.figure)
+    if base is None:
+        return None
+
+    def priced(change: Mapping[str, Any]) -> Latency:
+        question = replace(one.scenario, **change)
+        changed = replace(one, scenario=question, resolved=resolve(question, one.objects))
+        after = predict(changed, prediction.level)
+        if after.status != prediction.status:
+            raise InvalidValue(f"it is {after.status}")
+        return _latency(after.figures[name])
+
+    options = alternatives(prediction.resolved, served=not one.measurement.phase)
+    if prediction.status != "ok":  # a run that was simulated as it went, once
+        options = iter(())
+    whole = point.row("e2e_mean_s")
+    total = whole.measured if whole else sum(part.measured_s for part in parts)
+    of = "a request" if not one.measurement.phase else f"a {one.measurement.phase}"
+    changes = worth(options, judged.measured, _latency(base), priced)
+    return TimeReport(of, total, ranked(parts), changes, judged.column.head)
+
+
+def reports(comparison: Comparison) -> list[tuple[Point, TimeReport]]:
+    """Every run that a report can be made of, with it."""
+    found = ((point, of_point(point)) for point in comparison.points)
+    return [(point, report) for point, report in found if report is not None]
+
+
+def _latency(one: Predicted) -> Latency:
+    return Latency(float(one.value), float(one.low), float(one.high))
+
+
+def _parts(point: Point) -> list[Spent]:
+    """The first token, and all further ones of a request."""
+    lengths = point.measurement.lengths.osl.typical or point.deployment.load.mean_osl
+    gaps = max(float(lengths or 0.0) - 1.0, 0.0)
+    found = []
+    for name, part, times in (
+        ("ttft", "the first token", 1.0),
+        ("tpot", "all further tokens", gaps if not point.measurement.phase else 1.0),
+    ):
+        row = point.row(f"{name}_mean_s") or point.row(f"{name}_p50_s")
+        if row is None or not times:
+            continue
+        best = _best(point.deployment, f"{name}_s")
+        found.append(
+            Spent(
+                part, row.measured * times, row.predicted.bound * times,
+                row.predicted.value * times, best.seconds * times if best else float("nan"),
+                best.run if best else "",
+            )
+        )  # fmt: skip
+    return found
+
+
+def _best(one: Deployment, figure: str) -> Best | None:
+    if one.resolved is None or one.measurement.phase or not one.load.users:
+        return None
+    q = one.scenario
+    return best_served(
+        figure, one.resolved.model.name, one.resolved.system.slug,
+        bulk_format(one.resolved.model), int(q.tp * q.pp * q.dp),
+        isl=one.load.mean_isl, osl=one.load.mean_osl, concurrency=one.load.users,
+    )  # fmt: skip

@@ -1,0 +1,30 @@
+"""The sums that a measurement must meet: those that fail in words, all of them in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from app.wording.markdown import plain
+from profilers import account
+from profilers.account import Check
+
+
+def show_sums(checks: Sequence[Check], *, in_words: bool = True) -> None:
+    """Draw the sums of a measurement.
+
+    in_words: say those that fail; False where findings do.
+    """
+    if not checks:
+        return
+    failing = account.failed(tuple(checks))
+    for one in failing if in_words else ():
+        st.warning(
+            f"A sum fails, so nothing is learnt from it: {plain(one.sentence)}",
+            icon=":material/report:",
+        )
+    counts = {name: sum(one.outcome == name for one in checks) for name in ("passed", "not made")}
+    said = f"{counts['passed']} hold, {len(failing)} fail, {counts['not made']} cannot be made"
+    with st.expander(f"Sums: {said}", icon=":material/functions:"):
+        st.table([{k: plain(v) for k, v in row.items()} for row in account.rows(checks)])

@@ -1,0 +1,108 @@
+"""The best measured run that ships of a model and a device, near a load: what was reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import hardware_db
+import model_registry
+from genz_core.deployment import bulk_format
+from genz_core.errors import RidgelineError
+from hardware_db.tables import table
+
+#: Loads of at most this factor apart are near.
+_NEAR = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The least time that was measured [s], and of which run."""
+
+    seconds: float
+    run: str
+
+
+def best_served(
+    figure: str, model: str, system: str, weights: str, devices: int,
+    *, isl: float, osl: float, concurrency: float,
+) -> Best | None:  # fmt: skip
+    """The least mean TTFT or TPOT of runs near a load, on no more devices; None without any.
+
+    Args:
+        figure: "ttft_s" or "tpot_s".  weights: format of most of them.
+        concurrency: open requests of the whole deployment.
+    """
+    sizes = {"isl": isl, "osl": osl, "concurrency": concurrency}
+    rows = (
+        row
+        for row in _of_model(model)
+        if _slug(row["system"]) == system
+        and (row["weights"] or _own_format(row["model"])) == weights
+        and int(row["tp"] or 1) * int(row["dp"] or 1) <= devices
+        and all(_near(float(row[name]), size) for name, size in sizes.items())
+    )
+    return _least(
+        (float(row[f"measured_{figure}"] or "nan"), _words(row)) for row in rows
+    )  # fmt: skip
+
+
+def best_step(
+    phase: str, model: str, system: str, devices: int, *, batch: float, tokens: float
+) -> Best | None:
+    """The least published time of a prefill or a decode step near a size; None without any.
+
+    tokens: of a prompt, or cached ones of each sequence.
+    """
+    rows = (
+        row
+        for row in table("measurements", "published")
+        if row["phase"] == phase and row["model"].casefold() == model.casefold()
+        and _slug(row["system"]) == system and int(row["devices"] or 1) <= devices
+        and int(float(row["batch"] or 1)) == batch and _near(_tokens(row), tokens)
+    )  # fmt: skip
+    return _least((float(row["measured_s"]), row["citation"].partition(" | ")[0]) for row in rows)
+
+
+def _tokens(row: Mapping[str, str]) -> float:
+    isl = float(row["isl"] or 0)
+    return isl if row["phase"] == "prefill" else isl + float(row["osl"] or 0) / 2.0
+
+
+def _words(row: Mapping[str, str]) -> str:
+    split = ", ".join(f"{name} {row[name]}" for name in ("tp", "dp", "ep") if row[name] not in
+                      ("", "1"))  # fmt: skip
+    version = f"{row['engine']} {row['engine_version']}".strip()
+    return f"{version}{', ' if split else ''}{split}, {row['measured_on']}"
+
+
+def _least(found: Iterable[tuple[float, str]]) -> Best | None:
+    known = [(seconds, run) for seconds, run in found if seconds > 0]
+    return Best(*min(known)) if known else None
+
+
+def _near(one: float, other: float) -> bool:
+    return one > 0 < other and 1.0 / _NEAR <= one / other <= _NEAR
+
+
+@lru_cache(maxsize=64)
+def _of_model(model: str) -> tuple[Mapping[str, str], ...]:
+    key = model.casefold()
+    return tuple(row for row in table("measurements", "serving") if row["model"].casefold() == key)
+
+
+@lru_cache(maxsize=128)
+def _slug(system: str) -> str:
+    try:
+        return hardware_db.load(system).slug
+    except RidgelineError:
+        return ""
+
+
+@lru_cache(maxsize=128)
+def _own_format(model: str) -> str:
+    try:
+        return bulk_format(model_registry.load(model))
+    except RidgelineError:
+        return ""

@@ -1,0 +1,269 @@
+"""What ran, fact by fact: certain, likely with its evidence, or unknown with candidates.
+
+Evidence goes before labels.  A name that fits several boards is told apart by their units, memory
+and bandwidth, where the report states these, and asked for otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import hardware_db
+from app.measuring.device_by_size import with_device
+from app.measuring.likely_models import likely_models
+from app.measuring.prediction import FORMATS as TORCH_FORMATS
+from app.question.question import Question
+from genz_core.errors import RidgelineError
+from genz_core.types import System
+from hardware_db.engine_files import known_versions
+from profilers import Report
+from profilers.number_formats import type_of_name
+from profilers.schema import DeviceInfo
+from profilers.what_ran import Fact, StepFacts, WhatRan
+
+Certainty = Literal["certain", "likely", "unknown"]
+#: Values that an unknown fact may have, where nothing tells more.
+_FORMATS = ("bf16", "fp8", "mxfp4", "nvfp4", "int4")
+_DEGREES = ("1", "2", "4", "8")
+#: Versions that are proposed, newest first.
+_MOST_VERSIONS = 6
+#: Figures of a board and of a report are the same within this share.
+_SAME = 0.12
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A fact of what ran.
+
+    field: name of a parameter, or "tokens", "phase", "limits".  value: "" where it is unknown.
+    evidence: what it was read from, or why it is unknown.  candidates: other values that it may
+    have, likeliest first.
+    """
+
+    field: str
+    value: str
+    certainty: Certainty
+    evidence: str
+    candidates: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        others = f"; or {', '.join(self.candidates)}" if self.candidates else ""
+        if self.certainty == "unknown":
+            return f"{self.field} unknown: {self.evidence}{others}"
+        return f"{self.field} {self.value}, {self.certainty}: {self.evidence}{others}"
+
+    def document(self) -> dict[str, Any]:
+        """The fact as `--json` prints it."""
+        return {**asdict(self), "candidates": list(self.candidates)}
+
+
+def of_reports(
+    ran: WhatRan, reports: Sequence[Report], labels: Sequence[str] = ()
+) -> tuple[Known, ...]:
+    """The facts that the reports of one run tell.  labels: what their files were called."""
+    return (
+        _device(ran, reports),
+        _model(ran, labels or [report.label for report in reports]),
+        _weights(ran, reports),
+        _told("kv", ran.kv, "no kernel's name spells it", ("bf16", "fp8"), "likely"),
+        *_steps(ran),
+        *_degrees(ran),
+        _engine(ran),
+        _version(ran.engine.value if ran.engine else "", "no report names its release"),
+        Known("limits", "", "unknown", "kernels of steps do not tell what a server admits"),
+    )
+
+
+def as_given(
+    facts: Sequence[Known], question: Question, given: Collection[str]
+) -> tuple[Known, ...]:
+    """Facts in which what nothing tells is what the reader said.  given: names of parameters."""
+    return tuple(
+        Known(one.field, str(getattr(question, one.field)), "certain", "as it was given")
+        if one.certainty == "unknown" and one.field in given
+        else one
+        for one in facts
+    )
+
+
+def rows(facts: Sequence[Known]) -> list[dict[str, str]]:
+    """Facts as a reader sees them, a row each."""
+    return [
+        {
+            "fact": one.field.replace("_", " "),
+            "value": one.value,
+            "known": one.certainty,
+            "evidence": one.evidence,
+            "or": ", ".join(one.candidates),
+        }
+        for one in facts
+    ]
+
+
+def _told(
+    field: str,
+    fact: Fact[Any] | None,
+    why: str,
+    candidates: tuple[str, ...] = (),
+    certainty: Certainty = "certain",
+) -> Known:
+    """A fact as it was read.  why: it is unknown, where it is."""
+    if fact is None:
+        return Known(field, "", "unknown", why, candidates)
+    return Known(field, str(fact.value), certainty, fact.evidence)
+
+
+# ------------------------------------------------------------------------------- device
+
+
+def _device(ran: WhatRan, reports: Sequence[Report]) -> Known:
+    stated = [device for report in reports for device in report.devices]
+    if ran.device is None:
+        found = with_device(ran, reports).device
+        if found is not None:
+            return Known("system", hardware_db.load(found.value).slug, "likely", found.evidence)
+        return Known("system", "", "unknown", "no report names its device")
+    try:
+        fitting = hardware_db.variants(ran.device.value)
+    except RidgelineError:
+        words = f"{ran.device.evidence}: {ran.device.value}, which no datasheet here is of"
+        return Known("system", "", "unknown", words)
+    return board("system", ran.device.value, fitting, [_as_stated(stated)])
+
+
+def board(
+    field: str,
+    name: str,
+    fitting: Sequence[str],
+    tests: Sequence[Callable[[System], str]],
+) -> Known:
+    """The board of a name that fits several: those that no test rules out.
+
+    tests: each says why a system is ruled out, "" where it is not.
+    """
+    if len(fitting) == 1:
+        return Known(field, fitting[0], "certain", f"{name} is the name of one board")
+    out = {slug: said for slug in fitting for t in tests if (said := t(hardware_db.load(slug)))}
+    left = [slug for slug in fitting if slug not in out] or list(fitting)
+    told = "; ".join(f"{slug}: {said}" for slug, said in out.items())
+    words = f"{name} fits {len(fitting)} boards" + (f"; ruled out are {told}" if told else "")
+    if len(left) == 1:
+        return Known(field, left[0], "likely", words)
+    return Known(field, left[0], "likely", f"{words}; it is taken for the first", tuple(left[1:]))
+
+
+def _as_stated(devices: Sequence[DeviceInfo]) -> Callable[[System], str]:
+    """What a report states of its device, against a datasheet."""
+
+    def apart(system: System) -> str:
+        for device in devices:
+            for words, ran, meant, unit in (
+                ("units", device.units, system.compute_units, 1.0),
+                ("GB of memory", device.memory_bytes, system.memory_bytes, 1e9),
+                ("GB/s", device.memory_bytes_per_s, system.memory_bytes_per_s, 1e9),
+            ):
+                if ran and meant and abs(ran / meant - 1.0) > _SAME:
+                    return f"{meant / unit:,.0f} {words}, the report states {ran / unit:,.0f}"
+        return ""
+
+    return apart
+
+
+# ------------------------------------------------------------------------------- model, formats
+
+
+def _model(ran: WhatRan, labels: Sequence[str]) -> Known:
+    if ran.model is not None:
+        return Known("model", ran.model.value, "certain", ran.model.evidence)
+    near = likely_models(ran, labels)
+    if not near:
+        why = "shapes tell no shipped model" if ran.hidden else "no shapes and no name tell it"
+        return Known("model", "", "unknown", why)
+    words = "its hidden size, layers and products fit" if ran.hidden else "its file's name fits"
+    if len(near) > 1:
+        words += f", as those of {len(near) - 1} more do"
+    return Known("model", near[0], "likely", words, tuple(near[1:]))
+
+
+def _weights(ran: WhatRan, reports: Sequence[Report]) -> Known:
+    if ran.dtype is not None:
+        name = TORCH_FORMATS.get(ran.dtype.value, ran.dtype.value)
+        return Known("weights", name, "certain", ran.dtype.evidence)
+    spent: dict[str, float] = {}
+    for report in reports:
+        products = report.kernels[report.kernels["operator_class"].isin(["gemm", "gemv"])]
+        for name, seconds in zip(products["name"], products["duration_s"], strict=True):
+            if (kind := type_of_name(str(name))) and seconds > 0:
+                spent[kind] = spent.get(kind, 0.0) + float(seconds)
+    if not spent:
+        return Known("weights", "", "unknown", "neither types nor names of kernels tell", _FORMATS)
+    most = max(spent, key=lambda kind: spent[kind])
+    share = spent[most] / sum(spent.values())
+    words = f"{share * 100:.0f} % of the time of products is in kernels that spell it"
+    rest = tuple(sorted(set(spent) - {most}, key=lambda kind: -spent[kind]))
+    return Known("weights", most, "likely", words, rest)
+
+
+# ------------------------------------------------------------------------------- steps, degrees
+
+
+def _steps(ran: WhatRan) -> list[Known]:
+    phases = [phase for phase in ran.steps if phase]
+    if not phases:
+        why = "no range, shape or name tells the phase"
+        found = [Known("phase", "", "unknown", why, ("prefill", "decode"))]
+    else:
+        found = [Known("phase", " and ".join(phases), "certain", "ranges and shapes of its steps")]
+    for phase, facts in ran.steps.items():
+        of = f" of {phase}" if phase else ""
+        found.append(_told(f"batch{of}", facts.batch, "neither ranges nor shapes tell it"))
+        found.append(_told(f"tokens{of}", _tokens(facts), "neither ranges nor shapes tell them"))
+    return found
+
+
+def _tokens(facts: StepFacts) -> Fact[Any] | None:
+    """New tokens of a step, and the context of each sequence where that is known."""
+    if facts.tokens is None:
+        return facts.length if facts.batch is None or facts.batch.value == 1 else None
+    context = f" after {facts.context.value:,} each" if facts.context else ""
+    return Fact(f"{facts.tokens.value:,}{context}", facts.tokens.evidence)
+
+
+def _degrees(ran: WhatRan) -> list[Known]:
+    if ran.ranks is None:
+        why = "one device's report does not tell of how many it is"
+        return [Known("tp", "", "unknown", why, _DEGREES)]
+    if ran.ranks.value == 1:
+        return [Known("tp", "1", "certain", ran.ranks.evidence)]
+    devices = str(ran.ranks.value)
+    words = f"{ran.ranks.evidence}; products of the priced model tell how they split it"
+    return [Known("tp", devices, "likely", words, _divisors(ran.ranks.value))]
+
+
+def _divisors(number: int) -> tuple[str, ...]:
+    return tuple(str(n) for n in range(number - 1, 0, -1) if number % n == 0)
+
+
+# ------------------------------------------------------------------------------- engine
+
+
+def _engine(ran: WhatRan) -> Known:
+    names = tuple(hardware_db.engine_names())
+    if ran.engine is None:
+        return Known("engine", "", "unknown", "no range or operator is of one engine alone", names)
+    return Known("engine", ran.engine.value, "certain", ran.engine.evidence)
+
+
+def _version(engine: str, why: str) -> Known:
+    return Known("engine_version", "", "unknown", why, versions_of(engine))
+
+
+def versions_of(engine: str) -> tuple[str, ...]:
+    """Versions of an engine that were measured, newest first; none of an unknown engine."""
+    try:
+        record = hardware_db.engine_facts(engine) if engine else None
+    except RidgelineError:
+        record = None
+    return tuple(known_versions(record)[::-1][:_MOST_VERSIONS]) if record else ()

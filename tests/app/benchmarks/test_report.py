@@ -1,0 +1,120 @@
+"""Where the time of a measured request goes, what can be won, and what to change."""
+
+import math
+
+import pytest
+
+from app.benchmarks.comparison import compare
+from app.benchmarks.deployment import deployment
+from app.benchmarks.report import of_point, reports
+from app.measuring.best_runs import best_served, best_step
+from hardware_db.tables import table
+from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as
+
+
+def report_of(measurement, **given):
+    [point] = compare([deployment(measurement, {**HARDWARE, **given})]).points
+    return of_point(point), point
+
+
+@pytest.fixture
+def slow(read):
+    return report_of(read(measured_as(RUN, 0.3, 0.011)))
+
+
+def test_parts_sum_to_the_request_and_are_ranked_by_what_can_be_won(slow):
+    report, point = slow
+    assert sum(part.measured_s for part in report.spent) == pytest.approx(report.total_s, rel=1e-3)
+    gains = [part.to_win_s for part in report.spent]
+    assert gains == sorted(gains, reverse=True) and gains[0] > 0
+    for part in report.spent:
+        assert part.bound_s <= part.predicted_s
+        assert part.to_win_s <= part.measured_s - part.bound_s
+    tokens = next(part for part in report.spent if part.part == "all further tokens")
+    row = point.row("tpot_mean_s")
+    assert tokens.predicted_s == pytest.approx(row.predicted.value * 1023)
+
+
+def test_a_change_saves_what_its_own_prediction_says_of_the_measured_time(slow):
+    report, point = slow
+    changes = {one.what: one for one in report.changes}
+    eight = changes["weights in fp8 in place of bf16"]
+    [fp8] = compare([deployment(point.measurement, {**HARDWARE, "weights": "fp8"})]).points
+    share = fp8.row("e2e_mean_s").predicted.value / point.row("e2e_mean_s").predicted.value
+    assert eight.saves_s == pytest.approx((1 - share) * report.total_s)
+    assert eight.low_s <= eight.saves_s <= eight.high_s
+    assert [one.saves_s for one in report.changes] == sorted(
+        (one.saves_s for one in report.changes), reverse=True
+    )
+    assert "tp 2 in place of 1, twice the devices" in changes
+
+
+def test_limits_that_hold_a_run_back_are_the_first_to_change(read):
+    measured = read(measured_as({**RUN, "max_concurrency": 64, "num_prompts": 640,
+                                 "completed": 640, "total_input_tokens": 655360,
+                                 "total_output_tokens": 655360}, 20.0, 0.012))  # fmt: skip
+    report, _ = report_of(measured, max_num_seqs=16)
+    assert report.changes[0].what.startswith("at most ")
+    assert "sequences in a step in place of 16" in report.changes[0].what
+
+
+def test_no_report_rests_on_what_contradicts_itself(read):
+    halved = {"mean_tpot_ms": RUN["mean_tpot_ms"] / 2, "mean_itl_ms": RUN["mean_itl_ms"] / 2}
+    assert report_of(read({**RUN, **halved}))[0] is None
+    other = read({**RUN, "gpu": "H200"})
+    assert report_of(other)[1].deployment.differences and report_of(other)[0] is None
+
+
+def test_the_best_known_run_is_the_least_that_was_measured_near_the_load():
+    row = next(row for row in table("measurements", "serving") if row["dp"] in ("", "1"))
+    import hardware_db
+
+    given = dict(isl=float(row["isl"]), osl=float(row["osl"]),
+                 concurrency=float(row["concurrency"]))  # fmt: skip
+    slug = hardware_db.load(row["system"]).slug
+    best = best_served("tpot_s", row["model"], slug, row["weights"], int(row["tp"]), **given)
+    assert 0 < best.seconds <= float(row["measured_tpot_s"]) and row["engine"] in best.run
+    none = best_served("tpot_s", row["model"], slug, row["weights"], int(row["tp"]),
+                       isl=given["isl"] * 5, osl=given["osl"], concurrency=1e5)  # fmt: skip
+    assert none is None
+    step = next(r for r in table("measurements", "published")
+                if r["phase"] == "decode" and not r["model"].startswith("custom"))  # fmt: skip
+    tokens = float(step["isl"]) + float(step["osl"] or 0) / 2
+    slug = hardware_db.load(step["system"]).slug
+    sizes = {"batch": float(step["batch"]), "tokens": tokens}
+    found = best_step("decode", step["model"], slug, int(step["devices"] or 1), **sizes)
+    assert 0 < found.seconds <= float(step["measured_s"])
+
+
+def test_the_command_and_the_document_have_the_report(answer, printed, result):
+    path = result(measured_as({**RUN, "gpu": "NVIDIA H100 80GB HBM3"}, 0.3, 0.011))
+    [run] = answer("compare", path)["report"]
+    assert run["total_s"] == pytest.approx(0.3 + 1023 * 0.011, rel=1e-3)
+    assert run["spent"][0]["to_win_s"] > 0 and run["changes"]
+    assert all(math.isfinite(one["saves_s"]) for one in run["changes"])
+    words = printed("compare", path)
+    assert (
+        "where the time of a request goes" in words
+        and "what to change, by what it saves of E2E" in words
+    )
+
+
+def test_a_profile_has_a_report_of_each_step(answer):
+    from tests.app.pages import QWEN
+
+    found = answer("compare", QWEN, "--model", "Qwen/Qwen1.5-0.5B")
+    [report] = found["report"]
+    assert sum(one["measured_s"] for one in report["spent"]) == pytest.approx(report["total_s"])
+    whats = [one["what"] for one in report["changes"]]
+    assert any("hf-compile" in what for what in whats)
+    small = [one for one in report["changes"] if "KV cache" in one["what"]]
+    assert not small or small[0]["saves_s"] < 0.1 * report["total_s"], "norms stay unfused"
+    apart = answer("compare", QWEN, "--model", "Qwen/Qwen1.5-0.5B", "--isl", "4096")
+    assert apart["report"] == []
+
+
+def test_reports_are_of_the_runs_that_have_one(read):
+    halved = {"mean_tpot_ms": RUN["mean_tpot_ms"] / 2, "mean_itl_ms": RUN["mean_itl_ms"] / 2}
+    runs = [deployment(read(one), HARDWARE) for one in (RUN, {**RUN, **halved})]
+    found = reports(compare(runs))
+    assert len(found) == 1 and not found[0][0].failed

@@ -1,0 +1,91 @@
+"""What ran, fact by fact: certain, likely with evidence, unknown with candidates."""
+
+import dataclasses
+
+import pytest
+
+import profilers
+from app.measuring.identity import of_reports
+from app.measuring.summary_document import identity_of
+from profilers.schema import DeviceInfo
+from profilers.what_ran import what_ran
+from tests.app.pages import QWEN, REPORTS
+
+
+@pytest.fixture(scope="module")
+def qwen():
+    return profilers.read_report(QWEN)
+
+
+def facts(report):
+    return {one.field: one for one in identity_of(report)}
+
+
+def test_a_trace_tells_its_own_facts(qwen):
+    known = facts(qwen)
+    told = {name: (one.value, one.certainty) for name, one in known.items() if one.value}
+    assert told["system"] == ("h100-sxm5-80gb", "certain")
+    assert told["model"] == ("Qwen/Qwen1.5-0.5B", "likely")
+    assert told["weights"] == ("bf16", "certain") and told["engine"] == ("hf", "certain")
+    assert told["phase"] == ("prefill", "certain") and told["batch of prefill"][0] == "16"
+    unknown = {name for name, one in known.items() if one.certainty == "unknown"}
+    assert unknown == {"kv", "tp", "engine_version", "limits"}
+    assert known["tp"].candidates and known["engine_version"].candidates
+
+
+@pytest.mark.parametrize(("stated", "value", "others"), [
+    ({}, "h100-sxm5-80gb", 2),  # nothing tells them apart: asked
+    ({"units": 114}, "h100-pcie-80gb", 0),
+    ({"memory_bytes": 99.9e9, "units": 132}, "h100-nvl-94gb", 0),
+    ({"memory_bytes_per_s": 3.35e12, "memory_bytes": 80e9}, "h100-sxm5-80gb", 0),
+])  # fmt: skip
+def test_boards_of_one_name_are_told_apart_by_what_the_report_states(qwen, stated, value, others):
+    report = dataclasses.replace(qwen, devices=(DeviceInfo(0, "NVIDIA H100", **stated),))
+    known = facts(report)["system"]
+    assert (known.value, known.certainty, len(known.candidates)) == (value, "likely", others)
+    assert "fits 3 boards" in known.evidence
+    assert ("ruled out" in known.evidence) is (others == 0)
+
+
+def test_models_of_the_same_shapes_are_candidates():
+    name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
+    known = facts(profilers.read_report(REPORTS / "torch" / name))["model"]
+    assert known.value == "Qwen/Qwen3-8B" and known.certainty == "likely"
+    assert known.candidates == ("Qwen/Qwen3-VL-8B-Instruct",)
+
+
+@pytest.mark.parametrize(("kernel", "format_"), [
+    ("void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, unsigned char, "
+     "(vllm::Fp8KVCacheDataType)1>", "fp8"),
+    ("void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16, "
+     "(vllm::Fp8KVCacheDataType)0>", "bf16"),
+    ("fmhaSm100fKernel_QkvE4m3OBfloat16H128PagedKvCausal", "fp8"),
+    ("void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128>>", None),
+    ("sm89_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n", None),  # no kernel of the cache
+])  # fmt: skip
+def test_an_8_bit_cache_is_told_by_the_names_of_its_kernels(qwen, kernel, format_):
+    kernels = qwen.kernels.iloc[:3].assign(name=kernel, full_name=kernel)
+    found = what_ran([dataclasses.replace(qwen, kernels=kernels)]).kv
+    assert (found.value if found else None) == format_
+
+
+def test_an_8_bit_cache_is_priced_and_contradicts_another(qwen):
+    from app.measuring.comparison import compare_asked
+    from app.question.asking import ask
+
+    name = "void vllm::reshape_and_cache_flash_kernel<bf16, uint8, (vllm::Fp8KVCacheDataType)1>"
+    rows = qwen.kernels.assign(name=qwen.kernels["name"].astype(object))
+    rows.loc[rows.index[-1], "name"] = name
+    report = dataclasses.replace(qwen, kernels=rows.astype({"name": "category"}))
+    found = compare_asked([report], ask("compare", {"model": "Qwen/Qwen1.5-0.5B"}))
+    assert found.resolved.model.precision.kv == "fp8" and not found.filled.differences
+    typed = compare_asked([report], ask("compare", {"model": "Qwen/Qwen1.5-0.5B", "kv": "bf16"}))
+    assert "kv" in {one.field for one in typed.filled.differences}
+    assert not typed.comparison.findings
+
+
+def test_without_shapes_and_names_everything_is_asked(qwen):
+    bare = dataclasses.replace(qwen, devices=(), kernels=qwen.kernels.iloc[:0], label="x")
+    known = {one.field: one for one in of_reports(what_ran([bare]), [bare])}
+    assert {one.certainty for one in known.values()} == {"unknown"}
+    assert known["phase"].candidates == ("prefill", "decode")
