@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -13,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import app
 from app.jobs.lanes import Lane
 from app.jobs.order import JobFiles
+from genz_core import installing
 
 _STARTING = "starting"
 
@@ -97,10 +96,10 @@ class Job:
     def run(self) -> None:
         """Start the process and wait for its end; for the thread of the queue."""
         try:
-            command = [sys.executable, "-P", "-m", "app.jobs.worker"]
+            command = [sys.executable, "-P", "-m", f"{__package__}.worker"]
             self._process = subprocess.Popen(
                 [*command, self.folder, str(self.lane.limit_s)],
-                stdin=subprocess.PIPE, start_new_session=True, env=_environment(),
+                stdin=subprocess.PIPE, start_new_session=True, env=installing.environment(),
             )  # fmt: skip
             if self._ending:
                 _let_go(self._process)
@@ -116,10 +115,3 @@ def _let_go(process: subprocess.Popen[bytes]) -> None:
     """Close the pipe to a job's guard, which ends what still runs."""
     if process.stdin is not None:
         process.stdin.close()
-
-
-def _environment() -> dict[str, str]:
-    """This process's environment, with the packages of this program to be found from anywhere."""
-    packages = str(Path(app.__file__).parents[1])
-    path = os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH", "")]))
-    return {**os.environ, "PYTHONPATH": path}

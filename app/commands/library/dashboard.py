@@ -97,6 +97,7 @@ def _become_server(options: Mapping[str, object]) -> NoReturn:
     import sys
 
     import app
+    from genz_core.installing import environment
 
     quiet = {
         "server.showEmailPrompt": "false",
@@ -106,7 +107,8 @@ def _become_server(options: Mapping[str, object]) -> NoReturn:
     entry = Path(app.__file__).with_name("server.py")
     flags = [f"--{name}={value}" for name, value in {**options, **quiet}.items()]
     os.chdir(entry.parent)  # where .streamlit/config.toml lies
-    os.execv(sys.executable, [sys.executable, "-m", "streamlit", "run", str(entry), *flags])
+    command = [sys.executable, "-m", "streamlit", "run", str(entry), *flags]
+    os.execve(sys.executable, command, environment())
 
 
 def check_login(secrets: Path) -> None:
