@@ -97,9 +97,11 @@ class _Renamed(SourceFileLoader):
     def path_stats(self, path: Any) -> Any:
         raise OSError
 
-    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> CodeType:
-        text = renamed(decode_source(data))
-        return compile(text, os.fspath(path), "exec", dont_inherit=True, optimize=_optimize)
+    @staticmethod
+    def source_to_code(  # type: ignore[override]  # as its caller gives them
+        data: Any, path: Any = "<string>"
+    ) -> CodeType:
+        return compile(renamed(decode_source(data)), os.fspath(path), "exec", dont_inherit=True)
 
 
 def _renamed_spec(fullname: str, stem: Path) -> ModuleSpec | None:
@@ -124,4 +126,4 @@ def _exists(name: str) -> bool:
 def _is_at(folder: Path, name: str) -> bool:
     """Whether the package that Python finds by that name is the one in that folder."""
     spec = find_spec(name)
-    return bool(spec and spec.origin) and Path(str(spec.origin)).resolve().parent == folder
+    return spec is not None and Path(spec.origin or "").resolve().parent == folder
