@@ -1,4 +1,4 @@
-"""A line a request: when, who, what, how it ended and how long it took."""
+"""A line a request, or a connection of a session when it ends: when, who, what, how long."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AccessLog:
     write: Callable[[str], object]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
         began, status, size = time.perf_counter(), 500, 0
@@ -32,7 +32,9 @@ class AccessLog:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
-            size += len(message.get("body", b""))
+            elif message["type"] == "websocket.accept":
+                status = 101
+            size += len(message.get("body") or message.get("bytes") or b"")
             await send(message)
 
         try:
@@ -42,7 +44,7 @@ class AccessLog:
                 "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
                 "client": (scope.get("client") or ("",))[0],
                 "user": scope.get(USER, ""),
-                "method": scope["method"],
+                "method": scope.get("method", "WEBSOCKET"),
                 "path": scope["path"][:_LONGEST_PATH],
                 "status": status,
                 "bytes": size,

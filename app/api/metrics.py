@@ -38,6 +38,13 @@ class Metrics:
             registry=self.registry,
         )  # fmt: skip
 
+        self.sessions = Gauge(
+            "ridgeline_sessions", "Sessions of the dashboard.", registry=self.registry
+        )
+        self.jobs = Gauge(
+            "ridgeline_jobs", "Jobs of the dashboard that run or wait.", registry=self.registry
+        )
+
     def text(self) -> bytes:
         """All counters, in the text format."""
         return generate_latest(self.registry)

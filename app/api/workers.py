@@ -126,7 +126,10 @@ class Workers:
             self._check_going(title)
             if process is None:
                 context = multiprocessing.get_context("spawn")
-                process = ProcessPoolExecutor(1, context, _begin, (self.memory_bytes,))
+                try:
+                    process = ProcessPoolExecutor(1, context, _begin, (self.memory_bytes,))
+                except OSError as error:
+                    raise _unavailable(str(error)) from None
             self._busy[process] = title, time.monotonic()
         return process
 
@@ -150,7 +153,7 @@ class Workers:
             why = str(error) or type(error).__name__
         if why:
             self._check_going("the question")
-            raise Unavailable(f"no process for long questions can start: {why}")
+            raise _unavailable(why)
         self._ready.add(process)
 
 
@@ -161,6 +164,10 @@ class _Refusal:
     code: str
     sentence: str
     near: tuple[str, ...]
+
+
+def _unavailable(why: str) -> Unavailable:
+    return Unavailable(f"no process for long questions can start: {why}")
 
 
 def _outcome(work: Callable[[Any], Any], argument: Any) -> Any:

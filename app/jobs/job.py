@@ -26,13 +26,14 @@ class Job:
     title: what it does, in words.  place: in the queue of its lane, 1 for the next; 0 once it
     runs.  share, what: progress from 0 to 1, and the present piece of work.  result: what the
     function returned.  error: why it failed, in a sentence.  over: whether it has ended.
-    stopping: whether it was asked to.
+    stopping: whether it was asked to.  visitor: who asked, "" for the user.
     """
 
     title: str
     lane: Lane
     folder: Path
     leave: Callable[[Job], bool]
+    visitor: str = ""
     place: int = 0
     share: float = 0.0
     what: str = _STARTING

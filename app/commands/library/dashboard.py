@@ -48,6 +48,10 @@ def app(
             help='File of secrets with a section "auth": visitors log in by OpenID Connect.',
         ),
     ] = None,
+    access_log: Annotated[
+        bool | None,
+        typer.Option(help="A line a request on standard error. [default: with --shared]"),
+    ] = None,
     base_path: Annotated[
         str, typer.Option(help="Path of the dashboard behind a proxy, such as /ridgeline.")
     ] = "",
@@ -55,7 +59,7 @@ def app(
     import os
     from importlib.util import find_spec
 
-    from app.rights import VARIABLE, Rights
+    from app.rights import ACCESS_LOG, VARIABLE, Rights
     from genz_core.errors import InvalidValue
     from genz_core.installing import pip_install
     from hardware_db.data_folder import users_folder
@@ -76,6 +80,8 @@ def app(
             "--shared to keep visitors apart.",
             err=True,
         )
+    if shared if access_log is None else access_log:
+        os.environ[ACCESS_LOG] = "1"
     if rights != Rights():
         os.environ[VARIABLE] = rights.words()
     os.environ["RIDGELINE_DATA"] = str(users_folder().absolute())

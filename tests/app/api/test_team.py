@@ -150,6 +150,24 @@ def test_every_number_has_a_limit():
             one.checked(1e18)
 
 
+@pytest.mark.parametrize(
+    ("verb", "more", "words"),
+    [
+        ("simulate", {"trace": "arrival_s,input_tokens,output_tokens\n1e300,10,20\n"}, "1e300"),
+        ("simulate", {"rate": 1, "lengths": [[1e18, 10]]}, "isl = 1000000000000000000"),
+        ("economics", {"concurrency": 1, "price": 1e30}, "price = '1e+30'"),
+        ("serve", {"concurrency": "1e18"}, "concurrency = 1e18"),
+        ("sweep", {"batch": {"from": 1, "to": 1e18, "step": 1}}, "is no range"),
+    ],
+)
+def test_sizes_that_no_number_of_the_question_states_have_a_limit(
+    verb: str, more: dict[str, Any], words: str
+):
+    with TestClient(application(answers=Answers(Workers(1, waiting_s=60.0)))) as client:
+        answer = client.post(f"/{verb}", json={"model": MODEL, "system": "h100", **more})
+    assert answer.status_code == 422 and words in answer.json()["error"]["message"]
+
+
 def test_mcp_has_health_and_counters(tmp_path: Path, tokens: Path):
     with started(tmp_path, "mcp", "--http", "--tokens", str(tokens)) as (url, _):
         status, said = sent(f"{url}/health")
