@@ -29,7 +29,7 @@ def api(
     tokens: Annotated[
         Path | None, typer.Option(help='File of users\' tokens, "NAME TOKEN" a line.')
     ] = None,
-    access_log: Annotated[
+    log: Annotated[
         bool | None,
         typer.Option(help="A line a request on standard error. [default: beyond this machine]"),
     ] = None,
@@ -66,5 +66,5 @@ def api(
     bounds = Bounds(int(body_mb * 1e6), int(upload_mb * 1e6), token, hosts, users)
     served = application(bounds, Answers(workers))
     typer.echo(f"http://{host}:{port}/openapi.json describes what can be asked", err=True)
-    log = host not in LOOPBACK if access_log is None else access_log
+    log = host not in LOOPBACK if log is None else log
     serve(served, workers, host, port, log, partial(typer.echo, err=True))

@@ -48,7 +48,7 @@ def app(
             help='File of secrets with a section "auth": visitors log in by OpenID Connect.',
         ),
     ] = None,
-    access_log: Annotated[
+    log: Annotated[
         bool | None,
         typer.Option(help="A line a request on standard error. [default: with --shared]"),
     ] = None,
@@ -80,7 +80,7 @@ def app(
             "--shared to keep visitors apart.",
             err=True,
         )
-    if shared if access_log is None else access_log:
+    if shared if log is None else log:
         os.environ[ACCESS_LOG] = "1"
     if rights != Rights():
         os.environ[VARIABLE] = rights.words()

@@ -25,7 +25,7 @@ def mcp(
     tokens: Annotated[
         Path | None, typer.Option(help='With --http: file of users\' tokens, "NAME TOKEN" a line.')
     ] = None,
-    access_log: Annotated[
+    log: Annotated[
         bool | None,
         typer.Option(
             help="With --http: a line a request on standard error. [default: beyond this machine]"
@@ -63,5 +63,5 @@ def mcp(
     from app.api.serving import serve
 
     served = over_http(made, host, Bounds(token=token, users=users))
-    log = host not in LOOPBACK if access_log is None else access_log
+    log = host not in LOOPBACK if log is None else log
     serve(served, workers, host, port, log, partial(typer.echo, err=True))
