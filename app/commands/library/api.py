@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from app.commands.library.listening import LOOPBACK, check_free, check_tokens, tokens_of
+from app.commands.library.listening import (
+    LOOPBACK,
+    Log,
+    LogOption,
+    check_free,
+    check_tokens,
+    tokens_of,
+)
 
 _HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
@@ -29,10 +36,7 @@ def api(
     tokens: Annotated[
         Path | None, typer.Option(help='File of users\' tokens, "NAME TOKEN" a line.')
     ] = None,
-    log: Annotated[
-        bool | None,
-        typer.Option(help="A line a request on standard error. [default: beyond this machine]"),
-    ] = None,
+    log: LogOption = Log.auto,
     seconds: Annotated[float, typer.Option(help="Longest time of one answer.")] = 60.0,
     at_once: Annotated[int, typer.Option(help="Long questions at once.", min=1, max=64)] = 2,
     body_mb: Annotated[float, typer.Option(help="Largest question in MB.")] = 10.0,
@@ -66,5 +70,11 @@ def api(
     bounds = Bounds(int(body_mb * 1e6), int(upload_mb * 1e6), token, hosts, users)
     served = application(bounds, Answers(workers))
     typer.echo(f"http://{host}:{port}/openapi.json describes what can be asked", err=True)
-    log = host not in LOOPBACK if log is None else log
-    serve(served, workers, host, port, log, partial(typer.echo, err=True))
+    serve(
+        served,
+        workers,
+        host,
+        port,
+        log.written(host not in LOOPBACK),
+        partial(typer.echo, err=True),
+    )

@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from app.commands.library.listening import EVERYWHERE, LOOPBACK, check_free
+from app.commands.library.listening import EVERYWHERE, LOOPBACK, Log, LogOption, check_free
 
 
 def register(cli: typer.Typer) -> None:
@@ -48,10 +48,7 @@ def app(
             help='File of secrets with a section "auth": visitors log in by OpenID Connect.',
         ),
     ] = None,
-    log: Annotated[
-        bool | None,
-        typer.Option(help="A line a request on standard error. [default: with --shared]"),
-    ] = None,
+    log: LogOption = Log.auto,
     base_path: Annotated[
         str, typer.Option(help="Path of the dashboard behind a proxy, such as /ridgeline.")
     ] = "",
@@ -80,7 +77,7 @@ def app(
             "--shared to keep visitors apart.",
             err=True,
         )
-    if shared if log is None else log:
+    if log.written(shared):
         os.environ[ACCESS_LOG] = "1"
     if rights != Rights():
         os.environ[VARIABLE] = rights.words()

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 
 _SHORTEST_TOKEN = 16
+
+
+class Log(StrEnum):
+    """Whether a server writes a line a request on standard error; auto: where others ask it."""
+
+    auto = "auto"
+    on = "on"
+    off = "off"
+
+    def written(self, others: bool) -> bool:
+        return others if self is Log.auto else self is Log.on
+
+
+LogOption = Annotated[
+    Log,
+    typer.Option(help="A line a request on standard error; auto: where others ask."),
+]
 
 
 def check_tokens(host: str, token: str, users: Mapping[str, str]) -> None:

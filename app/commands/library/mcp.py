@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from app.commands.library.listening import LOOPBACK, check_free, check_tokens, tokens_of
+from app.commands.library.listening import (
+    LOOPBACK,
+    Log,
+    LogOption,
+    check_free,
+    check_tokens,
+    tokens_of,
+)
 
 
 def register(cli: typer.Typer) -> None:
@@ -25,12 +32,7 @@ def mcp(
     tokens: Annotated[
         Path | None, typer.Option(help='With --http: file of users\' tokens, "NAME TOKEN" a line.')
     ] = None,
-    log: Annotated[
-        bool | None,
-        typer.Option(
-            help="With --http: a line a request on standard error. [default: beyond this machine]"
-        ),
-    ] = None,
+    log: LogOption = Log.auto,
     seconds: Annotated[float, typer.Option(help="Longest time of one answer.")] = 60.0,
 ) -> None:
     from functools import partial
@@ -63,5 +65,11 @@ def mcp(
     from app.api.serving import serve
 
     served = over_http(made, host, Bounds(token=token, users=users))
-    log = host not in LOOPBACK if log is None else log
-    serve(served, workers, host, port, log, partial(typer.echo, err=True))
+    serve(
+        served,
+        workers,
+        host,
+        port,
+        log.written(host not in LOOPBACK),
+        partial(typer.echo, err=True),
+    )

@@ -58,7 +58,7 @@ def test_an_open_address_without_a_token_is_refused(
 
 def test_every_user_has_a_token_and_every_request_a_line(tmp_path: Path, tokens: Path):
     """Neither a token, nor a query, nor a body is in the log; a refused request is."""
-    words = ("api", "--tokens", str(tokens), "--log")
+    words = ("api", "--tokens", str(tokens), "--log", "on")
     with started(tmp_path, *words) as (url, _):
         asked = {"model": MODEL, "system": "h100"}
         assert [sent(f"{url}/estimate", asked, token)[0] for token in (ANN, BOB)] == [200, 200]
