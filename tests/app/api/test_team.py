@@ -154,6 +154,7 @@ def test_every_number_has_a_limit():
     ("verb", "more", "words"),
     [
         ("simulate", {"trace": "arrival_s,input_tokens,output_tokens\n1e300,10,20\n"}, "1e300"),
+        ("plan", {"trace": ""}, "trace"),
         ("simulate", {"rate": 1, "lengths": [[1e18, 10]]}, "isl = 1000000000000000000"),
         ("economics", {"concurrency": 1, "price": 1e30}, "price = '1e+30'"),
         ("serve", {"concurrency": "1e18"}, "concurrency = 1e18"),
