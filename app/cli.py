@@ -53,7 +53,7 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _command in COMMANDS:
-    import_module(f"app.commands.{_command}").register(cli)
+    import_module(f"{__package__}.commands.{_command}").register(cli)
 #: Missing arguments, unknown options and values of the wrong kind; typer does not export the class.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 

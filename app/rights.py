@@ -11,6 +11,8 @@ from dataclasses import dataclass, fields
 from genz_core.errors import InvalidValue
 
 VARIABLE = "RIDGELINE_RIGHTS"
+#: Variables: whether the dashboard writes a line a request, and the token that programs bear.
+ACCESS_LOG, TOKEN = "RIDGELINE_ACCESS_LOG", "RIDGELINE_API_TOKEN"
 
 
 @dataclass(frozen=True, slots=True)

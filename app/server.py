@@ -6,21 +6,39 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
+import os
 import re
+import secrets
+import sys
 import tempfile
 import threading
 import webbrowser
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
-from starlette.responses import PlainTextResponse
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api.access_log import AccessLog
+from app.jobs import server_queue
+from app.rights import ACCESS_LOG, TOKEN
+from genz_core.errors import InvalidValue
+from genz_core.installing import pip_install_extra
+
+if TYPE_CHECKING:
+    from app.api.metrics import Metrics
 
 _INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
@@ -100,6 +118,41 @@ def is_same_origin(headers: Headers) -> bool:
     return parts.netloc.removesuffix(port) == host.removesuffix(port)
 
 
+class Sessions:
+    """Middleware: counts the sessions that are open."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self.app, self.metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "websocket":
+            await self.app(scope, receive, send)
+            return
+        with self.metrics.sessions.track_inprogress():
+            await self.app(scope, receive, send)
+
+
+def counters(metrics: Metrics | None) -> Callable[[Request], Awaitable[Response]]:
+    """The page /metrics: for who bears the token, or for this machine where there is none."""
+
+    async def shown(request: Request) -> Response:
+        token = os.environ.get(TOKEN, "")
+        sent = request.headers.get("authorization", "").encode("latin-1")
+        here = request.client is not None and request.client.host in ("127.0.0.1", "::1")
+        passed_on = "x-forwarded-for" in request.headers or "forwarded" in request.headers
+        if token and not secrets.compare_digest(sent, f"Bearer {token}".encode()):
+            return PlainTextResponse("Send the token: Authorization: Bearer TOKEN", 401)
+        if not token and (passed_on or not here):
+            return PlainTextResponse(f"Counters are for this machine, unless {TOKEN} is set.", 403)
+        if metrics is None:
+            return PlainTextResponse(f"Counters need a package: {pip_install_extra('api')}", 501)
+        with contextlib.suppress(InvalidValue):  # a data folder that cannot be written
+            metrics.jobs.set(len(server_queue().under_way))
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+
+    return shown
+
+
 @asynccontextmanager
 async def running(_: st.App) -> AsyncIterator[None]:
     """Keep temporary files in one folder, which goes with the server, and open a browser.
@@ -119,8 +172,25 @@ def address() -> str:
     return f"http://{host}:{port}/" + st.get_option("server.baseUrlPath").strip("/")
 
 
+def middleware() -> tuple[list[Middleware], Metrics | None]:
+    """What stands in front of every request, and what it counts with, None without the extra."""
+    found = [Middleware(SecurityHeaders), Middleware(SameOrigin)]
+    metrics = None
+    if find_spec("prometheus_client") is not None:  # of the extra api
+        from app.api.metrics import Counting, Metrics
+
+        metrics = Metrics()
+        counted = [Middleware(Counting, metrics=metrics), Middleware(Sessions, metrics=metrics)]
+        found = [*counted, *found]
+    if os.environ.get(ACCESS_LOG):
+        found = [Middleware(AccessLog, write=partial(print, file=sys.stderr, flush=True)), *found]
+    return found, metrics
+
+
+_middleware, _metrics = middleware()
 app = st.App(
     Path(__file__).with_name("main.py"),
-    middleware=[Middleware(SecurityHeaders), Middleware(SameOrigin)],
+    middleware=_middleware,
+    routes=[Route("/metrics", counters(_metrics))],
     lifespan=running,
 )

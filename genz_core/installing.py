@@ -1,7 +1,8 @@
-"""Commands that install what is missing, as they work where they are printed."""
+"""Where this program is installed: commands that install what is missing, and its own modules."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
@@ -30,3 +31,14 @@ def pip_install_extra(extra: str) -> str:
     packages = [text.partition(";") for text in stated]
     wanted = [name.strip() for name, _, marker in packages if of_extra.search(marker)]
     return pip_install(*wanted) if wanted else pip_install("-e", f"{_ROOT}[{extra}]")
+
+
+def environment() -> dict[str, str]:
+    """This process's environment, with this program's packages to be found from anywhere.
+
+    For programs that are started as modules: `python -m` and `__package__` with a dot and a name.
+    """
+    package = sys.modules[__name__.partition(".")[0]]
+    folder = str(Path(str(package.__file__)).parents[1])
+    path = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH", "")]))
+    return {**os.environ, "PYTHONPATH": path}

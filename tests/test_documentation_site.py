@@ -8,8 +8,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -42,9 +44,13 @@ def blocks(document: Path, *, that_run: bool = False) -> Iterator[str]:
 
 
 def lines(document: Path) -> Iterator[list[str]]:
-    """Words of each command `ridgeline` in the shell blocks."""
-    for block in blocks(document):
-        for line in block.splitlines():
+    """Words of each command `ridgeline` in the shell blocks, in indented ones and in sentences."""
+    text = document.read_text(encoding="utf-8")
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    spans = [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose)]
+    indented = re.findall(r"^    (ridgeline (?:.*\\\n)*.*)$", prose, re.MULTILINE)
+    for block in (*blocks(document), *spans, *indented):
+        for line in re.sub(r"\\\n\s*", " ", block).splitlines():
             for command in re.split(r"&&|\|(?!\|)", line):
                 try:
                     words = shlex.split(command, comments=True)
@@ -54,9 +60,14 @@ def lines(document: Path) -> Iterator[list[str]]:
                     yield words[1:]
 
 
+@cache
+def program() -> Any:
+    return typer.main.get_command(cli)
+
+
 def problem(words: list[str]) -> str:
     """What the program would refuse of a command's names and options, "" for nothing."""
-    command = typer.main.get_command(cli)
+    command = program()
     rest = list(words)
     while getattr(command, "commands", None) and rest and not rest[0].startswith("-"):
         inner = command.commands.get(rest[0])
@@ -64,9 +75,15 @@ def problem(words: list[str]) -> str:
             inner = command.commands.get("run")
             return "" if inner else f"no command {rest[0]}"
         command, rest = inner, rest[1:]
+    if command.context_settings.get("ignore_unknown_options"):  # it hands them on
+        return ""
     known = {name for p in command.params for name in (*p.opts, *p.secondary_opts)} | {"--help"}
     given = {word.partition("=")[0] for word in rest if re.match(r"--[a-z]", word)}
-    return ", ".join(sorted(given - known))
+    arguments = {p.name for p in command.params if p.param_type_name == "argument"}
+    placed = [word for before, word in zip(["", *rest], rest, strict=False)
+              if word == "MODEL" and not before.startswith("-")]  # fmt: skip
+    strange = [f"{word} without an option" for word in placed if "model" not in arguments]
+    return ", ".join([*sorted(given - known), *strange])
 
 
 @for_every(DOCUMENTS)

@@ -12,6 +12,7 @@ import ridgeline._verbs
 
 import genz_core.latency.measured_operators
 import genz_core.latency.profile
+from tests.figures import SENTENCES, Sentence
 from tests.rules import for_every
 
 ROOT = Path(__file__).parents[1]
@@ -67,3 +68,9 @@ def test_every_file_that_a_document_names_is_there(document: str):
     text = (ROOT / document).read_text(encoding="utf-8")
     for path in re.findall(rf"`({packages}[\w./-]+)`", text):
         assert (ROOT / path).exists(), f"{document} names {path}, which is not there"
+
+
+@for_every(SENTENCES)
+def test_every_figure_of_a_sentence_is_that_of_today(sentence: Sentence):
+    """Renew them with `python -m tests.figures --write`."""
+    assert list(sentence.found().groups()) == sentence.shown(), sentence.text

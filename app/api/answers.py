@@ -54,17 +54,18 @@ class Answers:
         if verb in SHORT:
             found = _answered((verb, body))
         else:
-            found = self.workers.call(_answered, (verb, body))
+            found = self.workers.call(_answered, (verb, body), f"{verb} of {body.model}")
         self._keep(key, found)
         return found
 
     def imported(self, files: list[Sent]) -> bytes:
         """The figures of files.  Errors as `uploads.imported` and `Workers.call`."""
-        return bytes(self.workers.call(_imported, files))
+        return bytes(self.workers.call(_imported, files, f"import of {_named(files)}"))
 
     def of_files(self, files: list[Sent], body: Body, baseline: list[Sent] | None = None) -> bytes:
         """Files compared or judged.  Errors as `uploads.answered` and `Workers.call`."""
-        return bytes(self.workers.call(_of_files, (files, body, baseline or [])))
+        title = f"{body.verb} of {_named(files)}"
+        return bytes(self.workers.call(_of_files, (files, body, baseline or []), title))
 
     def _keep(self, key: Any, found: bytes) -> None:
         with self._guard:
@@ -79,6 +80,11 @@ class Answers:
 def _key(verb: str, body: Body) -> Any:
     """What the answer to a question depends on: the question, and the user's own files."""
     return verb, body.model_dump_json(), json.dumps(dict(body.given)), stamp()
+
+
+def _named(files: list[Sent]) -> str:
+    """Files in a few words; names are those of who sent them."""
+    return f"{len(files)} files" if len(files) > 1 else f"{files[0].name[:60]!r}"
 
 
 def _answered(asked: tuple[str, Any]) -> bytes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -14,6 +15,8 @@ from app.api.errors import document
 
 #: What anybody may ask: whether the server is alive.
 OPEN = ("/health",)
+#: Key of a request's scope: who asks, the name of the token's owner; "" where none is asked.
+USER = "ridgeline.user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +24,20 @@ class Bounds:
     """What a request may be.
 
     body_bytes: of a question.  upload_bytes: of the files of one.  token: that a request must
-    bear, "" for none.  hosts: names by which the server may be called, () for any.
+    bear, "" for none.  hosts: names by which the server may be called, () for any.  users: tokens
+    that a request may bear in its place, with the name of whose each is.
     """
 
     body_bytes: int = 10_000_000
     upload_bytes: int = 50_000_000
     token: str = ""
     hosts: tuple[str, ...] = ()
+    users: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> Mapping[str, str]:
+        """All tokens, each with its owner."""
+        return {**({self.token: "token"} if self.token else {}), **self.users}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +52,33 @@ class Door:
             await self.app(scope, receive, send)
             return
         headers = {name.lower(): value for name, value in scope["headers"]}
-        refusal = self._refusal(scope["path"], headers)
+        user = self._user(headers)
+        refusal = self._refusal(scope["path"], headers, user)
+        scope[USER] = user or ""
         if refusal is not None:
             await _send(send, *refusal)
             return
         most = self._most(headers)
         await self.app(scope, _bounded(receive, most), send)
 
-    def _refusal(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str, str] | None:
+    def _user(self, headers: dict[bytes, bytes]) -> str | None:
+        """Whose token a request bears, "" where none is asked, None for nobody's."""
+        sent, found = headers.get(b"authorization", b""), None
+        for token, user in self.bounds.tokens.items():  # all of them, in the same time
+            if secrets.compare_digest(sent, f"Bearer {token}".encode()):
+                found = user
+        return found if self.bounds.tokens else ""
+
+    def _refusal(
+        self, path: str, headers: dict[bytes, bytes], user: str | None
+    ) -> tuple[int, str, str] | None:
         """Status, code and sentence; None where the request may come in."""
         host = headers.get(b"host", b"").decode("latin-1")
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if self.bounds.hosts and name not in self.bounds.hosts:
             return 421, "wrong_host", f"{name[:60]!r} is no name of this server"
-        if self.bounds.token and path not in OPEN:
-            sent = headers.get(b"authorization", b"")
-            if not secrets.compare_digest(sent, f"Bearer {self.bounds.token}".encode()):
-                return 401, "no_token", "send the token: Authorization: Bearer TOKEN"
+        if user is None and path not in OPEN:
+            return 401, "no_token", "send the token: Authorization: Bearer TOKEN"
         most, stated = self._most(headers), headers.get(b"content-length", b"0")
         if not stated.isdigit() or len(stated) > 15 or int(stated) > most:
             return 413, "too_large", _too_large(most)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,15 +12,29 @@ _CLIPPED = 60
 
 
 class Busy(RidgelineError):
-    """Too many questions at once."""
+    """Too many questions at once.  retry_s: after which another may be answered."""
 
     code = "busy"
+
+    def __init__(self, sentence: str, retry_s: float) -> None:
+        super().__init__(sentence)
+        self.retry_s = retry_s
 
 
 class Exhausted(RidgelineError):
     """An answer that takes more time or memory than one may."""
 
     code = "exhausted"
+
+
+class TooLong(Exhausted):
+    """An answer that is not there in time."""
+
+
+class Stopping(RidgelineError):
+    """The server ends, and with it what it worked on."""
+
+    code = "stopping"
 
 
 class Unavailable(RidgelineError):
@@ -29,7 +44,7 @@ class Unavailable(RidgelineError):
 
 
 #: Statuses of errors that are not the question's own.
-_STATUS = {Busy: 429, Unavailable: 503}
+_STATUS = {Busy: 429, Unavailable: 503, Stopping: 503, TooLong: 504}
 
 
 class Refused(RidgelineError):
@@ -49,6 +64,11 @@ def of_error(error: RidgelineError) -> tuple[int, dict[str, Any]]:
     """Status and document of an error of the functions below: the sentence of the command line."""
     said = document(error.code, str(error), getattr(error, "near", ()))
     return _STATUS.get(type(error), 422), said
+
+
+def headers_of(error: RidgelineError) -> dict[str, str]:
+    """What the answer says beside its document."""
+    return {"Retry-After": f"{math.ceil(error.retry_s)}"} if isinstance(error, Busy) else {}
 
 
 def of_body(errors: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -15,11 +15,18 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata, func_metadata
 from pydantic import ValidationError, create_model
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
 
 import model_registry
+from app import version
 from app.answers.table import to_json
 from app.api import bodies, errors, shortening
 from app.api.answers import Answers
+from app.api.doors import Bounds, Door
+from app.api.metrics import MEDIA_TYPE, Counting, Metrics
 from app.api.uploads import Sent
 from app.scenario import system_facts
 from genz_core.errors import RidgelineError
@@ -62,6 +69,21 @@ def server(answers: Answers) -> MCPServer:
     for tool in (*_library_tools(), _import_tool(answers)):
         made.tool(name=tool.__name__.rstrip("_"))(tool)
     return made
+
+
+def over_http(made: MCPServer, host: str, bounds: Bounds) -> ASGIApp:
+    """The server on HTTP: /mcp, and as the REST interface has them /health and /metrics."""
+    metrics = Metrics()
+    app = made.streamable_http_app(host=host)
+
+    async def health(_: Request) -> Response:
+        return JSONResponse({"status": "ok", "version": version()})
+
+    async def counters(_: Request) -> Response:
+        return Response(metrics.text(), media_type=MEDIA_TYPE)
+
+    app.router.routes += [Route("/health", health), Route("/metrics", counters)]
+    return Door(Counting(app, metrics), bounds)
 
 
 def _verb_tool(verb: str, kind: type[bodies.Body], answers: Answers) -> Tool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+MEDIA_TYPE = "text/plain; version=0.0.4"
 _SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -36,6 +37,13 @@ class Metrics:
             "ridgeline_requests_under_way", "Requests that are being answered.",
             registry=self.registry,
         )  # fmt: skip
+
+        self.sessions = Gauge(
+            "ridgeline_sessions", "Sessions of the dashboard.", registry=self.registry
+        )
+        self.jobs = Gauge(
+            "ridgeline_jobs", "Jobs of the dashboard that run or wait.", registry=self.registry
+        )
 
     def text(self) -> bytes:
         """All counters, in the text format."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ from app.api import bodies, errors
 from app.api.answers import Answers
 from app.api.doors import Bounds, Door
 from app.api.examples import EXAMPLES
-from app.api.metrics import Counting, Metrics
+from app.api.metrics import MEDIA_TYPE, Counting, Metrics
 from app.api.uploads import Sent
 from app.scenario import system_facts
 from genz_core.errors import RidgelineError
@@ -35,6 +35,20 @@ _Asked = Annotated[
 _ROWS = ("estimate", "serve", "sweep", "models", "systems")
 _ABOUT = """What the command line of Ridgeline answers, for programs: the same names, units (SI, the
 unit in the name), errors and numbers.  A refusal is one sentence under `error.message`."""
+
+
+#: What is sent in place of an answer, and when.
+_REFUSALS = {
+    400: "A body that cannot be read.",
+    401: "No token, or another than those that are known.",
+    404: "Nothing is at this address.",
+    413: "A body or files that are too large.",
+    421: "A name by which this server is not called.",
+    422: "What cannot be: a name, a value, a configuration; or an answer of too much memory.",
+    429: "Too many long questions at once; Retry-After says when to ask again.",
+    503: "No process can start, or the server ends.",
+    504: "The answer was not there in time.",
+}
 
 
 class Rows(BaseModel):
@@ -77,7 +91,7 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
         answers.workers.close()
 
     refused: dict[int | str, dict[str, Any]] = {
-        status: {"model": Refused} for status in (401, 413, 422, 429, 503)
+        status: {"model": Refused, "description": said} for status, said in _REFUSALS.items()
     }
     api = FastAPI(
         title="Ridgeline", version=version(), description=_ABOUT, lifespan=lifespan,
@@ -191,19 +205,21 @@ def _add_state(api: FastAPI, metrics: Metrics) -> None:
     @api.get("/metrics", operation_id="metrics", response_class=Response)
     async def show_metrics() -> Response:
         """Counters in Prometheus' text format."""
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(metrics.text(), media_type=MEDIA_TYPE)
 
 
 def _add_refusals(api: FastAPI, metrics: Metrics) -> None:
     """Every refusal as one sentence, counted by its code."""
 
-    def refuse(status: int, said: dict[str, Any]) -> JSONResponse:
+    def refuse(
+        status: int, said: dict[str, Any], headers: Mapping[str, str] | None = None
+    ) -> JSONResponse:
         metrics.refusals.labels(said["error"]["code"]).inc()
-        return JSONResponse(said, status)
+        return JSONResponse(said, status, headers)
 
     @api.exception_handler(RidgelineError)
     async def of_error(_: Request, error: RidgelineError) -> Response:
-        return refuse(*errors.of_error(error))
+        return refuse(*errors.of_error(error), errors.headers_of(error))
 
     @api.exception_handler(RequestValidationError)
     async def of_body(_: Request, error: RequestValidationError) -> Response:
@@ -216,7 +232,8 @@ def _add_refusals(api: FastAPI, metrics: Metrics) -> None:
             405: f"{request.url.path[:60]!r} is not asked by {request.method}",
         }
         sentence = sentences.get(error.status_code, str(error.detail))
-        return refuse(error.status_code, errors.document("invalid_request", sentence))
+        said = errors.document("invalid_request", sentence)
+        return refuse(error.status_code, said, error.headers)
 
 
 def _document(document: Any) -> Response:

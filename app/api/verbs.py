@@ -32,7 +32,7 @@ def sent(given: Mapping[str, Any]) -> dict[str, Any]:
     from app.simulation import trace_file
 
     opened = dict(given)
-    if text := opened.pop("trace", None):
+    if (text := opened.pop("trace", None)) is not None:
         count = typed.value(PARAMETERS["requests"], str(given.get("requests") or 0))
         opened["trace"] = trace_file.parse(io.BytesIO(text.encode()), "trace", count)
     if "lengths" in opened:

@@ -9,12 +9,15 @@ import importlib
 import multiprocessing
 import queue
 import signal
+import threading
+import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.api.errors import Busy, Exhausted, Refused, Unavailable
+from app.api.errors import Busy, Exhausted, Refused, Stopping, TooLong, Unavailable
 from genz_core.errors import RidgelineError, UnknownName
 
 _GIB = 1 << 30
@@ -34,17 +37,25 @@ class Workers:
     memory_bytes: int = 4 * _GIB
     starting_s: float = 120.0
     _free: queue.Queue[ProcessPoolExecutor | None] = field(default_factory=queue.Queue)
+    _busy: dict[ProcessPoolExecutor, tuple[str, float]] = field(default_factory=dict)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+    _ready: weakref.WeakSet[ProcessPoolExecutor] = field(default_factory=weakref.WeakSet)
+    _stopping: bool = False
 
     def __post_init__(self) -> None:
         for _ in range(self.at_once):
             self._free.put(None)
 
-    def call(self, work: Callable[[Any], Any], argument: Any) -> Any:
+    def call(self, work: Callable[[Any], Any], argument: Any, title: str = "a question") -> Any:
         """What `work(argument)` returns; a function of a module, and what pickles.
+
+        title: what it is, for those who hear that it was cancelled.
 
         Raises:
             Busy: no process was free in time.
-            Exhausted: the answer took too long or too much memory, or its process ended.
+            TooLong: the answer took too long.
+            Exhausted: it took too much memory, or its process ended.
+            Stopping: `stop` was called.
             Unavailable: no process can start.
             Refused: `work` raised a RidgelineError.
         """
@@ -52,15 +63,17 @@ class Workers:
             process = self._free.get(timeout=self.waiting_s)
         except queue.Empty:
             raise Busy(
-                f"{self.at_once} long questions are under way already; ask again in a while"
+                f"{self.at_once} long questions are under way already; ask again in a while",
+                self.waiting_s,
             ) from None
         keep = False
         try:
-            process = process or self._started(work.__module__)
+            process = self._taken(process, title)
+            self._make_ready(process, work.__module__)
             answer = process.submit(_outcome, work, argument).result(self.limit_s)
             keep = True
         except TimeoutError:
-            raise Exhausted(
+            raise TooLong(
                 f"the answer takes longer than {self.limit_s:g} s: ask for less at once"
             ) from None
         except MemoryError:
@@ -69,6 +82,7 @@ class Workers:
                 "at once"
             ) from None
         except BrokenExecutor:
+            self._check_going(title)
             raise Exhausted(
                 "the process of the answer ended before it was complete, as the system does where "
                 "memory runs out: ask for less at once; the server's log may say more"
@@ -76,19 +90,61 @@ class Workers:
         finally:
             if process and not keep:
                 _end(process)
-            self._free.put(process if keep else None)
+            with self._guard:
+                if process:
+                    self._busy.pop(process, None)
+                self._free.put(process if keep else None)
         if isinstance(answer, _Refusal):
             raise Refused(answer.code, answer.sentence, answer.near)
         return answer
 
-    def _started(self, module: str) -> ProcessPoolExecutor:
-        """A process that has what the work of a module needs.
+    def stop(self) -> list[str]:
+        """End what is under way and start nothing more; returns what was ended, in words."""
+        with self._guard:
+            self._stopping = True
+            ended = list(self._busy.items())
+        for process, _ in ended:
+            _end(process)
+        self.close()
+        now = time.monotonic()
+        return [f"{title}, after {now - began:.1f} s" for _, (title, began) in ended]
+
+    def close(self) -> None:
+        """End the processes that are free."""
+        for _ in range(self.at_once):
+            try:
+                process = self._free.get_nowait()
+            except queue.Empty:
+                return
+            if process is not None:
+                _end(process)
+            self._free.put(None)
+
+    def _taken(self, process: ProcessPoolExecutor | None, title: str) -> ProcessPoolExecutor:
+        """A process that works on `title` from now on."""
+        with self._guard:
+            self._check_going(title)
+            if process is None:
+                context = multiprocessing.get_context("spawn")
+                try:
+                    process = ProcessPoolExecutor(1, context, _begin, (self.memory_bytes,))
+                except OSError as error:
+                    raise _unavailable(str(error)) from None
+            self._busy[process] = title, time.monotonic()
+        return process
+
+    def _check_going(self, title: str) -> None:
+        if self._stopping:
+            raise Stopping(f"the server ends; {title} is cancelled: ask again when it is back")
+
+    def _make_ready(self, process: ProcessPoolExecutor, module: str) -> None:
+        """Wait until a process has what the work of a module needs.
 
         Raises:
             Unavailable: it ends before it can be asked anything, or cannot import the module.
         """
-        context = multiprocessing.get_context("spawn")
-        process = ProcessPoolExecutor(1, context, _begin, (self.memory_bytes,))
+        if process in self._ready:
+            return
         try:
             why = process.submit(_why_not_ready, module).result(self.starting_s)
         except TimeoutError:
@@ -96,16 +152,9 @@ class Workers:
         except (BrokenExecutor, OSError) as error:
             why = str(error) or type(error).__name__
         if why:
-            _end(process)
-            raise Unavailable(f"no process for long questions can start: {why}")
-        return process
-
-    def close(self) -> None:
-        """End the processes that are free."""
-        while not self._free.empty():
-            process = self._free.get()
-            if process is not None:
-                _end(process)
+            self._check_going("the question")
+            raise _unavailable(why)
+        self._ready.add(process)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +164,10 @@ class _Refusal:
     code: str
     sentence: str
     near: tuple[str, ...]
+
+
+def _unavailable(why: str) -> Unavailable:
+    return Unavailable(f"no process for long questions can start: {why}")
 
 
 def _outcome(work: Callable[[Any], Any], argument: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.dashboard import visitor
 from app.jobs import Job, Lane, server_queue
 from app.jobs.order import Work
 from app.wording import quantities
@@ -25,7 +26,7 @@ def submitted(key: str, work: Work, argument: Any, title: str, lane: Lane) -> Jo
     Errors and arguments as `app.jobs.Queue.submit`.
     """
     if key not in st.session_state:
-        st.session_state[key] = server_queue().submit(work, argument, title, lane)
+        st.session_state[key] = server_queue().submit(work, argument, title, lane, visitor.name())
     job: Job = st.session_state[key]
     job.poll()
     return job

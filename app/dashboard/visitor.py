@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app.rights import Rights, rights_here
 from app.wording.markdown import plain
@@ -69,6 +70,14 @@ def may_measure(command: str) -> bool:
     if not rights().may_measure:
         st.info(NO_MEASURING.format(command=command), icon=":material/timer_off:")
     return rights().may_measure
+
+
+def name() -> str:
+    """Who this visitor of a shared server is: the person, else the session; "" for the user."""
+    if not rights().shared:
+        return ""
+    context = get_script_run_ctx()
+    return identity() or (context.session_id if context else "")
 
 
 # ------------------------------------------------------------------------------- login

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -13,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import app
 from app.jobs.lanes import Lane
 from app.jobs.order import JobFiles
+from genz_core import installing
 
 _STARTING = "starting"
 
@@ -27,13 +26,14 @@ class Job:
     title: what it does, in words.  place: in the queue of its lane, 1 for the next; 0 once it
     runs.  share, what: progress from 0 to 1, and the present piece of work.  result: what the
     function returned.  error: why it failed, in a sentence.  over: whether it has ended.
-    stopping: whether it was asked to.
+    stopping: whether it was asked to.  visitor: who asked, "" for the user.
     """
 
     title: str
     lane: Lane
     folder: Path
     leave: Callable[[Job], bool]
+    visitor: str = ""
     place: int = 0
     share: float = 0.0
     what: str = _STARTING
@@ -97,10 +97,10 @@ class Job:
     def run(self) -> None:
         """Start the process and wait for its end; for the thread of the queue."""
         try:
-            command = [sys.executable, "-P", "-m", "app.jobs.worker"]
+            command = [sys.executable, "-P", "-m", f"{__package__}.worker"]
             self._process = subprocess.Popen(
                 [*command, self.folder, str(self.lane.limit_s)],
-                stdin=subprocess.PIPE, start_new_session=True, env=_environment(),
+                stdin=subprocess.PIPE, start_new_session=True, env=installing.environment(),
             )  # fmt: skip
             if self._ending:
                 _let_go(self._process)
@@ -116,10 +116,3 @@ def _let_go(process: subprocess.Popen[bytes]) -> None:
     """Close the pipe to a job's guard, which ends what still runs."""
     if process.stdin is not None:
         process.stdin.close()
-
-
-def _environment() -> dict[str, str]:
-    """This process's environment, with the packages of this program to be found from anywhere."""
-    packages = str(Path(app.__file__).parents[1])
-    path = os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH", "")]))
-    return {**os.environ, "PYTHONPATH": path}

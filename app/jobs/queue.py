@@ -19,7 +19,8 @@ from genz_core.errors import InvalidValue
 from genz_core.file_lock import locked, try_lock
 from hardware_db.data_folder import overlaid, users_folder
 
-MOST_WAITING = 20
+#: Jobs that wait in all, and jobs of one visitor that wait or run.
+MOST_WAITING, MOST_OF_ONE = 20, 3
 _LOCK, _ABOUT = "lock", "about.json"
 _MAKING = threading.Lock()
 
@@ -78,7 +79,7 @@ class Queue:
             job for job in self.interrupted if (job.lane, job.overlay) == (lane.name, _overlay())
         ]
 
-    def submit(self, work: Work, argument: Any, title: str, lane: Lane) -> Job:
+    def submit(self, work: Work, argument: Any, title: str, lane: Lane, visitor: str = "") -> Job:
         """Queue `work(argument, progress, cancelled)`; it starts at once where its lane is free.
 
         It sees the data folders of whoever submits it.
@@ -86,16 +87,24 @@ class Queue:
         Args:
             work: a function of a module.
             argument: any value that pickles.
+            visitor: of a shared server, who may have few jobs at once; "" for no such limit.
 
         Raises:
-            InvalidValue: the queue is full, or the data folder cannot be written.
+            InvalidValue: the queue is full, the visitor has many jobs already, or the data folder
+                cannot be written.
         """
         with self._guard:
             if len(self._waiting) >= MOST_WAITING:
                 raise InvalidValue(
                     f"{MOST_WAITING} jobs wait already; come back when some of them are over"
                 )
-            job = Job(title, lane, self._folder / uuid.uuid4().hex, self._leave)
+            own = [job for job in self.under_way if visitor and job.visitor == visitor]
+            if len(own) >= MOST_OF_ONE:
+                raise InvalidValue(
+                    f"{len(own)} jobs of yours are under way; come back when one of them is over: "
+                    + ", ".join(job.title for job in own)
+                )
+            job = Job(title, lane, self._folder / uuid.uuid4().hex, self._leave, visitor)
             alone = self.root / f"{lane.name}.lock" if lane.alone else None
             name = f"{work.__module__}:{work.__qualname__}"
             caps = lane.memory_bytes, lane.result_bytes

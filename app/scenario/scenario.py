@@ -227,13 +227,20 @@ def rent_of(price: Any, system: System) -> float | None:
     return None
 
 
+#: Per device-hour.
+_MOST_USD = 1_000_000
+
+
 def _usd(value: Any) -> float:
     try:
         usd = float(value)
     except (TypeError, ValueError):
         usd = math.nan
-    if not 0.0 < usd < math.inf:
-        raise InvalidValue(f'price = {str(value)[:40]!r}: give US dollars per hour, as "h200=3.5"')
+    if not 0.0 < usd <= _MOST_USD:
+        raise InvalidValue(
+            f"price = {str(value)[:40]!r}: give US dollars per hour, above 0 to {_MOST_USD:,}, as "
+            '"h200=3.5"'
+        )
     return usd
 
 

@@ -45,6 +45,8 @@ _ALIASES = {
 _LENGTHS = ("input_tokens", "output_tokens")
 _MOONCAKE_BLOCK = 512
 SESSION_BLOCK = 16
+#: Of a time, in seconds or, as milliseconds since 1970 are, in a thousandth of it.
+_LARGEST = 1e15
 _ASK_EVERY = 10_000
 
 
@@ -317,6 +319,8 @@ def _number(value: Any) -> float:
     number = float(value)
     if not math.isfinite(number):
         raise ValueError(f"{value!r} is no finite number")
+    if abs(number) > _LARGEST:
+        raise ValueError(f"{clipped(repr(value))} is no time: give a number up to {_LARGEST:g}")
     return number
 
 

@@ -7,7 +7,6 @@ ranks talk by gloo, on GPUs by NCCL.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from genz_core import installing
 from genz_core.errors import MeasurementError
 from genz_core.progress import Cancel, never
 from genz_core.types import Workload
@@ -67,15 +67,13 @@ def torchrun_argv(folder: Path, ranks: int) -> list[str]:
     """The command that starts the ranks on this machine."""
     return [
         sys.executable, "-m", "torch.distributed.run", "--standalone",
-        f"--nproc-per-node={ranks}", "-m", "profilers.collect.rank", str(folder),
+        f"--nproc-per-node={ranks}", "-m", f"{__package__}.rank", str(folder),
     ]  # fmt: skip
 
 
 def _launch(argv: Sequence[str], log: Path, timeout_s: float, cancelled: Cancel) -> None:
     """Run torchrun with its output in `log`; raise with the cause where it fails."""
-    packages = str(Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH", "")]))
-    environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
+    environment = {"OMP_NUM_THREADS": "1", **installing.environment()}
     code = programs.run(argv, log, "torchrun", timeout_s, cancelled, environment)
     if code != 0:
         text = log.read_text(encoding="utf-8", errors="replace")

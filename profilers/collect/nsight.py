@@ -201,7 +201,7 @@ def work_argv(arguments: Sequence[str], elsewhere: bool = False) -> list[str]:
 
     arguments: model and options of `measure`.  elsewhere: for a machine without this Python.
     """
-    program = ["ridgeline"] if elsewhere else [sys.executable, "-m", "app.cli"]
+    program = ["ridgeline"] if elsewhere else [sys.executable, "-m", "ridgeline"]
     return [*program, "measure", "run", *arguments, "--no-profile", "--no-keep", "--nvtx"]
 
 

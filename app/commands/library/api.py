@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from app.commands.library.listening import LOOPBACK, check_free
+from app.commands.library.listening import (
+    LOOPBACK,
+    Log,
+    LogOption,
+    check_free,
+    check_tokens,
+    tokens_of,
+)
 
 _HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
@@ -21,14 +29,20 @@ def api(
     token: Annotated[
         str,
         typer.Option(
-            envvar="RIDGELINE_API_TOKEN", help="That requests must bear; default: none is asked."
+            envvar="RIDGELINE_API_TOKEN",
+            help="That requests must bear; needed beyond this machine.",
         ),
     ] = "",
+    tokens: Annotated[
+        Path | None, typer.Option(help='File of users\' tokens, "NAME TOKEN" a line.')
+    ] = None,
+    log: LogOption = Log.auto,
     seconds: Annotated[float, typer.Option(help="Longest time of one answer.")] = 60.0,
     at_once: Annotated[int, typer.Option(help="Long questions at once.", min=1, max=64)] = 2,
     body_mb: Annotated[float, typer.Option(help="Largest question in MB.")] = 10.0,
     upload_mb: Annotated[float, typer.Option(help="Most MB of files in one request.")] = 50.0,
 ) -> None:
+    from functools import partial
     from importlib.util import find_spec
 
     from genz_core.errors import InvalidValue
@@ -41,23 +55,26 @@ def api(
     for option, size in (("--body-mb", body_mb), ("--upload-mb", upload_mb)):
         if not 0.0 < size <= 1e4:
             raise InvalidValue(f"{option} = {size:g}: give a size above 0, up to 10,000")
+    users = tokens_of(tokens)
+    check_tokens(host, token, users)
     check_free(host, port)
-    if host not in LOOPBACK and not token:
-        typer.echo(f"Warning: all who reach {host} may ask; give --token.", err=True)
-
-    import uvicorn
 
     from app.api.answers import Answers
     from app.api.doors import Bounds
     from app.api.rest import application
+    from app.api.serving import serve
     from app.api.workers import Workers
 
     workers = Workers(at_once, limit_s=checked_duration("--seconds", seconds))
     hosts = _HOSTS if host in LOOPBACK else ()
-    bounds = Bounds(int(body_mb * 1e6), int(upload_mb * 1e6), token, hosts)
+    bounds = Bounds(int(body_mb * 1e6), int(upload_mb * 1e6), token, hosts, users)
     served = application(bounds, Answers(workers))
     typer.echo(f"http://{host}:{port}/openapi.json describes what can be asked", err=True)
-    uvicorn.run(
-        served, host=host, port=port, log_level="warning", limit_concurrency=256,
-        server_header=False,
-    )  # fmt: skip
+    serve(
+        served,
+        workers,
+        host,
+        port,
+        log.written(host not in LOOPBACK),
+        partial(typer.echo, err=True),
+    )

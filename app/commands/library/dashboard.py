@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from app.commands.library.listening import EVERYWHERE, LOOPBACK, check_free
+from app.commands.library.listening import EVERYWHERE, LOOPBACK, Log, LogOption, check_free
 
 
 def register(cli: typer.Typer) -> None:
@@ -48,6 +48,7 @@ def app(
             help='File of secrets with a section "auth": visitors log in by OpenID Connect.',
         ),
     ] = None,
+    log: LogOption = Log.auto,
     base_path: Annotated[
         str, typer.Option(help="Path of the dashboard behind a proxy, such as /ridgeline.")
     ] = "",
@@ -55,7 +56,7 @@ def app(
     import os
     from importlib.util import find_spec
 
-    from app.rights import VARIABLE, Rights
+    from app.rights import ACCESS_LOG, VARIABLE, Rights
     from genz_core.errors import InvalidValue
     from genz_core.installing import pip_install
     from hardware_db.data_folder import users_folder
@@ -76,6 +77,8 @@ def app(
             "--shared to keep visitors apart.",
             err=True,
         )
+    if log.written(shared):
+        os.environ[ACCESS_LOG] = "1"
     if rights != Rights():
         os.environ[VARIABLE] = rights.words()
     os.environ["RIDGELINE_DATA"] = str(users_folder().absolute())
@@ -97,6 +100,7 @@ def _become_server(options: Mapping[str, object]) -> NoReturn:
     import sys
 
     import app
+    from genz_core.installing import environment
 
     quiet = {
         "server.showEmailPrompt": "false",
@@ -106,7 +110,8 @@ def _become_server(options: Mapping[str, object]) -> NoReturn:
     entry = Path(app.__file__).with_name("server.py")
     flags = [f"--{name}={value}" for name, value in {**options, **quiet}.items()]
     os.chdir(entry.parent)  # where .streamlit/config.toml lies
-    os.execv(sys.executable, [sys.executable, "-m", "streamlit", "run", str(entry), *flags])
+    command = [sys.executable, "-m", "streamlit", "run", str(entry), *flags]
+    os.execve(sys.executable, command, environment())
 
 
 def check_login(secrets: Path) -> None:

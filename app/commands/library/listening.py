@@ -2,8 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
+
+_SHORTEST_TOKEN = 16
+
+
+class Log(StrEnum):
+    """Whether a server writes a line a request on standard error; auto: where others ask it."""
+
+    auto = "auto"
+    on = "on"
+    off = "off"
+
+    def written(self, others: bool) -> bool:
+        return others if self is Log.auto else self is Log.on
+
+
+LogOption = Annotated[
+    Log,
+    typer.Option(help="A line a request on standard error; auto: where others ask."),
+]
+
+
+def check_tokens(host: str, token: str, users: Mapping[str, str]) -> None:
+    """Refuse to answer everybody who reaches an address.
+
+    Raises:
+        InvalidValue: the address is not of this machine alone, and no token is asked.
+    """
+    from genz_core.errors import InvalidValue
+
+    if host not in LOOPBACK and not token and not users:
+        raise InvalidValue(
+            f"all who reach {host} may ask: give --token, or --tokens FILE with one a user"
+        )
+
+
+def tokens_of(file: Path | None) -> dict[str, str]:
+    """The users' tokens of a file, each with its user: "NAME TOKEN" a line, # for a comment.
+
+    Raises:
+        InvalidValue: no such file, a line of another form, a token that is short or there twice.
+    """
+    from genz_core.errors import InvalidValue
+
+    if file is None:
+        return {}
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise InvalidValue(f"{file} cannot be read as a file of tokens: {error}") from None
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        here = f"line {number} of {file}"
+        if len(words) != 2:
+            raise InvalidValue(f"{here} has {len(words)} words: give a user's name and a token")
+        name, token = words
+        if len(token) < _SHORTEST_TOKEN or not token.isascii():
+            raise InvalidValue(
+                f"the token of {name!r}, {here}: give {_SHORTEST_TOKEN} or more ASCII characters, "
+                "as `openssl rand -hex 32` makes them"
+            )
+        if token in found:
+            raise InvalidValue(f"{found[token]!r} and {name!r} have one token ({here})")
+        found[token] = name
+    if not found:
+        raise InvalidValue(f"{file} has no token: give a user's name and a token a line")
+    return found
 
 
 def check_free(host: str, port: int) -> None:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from app.commands.library.listening import LOOPBACK, check_free
+from app.commands.library.listening import (
+    LOOPBACK,
+    Log,
+    LogOption,
+    check_free,
+    check_tokens,
+    tokens_of,
+)
 
 
 def register(cli: typer.Typer) -> None:
@@ -21,8 +29,13 @@ def mcp(
         str,
         typer.Option(envvar="RIDGELINE_API_TOKEN", help="With --http: that requests must bear."),
     ] = "",
+    tokens: Annotated[
+        Path | None, typer.Option(help='With --http: file of users\' tokens, "NAME TOKEN" a line.')
+    ] = None,
+    log: LogOption = Log.auto,
     seconds: Annotated[float, typer.Option(help="Longest time of one answer.")] = 60.0,
 ) -> None:
+    from functools import partial
     from importlib.util import find_spec
 
     from genz_core.errors import InvalidValue
@@ -35,17 +48,28 @@ def mcp(
     from app.api.mcp_server import server
     from app.api.workers import Workers
 
-    made = server(Answers(Workers(limit_s=checked_duration("--seconds", seconds))))
+    workers = Workers(limit_s=checked_duration("--seconds", seconds))
+    made = server(Answers(workers))
     if not http:
         made.run("stdio")
         return
+    users = tokens_of(tokens)
+    check_tokens(host, token, users)
     check_free(host, port)
-    if host not in LOOPBACK and not token:
-        raise InvalidValue(f"all who reach {host} may ask: give --token")
+    for name in ("uvicorn", "prometheus_client"):
+        if find_spec(name) is None:
+            raise InvalidValue(f"{name} is not installed; run: {pip_install_extra('mcp')}")
 
-    import uvicorn
+    from app.api.doors import Bounds
+    from app.api.mcp_server import over_http
+    from app.api.serving import serve
 
-    from app.api.doors import Bounds, Door
-
-    app = Door(made.streamable_http_app(host=host), Bounds(token=token))
-    uvicorn.run(app, host=host, port=port, log_level="warning", server_header=False)
+    served = over_http(made, host, Bounds(token=token, users=users))
+    serve(
+        served,
+        workers,
+        host,
+        port,
+        log.written(host not in LOOPBACK),
+        partial(typer.echo, err=True),
+    )

@@ -14,22 +14,10 @@ lists and arrays in, arrays out, one configuration an element.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-from ridgeline import _foreign as _foreign  # first: it refuses packages that are not ours
-from ridgeline._library import engine, model, models, system, systems
-from ridgeline._verbs import (
-    compare,
-    economics,
-    estimate,
-    guard,
-    plan,
-    read_report,
-    sensitivity,
-    serve,
-    simulate,
-    sweep,
-)
+from ridgeline._names import find_in_checkout
 
 __all__ = [
     "compare",
@@ -50,16 +38,22 @@ __all__ = [
 ]
 
 
-def main() -> None:
-    """The command `ridgeline`."""
-    from app.cli import main as command_line
+_LIBRARY = ("engine", "main", "model", "models", "system", "systems", "version")
 
-    command_line()
+find_in_checkout()  # before anything of ours is imported by its name
 
 
 def __getattr__(name: str) -> Any:
-    if name != "__version__":
+    """A function where it is asked for first: what it needs is not loaded before."""
+    if name == "__version__":
+        return __getattr__("version")()
+    if name not in __all__ and name not in _LIBRARY:
         raise AttributeError(f"module 'ridgeline' has no attribute {name!r}")
-    from app import version
+    where = "_library" if name in _LIBRARY else "_verbs"
+    found = getattr(import_module(f"ridgeline.{where}"), name)
+    globals()[name] = found
+    return found
 
-    return version()
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__, "__version__", "main"]

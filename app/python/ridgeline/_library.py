@@ -1,4 +1,4 @@
-"""Models, systems and engines by name."""
+"""Models, systems and engines by name; the command line; the release."""
 
 from __future__ import annotations
 
@@ -87,6 +87,20 @@ def engine(name: str = "generic") -> EngineProfile:
     import hardware_db
 
     return hardware_db.load_engine(name)
+
+
+def main() -> None:
+    """The command `ridgeline`."""
+    from app.cli import main as command_line
+
+    command_line()
+
+
+def version() -> str:
+    """The release that is installed."""
+    import app
+
+    return app.version()
 
 
 def _fitting(names: Sequence[str], pattern: str) -> list[str]:

@@ -18,7 +18,16 @@ ROOT = Path(__file__).parents[3]
 
 @contextlib.contextmanager
 def service(folder: Path, *words: str, token: str = "") -> Iterator[str]:
-    """The address of a command that listens; it ends with the block.
+    """The address of a command that listens; it ends with the block.  Arguments as `started`."""
+    with started(folder, *words, token=token) as (url, _):
+        yield url
+
+
+@contextlib.contextmanager
+def started(
+    folder: Path, *words: str, token: str = ""
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The address and the process of a command that listens; it ends with the block.
 
     folder: for its log and as its working folder.  words: the command with its options.
     """
@@ -28,17 +37,17 @@ def service(folder: Path, *words: str, token: str = "") -> Iterator[str]:
     if token:
         environment["RIDGELINE_API_TOKEN"] = token
     with log.open("w") as out:
-        started = subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "app.cli", *words, "--port", str(port)],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
             env=environment,
         )  # fmt: skip
     try:
-        _wait_until_it_listens(started, port, log)
-        yield f"http://127.0.0.1:{port}"
+        _wait_until_it_listens(process, port, log)
+        yield f"http://127.0.0.1:{port}", process
     finally:
-        started.terminate()
-        started.wait(timeout=20)
+        process.terminate()
+        process.wait(timeout=20)
 
 
 def _wait_until_it_listens(

@@ -11,6 +11,7 @@ import pytest
 
 from app.jobs import MEASURING, Interrupted, Job, Lane, Queue
 from app.jobs.order import JobFiles
+from app.jobs.queue import MOST_OF_ONE
 from genz_core.errors import InvalidValue
 from hardware_db.data_folder import overlay
 from tests.app.jobs import works
@@ -190,3 +191,15 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path):
     (tmp_path / "jobs").write_text("a file")
     with pytest.raises(InvalidValue, match="no job can be kept in"):
         Queue(tmp_path / "jobs")
+
+
+def test_a_visitor_of_a_shared_server_has_few_jobs_at_once(queue: Queue):
+    for _ in range(MOST_OF_ONE):
+        queue.submit(works.wait, None, "a long one", LANE, "ann")
+    with pytest.raises(InvalidValue, match=r"jobs of yours are under way.*a long one"):
+        queue.submit(works.wait, None, "one more", LANE, "ann")
+    queue.submit(works.wait, None, "another's", LANE, "bob")
+    queue.submit(works.wait, None, "the user's", LANE)
+    queue.under_way[0].end()
+    until(lambda: len([job for job in queue.under_way if job.visitor == "ann"]) < MOST_OF_ONE)
+    assert queue.submit(works.wait, None, "one more", LANE, "ann").visitor == "ann"

@@ -1,0 +1,46 @@
+"""A server of the interfaces for programs: it listens, and ends in good time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from socket import socket
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from app.api.access_log import AccessLog
+from app.api.workers import Workers
+
+#: Seconds that short answers have to be sent after a signal; long ones are cancelled at once.
+_LAST_ANSWERS_S = 5
+_MOST_CONNECTIONS = 256
+
+
+class _Server(uvicorn.Server):
+    """Ends the work of processes before it waits for the answers that are under way."""
+
+    workers: Workers
+    say: Callable[[str], object]
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        for ended in self.workers.stop():
+            self.say(f"cancelled, since the server ends: {ended}")
+        await super().shutdown(sockets)
+
+
+def serve(
+    app: ASGIApp, workers: Workers, host: str, port: int, log: bool, say: Callable[[str], object]
+) -> None:
+    """Answer at an address until a signal comes; returns within ten seconds of it.
+
+    log: whether each request is a line.  say: writes a line.
+    """
+    served = AccessLog(app, say) if log else app
+    server = _Server(
+        uvicorn.Config(
+            served, host=host, port=port, log_level="warning", server_header=False,
+            limit_concurrency=_MOST_CONNECTIONS, timeout_graceful_shutdown=_LAST_ANSWERS_S,
+        )
+    )  # fmt: skip
+    server.workers, server.say = workers, say
+    server.run()

@@ -1,0 +1,192 @@
+"""Figures that stand in prose: each is computed again, and written where it differs.
+
+    python -m tests.figures                 # which differ
+    python -m tests.figures --write         # and write them
+
+A sentence is stated once, here, with a format in place of every figure; line breaks do not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+import ridgeline
+
+ROOT = Path(__file__).parents[1]
+_NUMBER = r"([\d][\d,]*(?:\.\d+)?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a document.  text: with a format like "{:.1f}" in place of each figure."""
+
+    document: str
+    text: str
+    figures: Callable[[], Sequence[float]]
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """What finds the sentence, a group a figure."""
+        parts = []
+        for words, field, _, _ in Formatter().parse(self.text):
+            parts.append(r"\s+".join(map(re.escape, re.split(r"\s+", words))))
+            parts += [_NUMBER] if field is not None else []
+        return re.compile("".join(parts))
+
+    def shown(self) -> list[str]:
+        """The figures as they are written."""
+        formats = [spec or "" for _, field, spec, _ in Formatter().parse(self.text)
+                   if field is not None]  # fmt: skip
+        return [format(value, spec) for value, spec in zip(self.figures(), formats, strict=True)]
+
+    def found(self) -> re.Match[str]:
+        """Where the sentence stands.
+
+        Raises:
+            LookupError: nowhere, or twice.
+        """
+        text = (ROOT / self.document).read_text(encoding="utf-8")
+        places = list(self.pattern.finditer(text))
+        if len(places) != 1:
+            raise LookupError(f"{self.document} has {len(places)} times: {self.text}")
+        return places[0]
+
+    def write(self) -> None:
+        """Put the figures of today in the place of those that stand there."""
+        match = self.found()
+        text = match.string
+        for at, figure in reversed(list(enumerate(self.shown(), 1))):
+            text = text[: match.start(at)] + figure + text[match.end(at) :]
+        (ROOT / self.document).write_text(text, encoding="utf-8")
+
+
+# ------------------------------------------------------------------------------- docs/simulation.md
+
+_LLAMA: dict[str, Any] = {
+    "model": "meta-llama/Llama-3.1-70B", "system": "h100", "engine": "vllm", "weights": "fp8",
+    "tp": 4,
+}  # fmt: skip
+_USERS = (8, 64, 256)
+
+
+def _closed_form_beside_simulation() -> list[float]:
+    load = {**_LLAMA, "isl": 1024, "osl": 1024}
+    closed = ridgeline.serve(**load, concurrency=list(_USERS))
+    runs = [ridgeline.simulate(**load, concurrency=users) for users in _USERS]
+    figures = [*closed.tpot_s, *(run.tpot_mean_s for run in runs)]
+    figures += [*closed.ttft_s, *(run.ttft_mean_s for run in runs)]
+    return [1e3 * float(figure) for figure in figures]
+
+
+def _drafts() -> list[float]:
+    load: dict[str, Any] = {
+        "model": "deepseek-ai/DeepSeek-V3", "system": "b200", "engine": "sglang", "tp": 8,
+        "concurrency": 32, "osl": 1024, "length_ratio": 0.8,
+    }  # fmt: skip
+    drafts = {"speculation": "mtp", "draft_tokens": 3}
+    measured = ridgeline.simulate(**load, **drafts)
+    stated = ridgeline.simulate(**load, **drafts, acceptance="0.5")
+    without = ridgeline.simulate(**load)
+    return [
+        1e3 * measured.tpot_mean_s, _tokens_a_step(measured), 1e3 * stated.tpot_mean_s,
+        _tokens_a_step(stated), 1e3 * without.tpot_mean_s,
+    ]  # fmt: skip
+
+
+def _tokens_a_step(run: Any) -> float:
+    return float(run.to_dict()["speculation"]["tokens_per_step"])
+
+
+def _prefill_pool() -> list[float]:
+    load = {**_LLAMA, "rate": 4, "isl": 4096, "osl": 512, "length_ratio": 0.8}
+    pool = ridgeline.simulate(**load, prefill_workers=1, prefill_tp=4)
+    both = ridgeline.simulate(**load, replicas=2)
+    found = re.search(r"([\d.]+) prefill workers? keep", pool.to_dict()["message"])
+    assert found, pool.to_dict()["message"]
+    times = (pool.tpot_mean_s, pool.ttft_mean_s, both.tpot_mean_s, both.ttft_mean_s)
+    return [float(found[1]), *(1e3 * figure for figure in times)]
+
+
+# ------------------------------------------------------------------------------- others
+
+
+@cache
+def _benchmarks() -> dict[str, float]:
+    """The latest value of every figure of docs/benchmarks.csv, which its page shows."""
+    with (ROOT / "docs" / "benchmarks.csv").open(encoding="utf-8", newline="") as file:
+        return {row["metric"]: float(row["value"]) for row in csv.DictReader(file)}
+
+
+def _sweep_speeds() -> list[float]:
+    return [
+        _benchmarks()[f"{who}: configurations a second"]
+        for who in ("GenZ", "aiconfigurator", "Ridgeline, calibrated", "Ridgeline, bounds")
+    ]
+
+
+SENTENCES = (
+    Sentence(
+        "docs/simulation.md",
+        "mean TPOT {:.1f} / {:.1f} / {:.1f} ms in closed form, {:.1f} / {:.1f} / {:.1f} ms "
+        "simulated; mean TTFT {:.0f} / {:.0f} / {:.0f} ms and {:.0f} / {:.0f} / {:.0f} ms.",
+        _closed_form_beside_simulation,
+    ),
+    Sentence(
+        "docs/simulation.md",
+        "Above, mean TPOT is {:.1f} ms with {:.2f} tokens a step (the mean of three models), "
+        "{:.1f} ms with `--acceptance 0.5` ({:.2f} tokens a step), and {:.1f} ms without drafts.",
+        _drafts,
+    ),
+    Sentence(
+        "docs/simulation.md",
+        "here {:.2f} prefill workers keep one decode worker full, so that the prefill pool "
+        "decides. On the same eight devices mean TPOT is {:.1f} ms and mean TTFT {:.0f} ms; "
+        "{:.1f} and {:.0f} ms where two replicas read and decode (`--replicas 2`).",
+        _prefill_pool,
+    ),
+    Sentence(
+        "docs/planning.md",
+        "GenZ {:.1f} (prefill and decode), aiconfigurator 0.12.0 {:,.0f} (`cli_estimate`, explicit "
+        "version), Ridgeline {:,.0f} calibrated and {:,.0f} bounds alone.",
+        _sweep_speeds,
+    ),
+    Sentence(
+        "README.md",
+        "There are {:d} systems with the source of every number",
+        lambda: [len(ridgeline.systems())],
+    ),
+    Sentence(
+        "README.md",
+        "{:d} models with exact parameter counts",
+        lambda: [len(ridgeline.models())],
+    ),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--write", action="store_true")
+    chosen = parser.parse_args()
+    other = 0
+    for sentence in SENTENCES:
+        stands, today = list(sentence.found().groups()), sentence.shown()
+        if stands == today:
+            continue
+        other += 1
+        print(f"{sentence.document}: {' '.join(stands)} -> {' '.join(today)}")
+        if chosen.write:
+            sentence.write()
+    return int(other > 0 and not chosen.write)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
