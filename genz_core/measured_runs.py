@@ -21,11 +21,11 @@ saturation the throughput is one over the scale of steps, so that more users wou
 bring a first token earlier; and a user alone has the same first token whatever is answered.  Beyond
 the users and answers of all runs a correction becomes unsure instead.
 A run that differs from its neighbours weighs less: noise is Student's t, by the weights of
-`genz_core.engine_calibration`.  Runs that physics misses by more than `NEAR_PHYSICS` teach their own
-recipe and release alone, where most of these are so: they share a constant of their own.  One among
-others that are not teaches nothing, nor does any that physics misses by more than `MOST`.
-Something else may have run than is described, and taught what they tell, such runs made every
-device and release that was left out worse.
+`genz_core.engine_calibration`.  Runs that physics misses by more than `NEAR_PHYSICS` teach their
+own recipe and release alone, where most of these are so: they share a constant of their own.  One
+among others that are not teaches nothing, nor does any that physics misses by more than `MOST`:
+something else may have run than is described, and taught to others, such runs made every device and
+release that was left out worse.
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), 2.2 and 4.2.
 """
 
@@ -259,7 +259,8 @@ class MeasuredRuns:
         """Runs of which physics misses a latent, or one before it, by more than `NEAR_PHYSICS`,
         [runs]."""
         names = LATENTS[: LATENTS.index(latent) + 1]
-        return np.any([np.abs(self.latents[name]) > NEAR_PHYSICS[name] for name in names], axis=0)
+        far = [np.abs(self.latents[name]) > NEAR_PHYSICS[name] for name in names]
+        return np.asarray(np.any(far, axis=0))
 
     @cached_property
     def _apart(self) -> Mapping[str, frozenset[RunFacts]]:
