@@ -12,8 +12,9 @@ Lanes are told apart by degrees and by whether they read prompts or decode; each
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,16 @@ from genz_core.latency.numerics import chunked
 from genz_core.latency.pricer import decoding, launched
 from genz_core.latency.roofline import roofline
 from genz_core.memo import ByIdentity
-from genz_core.step import of_busiest_rank, stage_runs
-from genz_core.symbols import Formulas, Rows, Symbol, Unresolved
+from genz_core.step import Laid, StepEstimate, of_busiest_rank, stage_runs
+from genz_core.symbols import Formulas, Program, Rows, Symbol, Unresolved, results_of
 from genz_core.types import DEGREES, Array, Graph, Group, Num, Op, Parallelism, Places, Step
+from genz_core.validity import stack
 
 _LANES = 2048  # at a time: what follows of them fits in a second-level cache
+_WORTH = 32  # lanes of a kind for which a plan takes less than the graph of all kinds together
 _MANY = 256  # lanes among which equal ones are worth finding
-_SPLIT = (*DEGREES, "moe_tp", "expert_imbalance", "redundant_experts")
+_DEGREES = (*DEGREES, "moe_tp", "expert_imbalance", "redundant_experts")
+SPLIT = (*_DEGREES, "micro_batches")
 #: What a plan prices of one run of each operator.
 FIGURES = ("compute_s", "memory_s", "communication_s", "flops", "bytes")
 
@@ -51,6 +55,13 @@ class Lanes:
     prompt: Array
     split: Parallelism
     fullest: Array | None = None
+
+    @classmethod
+    def of(cls, group: Group, split: Parallelism) -> Lanes:
+        """Lanes of one node; the group's numbers are arrays [lanes] or numbers."""
+        sizes = (group.sequences, group.new_tokens, group.cached_tokens, group.prompt)
+        arrays = np.broadcast_arrays(*(np.atleast_1d(size) * 1.0 for size in sizes))
+        return cls(*(array[None] for array in arrays), split)
 
     @property
     def nodes(self) -> int:
@@ -73,6 +84,12 @@ class Lanes:
         }
         return named if self.fullest is None else named | {"fullest": self.fullest}
 
+    def of_rank(self) -> Array:
+        """Sequences of the fullest attention rank, [nodes or 1, lanes]."""
+        return Group(self.sequences, self.new, self.cached, fullest=self.fullest).of_rank(
+            self.split.dp
+        )
+
     def flat(self) -> tuple[Group, Parallelism]:
         """One group of all steps, and their degrees, [nodes x lanes]."""
         shape = (self.nodes, self.size)
@@ -83,7 +100,7 @@ class Lanes:
         )  # fmt: skip
         varying: dict[str, Any] = {
             name: np.tile(getattr(self.split, name), self.nodes)
-            for name in (*_SPLIT, "micro_batches")
+            for name in SPLIT
             if np.ndim(getattr(self.split, name))
         }
         return group, replace(self.split, **varying) if varying else self.split
@@ -118,13 +135,18 @@ class _Kernels:
     launch_s: Array
 
     @classmethod
-    def of(cls, at: Sequence[int], kernels: Sequence[KernelTime]) -> _Kernels:
-        axes = tuple(Rows.of(axis) for axis in zip(*(k.axes for k in kernels), strict=True))
-        work = [k.work for k in kernels]
+    def of(cls, kernels: Mapping[int, KernelTime], places: Mapping[int, int]) -> _Kernels:
+        every = list(kernels.values())
+        axes = zip(*(kernel.axes for kernel in every), strict=True)
+        work = [kernel.work for kernel in every]
         sure = all(w.least > 0 if isinstance(w, Symbol) else np.all(w > 0) for w in work)
-        launch = np.array([np.ravel(k.launch_s)[0] for k in kernels], dtype=float)[:, None]
-        found = None if sure else Rows.of(work)
-        return cls(np.array(at, dtype=np.intp), kernels[0], axes, found, launch)
+        return cls(
+            np.array(list(kernels), dtype=np.intp),
+            every[0],
+            tuple(Rows.of(axis, places) for axis in axes),
+            None if sure else Rows.of(work, places),
+            np.array([np.ravel(kernel.launch_s)[0] for kernel in every], dtype=float)[:, None],
+        )
 
     def seconds(self, results: Array) -> Array:
         """Times [s], [ops, lanes]; results: [results, lanes]."""
@@ -142,8 +164,8 @@ class _Kernels:
         for result in np.unique(first.at):
             rows = np.flatnonzero(first.at == result)
             values, of = np.unique(results[result], return_inverse=True)
-            axes = [values * first.factor[rows]]
-            axes += [np.broadcast_to(axis.factor[rows], axes[0].shape) for axis in rest]
+            axes = [values * first.factor[rows] + first.constant[rows]]
+            axes += [np.broadcast_to(axis.constant[rows], axes[0].shape) for axis in rest]
             time[rows] = self._time(axes)[:, of]
         return time
 
@@ -161,56 +183,70 @@ class _Part:
     """Operators that are priced together.
 
     rows: theirs in the graph.  nodes: whether they are priced at each node of a lane.
-    results: of the formulas that they read.  figures: `FIGURES` x [ops] rows.
+    program: what gives the results that its rows read.  figures: `FIGURES` x [ops] rows.
+    limits, limited: the first three of them, for bounds alone.
     """
 
     rows: Places
     nodes: bool
-    results: Places
+    program: Program
     figures: Rows
     kernels: tuple[_Kernels, ...]
+    limits: Program
+    limited: Rows
 
     @classmethod
     def of(
-        cls, graph: Graph, rows: Sequence[int], pricer: Pricer, phases: Sequence[Phase], nodes: bool
+        cls,
+        formulas: Formulas,
+        graph: Graph,
+        rows: Sequence[int],
+        pricer: Pricer,
+        phases: Sequence[Phase],
+        nodes: bool,
     ) -> _Part:
         ops = [graph.ops[at] for at in rows]
         least = [roofline(op, pricer.system) for op in ops]
-        numbers = [
+        limits = [
             *(limit.compute_s for limit in least),
             *(limit.memory_s for limit in least),
             *(limit.communication_s for limit in least),
-            *(op.flops for op in ops),
-            *(op.memory_bytes for op in ops),
         ]
+        figures = [*limits, *(op.flops for op in ops), *(op.memory_bytes for op in ops)]
         alike: dict[Hashable, dict[int, KernelTime]] = defaultdict(dict)
         for at, kernel in pricer.kernels_of(ops, [phases[at] for at in rows]).items():
             alike[kernel.formula][at] = kernel
-        kernels = [_Kernels.of(list(group), list(group.values())) for group in alike.values()]
-        read = [Rows.of(numbers)]
-        for group in kernels:
-            read += [*group.axes, *([group.work] if group.work else [])]
-        used = np.unique(np.concatenate([[-1], *(some.at for some in read)]))
-        place = {int(at): (number - 1) % len(used) for number, at in enumerate(used)}
-        moved = iter([some.moved(place) for some in read])
-        figures = next(moved)
-        kernels = [
-            replace(
-                group,
-                axes=tuple(next(moved) for _ in group.axes),
-                work=next(moved) if group.work else None,
-            )
-            for group in kernels
-        ]
-        return cls(np.array(rows, dtype=np.intp), nodes, used[1:], figures, tuple(kernels))
+        read = results_of(*figures)
+        for group in alike.values():
+            read |= results_of(*(n for k in group.values() for n in (*k.axes, k.work)))
+        places, limiting = _places(read), _places(results_of(*limits))
+        return cls(
+            np.array(rows, dtype=np.intp),
+            nodes,
+            formulas.program(read),
+            Rows.of(figures, places),
+            tuple(_Kernels.of(group, places) for group in alike.values()),
+            formulas.program(limiting),
+            Rows.of(limits, limiting),
+        )
 
-    def taken(self, values: Sequence[Array], shape: tuple[int, int]) -> Array:
-        """The results that its rows read, and ones, [results, lanes]."""
-        lanes = shape if self.nodes else (1, shape[1])
-        results = np.ones((len(self.results) + 1, *lanes))
-        for at, result in enumerate(self.results):
-            results[at] = values[result]
+    def results(self, program: Program, sizes: Mapping[str, Array], nodes: int) -> Array:
+        """What a program gives for the nodes or the lanes, [results, nodes x lanes]."""
+        shape = (nodes if self.nodes else 1, sizes["cached"].shape[1])
+        results = np.zeros((max(len(program.results), 1), *shape))
+        for at, result in enumerate(program(sizes)):
+            results[at] = result
         return results.reshape(len(results), -1)
+
+    def bound_s(self, sizes: Mapping[str, Array], nodes: int) -> Array:
+        """Least time of one run of each operator [s], [ops, nodes x lanes]."""
+        limited = self.limited.taken(self.results(self.limits, sizes, nodes))
+        return limited.reshape(3, len(self.rows), -1).max(axis=0)
+
+
+def _places(results: set[int]) -> dict[int, int]:
+    """{result: its place} of a program's results, which come in order."""
+    return {result: place for place, result in enumerate(sorted(results))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,15 +265,15 @@ class Plan:
     runs: Array
     by_stage: Array
     launch_s: float
-    unless: tuple[Symbol, ...]
-    _rows: dict[str, Rows] = field(default_factory=dict)
+    unless: Program
+    _columns: dict[tuple[str, ...], tuple[Program, Rows]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, deployed: Deployment, split: Parallelism, reads: bool, fullest: bool) -> Plan:
         """The plan of one split, its degrees numbers.
 
         reads: steps read prompts, more than `cp` tokens of each; else they decode a token.
-        fullest: sequences of the fullest rank are given.
+        fullest: sequences of the fullest rank are given; they differ from node to node.
 
         Raises:
             Unresolved: the graph's shape, or a branch, depends on the sizes.
@@ -256,10 +292,10 @@ class Plan:
         pricer = Pricer(deployed.system, deployed.engine)
         every, settled = range(len(graph.ops)), [_phase(op) for op in graph.ops]
         phases = [phase for phase, _ in settled]
-        depends = formulas.depends(("cached",))
-        later = [reads or _follows(op, depends) for op in graph.ops]
+        depends = formulas.depends("cached")
+        later = [reads or fullest or _follows(op, depends) for op in graph.ops]
         parts = [
-            _Part.of(graph, rows, pricer, phases, nodes)
+            _Part.of(formulas, graph, rows, pricer, phases, nodes)
             for nodes in (False, True)
             if (rows := [at for at in every if later[at] == nodes])
         ]
@@ -270,15 +306,12 @@ class Plan:
             np.array([op.count for op in graph.ops], dtype=float),
             stage_runs(graph, int(split.pp)),
             deployed.engine.launch_s,
-            tuple({unsure.at: unsure for _, unsure in settled if unsure is not None}.values()),
+            formulas.program(results_of(*(unsure for _, unsure in settled))),
         )
 
     def holds(self, lanes: Lanes) -> bool:
         """Whether the phase of every operator is that of the plan."""
-        if not self.unless:
-            return True
-        values = self.formulas.values(lanes.sizes)
-        return not any(np.any(values[unsure.at]) for unsure in self.unless)
+        return not any(np.any(decodes) for decodes in self.unless(lanes.sizes))
 
     def price(self, lanes: Lanes, weights: Array) -> Priced:
         """Price steps; weights: of the nodes of a lane, [nodes, lanes]."""
@@ -303,11 +336,11 @@ class Plan:
         least_s: Array,
     ) -> None:
         """Price few lanes into arrays of `Priced`."""
-        values, shape = self.formulas.values(sizes), weights.shape
+        shape = weights.shape
         stage: Num = 0.0
         least: Num = 0.0
         for part in self.parts:
-            results = part.taken(values, shape)
+            results = part.results(part.program, sizes, len(weights))
             found = part.figures.taken(results).reshape(len(FIGURES), len(part.rows), -1)
             bound = found[:3].max(axis=0)
             time = self._expected_s(part, results, bound)
@@ -315,7 +348,7 @@ class Plan:
             on_stages = self.by_stage[:, part.rows] @ time
             stage = stage + on_stages.reshape(len(on_stages), -1, shape[1])
             if part.nodes and len(weights) > 1:
-                found, time = (_mean(some, weights) for some in (found, time))
+                found, time = (mean(some, weights) for some in (found, time))
             figures[:, part.rows], expected[part.rows] = found, time
         stage_s[:] = np.einsum("kc,kc->c", np.broadcast_to(np.max(stage, axis=0), shape), weights)
         least_s[:] = np.einsum("kc,kc->c", np.broadcast_to(least, shape), weights)
@@ -326,30 +359,29 @@ class Plan:
             time[kernels.at] = kernels.seconds(results)
         return np.maximum(launched(time, self.launch_s), bound)
 
-    def least_s(self, lanes: Lanes, weights: Array) -> Array:
-        """Least time of the steps [s], [lanes]: what `price` finds, without its expectations."""
-        total = np.empty(lanes.size)
+    def bound_s(self, lanes: Lanes, weights: Array) -> Array:
+        """Least times of one run of each operator, the nodes summed [s], [ops, lanes]."""
+        bound = np.empty((len(self.graph.ops), lanes.size))
         for start in range(0, lanes.size, _LANES):
             at = slice(start, start + _LANES)
-            values = self.formulas.values({n: v[:, at] for n, v in lanes.sizes.items()})
-            some = weights[:, at]
-            least: Num = 0.0
+            sizes = {name: values[:, at] for name, values in lanes.sizes.items()}
             for part in self.parts:
-                found = part.figures.taken(part.taken(values, some.shape))
-                bound = found.reshape(len(FIGURES), len(part.rows), -1)[:3].max(axis=0)
-                least = least + (self.runs[part.rows] @ bound).reshape(-1, some.shape[1])
-            total[at] = np.einsum("kc,kc->c", np.broadcast_to(least, some.shape), some)
-        return total
+                found = part.bound_s(sizes, len(weights))
+                several = part.nodes and len(weights) > 1
+                bound[part.rows, at] = mean(found, weights[:, at]) if several else found
+        return bound
 
-    def column(self, name: str, lanes: Lanes) -> Array:
-        """One field of every operator, [ops, lanes], of lanes of one node."""
-        if name not in self._rows:
-            self._rows[name] = Rows.of([getattr(op, name) for op in self.graph.ops])
-        values = self.formulas.values(lanes.sizes)
-        results = np.ones((len(values) + 1, lanes.size))
-        for at, value in enumerate(values):
-            results[at] = value
-        return self._rows[name].taken(results)
+    def columns(self, names: tuple[str, ...], lanes: Lanes) -> Array:
+        """Fields of every operator, [names, ops, lanes], of lanes of one node."""
+        if names not in self._columns:
+            numbers = [getattr(op, name) for name in names for op in self.graph.ops]
+            places = _places(results_of(*numbers))
+            self._columns[names] = self.formulas.program(places), Rows.of(numbers, places)
+        program, rows = self._columns[names]
+        results = np.zeros((max(len(program.results), 1), lanes.size))
+        for at, result in enumerate(program(lanes.sizes)):
+            results[at] = result
+        return rows.taken(results).reshape(len(names), len(self.graph.ops), lanes.size)
 
 
 def _phase(op: Op) -> tuple[Phase, Symbol | None]:
@@ -371,11 +403,11 @@ def _follows(op: Op, depends: Sequence[bool]) -> bool:
     return any(isinstance(number, Symbol) and depends[number.at] for number in numbers)
 
 
-def _mean(values: Array, weights: Array) -> Array:
+def mean(values: Array, weights: Array) -> Array:
     """Values [..., nodes x lanes] summed with weights [nodes, lanes], [..., lanes]."""
     split = values.reshape(*values.shape[:-1], *weights.shape)
-    mean: Array = np.einsum("...kc,kc->...c", split, weights)
-    return mean
+    total: Array = np.einsum("...kc,kc->...c", split, weights)
+    return total
 
 
 # ------------------------------------------------------------------------------- plans of lanes
@@ -400,7 +432,7 @@ def plan_of(
         except Unresolved:
             return None
 
-    degrees = [getattr(split, name) for name in _SPLIT]
+    degrees = [getattr(split, name) for name in _DEGREES]
     key = (
         *(None if degree is None else float(degree) for degree in degrees),
         split.sequence_parallel, split.order, reads, fullest,
@@ -408,10 +440,15 @@ def plan_of(
     return _PLANS.get(make, deployed.model, deployed.system, deployed.engine, values=key)
 
 
-def plans(deployed: Deployment, lanes: Lanes) -> list[tuple[Plan, Places | slice]] | None:
+Plans = list[tuple[Plan, Places | slice]]
+
+
+def plans(deployed: Deployment, lanes: Lanes) -> Plans | None:
     """The plan of every lane: pairs of a plan and its lanes; None where any has none."""
-    found = []
-    for split, reads, at in _kinds(lanes):
+    found, kinds = [], list(_kinds(lanes))
+    if len(kinds) > 2 and lanes.size < _WORTH * len(kinds):
+        return None
+    for split, reads, at in kinds:
         plan = plan_of(deployed, split, reads=reads, fullest=lanes.fullest is not None)
         if plan is None or not (reads or np.all(lanes.new[:, at] == 1.0)):
             return None
@@ -419,6 +456,78 @@ def plans(deployed: Deployment, lanes: Lanes) -> list[tuple[Plan, Places | slice
         if not plan.holds(picked(lanes, at)):
             return None
     return found if np.all(lanes.sequences > 0) else None
+
+
+def by_plans(deployed: Deployment, lanes: Lanes, weights: Array, found: Plans) -> StepEstimate:
+    """Lanes priced by their plans, nodes summed with weights [nodes, lanes]."""
+    plan, engine, size = found[0][0], deployed.engine, lanes.size
+    if len(found) == 1:
+        priced = plan.price(lanes, weights)
+    else:
+        ops = len(plan.graph.ops)
+        priced = Priced(
+            np.empty((len(FIGURES), ops, size)),
+            np.empty((ops, size)),
+            np.empty(size),
+            np.empty(size),
+        )
+        for one, at in found:
+            part = one.price(picked(lanes, at), weights[:, at])
+            for name in ("figures", "expected_s", "stage_s", "least_s"):
+                getattr(priced, name)[..., at] = getattr(part, name)
+    host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * lanes.of_rank()
+    each = weights.sum(axis=0)
+    figures: dict[str, Any] = dict(zip(FIGURES, priced.figures, strict=True))
+    return StepEstimate(
+        laid=Laid(plan.graph, partial(_graph, deployed, lanes)),
+        system=deployed.system,
+        engine=engine,
+        runs=plan.runs,
+        expected_s=priced.expected_s,
+        stage_s=priced.stage_s,
+        wait_s=np.zeros(size),
+        least_s=priced.least_s,
+        stages=lanes.split.pp * each,
+        micro_batches=each,
+        host_s=np.einsum("kc,kc->c", np.broadcast_to(host, weights.shape), weights),
+        learned_s=np.zeros(size),
+        **figures,
+    )
+
+
+def bounds_by_plans(lanes: Lanes, weights: Array, found: Plans) -> Array:
+    """Least time of one run of each operator, nodes summed [s], [ops, lanes]."""
+    if len(found) == 1:
+        return found[0][0].bound_s(lanes, weights)
+    bound = np.empty((len(found[0][0].graph.ops), lanes.size))
+    for plan, at in found:
+        bound[:, at] = plan.bound_s(picked(lanes, at), weights[:, at])
+    return bound
+
+
+def operator_columns(
+    deployed: Deployment, lanes: Lanes, names: tuple[str, ...]
+) -> tuple[Graph, Array]:
+    """Fields of every operator, [names, ops, lanes], of lanes of one node; and the graph, whose
+    numbers are not to be read."""
+    found = plans(deployed, lanes)
+    if found is None:
+        graph = _graph(deployed, lanes)
+        fields = [stack((getattr(op, name) for op in graph.ops), lanes.size) for name in names]
+        return graph, np.stack(fields)
+    graph = found[0][0].graph
+    if len(found) == 1:
+        return graph, found[0][0].columns(names, lanes)
+    columns = np.empty((len(names), len(graph.ops), lanes.size))
+    for plan, at in found:
+        columns[..., at] = plan.columns(names, picked(lanes, at))
+    return graph, columns
+
+
+def _graph(deployed: Deployment, lanes: Lanes) -> Graph:
+    """The graph of lanes with its numbers, [nodes x lanes]."""
+    group, split = lanes.flat()
+    return of_busiest_rank(deployed.graph(Step((group,)), split), split)
 
 
 def picked(lanes: Lanes, at: Places | slice) -> Lanes:
@@ -436,7 +545,7 @@ def _kinds(lanes: Lanes) -> Iterator[tuple[Parallelism, bool, Places | slice]]:
     """
     columns = {
         name: np.asarray(getattr(lanes.split, name), dtype=float)
-        for name in _SPLIT
+        for name in _DEGREES
         if getattr(lanes.split, name) is not None
     }
     varying = {

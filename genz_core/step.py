@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,11 +50,26 @@ BY_CONFIG = (
 )  # fmt: skip
 
 
+class Laid:
+    """Graph of steps side by side, whose numbers are worked out when they are asked for.
+
+    outline: its operators in the same order, their numbers maybe those of other sizes.
+    """
+
+    def __init__(self, outline: Graph, make: Callable[[], Graph] | None = None) -> None:
+        self.outline, self._make = outline, make
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The operators, their numbers scalars or arrays."""
+        return self.outline if self._make is None else self._make()
+
+
 @dataclass(frozen=True, slots=True)
 class StepEstimate:
     """A priced step; times in seconds.
 
-    lanes: the graph that was priced, maybe of several steps side by side; lane: the columns of
+    laid: the graph that was priced, maybe of several steps side by side; lane: the columns of
     this step, None for all.
     runs: runs of each operator in the step, [ops].  compute_s, memory_s, communication_s: least
     time of one run per resource, expected_s: its expected time, [ops, configs].
@@ -68,7 +84,7 @@ class StepEstimate:
     node, [nodes x configs].  None: one node, once.
     """
 
-    lanes: Graph
+    laid: Laid
     system: System
     engine: EngineProfile
     runs: Array
@@ -86,19 +102,20 @@ class StepEstimate:
     flops: Array
     bytes: Array
     node_weights: Array | None = None
-    lane: slice | Places | None = None
+    lane: Places | None = None
 
     @property
     def graph(self) -> Graph:
         """The operators of the step, their numbers scalars or arrays [configs]."""
+        lanes = self.laid.graph
         if self.lane is None:
-            return self.lanes
-        return replace(self.lanes, ops=tuple(picked(op, self.lane) for op in self.lanes.ops))
+            return lanes
+        return replace(lanes, ops=tuple(picked(op, self.lane) for op in lanes.ops))
 
-    def of_lane(self, lane: slice) -> StepEstimate:
-        """The step of some columns of the priced configurations."""
-        changes: dict[str, Any] = {name: getattr(self, name)[..., lane] for name in BY_CONFIG}
-        return replace(self, **changes, lane=lane)
+    @property
+    def outline(self) -> Graph:
+        """Names, kinds and places of the operators of the step; its numbers are not to be read."""
+        return self.laid.outline
 
     def of_columns(self, columns: Places) -> StepEstimate:
         """The step of some configurations, which may repeat."""
@@ -108,12 +125,13 @@ class StepEstimate:
         places: Places = (starts + columns).ravel()
         if self.node_weights is not None:
             changes["node_weights"] = self.node_weights[:, columns]
-        return replace(self, **changes, lanes=self.graph, lane=places)
+        places = places if self.lane is None else self.lane[places]
+        return replace(self, **changes, lane=places)
 
     def __repr__(self) -> str:
         figures = (("total_s", self.total_s), ("bound_total_s", self.bound_total_s))
         return (
-            f"StepEstimate({len(self.lanes.ops):,} operators x {self.configs:,} configurations "
+            f"StepEstimate({len(self.outline.ops):,} operators x {self.configs:,} configurations "
             f"on {clipped(self.system.name)} under {clipped(self.engine.name)}:\n"
             f"  {spans(figures)})"
         )
@@ -125,7 +143,7 @@ class StepEstimate:
 
     def op(self, row: int, config: int = 0) -> Op:
         """Operator `row` in one configuration; arrays [nodes] where its figures are averages."""
-        op = self.lanes.ops[row]
+        op = self.laid.graph.ops[row]
         in_lane = op if self.lane is None else picked(op, self.lane)
         return picked(in_lane, slice(config, None, self.configs))
 
@@ -274,7 +292,7 @@ def price(
         + engine.host_sequence_s * _rank_sequences(step, parallelism)
     )
     return StepEstimate(
-        lanes=graph,
+        laid=Laid(graph),
         system=system,
         engine=engine,
         runs=runs,

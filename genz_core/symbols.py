@@ -1,13 +1,13 @@
 """Sizes that are not known yet: formulas run on them once, and on numbers as often as wanted.
 
-A graph is built by plain formulas of its sizes (`Group`).  Run on `Symbol`s, they leave a
-`Formulas`: every distinct result once, in the order they were made, what depends on no size folded
-into constants.  `Formulas.values` then evaluates them for numbers or arrays.
+A graph is built by plain formulas of its sizes (`Group`).  Run on `Symbol`s, they leave `Formulas`:
+every distinct result once, in the order they were made, what depends on no size folded into
+constants.  A `Program` then evaluates those that are wanted, for numbers or arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import frexp, inf, isfinite
 from typing import Any
@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+#: Divisors below are counts, whose quotients may be rounded up next; those above are rates.
+_COUNTS = 2.0**24
 
 
 class Unresolved(Exception):
@@ -30,9 +32,7 @@ class Formulas:
     no result lies.
     """
 
-    steps: list[tuple[Callable[..., Array], tuple[Symbol | float, ...]] | str] = field(
-        default_factory=list
-    )
+    steps: list[tuple[Callable[..., Any], tuple[Any, ...]] | str] = field(default_factory=list)
     least: list[float] = field(default_factory=list)
     _known: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
@@ -42,73 +42,147 @@ class Formulas:
         self.least.append(least)
         return Symbol(self, len(self.steps) - 1)
 
-    def result(self, function: Callable[..., Any], *arguments: Any, least: float = -inf) -> Symbol:
+    def result(self, function: Callable[..., Any], *given: Any, least: float = -inf) -> Symbol:
         """The result of a function of symbols and numbers, the same one for the same arguments."""
-        given = tuple(a if isinstance(a, Symbol) else _constant(a) for a in arguments)
-        key = (function, *((a.at, a.factor) if isinstance(a, Symbol) else a for a in given))
+        key = (function, *(a.key if isinstance(a, Symbol) else a for a in given))
         at = self._known.setdefault(key, len(self.steps))
         if at == len(self.steps):
             self.steps.append((function, given))
             self.least.append(least)
         return Symbol(self, at)
 
-    def depends(self, names: Sequence[str]) -> list[bool]:
-        """Whether each result depends on any of some sizes."""
+    def depends(self, name: str) -> list[bool]:
+        """Whether each result depends on a size."""
         found: list[bool] = []
         for step in self.steps:
             if isinstance(step, str):
-                found.append(step in names)
+                found.append(step == name)
             else:
                 found.append(any(found[a.at] for a in step[1] if isinstance(a, Symbol)))
         return found
 
-    def values(self, sizes: Mapping[str, Array]) -> list[Array]:
-        """Every result for sizes that broadcast."""
-        values: list[Array] = []
-        for step in self.steps:
+    def program(self, wanted: Iterable[int]) -> Program:
+        """What gives some of the results from the sizes."""
+        results = sorted(set(wanted))
+        needed = set(results)
+        for at in range(len(self.steps) - 1, -1, -1):
+            step = self.steps[at]
+            if at in needed and not isinstance(step, str):
+                needed |= {a.at for a in step[1] if isinstance(a, Symbol)}
+        made = Program([], [], [], [])
+        places: dict[Any, int] = {}
+        for at in sorted(needed):
+            step = self.steps[at]
             if isinstance(step, str):
-                values.append(sizes[step])
+                places[at] = made.add(step)
             else:
-                function, arguments = step
-                values.append(function(*(_value(a, values) for a in arguments)))
-        return values
+                places[at] = made.add((step[0], tuple(_placed(a, places, made) for a in step[1])))
+        made.results.extend(places[at] for at in results)
+        return made
 
 
-def _value(argument: Symbol | float, values: Sequence[Array]) -> Array | float:
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Steps from sizes to results, each a function of values before it.
+
+    values: constants at their places, else None.  steps: (place, name of a size, or function and
+    places of its arguments).  results: places of what is wanted.
+    """
+
+    values: list[float | None]
+    sizes: list[tuple[int, str]]
+    steps: list[tuple[int, Callable[..., Any], tuple[int, ...]]]
+    results: list[int]
+
+    def add(self, step: float | str | tuple[Callable[..., Any], tuple[int, ...]]) -> int:
+        """The place of a step that is put behind the others."""
+        at = len(self.values)
+        self.values.append(None if isinstance(step, str | tuple) else step)
+        if isinstance(step, str):
+            self.sizes.append((at, step))
+        elif isinstance(step, tuple):
+            self.steps.append((at, *step))
+        return at
+
+    def __call__(self, sizes: Mapping[str, Array]) -> list[Array]:
+        """The results for sizes that broadcast."""
+        values: list[Any] = [*self.values]
+        for at, name in self.sizes:
+            values[at] = sizes[name]
+        for at, function, places in self.steps:
+            values[at] = function(*[values[place] for place in places])
+        return [values[at] for at in self.results]
+
+
+def _placed(argument: Any, places: dict[Any, int], made: Program) -> int:
+    """The place of an argument of a step, its factor and constant put to the symbol before it."""
     if not isinstance(argument, Symbol):
-        return argument
-    value = values[argument.at]
-    return value if argument.factor == 1.0 else value * argument.factor
+        key: Any = ("constant", argument)
+        if key not in places:
+            places[key] = made.add(argument)
+        return places[key]
+    at = places[argument.at]
+    for function, number, none in (
+        (np.multiply, argument.factor, 1.0),
+        (np.add, argument.constant, 0.0),
+    ):
+        if number != none:
+            key = (function, at, number)
+            if key not in places:
+                places[key] = made.add((function, (at, _placed(number, places, made))))
+            at = places[key]
+    return at
 
 
 class Symbol:
-    """A result of `Formulas` times a number; takes part in arithmetic, and in NumPy's functions.
+    """A result of `Formulas` times a factor, plus a constant; NumPy's functions take it.
 
     What would need its value, as a branch does, raises `Unresolved`.
     """
 
-    __slots__ = ("at", "factor", "formulas")
+    __slots__ = ("at", "constant", "factor", "formulas")
 
-    def __init__(self, formulas: Formulas, at: int, factor: float = 1.0) -> None:
-        self.formulas, self.at, self.factor = formulas, at, factor
+    def __init__(
+        self, formulas: Formulas, at: int, factor: float = 1.0, constant: float = 0.0
+    ) -> None:
+        self.formulas, self.at, self.factor, self.constant = formulas, at, factor, constant
+
+    @property
+    def key(self) -> tuple[int, float, float]:
+        """Equal for equal symbols of the same formulas."""
+        return self.at, self.factor, self.constant
 
     @property
     def least(self) -> float:
         """A number that it is not below."""
         least = self.formulas.least[self.at]
-        return least * self.factor if self.factor > 0 and isfinite(least) else -inf
+        return least * self.factor + self.constant if self.factor > 0 else -inf
+
+    def plain(self) -> Symbol:
+        """The same without a constant beside its result."""
+        if not self.constant:
+            return self
+        bare = Symbol(self.formulas, self.at, self.factor)
+        return self.formulas.result(np.add, bare, self.constant, least=self.least)
+
+    def scaled(self, factor: float) -> Any:
+        """A multiple of it."""
+        if not factor:
+            return np.float64(0.0)
+        return Symbol(self.formulas, self.at, self.factor * factor, self.constant * factor)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **more: Any) -> Any:
         if method != "__call__" or more:
             raise Unresolved(f"{ufunc.__name__}.{method}")
-        return _apply(self.formulas, ufunc, *inputs)
+        given = [a if isinstance(a, Symbol) else _constant(a) for a in inputs]
+        return _FOLDS[ufunc](*given) if ufunc in _FOLDS else self.formulas.result(ufunc, *given)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
     ) -> Any:
         if function not in _FUNCTIONS:
             raise Unresolved(function.__name__)
-        return _FUNCTIONS[function](self.formulas, *args, **kwargs)
+        return _FUNCTIONS[function](*args, **kwargs)
 
     def __bool__(self) -> bool:
         raise Unresolved("a branch")
@@ -119,66 +193,60 @@ class Symbol:
     def __array__(self, *_: Any, **__: Any) -> Array:
         raise Unresolved("an array")
 
-    def _with(self, ufunc: np.ufunc, *inputs: Any) -> Any:
-        return _apply(self.formulas, ufunc, *inputs)
-
     def __add__(self, other: Any) -> Any:
-        return self._with(np.add, self, other)
+        return _plus(self, other if isinstance(other, Symbol) else _constant(other))
 
-    def __radd__(self, other: Any) -> Any:
-        return self._with(np.add, other, self)
+    __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self._with(np.subtract, self, other)
+        return _minus(self, other if isinstance(other, Symbol) else _constant(other))
 
     def __rsub__(self, other: Any) -> Any:
-        return self._with(np.subtract, other, self)
+        return _minus(_constant(other), self)
 
     def __mul__(self, other: Any) -> Any:
-        return self._with(np.multiply, self, other)
+        return _times(self, other if isinstance(other, Symbol) else _constant(other))
 
-    def __rmul__(self, other: Any) -> Any:
-        return self._with(np.multiply, other, self)
+    __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        return self._with(np.divide, self, other)
+        return _over(self, other if isinstance(other, Symbol) else _constant(other))
 
     def __rtruediv__(self, other: Any) -> Any:
-        return self._with(np.divide, other, self)
+        return _over(_constant(other), self)
 
     def __pow__(self, other: Any) -> Any:
-        return self._with(np.power, self, other)
+        return np.power(self, other)
 
     def __neg__(self) -> Any:
-        return self._with(np.multiply, self, -1.0)
+        return self.scaled(-1.0)
 
     def __gt__(self, other: Any) -> Any:
-        return self._with(np.greater, self, other)
+        return np.greater(self, other)
 
     def __ge__(self, other: Any) -> Any:
-        return self._with(np.greater_equal, self, other)
+        return np.greater_equal(self, other)
 
     def __lt__(self, other: Any) -> Any:
-        return self._with(np.less, self, other)
+        return np.less(self, other)
 
     def __le__(self, other: Any) -> Any:
-        return self._with(np.less_equal, self, other)
+        return np.less_equal(self, other)
 
     def __and__(self, other: Any) -> Any:
-        return self._with(np.logical_and, self, other)
+        return np.logical_and(self, other)
 
-    def __rand__(self, other: Any) -> Any:
-        return self._with(np.logical_and, other, self)
+    __rand__ = __and__
 
     def __or__(self, other: Any) -> Any:
-        return self._with(np.logical_or, self, other)
+        return np.logical_or(self, other)
 
     def __invert__(self) -> Any:
-        return self._with(np.logical_not, self)
+        return np.logical_not(self)
 
 
 def number(value: Any) -> Any:
-    """A size, or whatever follows from sizes, in arithmetic: floats, or a symbol as it is."""
+    """A size, or what follows from sizes, for arithmetic: floats, or a symbol as it is."""
     return value if isinstance(value, Symbol) else np.asarray(value, dtype=float)
 
 
@@ -196,117 +264,128 @@ def _constant(value: Any) -> float | bool:
 # ------------------------------------------------------------------------------- what folds
 
 
-def _apply(formulas: Formulas, ufunc: np.ufunc, *inputs: Any) -> Any:
-    """The result of a function, what it comes to without the values taken out of it."""
-    values = [a if isinstance(a, Symbol) else _constant(a) for a in inputs]
-    fold = _FOLDS.get(ufunc)
-    folded = None if fold is None else fold(formulas, *values)
-    if folded is not None:
-        if isinstance(folded, bool):
-            return np.bool_(folded)
-        return np.float64(folded) if isinstance(folded, float) else folded
-    if ufunc is np.divmod:
-        return tuple(_apply(formulas, part, *values) for part in (np.floor_divide, np.remainder))
-    return formulas.result(ufunc, *values)
+def _plus(a: Any, b: Any) -> Any:
+    if not isinstance(b, Symbol):
+        return Symbol(a.formulas, a.at, a.factor, a.constant + b)
+    if not isinstance(a, Symbol):
+        return Symbol(b.formulas, b.at, b.factor, b.constant + a)
+    constant = a.constant + b.constant
+    if a.at == b.at:
+        factor = a.factor + b.factor
+        return Symbol(a.formulas, a.at, factor, constant) if factor else np.float64(constant)
+    one, other = (Symbol(s.formulas, s.at, s.factor) for s in (a, b))
+    total = a.formulas.result(np.add, one, other, least=one.least + other.least)
+    total.constant = constant
+    return total
 
 
-def _times(formulas: Formulas, a: Any, b: Any) -> Any:
-    if isinstance(a, Symbol) and isinstance(b, Symbol):
-        one, other = sorted((a.at, b.at))
-        least = formulas.least[one] * formulas.least[other]
-        known = min(formulas.least[one], formulas.least[other]) >= 0.0
-        pair = formulas.result(
-            np.multiply, Symbol(formulas, one), Symbol(formulas, other),
-            least=least if known else -inf,
-        )  # fmt: skip
-        return Symbol(formulas, pair.at, a.factor * b.factor)
-    symbol, factor = (a, b) if isinstance(a, Symbol) else (b, a)
-    factor = float(factor)
-    return Symbol(formulas, symbol.at, symbol.factor * factor) if factor else 0.0
+def _minus(a: Any, b: Any) -> Any:
+    return _plus(a, b.scaled(-1.0) if isinstance(b, Symbol) else -b)
 
 
-def _over(formulas: Formulas, a: Any, b: Any) -> Any:
-    """Exact quotients are factors: a rounded one could lift a whole number over the next."""
+def _times(a: Any, b: Any) -> Any:
+    if not isinstance(b, Symbol):
+        return a.scaled(b)
+    if not isinstance(a, Symbol):
+        return b.scaled(a)
+    one, other = a.plain(), b.plain()
+    formulas = a.formulas
+    first, last = sorted((one.at, other.at))
+    least = formulas.least[first], formulas.least[last]
+    product = formulas.result(
+        np.multiply,
+        Symbol(formulas, first),
+        Symbol(formulas, last),
+        least=least[0] * least[1] if min(least) >= 0.0 else -inf,
+    )
+    product.factor = one.factor * other.factor
+    return product
+
+
+def _over(a: Any, b: Any) -> Any:
+    """Quotients by a count are factors only where they are exact: a rounded one could lift a whole
+    number over the next."""
     if isinstance(b, Symbol):
-        return None
-    if abs(frexp(b)[0]) == 0.5 or (a.factor.is_integer() and (a.factor / b).is_integer()):
-        return Symbol(formulas, a.at, a.factor / b)
-    return formulas.result(np.divide, a, b, least=a.least / b if b > 0 else -inf)
-
-
-def _plus(formulas: Formulas, a: Any, b: Any, sign: float = 1.0) -> Any:
-    if isinstance(a, Symbol) and isinstance(b, Symbol) and a.at == b.at:
-        factor = a.factor + sign * b.factor
-        return Symbol(formulas, a.at, factor) if factor else 0.0
-    if not isinstance(b, Symbol) and b == 0.0:
-        return a
-    if not isinstance(a, Symbol) and a == 0.0:
-        return b if sign > 0 else b * sign
-    if sign < 0:
-        return formulas.result(np.subtract, a, b)
-    return formulas.result(np.add, a, b, least=_least(a) + _least(b))
+        return b.formulas.result(np.divide, a, b)
+    exact = abs(frexp(b)[0]) == 0.5 or (
+        all(part.is_integer() and (part / b).is_integer() for part in (a.factor, a.constant))
+    )
+    if exact or b >= _COUNTS:
+        return Symbol(a.formulas, a.at, a.factor / b, a.constant / b)
+    return a.formulas.result(np.divide, a, b, least=a.least / b if b > 0 else -inf)
 
 
 def _least(value: Any) -> float:
     return value.least if isinstance(value, Symbol) else float(value)
 
 
-def _comparable(a: Any, b: Any) -> bool:
+def _multiples(a: Any, b: Any) -> bool:
     """Whether two symbols are multiples of a result that is not negative."""
     both = isinstance(a, Symbol) and isinstance(b, Symbol) and a.at == b.at
-    return both and bool(a.formulas.least[a.at] >= 0.0)
+    return both and a.constant == b.constant and bool(a.formulas.least[a.at] >= 0.0)
 
 
-def _larger(formulas: Formulas, a: Any, b: Any) -> Any:
+def _larger(a: Any, b: Any) -> Any:
     for one, other in ((a, b), (b, a)):
         if not isinstance(one, Symbol) and one <= other.least:
             return other
-    if _comparable(a, b):
+    if _multiples(a, b):
         return a if a.factor >= b.factor else b
-    return formulas.result(np.maximum, a, b, least=max(_least(a), _least(b)))
+    return _formulas(a, b).result(np.maximum, a, b, least=max(_least(a), _least(b)))
 
 
-def _smaller(formulas: Formulas, a: Any, b: Any) -> Any:
+def _smaller(a: Any, b: Any) -> Any:
     for one, other in ((a, b), (b, a)):
-        if not isinstance(one, Symbol):
-            if one == inf:
-                return other
-            if one <= other.least:
-                return one
-    if _comparable(a, b):
+        if not isinstance(one, Symbol) and (one == inf or one <= other.least):
+            return other if one == inf else one
+    if _multiples(a, b):
         return a if a.factor <= b.factor else b
-    return formulas.result(np.minimum, a, b, least=min(_least(a), _least(b)))
+    return _formulas(a, b).result(np.minimum, a, b, least=min(_least(a), _least(b)))
 
 
-def _above(formulas: Formulas, a: Any, b: Any) -> Any:
-    return True if not isinstance(b, Symbol) and a.least > b else None
+def _formulas(*values: Any) -> Formulas:
+    formulas: Formulas = next(value.formulas for value in values if isinstance(value, Symbol))
+    return formulas
 
 
-def _at_most(formulas: Formulas, a: Any, b: Any) -> Any:
-    return False if not isinstance(b, Symbol) and a.least > b else None
+def _above(a: Any, b: Any) -> Any:
+    if not isinstance(b, Symbol) and a.least > b:
+        return np.True_
+    return _formulas(a, b).result(np.greater, a, b)
 
 
-def _both(formulas: Formulas, a: Any, b: Any) -> Any:
+def _at_most(a: Any, b: Any) -> Any:
+    if not isinstance(b, Symbol) and a.least > b:
+        return np.False_
+    return _formulas(a, b).result(np.less_equal, a, b)
+
+
+def _both(a: Any, b: Any) -> Any:
     symbol, known = (a, b) if isinstance(a, Symbol) else (b, a)
     if isinstance(known, Symbol):
-        return None
-    return symbol if known else False
+        return symbol.formulas.result(np.logical_and, a, b)
+    return symbol if known else np.False_
 
 
-def _either(formulas: Formulas, a: Any, b: Any) -> Any:
+def _either(a: Any, b: Any) -> Any:
     symbol, known = (a, b) if isinstance(a, Symbol) else (b, a)
     if isinstance(known, Symbol):
-        return None
-    return True if known else symbol
+        return symbol.formulas.result(np.logical_or, a, b)
+    return np.True_ if known else symbol
 
 
-def _up(formulas: Formulas, a: Any) -> Any:
-    return formulas.result(np.ceil, a, least=float(np.ceil(a.least)) if a.least > 0 else a.least)
+def _up(a: Any) -> Any:
+    least = a.least
+    return a.formulas.result(np.ceil, a, least=float(np.ceil(least)) if isfinite(least) else least)
+
+
+def _divided(a: Any, b: Any) -> Any:
+    return tuple(_formulas(a, b).result(part, a, b) for part in (np.floor_divide, np.remainder))
 
 
 _FOLDS: Mapping[np.ufunc, Callable[..., Any]] = {
     np.add: _plus,
-    np.subtract: lambda formulas, a, b: _plus(formulas, a, b, -1.0),
+    np.subtract: _minus,
     np.multiply: _times,
     np.divide: _over,
     np.maximum: _larger,
@@ -318,34 +397,30 @@ _FOLDS: Mapping[np.ufunc, Callable[..., Any]] = {
     np.logical_or: _either,
     np.bitwise_or: _either,
     np.ceil: _up,
+    np.divmod: _divided,
 }
 
 
-def _where(formulas: Formulas, condition: Any, a: Any, b: Any) -> Any:
+def _where(condition: Any, a: Any, b: Any) -> Any:
     if not isinstance(condition, Symbol):
         return a if _constant(condition) else b
-    return formulas.result(np.where, condition, a, b, least=min(_least(a), _least(b)))
-
-
-def _clip(formulas: Formulas, value: Any, low: Any, high: Any) -> Any:
-    return np.minimum(np.maximum(value, low), high)
-
-
-def _alike(formulas: Formulas, *values: Any, **_: Any) -> Any:
-    return values
+    a, b = (value if isinstance(value, Symbol) else _constant(value) for value in (a, b))
+    if isinstance(a, Symbol) and isinstance(b, Symbol) and a.key == b.key:
+        return a
+    return condition.formulas.result(np.where, condition, a, b, least=min(_least(a), _least(b)))
 
 
 _FUNCTIONS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     np.where: _where,
-    np.clip: _clip,
-    np.shape: lambda formulas, value: (),
-    np.size: lambda formulas, value: 1,
-    np.ndim: lambda formulas, value: 0,
-    np.broadcast_to: lambda formulas, value, shape: value,
-    np.broadcast_arrays: _alike,
-    np.full_like: lambda formulas, value, filled, **_: np.float64(filled),
-    np.ones_like: lambda formulas, value, **_: np.float64(1.0),
-    np.zeros_like: lambda formulas, value, **_: np.float64(0.0),
+    np.clip: lambda value, low, high: np.minimum(np.maximum(value, low), high),
+    np.shape: lambda value: (),
+    np.size: lambda value: 1,
+    np.ndim: lambda value: 0,
+    np.broadcast_to: lambda value, shape: value,
+    np.broadcast_arrays: lambda *values: values,
+    np.full_like: lambda value, filled, **_: np.float64(filled),
+    np.ones_like: lambda value, **_: np.float64(1.0),
+    np.zeros_like: lambda value, **_: np.float64(0.0),
 }
 
 
@@ -354,25 +429,37 @@ _FUNCTIONS: Mapping[Callable[..., Any], Callable[..., Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Numbers of many operators, each a result times a factor, as one array.
+    """Numbers of many operators, each a result times a factor and a constant, as one array.
 
-    at: of each row its result, -1 of a constant, which is its factor, [rows].
+    at: place of each row's result, [rows].  factor, constant: [rows, 1].
     """
 
     at: NDArray[np.intp]
     factor: Array
+    constant: Array
 
     @classmethod
-    def of(cls, numbers: Sequence[Any]) -> Rows:
-        """The rows of symbols and constants."""
-        at = [n.at if isinstance(n, Symbol) else -1 for n in numbers]
-        factor = [n.factor if isinstance(n, Symbol) else float(_constant(n)) for n in numbers]
-        return cls(np.array(at, dtype=np.intp), np.array(factor)[:, None])
-
-    def moved(self, place: Mapping[int, int]) -> Rows:
-        """The rows among other results; place: of each result there."""
-        return Rows(np.array([place[int(at)] for at in self.at], dtype=np.intp), self.factor)
+    def of(cls, numbers: Sequence[Any], places: Mapping[int, int]) -> Rows:
+        """The rows of symbols and constants; places: of results, by their number in `Formulas`."""
+        symbols = [n if isinstance(n, Symbol) else None for n in numbers]
+        constant = [
+            float(_constant(n)) if s is None else s.constant
+            for n, s in zip(numbers, symbols, strict=True)
+        ]
+        return cls(
+            np.array([0 if s is None else places[s.at] for s in symbols], dtype=np.intp),
+            np.array([0.0 if s is None else s.factor for s in symbols])[:, None],
+            np.array(constant)[:, None],
+        )
 
     def taken(self, results: Array) -> Array:
-        """The rows, [rows, configs]; results: [results, configs], the last of them ones."""
-        return results[self.at] * self.factor
+        """The rows, [rows, configs]; results: [results, configs]."""
+        rows = results[self.at]
+        rows *= self.factor
+        rows += self.constant
+        return rows
+
+
+def results_of(*numbers: Any) -> set[int]:
+    """The results that numbers stand for, by their number in `Formulas`."""
+    return {n.at for n in numbers if isinstance(n, Symbol)}
