@@ -124,13 +124,13 @@ class Priced:
 class _Kernels:
     """Operators whose times one formula gives.
 
-    at: their rows in the part.  kernel: one of them, for its stages.  axes: of all, [ops] rows
-    each.  work: likewise, None where all have some.  launch_s: [ops, 1].
+    at: their rows in the part.  kernel: one of them, for its stages.  axes: of all, [axes x ops]
+    rows.  work: [ops] rows, None where all have some.  launch_s: [ops, 1].
     """
 
     at: Places
     kernel: KernelTime
-    axes: tuple[Rows, ...]
+    axes: Rows
     work: Rows | None
     launch_s: Array
 
@@ -143,33 +143,37 @@ class _Kernels:
         return cls(
             np.array(list(kernels), dtype=np.intp),
             every[0],
-            tuple(Rows.of(axis, places) for axis in axes),
+            Rows.of([size for axis in axes for size in axis], places),
             None if sure else Rows.of(work, places),
             np.array([np.ravel(kernel.launch_s)[0] for kernel in every], dtype=float)[:, None],
         )
 
     def seconds(self, results: Array) -> Array:
         """Times [s], [ops, lanes]; results: [results, lanes]."""
-        if self.kernel.repeats and results.shape[1] >= _MANY:
+        fixed = not self.axes.factor[len(self.at) :].any()
+        if self.kernel.repeats and fixed and results.shape[1] >= _MANY:
             time = self._of_distinct(results)
         else:
-            time = self._time([axis.taken(results) for axis in self.axes])
+            axes = self.axes.taken(results)
+            time = self._time(axes.reshape(-1, len(self.at), results.shape[1]))
         time += self.launch_s
         return time if self.work is None else np.where(self.work.taken(results) > 0, time, 0.0)
 
     def _of_distinct(self, results: Array) -> Array:
         """Times where the first axis repeats values and the others are constants."""
-        first, *rest = self.axes
-        time = np.empty((len(self.at), results.shape[1]))
-        for result in np.unique(first.at):
-            rows = np.flatnonzero(first.at == result)
+        ops, read = len(self.at), self.axes.at[: len(self.at)]
+        time = np.empty((ops, results.shape[1]))
+        for result in np.unique(read):
+            rows = np.flatnonzero(read == result)
             values, of = np.unique(results[result], return_inverse=True)
-            axes = [values * first.factor[rows] + first.constant[rows]]
-            axes += [np.broadcast_to(axis.constant[rows], axes[0].shape) for axis in rest]
-            time[rows] = self._time(axes)[:, of]
+            first = values * self.axes.factor[rows] + self.axes.constant[rows]
+            rest = self.axes.constant[ops:].reshape(-1, ops, 1)[:, rows]
+            time[rows] = self._time([first, *np.broadcast_to(rest, (len(rest), *first.shape))])[
+                :, of
+            ]
         return time
 
-    def _time(self, axes: Sequence[Array]) -> Array:
+    def _time(self, axes: Sequence[Array] | Array) -> Array:
         flat = [axis.ravel() for axis in axes]
         stages = self.kernel.stages
         if flat[0].size <= self.kernel.chunk:
@@ -185,6 +189,7 @@ class _Part:
     rows: theirs in the graph.  nodes: whether they are priced at each node of a lane.
     program: what gives the results that its rows read.  figures: `FIGURES` x [ops] rows.
     limits, limited: the first three of them, for bounds alone.
+    runs, by_stage: of the operators, [1, ops], and on each pipeline stage, [stages, ops].
     """
 
     rows: Places
@@ -194,6 +199,8 @@ class _Part:
     kernels: tuple[_Kernels, ...]
     limits: Program
     limited: Rows
+    runs: Array
+    by_stage: Array
 
     @classmethod
     def of(
@@ -204,6 +211,7 @@ class _Part:
         pricer: Pricer,
         phases: Sequence[Phase],
         nodes: bool,
+        by_stage: Array,
     ) -> _Part:
         ops = [graph.ops[at] for at in rows]
         least = [roofline(op, pricer.system) for op in ops]
@@ -228,6 +236,8 @@ class _Part:
             tuple(_Kernels.of(group, places) for group in alike.values()),
             formulas.program(limiting),
             Rows.of(limits, limiting),
+            np.array([[op.count for op in ops]], dtype=float),
+            by_stage[:, list(rows)],
         )
 
     def results(self, program: Program, sizes: Mapping[str, Array], nodes: int) -> Array:
@@ -254,7 +264,7 @@ class Plan:
     """A graph with everything but its sizes worked out, and what it takes to price it.
 
     graph: its numbers are symbols of `formulas`, or constants.
-    parts: of the graph.  runs: of each operator, [ops]; by_stage: on each stage, [stages, ops].
+    parts: of the graph.  runs: of each operator, [ops].
     launch_s: that the host takes for a kernel.
     unless: what must not hold of any lane: operators that are priced as ones that read decode.
     """
@@ -263,7 +273,6 @@ class Plan:
     graph: Graph
     parts: tuple[_Part, ...]
     runs: Array
-    by_stage: Array
     launch_s: float
     unless: Program
     _columns: dict[tuple[str, ...], tuple[Program, Rows]] = field(default_factory=dict)
@@ -294,8 +303,9 @@ class Plan:
         phases = [phase for phase, _ in settled]
         depends = formulas.depends("cached")
         later = [reads or fullest or _follows(op, depends) for op in graph.ops]
+        by_stage = stage_runs(graph, int(split.pp))
         parts = [
-            _Part.of(formulas, graph, rows, pricer, phases, nodes)
+            _Part.of(formulas, graph, rows, pricer, phases, nodes, by_stage)
             for nodes in (False, True)
             if (rows := [at for at in every if later[at] == nodes])
         ]
@@ -304,14 +314,15 @@ class Plan:
             graph,
             tuple(parts),
             np.array([op.count for op in graph.ops], dtype=float),
-            stage_runs(graph, int(split.pp)),
             deployed.engine.launch_s,
             formulas.program(results_of(*(unsure for _, unsure in settled))),
         )
 
-    def holds(self, lanes: Lanes) -> bool:
-        """Whether the phase of every operator is that of the plan."""
-        return not any(np.any(decodes) for decodes in self.unless(lanes.sizes))
+    def holds(self, lanes: Lanes, at: Places | slice) -> bool:
+        """Whether the phase of every operator is that of the plan in some of the lanes."""
+        if not self.unless.results:
+            return True
+        return not any(np.any(decodes) for decodes in self.unless(picked(lanes, at).sizes))
 
     def price(self, lanes: Lanes, weights: Array) -> Priced:
         """Price steps; weights: of the nodes of a lane, [nodes, lanes]."""
@@ -336,22 +347,21 @@ class Plan:
         least_s: Array,
     ) -> None:
         """Price few lanes into arrays of `Priced`."""
-        shape = weights.shape
+        nodes, size = weights.shape
         stage: Num = 0.0
         least: Num = 0.0
         for part in self.parts:
-            results = part.results(part.program, sizes, len(weights))
+            results = part.results(part.program, sizes, nodes)
             found = part.figures.taken(results).reshape(len(FIGURES), len(part.rows), -1)
             bound = found[:3].max(axis=0)
             time = self._expected_s(part, results, bound)
-            least = least + (self.runs[part.rows] @ bound).reshape(-1, shape[1])
-            on_stages = self.by_stage[:, part.rows] @ time
-            stage = stage + on_stages.reshape(len(on_stages), -1, shape[1])
-            if part.nodes and len(weights) > 1:
+            least = least + (part.runs @ bound).reshape(-1, size)
+            stage = stage + (part.by_stage @ time).reshape(len(part.by_stage), -1, size)
+            if part.nodes and nodes > 1:
                 found, time = (mean(some, weights) for some in (found, time))
             figures[:, part.rows], expected[part.rows] = found, time
-        stage_s[:] = np.einsum("kc,kc->c", np.broadcast_to(np.max(stage, axis=0), shape), weights)
-        least_s[:] = np.einsum("kc,kc->c", np.broadcast_to(least, shape), weights)
+        stage_s[:] = _weighted(np.max(stage, axis=0), weights)
+        least_s[:] = _weighted(np.asarray(least), weights)
 
     def _expected_s(self, part: _Part, results: Array, bound: Array) -> Array:
         time = np.zeros(bound.shape)
@@ -403,6 +413,13 @@ def _follows(op: Op, depends: Sequence[bool]) -> bool:
     return any(isinstance(number, Symbol) and depends[number.at] for number in numbers)
 
 
+def _weighted(values: Array, weights: Array) -> Array:
+    """Values [nodes or 1, lanes] summed with weights [nodes, lanes], [lanes]."""
+    if len(weights) == 1:
+        return values[0]
+    return np.einsum("kc,kc->c", np.broadcast_to(values, weights.shape), weights)
+
+
 def mean(values: Array, weights: Array) -> Array:
     """Values [..., nodes x lanes] summed with weights [nodes, lanes], [..., lanes]."""
     split = values.reshape(*values.shape[:-1], *weights.shape)
@@ -450,12 +467,12 @@ def plans(deployed: Deployment, lanes: Lanes) -> Plans | None:
         return None
     for split, reads, at in kinds:
         plan = plan_of(deployed, split, reads=reads, fullest=lanes.fullest is not None)
-        if plan is None or not (reads or np.all(lanes.new[:, at] == 1.0)):
+        if plan is None or not (reads or (lanes.new[:, at] == 1.0).all()):
             return None
         found.append((plan, at))
-        if not plan.holds(picked(lanes, at)):
+        if not plan.holds(lanes, at):
             return None
-    return found if np.all(lanes.sequences > 0) else None
+    return found if (lanes.sequences > 0).all() else None
 
 
 def by_plans(deployed: Deployment, lanes: Lanes, weights: Array, found: Plans) -> StepEstimate:
@@ -477,6 +494,7 @@ def by_plans(deployed: Deployment, lanes: Lanes, weights: Array, found: Plans) -
                 getattr(priced, name)[..., at] = getattr(part, name)
     host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * lanes.of_rank()
     each = weights.sum(axis=0)
+    through = plan.runs @ priced.expected_s
     figures: dict[str, Any] = dict(zip(FIGURES, priced.figures, strict=True))
     return StepEstimate(
         laid=Laid(plan.graph, partial(_graph, deployed, lanes)),
@@ -485,12 +503,13 @@ def by_plans(deployed: Deployment, lanes: Lanes, weights: Array, found: Plans) -
         runs=plan.runs,
         expected_s=priced.expected_s,
         stage_s=priced.stage_s,
-        wait_s=np.zeros(size),
+        wait_s=np.maximum(priced.least_s - through, 0.0),
         least_s=priced.least_s,
         stages=lanes.split.pp * each,
         micro_batches=each,
-        host_s=np.einsum("kc,kc->c", np.broadcast_to(host, weights.shape), weights),
+        host_s=_weighted(host, weights),
         learned_s=np.zeros(size),
+        node_weights=None if len(weights) == 1 else weights,
         **figures,
     )
 
@@ -539,35 +558,26 @@ def picked(lanes: Lanes, at: Places | slice) -> Lanes:
 
 
 def _kinds(lanes: Lanes) -> Iterator[tuple[Parallelism, bool, Places | slice]]:
-    """(degrees as numbers, whether prompts are read, lanes) of lanes that one plan prices.
-
-    Lanes of neither kind are in none.
-    """
-    columns = {
-        name: np.asarray(getattr(lanes.split, name), dtype=float)
-        for name in _DEGREES
-        if getattr(lanes.split, name) is not None
-    }
-    varying = {
-        name: column.ravel()
-        for name, column in columns.items()
-        if column.ndim and np.any(column != column.flat[0])
-    }
-    reads = np.all(lanes.new > 1.0, axis=0)
-    code = reads.astype(np.intp)
-    if not varying and (np.all(code == code[0])):
-        yield _numbers(columns, lanes.split, 0), bool(code[0]), slice(None)
+    """(degrees as numbers, whether prompts are read, lanes) of lanes that one plan prices."""
+    split = lanes.split
+    columns = {name: getattr(split, name) for name in _DEGREES if np.ndim(getattr(split, name))}
+    varying = [column for column in columns.values() if np.any(column != column[0])]
+    reads = (lanes.new > 1.0).all(axis=0)
+    if not varying and (reads.all() or not reads.any()):
+        yield _numbers(columns, split, 0), bool(reads[0]), slice(None)
         return
-    for column in varying.values():
+    code = reads.astype(np.intp)
+    for column in varying:
         values, of = np.unique(column, return_inverse=True)
         code = code * len(values) + of
     _, first, of = np.unique(code, return_index=True, return_inverse=True)
     for kind, at in enumerate(first):
-        yield _numbers(columns, lanes.split, int(at)), bool(reads[at]), np.flatnonzero(of == kind)
+        yield _numbers(columns, split, int(at)), bool(reads[at]), np.flatnonzero(of == kind)
 
 
-def _numbers(columns: dict[str, Array], split: Parallelism, at: int) -> Parallelism:
-    degrees: dict[str, Any] = {
-        name: float(column.flat[at if column.size > 1 else 0]) for name, column in columns.items()
-    }
+def _numbers(columns: Mapping[str, Array], split: Parallelism, at: int) -> Parallelism:
+    """The degrees of one lane; columns: those that are arrays [lanes]."""
+    if not columns:
+        return split
+    degrees: dict[str, Any] = {name: float(column[at]) for name, column in columns.items()}
     return replace(split, **degrees)

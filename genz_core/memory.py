@@ -19,7 +19,7 @@ from genz_core.engine import EngineProfile
 from genz_core.memory_levels import MemoryLevel
 from genz_core.step import slowest_stage
 from genz_core.types import Array, Graph, Group, Mask, Model, Parallelism, Step, System, Workload
-from genz_core.validity import tiled
+from genz_core.validity import spread_out
 
 _LARGEST = 2**31  # batches and contexts are not searched beyond this
 #: Share of a device that its runtime keeps at most; judgement, no engine states it.  An engine's
@@ -135,7 +135,7 @@ def memory(
     """
     deployed = deploy(model, system, engine)
     engine = deployed.engine
-    sizes, split = tiled(workload, parallelism, 1)
+    sizes, split = spread_out(workload, parallelism)
     size = sizes["batch"].size
     end = end_of(sizes, engine)
     (chunk,) = prefill_chunk(Workload(sizes["batch"], sizes["isl"]), engine).groups

@@ -23,7 +23,7 @@ from genz_core.model_kinds import model_kind
 from genz_core.overlap import bound_s
 from genz_core.step import BY_CONFIG, StepEstimate, of_busiest_rank, price, stage_runs
 from genz_core.types import Array, Num, Parallelism, Step, Workload
-from genz_core.validity import tiled
+from genz_core.validity import spread_out
 
 _MORE_PARTS = 4.0  # micro-batches over stages of the schedule between few and one a sequence
 
@@ -90,8 +90,9 @@ def scheduled(deployed: Deployment, batches: Batches) -> StepEstimate:
             lanes, weights = chunks(lanes, engine)
     step = priced(deployed, lanes, weights)
     whole = not ways and len(weights) == len(batches.new)
-    least = step.least_s if whole else least_s(deployed, batches)
-    return _in_pipeline(step, ways, least, batches)
+    if whole:
+        return step
+    return _in_pipeline(step, ways, least_s(deployed, batches), batches)
 
 
 def priced(deployed: Deployment, lanes: Lanes, weights: Array) -> StepEstimate:
@@ -102,9 +103,9 @@ def priced(deployed: Deployment, lanes: Lanes, weights: Array) -> StepEstimate:
         group, split = lanes.flat()
         step, system = Step((group,)), deployed.system
         graph = deployed.graph(step, split)
-        return summed(price(graph, step, system, split, deployed.engine), weights)
-    step = by_plans(deployed, lanes, weights, found)
-    return step if len(weights) == 1 else replace(step, node_weights=weights)
+        total = summed(price(graph, step, system, split, deployed.engine), weights)
+        return replace(total, wait_s=np.maximum(total.least_s - total.operators_s.sum(0), 0.0))
+    return by_plans(deployed, lanes, weights, found)
 
 
 def reading_engine(deployed: Deployment) -> EngineProfile:
@@ -282,6 +283,6 @@ def as_batches(
     prompt: Num = 0.0,
 ) -> Batches:
     """Batches of one node, of numbers or arrays [configs]."""
-    sizes, lanes = tiled(Workload(sequences, new, 1.0, cached), split, 1)
+    sizes, lanes = spread_out(Workload(sequences, new, 1.0, cached), split)
     tokens = sizes["isl"][None], sizes["cached"][None]
     return Batches(sizes["batch"], *tokens, lanes, np.ones(1), follows, prompt)

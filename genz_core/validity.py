@@ -83,22 +83,23 @@ def split_of(parallelism: Parallelism, numbers: Mapping[str, Num]) -> Parallelis
     return replace(parallelism, **changed)
 
 
-def tiled(
-    workload: Workload, parallelism: Parallelism, times: int
+def spread_out(
+    workload: Workload, parallelism: Parallelism
 ) -> tuple[dict[str, Array], Parallelism]:
-    """Sizes and degrees repeated for steps side by side, [times x configs].
+    """Sizes and degrees of every configuration, [configs].
 
     Returns:
         {size, or "pp": array}, and the parallelism; degrees that are numbers stay numbers.
     """
-    numbers = columns(workload, parallelism)
-    sizes = {name: np.concatenate([numbers[name]] * times) for name in (*_SIZES, "pp")}
-    varying: dict[str, Num] = {
-        name: np.concatenate([numbers[name]] * times)
-        for name in numbers
-        if name not in _SIZES and np.ndim(getattr(parallelism, name))
-    }
-    return sizes, split_of(parallelism, varying) if varying else parallelism
+    degrees = {name: getattr(parallelism, name) for name in (*_SPLIT, "moe_tp")}
+    varying: dict[str, Num] = {name: v for name, v in degrees.items() if np.ndim(v)}
+    values = {name: getattr(workload, name) for name in _SIZES} | {"pp": parallelism.pp}
+    size = length(*values.values(), *varying.values())
+    sizes = {name: spread(_floats(name, value), size) for name, value in values.items()}
+    if not varying:
+        return sizes, parallelism
+    whole = {name: spread(_floats(name, value), size) for name, value in varying.items()}
+    return sizes, split_of(parallelism, whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from genz_core.speculative import steps_per_token
 from genz_core.step import StepEstimate, price
 from genz_core.step_correction import StepCorrection, least_scale, step_correction
 from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
-from genz_core.validity import OnError, check, columns, raise_for_status, tiled
+from genz_core.validity import OnError, check, columns, raise_for_status, spread_out
 
 #: Gauss-Legendre nodes and weights on [0, 1]: exact for costs up to degree five in the context.
 _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(3)[0] + 1) / 2, np.array([5, 8, 5]) / 18
@@ -351,7 +351,7 @@ def _prompts(model: Model, workload: Workload, parallelism: Parallelism) -> Batc
 
 def _outputs(model: Model, workload: Workload, parallelism: Parallelism) -> Batches:
     """Decode steps at the nodes of the output, [nodes, configs]; passes of a diffusion model."""
-    sizes, split = tiled(workload, parallelism, 1)
+    sizes, split = spread_out(workload, parallelism)
     isl, osl = sizes["isl"], sizes["osl"]
     cached = isl + _NODES[:, None] * np.maximum(osl - 2.0, 0.0)
     new = np.ones_like(cached)
