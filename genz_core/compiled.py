@@ -23,13 +23,12 @@ from genz_core.deployment import Deployment
 from genz_core.latency import Pricer
 from genz_core.latency.kernel_time import KernelTime
 from genz_core.latency.models import Phase, depends_on_phase
-from genz_core.latency.numerics import chunked
 from genz_core.latency.pricer import decoding, launched
 from genz_core.latency.roofline import roofline
 from genz_core.memo import ByIdentity
-from genz_core.step import Laid, StepEstimate, of_busiest_rank, stage_runs
+from genz_core.step import FIGURES, Figures, Laid, StepEstimate, of_busiest_rank, stage_runs
 from genz_core.symbols import Formulas, Program, Rows, Symbol, Unresolved, results_of
-from genz_core.types import DEGREES, Array, Graph, Group, Num, Op, Parallelism, Places, Step
+from genz_core.types import DEGREES, Array, Graph, Group, Num, Op, Parallelism, Places, Step, System
 from genz_core.validity import stack
 
 _LANES = 2048  # at a time: what follows of them fits in a second-level cache
@@ -37,8 +36,6 @@ _WORTH = 32  # lanes of a kind for which a plan takes less than the graph of all
 _MANY = 256  # lanes among which equal ones are worth finding
 _DEGREES = (*DEGREES, "moe_tp", "expert_imbalance", "redundant_experts")
 SPLIT = (*_DEGREES, "micro_batches")
-#: What a plan prices of one run of each operator.
-FIGURES = ("compute_s", "memory_s", "communication_s", "flops", "bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +105,12 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """Lanes priced, their nodes summed; all of one run of each operator but the last three.
+    """Lanes priced, their nodes summed [s].
 
-    figures: `FIGURES`, [figures, ops, lanes].  expected_s: [ops, lanes].
+    expected_s: of one run of each operator, [ops, lanes].
     stage_s: of the slowest pipeline stage; least_s: of the step; [lanes].
     """
 
-    figures: Array
     expected_s: Array
     stage_s: Array
     least_s: Array
@@ -150,36 +146,46 @@ class _Kernels:
 
     def seconds(self, results: Array) -> Array:
         """Times [s], [ops, lanes]; results: [results, lanes]."""
-        fixed = not self.axes.factor[len(self.at) :].any()
-        if self.kernel.repeats and fixed and results.shape[1] >= _MANY:
-            time = self._of_distinct(results)
+        ops, lanes = len(self.at), results.shape[1]
+        if lanes < _MANY:
+            axes = self.axes.taken(results).reshape(-1, ops, lanes)
+            time = self._time([axis.ravel() for axis in axes]).reshape(ops, lanes)
         else:
-            axes = self.axes.taken(results)
-            time = self._time(axes.reshape(-1, len(self.at), results.shape[1]))
+            time = np.empty((ops, lanes))
+            for at in range(ops):
+                time[at] = self._of_operator(at, results)
         time += self.launch_s
         return time if self.work is None else np.where(self.work.taken(results) > 0, time, 0.0)
 
-    def _of_distinct(self, results: Array) -> Array:
-        """Times where the first axis repeats values and the others are constants."""
-        ops, read = len(self.at), self.axes.at[: len(self.at)]
-        time = np.empty((ops, results.shape[1]))
-        for result in np.unique(read):
-            rows = np.flatnonzero(read == result)
-            values, of = np.unique(results[result], return_inverse=True)
-            first = values * self.axes.factor[rows] + self.axes.constant[rows]
-            rest = self.axes.constant[ops:].reshape(-1, ops, 1)[:, rows]
-            time[rows] = self._time([first, *np.broadcast_to(rest, (len(rest), *first.shape))])[
-                :, of
-            ]
-        return time
+    def _of_operator(self, at: int, results: Array) -> Array:
+        """Times of one operator in many lanes, [lanes]; what all lanes share is one number."""
+        rows = slice(at, None, len(self.at))
+        read, factors, constants = (
+            self.axes.at[rows],
+            self.axes.factor[rows],
+            self.axes.constant[rows],
+        )
+        axes = [
+            results[result] * factor + constant if factor else constant
+            for result, factor, constant in zip(self.axes.at[rows], factors, constants, strict=True)
+        ]
+        if self.kernel.repeats and not factors[1:].any():
+            values, of = np.unique(axes[0], return_inverse=True)
+            return self._time([values, *axes[1:]])[of]
+        return self._time(axes)
 
-    def _time(self, axes: Sequence[Array] | Array) -> Array:
-        flat = [axis.ravel() for axis in axes]
-        stages = self.kernel.stages
-        if flat[0].size <= self.kernel.chunk:
-            return stages(*flat).total_s().reshape(axes[0].shape)
-        seconds = chunked(lambda *a: stages(*a).total_s(), *flat, chunk=self.kernel.chunk)
-        return seconds.reshape(axes[0].shape)
+    def _time(self, axes: Sequence[Array]) -> Array:
+        """Times of the stages for flat axes, of one length or of one number."""
+        stages, chunk = self.kernel.stages, self.kernel.chunk
+        size = max(axis.size for axis in axes)
+        if size <= chunk:
+            return stages(*axes).total_s()
+        seconds = np.empty(size)
+        for start in range(0, size, chunk):
+            at = slice(start, start + chunk)
+            some = (axis[at] if axis.size > 1 else axis for axis in axes)
+            seconds[at] = stages(*some).total_s()
+        return seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,18 +193,16 @@ class _Part:
     """Operators that are priced together.
 
     rows: theirs in the graph.  nodes: whether they are priced at each node of a lane.
-    program: what gives the results that its rows read.  figures: `FIGURES` x [ops] rows.
-    limits, limited: the first three of them, for bounds alone.
+    program: what gives the results that its rows read.  limits: the first three of `FIGURES` of
+    each operator, [3 x ops] rows.
     runs, by_stage: of the operators, [1, ops], and on each pipeline stage, [stages, ops].
     """
 
     rows: Places
     nodes: bool
     program: Program
-    figures: Rows
+    limits: Rows
     kernels: tuple[_Kernels, ...]
-    limits: Program
-    limited: Rows
     runs: Array
     by_stage: Array
 
@@ -220,38 +224,38 @@ class _Part:
             *(limit.memory_s for limit in least),
             *(limit.communication_s for limit in least),
         ]
-        figures = [*limits, *(op.flops for op in ops), *(op.memory_bytes for op in ops)]
         alike: dict[Hashable, dict[int, KernelTime]] = defaultdict(dict)
         for at, kernel in pricer.kernels_of(ops, [phases[at] for at in rows]).items():
             alike[kernel.formula][at] = kernel
-        read = results_of(*figures)
+        read = results_of(*limits)
         for group in alike.values():
             read |= results_of(*(n for k in group.values() for n in (*k.axes, k.work)))
-        places, limiting = _places(read), _places(results_of(*limits))
+        places = _places(read)
         return cls(
             np.array(rows, dtype=np.intp),
             nodes,
             formulas.program(read),
-            Rows.of(figures, places),
+            Rows.of(limits, places),
             tuple(_Kernels.of(group, places) for group in alike.values()),
-            formulas.program(limiting),
-            Rows.of(limits, limiting),
             np.array([[op.count for op in ops]], dtype=float),
             by_stage[:, list(rows)],
         )
 
-    def results(self, program: Program, sizes: Mapping[str, Array], nodes: int) -> Array:
-        """What a program gives for the nodes or the lanes, [results, nodes x lanes]."""
-        shape = (nodes if self.nodes else 1, sizes["cached"].shape[1])
-        results = np.zeros((max(len(program.results), 1), *shape))
-        for at, result in enumerate(program(sizes)):
-            results[at] = result
-        return results.reshape(len(results), -1)
+    def results(self, sizes: Mapping[str, Array], nodes: int) -> Array:
+        """What its rows read at the nodes or of the lanes, [results, nodes x lanes]."""
+        return _evaluated(self.program, sizes, nodes if self.nodes else 1)
 
-    def bound_s(self, sizes: Mapping[str, Array], nodes: int) -> Array:
+    def bound_s(self, results: Array) -> Array:
         """Least time of one run of each operator [s], [ops, nodes x lanes]."""
-        limited = self.limited.taken(self.results(self.limits, sizes, nodes))
-        return limited.reshape(3, len(self.rows), -1).max(axis=0)
+        return self.limits.taken(results).reshape(3, len(self.rows), -1).max(axis=0)
+
+
+def _evaluated(program: Program, sizes: Mapping[str, Array], nodes: int) -> Array:
+    """The results of a program, [results, nodes x lanes]; zeros where it has none."""
+    results = np.zeros((max(len(program.results), 1), nodes, sizes["cached"].shape[1]))
+    for at, result in enumerate(program(sizes)):
+        results[at] = result
+    return results.reshape(len(results), -1)
 
 
 def _places(results: set[int]) -> dict[int, int]:
@@ -275,7 +279,8 @@ class Plan:
     runs: Array
     launch_s: float
     unless: Program
-    _columns: dict[tuple[str, ...], tuple[Program, Rows]] = field(default_factory=dict)
+    system: System
+    _columns: dict[Hashable, tuple[Program, Rows]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, deployed: Deployment, split: Parallelism, reads: bool, fullest: bool) -> Plan:
@@ -316,6 +321,7 @@ class Plan:
             np.array([op.count for op in graph.ops], dtype=float),
             deployed.engine.launch_s,
             formulas.program(results_of(*(unsure for _, unsure in settled))),
+            deployed.system,
         )
 
     def holds(self, lanes: Lanes, at: Places | slice) -> bool:
@@ -326,42 +332,25 @@ class Plan:
 
     def price(self, lanes: Lanes, weights: Array) -> Priced:
         """Price steps; weights: of the nodes of a lane, [nodes, lanes]."""
-        ops, size = len(self.graph.ops), lanes.size
-        figures, expected = np.empty((len(FIGURES), ops, size)), np.empty((ops, size))
-        stage_s, least_s = np.empty(size), np.empty(size)
+        size, nodes = lanes.size, len(weights)
+        priced = Priced(np.empty((len(self.graph.ops), size)), np.empty(size), np.empty(size))
         for start in range(0, size, _LANES):
             at = slice(start, start + _LANES)
-            sizes = {name: values[:, at] for name, values in lanes.sizes.items()}
-            self._price(
-                sizes, weights[:, at], figures[..., at], expected[:, at], stage_s[at], least_s[at]
-            )
-        return Priced(figures, expected, stage_s, least_s)
-
-    def _price(
-        self,
-        sizes: dict[str, Array],
-        weights: Array,
-        figures: Array,
-        expected: Array,
-        stage_s: Array,
-        least_s: Array,
-    ) -> None:
-        """Price few lanes into arrays of `Priced`."""
-        nodes, size = weights.shape
-        stage: Num = 0.0
-        least: Num = 0.0
-        for part in self.parts:
-            results = part.results(part.program, sizes, nodes)
-            found = part.figures.taken(results).reshape(len(FIGURES), len(part.rows), -1)
-            bound = found[:3].max(axis=0)
-            time = self._expected_s(part, results, bound)
-            least = least + (part.runs @ bound).reshape(-1, size)
-            stage = stage + (part.by_stage @ time).reshape(len(part.by_stage), -1, size)
-            if part.nodes and nodes > 1:
-                found, time = (mean(some, weights) for some in (found, time))
-            figures[:, part.rows], expected[part.rows] = found, time
-        stage_s[:] = _weighted(np.max(stage, axis=0), weights)
-        least_s[:] = _weighted(np.asarray(least), weights)
+            sizes, some = {n: v[:, at] for n, v in lanes.sizes.items()}, weights[:, at]
+            stage: Num = 0.0
+            least: Num = 0.0
+            for part in self.parts:
+                results = part.results(sizes, nodes)
+                bound = part.bound_s(results)
+                time = self._expected_s(part, results, bound)
+                least = least + (part.runs @ bound).reshape(-1, some.shape[1])
+                on_stages = part.by_stage @ time
+                stage = stage + on_stages.reshape(len(on_stages), -1, some.shape[1])
+                several = part.nodes and nodes > 1
+                priced.expected_s[part.rows, at] = mean(time, some) if several else time
+            priced.stage_s[at] = _weighted(np.max(stage, axis=0), some)
+            priced.least_s[at] = _weighted(np.asarray(least), some)
+        return priced
 
     def _expected_s(self, part: _Part, results: Array, bound: Array) -> Array:
         time = np.zeros(bound.shape)
@@ -376,22 +365,41 @@ class Plan:
             at = slice(start, start + _LANES)
             sizes = {name: values[:, at] for name, values in lanes.sizes.items()}
             for part in self.parts:
-                found = part.bound_s(sizes, len(weights))
+                found = part.bound_s(part.results(sizes, len(weights)))
                 several = part.nodes and len(weights) > 1
                 bound[part.rows, at] = mean(found, weights[:, at]) if several else found
         return bound
 
+    def figures(self, lanes: Lanes, weights: Array) -> Array:
+        """`FIGURES` of every operator, nodes summed, [figures, ops, lanes]."""
+        if "figures" not in self._columns:
+            least = [roofline(op, self.system) for op in self.graph.ops]
+            self._columns["figures"] = self._rows(
+                *(limit.compute_s for limit in least),
+                *(limit.memory_s for limit in least),
+                *(limit.communication_s for limit in least),
+                *(op.flops for op in self.graph.ops),
+                *(op.memory_bytes for op in self.graph.ops),
+            )
+        found = self._taken("figures", lanes, len(weights))
+        return mean(found, weights) if len(weights) > 1 else found
+
     def columns(self, names: tuple[str, ...], lanes: Lanes) -> Array:
         """Fields of every operator, [names, ops, lanes], of lanes of one node."""
         if names not in self._columns:
-            numbers = [getattr(op, name) for name in names for op in self.graph.ops]
-            places = _places(results_of(*numbers))
-            self._columns[names] = self.formulas.program(places), Rows.of(numbers, places)
-        program, rows = self._columns[names]
-        results = np.zeros((max(len(program.results), 1), lanes.size))
-        for at, result in enumerate(program(lanes.sizes)):
-            results[at] = result
-        return rows.taken(results).reshape(len(names), len(self.graph.ops), lanes.size)
+            numbers = (getattr(op, name) for name in names for op in self.graph.ops)
+            self._columns[names] = self._rows(*numbers)
+        return self._taken(names, lanes, 1)
+
+    def _rows(self, *numbers: Any) -> tuple[Program, Rows]:
+        places = _places(results_of(*numbers))
+        return self.formulas.program(places), Rows.of(numbers, places)
+
+    def _taken(self, key: Hashable, lanes: Lanes, nodes: int) -> Array:
+        """Rows of fields, [fields, ops, nodes x lanes]."""
+        program, rows = self._columns[key]
+        found = rows.taken(_evaluated(program, lanes.sizes, nodes))
+        return found.reshape(-1, len(self.graph.ops), found.shape[1])
 
 
 def _phase(op: Op) -> tuple[Phase, Symbol | None]:
@@ -423,7 +431,9 @@ def _weighted(values: Array, weights: Array) -> Array:
 def mean(values: Array, weights: Array) -> Array:
     """Values [..., nodes x lanes] summed with weights [nodes, lanes], [..., lanes]."""
     split = values.reshape(*values.shape[:-1], *weights.shape)
-    total: Array = np.einsum("...kc,kc->...c", split, weights)
+    total: Array = split[..., 0, :] * weights[0]
+    for node in range(1, len(weights)):
+        total += split[..., node, :] * weights[node]
     return total
 
 
@@ -481,25 +491,19 @@ def by_plans(deployed: Deployment, lanes: Lanes, weights: Array, found: Plans) -
     if len(found) == 1:
         priced = plan.price(lanes, weights)
     else:
-        ops = len(plan.graph.ops)
-        priced = Priced(
-            np.empty((len(FIGURES), ops, size)),
-            np.empty((ops, size)),
-            np.empty(size),
-            np.empty(size),
-        )
+        priced = Priced(np.empty((len(plan.graph.ops), size)), np.empty(size), np.empty(size))
         for one, at in found:
             part = one.price(picked(lanes, at), weights[:, at])
-            for name in ("figures", "expected_s", "stage_s", "least_s"):
+            for name in ("expected_s", "stage_s", "least_s"):
                 getattr(priced, name)[..., at] = getattr(part, name)
     host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * lanes.of_rank()
     each = weights.sum(axis=0)
     through = plan.runs @ priced.expected_s
-    figures: dict[str, Any] = dict(zip(FIGURES, priced.figures, strict=True))
     return StepEstimate(
         laid=Laid(plan.graph, partial(_graph, deployed, lanes)),
         system=deployed.system,
         engine=engine,
+        figures=Figures(partial(_figures, lanes, weights, found)),
         runs=plan.runs,
         expected_s=priced.expected_s,
         stage_s=priced.stage_s,
@@ -510,8 +514,15 @@ def by_plans(deployed: Deployment, lanes: Lanes, weights: Array, found: Plans) -
         host_s=_weighted(host, weights),
         learned_s=np.zeros(size),
         node_weights=None if len(weights) == 1 else weights,
-        **figures,
     )
+
+
+def _figures(lanes: Lanes, weights: Array, found: Plans) -> Array:
+    """`FIGURES` of every operator, nodes summed, [figures, ops, lanes]."""
+    figures = np.empty((len(FIGURES), len(found[0][0].graph.ops), lanes.size))
+    for plan, at in found:
+        figures[..., at] = plan.figures(picked(lanes, at), weights[:, at])
+    return figures
 
 
 def bounds_by_plans(lanes: Lanes, weights: Array, found: Plans) -> Array:

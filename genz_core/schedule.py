@@ -161,7 +161,8 @@ def summed(step: StepEstimate, weights: Array) -> StepEstimate:
         return step
 
     changes: dict[str, Any] = {name: mean(getattr(step, name), weights) for name in BY_CONFIG}
-    return replace(step, **changes, node_weights=weights)
+    figures = step.figures.changed(mean, weights)
+    return replace(step, **changes, figures=figures, node_weights=weights)
 
 
 def least_s(deployed: Deployment, batches: Batches) -> Array:

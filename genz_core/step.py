@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -45,9 +45,10 @@ _BUSIEST: Mapping[str, Callable[[Op, Num], Op]] = {
 }
 #: Fields of a `StepEstimate` that are arrays over configurations.
 BY_CONFIG = (
-    "compute_s", "memory_s", "communication_s", "expected_s", "stage_s", "wait_s", "least_s",
-    "stages", "micro_batches", "host_s", "learned_s", "flops", "bytes",
+    "expected_s", "stage_s", "wait_s", "least_s", "stages", "micro_batches", "host_s", "learned_s",
 )  # fmt: skip
+#: What is read off the operators, of one run of each.
+FIGURES = ("compute_s", "memory_s", "communication_s", "flops", "bytes")
 
 
 class Laid:
@@ -65,20 +66,44 @@ class Laid:
         return self.outline if self._make is None else self._make()
 
 
+class Figures:
+    """`FIGURES` of every operator, worked out when they are asked for."""
+
+    def __init__(self, make: Callable[[], Array]) -> None:
+        self._make = make
+
+    @cached_property
+    def array(self) -> Array:
+        """[figures, ops, configs]."""
+        return self._make()
+
+    def changed(self, change: Callable[..., Array], *given: Array) -> Figures:
+        """Those that a function makes of them."""
+        return Figures(partial(_changed, self, change, *given))
+
+
+def _changed(figures: Figures, change: Callable[..., Array], *given: Array) -> Array:
+    return change(figures.array, *given)
+
+
+def _columns_of(values: Array, columns: Places) -> Array:
+    return values[..., columns]
+
+
 @dataclass(frozen=True, slots=True)
 class StepEstimate:
     """A priced step; times in seconds.
 
     laid: the graph that was priced, maybe of several steps side by side; lane: the columns of
     this step, None for all.
-    runs: runs of each operator in the step, [ops].  compute_s, memory_s, communication_s: least
-    time of one run per resource, expected_s: its expected time, [ops, configs].
+    figures: see `compute_s`, `memory_s`, `communication_s`, `flops` and `bytes`.
+    runs: runs of each operator in the step, [ops].  expected_s: expected time of one run,
+    [ops, configs].
     stage_s: time of the slowest pipeline stage for the largest micro-batch, [configs].
     wait_s: of the step beyond that one's way through all stages, [configs].
     least_s: least time of the step under any schedule, [configs].
     stages: pipeline stages; micro_batches: runs of one, [configs].  host_s: host time, [configs].
     learned_s: what measured runs add to physics, or take off it, [configs].
-    flops, bytes: of one run, [ops, configs].
     node_weights: [nodes, configs], of the contexts that a mean step averages, or the number of
     chunks that read the prompts (a run is then one in each chunk); the graph's numbers lie node by
     node, [nodes x configs].  None: one node, once.
@@ -87,10 +112,8 @@ class StepEstimate:
     laid: Laid
     system: System
     engine: EngineProfile
+    figures: Figures
     runs: Array
-    compute_s: Array
-    memory_s: Array
-    communication_s: Array
     expected_s: Array
     stage_s: Array
     wait_s: Array
@@ -99,10 +122,37 @@ class StepEstimate:
     micro_batches: Array
     host_s: Array
     learned_s: Array
-    flops: Array
-    bytes: Array
     node_weights: Array | None = None
     lane: Places | None = None
+
+    @property
+    def compute_s(self) -> Array:
+        """Least time of the arithmetic of one run of each operator [s], [ops, configs]."""
+        return self._figure("compute_s")
+
+    @property
+    def memory_s(self) -> Array:
+        """Least time of the memory traffic of one run [s], [ops, configs]."""
+        return self._figure("memory_s")
+
+    @property
+    def communication_s(self) -> Array:
+        """Least time of the messages of one run [s], [ops, configs]."""
+        return self._figure("communication_s")
+
+    @property
+    def flops(self) -> Array:
+        """FLOPs of one run, [ops, configs]."""
+        return self._figure("flops")
+
+    @property
+    def bytes(self) -> Array:
+        """Memory traffic of one run, [ops, configs]."""
+        return self._figure("bytes")
+
+    def _figure(self, name: str) -> Array:
+        figure: Array = self.figures.array[FIGURES.index(name)]
+        return figure
 
     @property
     def graph(self) -> Graph:
@@ -126,7 +176,8 @@ class StepEstimate:
         if self.node_weights is not None:
             changes["node_weights"] = self.node_weights[:, columns]
         places = places if self.lane is None else self.lane[places]
-        return replace(self, **changes, lane=places)
+        figures = self.figures.changed(_columns_of, columns)
+        return replace(self, **changes, figures=figures, lane=places)
 
     def __repr__(self) -> str:
         figures = (("total_s", self.total_s), ("bound_total_s", self.bound_total_s))
@@ -291,14 +342,15 @@ def price(
         + engine.sampling_s
         + engine.host_sequence_s * _rank_sequences(step, parallelism)
     )
+    flops = stack((op.flops for op in graph.ops), size)
+    moved = stack((op.memory_bytes for op in graph.ops), size)
+    figures = (compute, memory, communication, flops, moved)
     return StepEstimate(
         laid=Laid(graph),
         system=system,
         engine=engine,
+        figures=Figures(partial(np.stack, figures)),
         runs=runs,
-        compute_s=compute,
-        memory_s=memory,
-        communication_s=communication,
         expected_s=expected,
         stage_s=slowest_stage(graph, stages, expected),
         wait_s=np.zeros(size),
@@ -307,8 +359,6 @@ def price(
         micro_batches=np.ones(size),
         host_s=spread(np.asarray(host, dtype=float), size),
         learned_s=np.zeros(size),
-        flops=stack((op.flops for op in graph.ops), size),
-        bytes=stack((op.memory_bytes for op in graph.ops), size),
     )
 
 
