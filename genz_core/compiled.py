@@ -12,7 +12,7 @@ Lanes are told apart by degrees and by whether they read prompts or decode; each
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -144,7 +144,7 @@ class _Kernels:
             np.array([np.ravel(kernel.launch_s)[0] for kernel in every], dtype=float)[:, None],
         )
 
-    def seconds(self, results: Array) -> Array:
+    def seconds(self, results: Array, distinct: _Distinct) -> Array:
         """Times [s], [ops, lanes]; results: [results, lanes]."""
         ops, lanes = len(self.at), results.shape[1]
         if lanes < _MANY:
@@ -153,11 +153,11 @@ class _Kernels:
         else:
             time = np.empty((ops, lanes))
             for at in range(ops):
-                time[at] = self._of_operator(at, results)
+                time[at] = self._of_operator(at, results, distinct)
         time += self.launch_s
         return time if self.work is None else np.where(self.work.taken(results) > 0, time, 0.0)
 
-    def _of_operator(self, at: int, results: Array) -> Array:
+    def _of_operator(self, at: int, results: Array, distinct: _Distinct) -> Array:
         """Times of one operator in many lanes, [lanes]; what all lanes share is one number."""
         rows = slice(at, None, len(self.at))
         read, factors, constants = (
@@ -165,14 +165,11 @@ class _Kernels:
             self.axes.factor[rows],
             self.axes.constant[rows],
         )
-        axes = [
-            results[result] * factor + constant if factor else constant
-            for result, factor, constant in zip(self.axes.at[rows], factors, constants, strict=True)
-        ]
         if self.kernel.repeats and not factors[1:].any():
-            values, of = np.unique(axes[0], return_inverse=True)
-            return self._time([values, *axes[1:]])[of]
-        return self._time(axes)
+            values, of = distinct(results, int(read[0]))
+            return self._time([values * factors[0] + constants[0], *constants[1:]])[of]
+        axes = zip(read, factors, constants, strict=True)
+        return self._time([results[r] * f + c if f else c for r, f, c in axes])
 
     def _time(self, axes: Sequence[Array]) -> Array:
         """Times of the stages for flat axes, of one length or of one number."""
@@ -188,17 +185,32 @@ class _Kernels:
         return seconds
 
 
+class _Distinct:
+    """Distinct values of results, and which each lane has, found once for all that read them."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Array, Places]] = {}
+
+    def __call__(self, results: Array, at: int) -> tuple[Array, Places]:
+        """Those of one of the results [results, lanes]."""
+        if at not in self._found:
+            self._found[at] = np.unique(results[at], return_inverse=True)
+        return self._found[at]
+
+
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Operators that are priced together.
+    """Operators that are priced together, those of equal time once: kinds.
 
-    rows: theirs in the graph.  nodes: whether they are priced at each node of a lane.
-    program: what gives the results that its rows read.  limits: the first three of `FIGURES` of
-    each operator, [3 x ops] rows.
-    runs, by_stage: of the operators, [1, ops], and on each pipeline stage, [stages, ops].
+    rows: the operators in the graph; of: the kind of each, [ops].
+    nodes: whether they are priced at each node of a lane.
+    program: what gives the results that its rows read.  limits: least times of a kind, at most as
+    many as resources, [limits x kinds] rows.
+    runs, by_stage: of a kind, [1, kinds], and on each pipeline stage, [stages, kinds].
     """
 
     rows: Places
+    of: Places
     nodes: bool
     program: Program
     limits: Rows
@@ -207,7 +219,7 @@ class _Part:
     by_stage: Array
 
     @classmethod
-    def of(
+    def of_rows(
         cls,
         formulas: Formulas,
         graph: Graph,
@@ -217,28 +229,37 @@ class _Part:
         nodes: bool,
         by_stage: Array,
     ) -> _Part:
+        """The part of some rows of a graph; phases, by_stage: of the graph's operators."""
         ops = [graph.ops[at] for at in rows]
-        least = [roofline(op, pricer.system) for op in ops]
-        limits = [
-            *(limit.compute_s for limit in least),
-            *(limit.memory_s for limit in least),
-            *(limit.communication_s for limit in least),
-        ]
+        limits = [_limits(op, pricer.system) for op in ops]
+        kernels = pricer.kernels_of(ops, [phases[at] for at in rows])
+        kinds: dict[Hashable, list[int]] = defaultdict(list)
+        for at, limit in enumerate(limits):
+            kinds[_keys(limit), _kernel_key(kernels.get(at))].append(at)
         alike: dict[Hashable, dict[int, KernelTime]] = defaultdict(dict)
-        for at, kernel in pricer.kernels_of(ops, [phases[at] for at in rows]).items():
-            alike[kernel.formula][at] = kernel
-        read = results_of(*limits)
+        for kind, members in enumerate(kinds.values()):
+            if (kernel := kernels.get(members[0])) is not None:
+                alike[kernel.formula][kind] = kernel
+        firsts = [limits[members[0]] for members in kinds.values()]
+        most = max(map(len, firsts))
+        numbers = [first[at] if at < len(first) else 0.0 for at in range(most) for first in firsts]
+        read = results_of(*numbers)
         for group in alike.values():
             read |= results_of(*(n for k in group.values() for n in (*k.axes, k.work)))
-        places = _places(read)
+        places, of = _places(read), np.empty(len(ops), dtype=np.intp)
+        for kind, members in enumerate(kinds.values()):
+            of[members] = kind
+        member = of == np.arange(len(kinds))[:, None]
+        counts = np.array([op.count for op in ops], dtype=float)
         return cls(
             np.array(rows, dtype=np.intp),
+            of,
             nodes,
             formulas.program(read),
-            Rows.of(limits, places),
+            Rows.of(numbers, places),
             tuple(_Kernels.of(group, places) for group in alike.values()),
-            np.array([[op.count for op in ops]], dtype=float),
-            by_stage[:, list(rows)],
+            (member @ counts)[None],
+            by_stage[:, list(rows)] @ member.T,
         )
 
     def results(self, sizes: Mapping[str, Array], nodes: int) -> Array:
@@ -246,8 +267,27 @@ class _Part:
         return _evaluated(self.program, sizes, nodes if self.nodes else 1)
 
     def bound_s(self, results: Array) -> Array:
-        """Least time of one run of each operator [s], [ops, nodes x lanes]."""
-        return self.limits.taken(results).reshape(3, len(self.rows), -1).max(axis=0)
+        """Least time of one run of each kind [s], [kinds, nodes x lanes]."""
+        limits = self.limits.taken(results)
+        return limits.reshape(-1, self.runs.size, limits.shape[1]).max(axis=0)
+
+
+def _limits(op: Op, system: System) -> list[Any]:
+    """Least times of a run of an operator on the resources that it uses."""
+    least = roofline(op, system)
+    every = (least.compute_s, least.memory_s, least.communication_s)
+    return [time for time in every if isinstance(time, Symbol) or np.any(time)]
+
+
+def _keys(numbers: Iterable[Any]) -> tuple[Hashable, ...]:
+    return tuple(n.key if isinstance(n, Symbol) else float(n) for n in numbers)
+
+
+def _kernel_key(kernel: KernelTime | None) -> Hashable:
+    """Equal for kernels of equal times."""
+    if kernel is None:
+        return None
+    return kernel.formula, _keys((*kernel.axes, kernel.work, np.ravel(kernel.launch_s)[0]))
 
 
 def _evaluated(program: Program, sizes: Mapping[str, Array], nodes: int) -> Array:
@@ -310,7 +350,7 @@ class Plan:
         later = [reads or fullest or _follows(op, depends) for op in graph.ops]
         by_stage = stage_runs(graph, int(split.pp))
         parts = [
-            _Part.of(formulas, graph, rows, pricer, phases, nodes, by_stage)
+            _Part.of_rows(formulas, graph, rows, pricer, phases, nodes, by_stage)
             for nodes in (False, True)
             if (rows := [at for at in every if later[at] == nodes])
         ]
@@ -347,15 +387,15 @@ class Plan:
                 on_stages = part.by_stage @ time
                 stage = stage + on_stages.reshape(len(on_stages), -1, some.shape[1])
                 several = part.nodes and nodes > 1
-                priced.expected_s[part.rows, at] = mean(time, some) if several else time
+                priced.expected_s[part.rows, at] = (mean(time, some) if several else time)[part.of]
             priced.stage_s[at] = _weighted(np.max(stage, axis=0), some)
             priced.least_s[at] = _weighted(np.asarray(least), some)
         return priced
 
     def _expected_s(self, part: _Part, results: Array, bound: Array) -> Array:
-        time = np.zeros(bound.shape)
+        time, distinct = np.zeros(bound.shape), _Distinct()
         for kernels in part.kernels:
-            time[kernels.at] = kernels.seconds(results)
+            time[kernels.at] = kernels.seconds(results, distinct)
         return np.maximum(launched(time, self.launch_s), bound)
 
     def bound_s(self, lanes: Lanes, weights: Array) -> Array:
@@ -367,7 +407,8 @@ class Plan:
             for part in self.parts:
                 found = part.bound_s(part.results(sizes, len(weights)))
                 several = part.nodes and len(weights) > 1
-                bound[part.rows, at] = mean(found, weights[:, at]) if several else found
+                found = mean(found, weights[:, at]) if several else found
+                bound[part.rows, at] = found[part.of]
         return bound
 
     def figures(self, lanes: Lanes, weights: Array) -> Array:

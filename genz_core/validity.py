@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -73,7 +74,8 @@ def _floats(name: str, value: Num) -> Array:
 
 def _alike(column: Array) -> Num:
     """The number that all configurations share, so that weights are counted once, or [configs]."""
-    return float(column[0]) if np.all(column == column[0]) else column
+    same = column.size == 1 or (column == column[0]).all()
+    return float(column[0]) if same else column
 
 
 def split_of(parallelism: Parallelism, numbers: Mapping[str, Num]) -> Parallelism:
@@ -175,12 +177,18 @@ def raise_for_status(
 
 def _unsound(numbers: Mapping[str, Array]) -> Mask:
     """Whether each number is outside the range of sizes and degrees, [names, configs]."""
-    values = np.stack(list(numbers.values()))
-    least = np.array([[0.0 if name in _MAY_BE_ZERO else 1.0] for name in numbers])
-    fraction = np.array([[name == "expert_imbalance"] for name in numbers])
+    values = np.array(list(numbers.values()))
+    least, fraction = _ranges(tuple(numbers))
     whole = (values == np.floor(values)) | fraction
     unsound: Mask = ~(np.isfinite(values) & (values >= least) & whole)
     return unsound
+
+
+@cache
+def _ranges(names: tuple[str, ...]) -> tuple[Array, Mask]:
+    """Least of each number, and whether it may be a fraction, [names, 1]."""
+    least = np.array([[0.0 if name in _MAY_BE_ZERO else 1.0] for name in names])
+    return least, np.array([[name == "expert_imbalance"] for name in names])
 
 
 def _size_complaint(numbers: Mapping[str, Array], at: int, batch_is: str) -> str:
