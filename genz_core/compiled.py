@@ -28,7 +28,19 @@ from genz_core.latency.roofline import roofline
 from genz_core.memo import ByIdentity
 from genz_core.step import FIGURES, Figures, Laid, StepEstimate, of_busiest_rank, stage_runs
 from genz_core.symbols import Formulas, Program, Rows, Symbol, Unresolved, results_of
-from genz_core.types import DEGREES, Array, Graph, Group, Num, Op, Parallelism, Places, Step, System
+from genz_core.types import (
+    DEGREES,
+    Array,
+    Graph,
+    Group,
+    Mask,
+    Num,
+    Op,
+    Parallelism,
+    Places,
+    Step,
+    System,
+)
 from genz_core.validity import stack
 
 _LANES = 2048  # at a time: what follows of them fits in a second-level cache
@@ -44,6 +56,7 @@ class Lanes:
 
     sequences, new, cached, prompt: as of `Group`, [nodes, lanes], or [1, lanes] where all nodes
     have the same.  fullest: likewise, or None.  split: degrees, numbers or [lanes].
+    drafted, sampled: as of `Group`, the same for all.
     """
 
     sequences: Array
@@ -52,13 +65,16 @@ class Lanes:
     prompt: Array
     split: Parallelism
     fullest: Array | None = None
+    drafted: float = 0.0
+    sampled: float = 1.0
 
     @classmethod
     def of(cls, group: Group, split: Parallelism) -> Lanes:
         """Lanes of one node; the group's numbers are arrays [lanes] or numbers."""
         sizes = (group.sequences, group.new_tokens, group.cached_tokens, group.prompt)
         arrays = np.broadcast_arrays(*(np.atleast_1d(size) * 1.0 for size in sizes))
-        return cls(*(array[None] for array in arrays), split)
+        drafts = float(group.drafted), float(group.sampled)
+        return cls(*(array[None] for array in arrays), split, None, *drafts)
 
     @property
     def nodes(self) -> int:
@@ -92,15 +108,48 @@ class Lanes:
         shape = (self.nodes, self.size)
         sizes = {name: np.broadcast_to(v, shape).ravel() for name, v in self.sizes.items()}
         group = Group(
-            sizes["sequences"], sizes["new"], sizes["cached"],
-            prompt=sizes["prompt"], fullest=sizes.get("fullest"),
-        )  # fmt: skip
+            sizes["sequences"],
+            sizes["new"],
+            sizes["cached"],
+            self.drafted,
+            self.sampled,
+            sizes["prompt"],
+            sizes.get("fullest"),
+        )
         varying: dict[str, Any] = {
             name: np.tile(getattr(self.split, name), self.nodes)
             for name in SPLIT
             if np.ndim(getattr(self.split, name))
         }
         return group, replace(self.split, **varying) if varying else self.split
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What tells steps apart beside degrees and sizes.
+
+    reads: they read prompts, of each more tokens than a sequence has that generates; else they
+    decode.  fullest: sequences of the fullest rank are given; they differ from node to node.
+    drafted, sampled: as of `Group`.
+    """
+
+    reads: bool
+    fullest: bool = False
+    drafted: float = 0.0
+    sampled: float = 1.0
+
+    def group(self, formulas: Formulas) -> Group:
+        """Sequences of sizes that are not known."""
+        some, decoded = np.finfo(float).tiny, 1.0 + self.drafted
+        return Group(
+            formulas.size("sequences", some),
+            formulas.size("new", np.nextafter(decoded, np.inf)) if self.reads else decoded,
+            formulas.size("cached", 0.0),
+            self.drafted,
+            self.sampled,
+            formulas.size("prompt", 0.0),
+            formulas.size("fullest", some) if self.fullest else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,31 +372,21 @@ class Plan:
     _columns: dict[Hashable, tuple[Program, Rows]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, deployed: Deployment, split: Parallelism, reads: bool, fullest: bool) -> Plan:
+    def of(cls, deployed: Deployment, split: Parallelism, kind: Kind) -> Plan:
         """The plan of one split, its degrees numbers.
-
-        reads: steps read prompts, more than `cp` tokens of each; else they decode a token.
-        fullest: sequences of the fullest rank are given; they differ from node to node.
 
         Raises:
             Unresolved: the graph's shape, or a branch, depends on the sizes.
             MissingSpec: the system states no peak or link that an operator needs.
         """
         formulas = Formulas()
-        some = np.finfo(float).tiny
-        group = Group(
-            formulas.size("sequences", some),
-            formulas.size("new", np.nextafter(1.0, 2.0)) if reads else 1.0,
-            formulas.size("cached", 0.0),
-            prompt=formulas.size("prompt", 0.0),
-            fullest=formulas.size("fullest", some) if fullest else None,
-        )
-        graph = of_busiest_rank(deployed.executed.graph(Step((group,)), split), split)
+        step = Step((kind.group(formulas),))
+        graph = of_busiest_rank(deployed.executed.graph(step, split), split)
         pricer = Pricer(deployed.system, deployed.engine)
         every, settled = range(len(graph.ops)), [_phase(op) for op in graph.ops]
         phases = [phase for phase, _ in settled]
         depends = formulas.depends("cached")
-        later = [reads or fullest or _follows(op, depends) for op in graph.ops]
+        later = [kind.reads or kind.fullest or _follows(op, depends) for op in graph.ops]
         by_stage = stage_runs(graph, int(split.pp))
         parts = [
             _Part.of_rows(formulas, graph, rows, pricer, phases, nodes, by_stage)
@@ -397,6 +436,21 @@ class Plan:
         for kernels in part.kernels:
             time[kernels.at] = kernels.seconds(results, distinct)
         return np.maximum(launched(time, self.launch_s), bound)
+
+    def seconds(self, lanes: Lanes, wanted: Mask) -> Array:
+        """Expected time of one run of each operator [s], [ops, lanes], of lanes of one node; 0 of
+        operators that share no part with wanted ones, [ops]."""
+        seconds = np.zeros((len(self.graph.ops), lanes.size))
+        for part in self.parts:
+            if not wanted[part.rows].any():
+                continue
+            for start in range(0, lanes.size, _LANES):
+                at = slice(start, start + _LANES)
+                sizes = {name: values[:, at] for name, values in lanes.sizes.items()}
+                results = part.results(sizes, 1)
+                time = self._expected_s(part, results, part.bound_s(results))
+                seconds[part.rows, at] = time[part.of]
+        return seconds
 
     def bound_s(self, lanes: Lanes, weights: Array) -> Array:
         """Least times of one run of each operator, the nodes summed [s], [ops, lanes]."""
@@ -484,9 +538,7 @@ def mean(values: Array, weights: Array) -> Array:
 _PLANS: ByIdentity[Plan | None] = ByIdentity(512)
 
 
-def plan_of(
-    deployed: Deployment, split: Parallelism, *, reads: bool, fullest: bool = False
-) -> Plan | None:
+def plan_of(deployed: Deployment, split: Parallelism, kind: Kind) -> Plan | None:
     """The plan of one split, its degrees numbers; made once.
 
     None where the sizes decide more than numbers, or where one's work hides another's time.
@@ -496,15 +548,13 @@ def plan_of(
 
     def make() -> Plan | None:
         try:
-            return Plan.of(deployed, split, reads, fullest)
+            return Plan.of(deployed, split, kind)
         except Unresolved:
             return None
 
-    degrees = [getattr(split, name) for name in _DEGREES]
-    key = (
-        *(None if degree is None else float(degree) for degree in degrees),
-        split.sequence_parallel, split.order, reads, fullest,
-    )  # fmt: skip
+    degrees = (getattr(split, name) for name in _DEGREES)
+    numbers = tuple(None if degree is None else float(degree) for degree in degrees)
+    key = (*numbers, split.sequence_parallel, split.order, kind)
     return _PLANS.get(make, deployed.model, deployed.system, deployed.engine, values=key)
 
 
@@ -516,9 +566,11 @@ def plans(deployed: Deployment, lanes: Lanes) -> Plans | None:
     found, kinds = [], list(_kinds(lanes))
     if len(kinds) > 2 and lanes.size < _WORTH * len(kinds):
         return None
+    decoded = 1.0 + lanes.drafted
     for split, reads, at in kinds:
-        plan = plan_of(deployed, split, reads=reads, fullest=lanes.fullest is not None)
-        if plan is None or not (reads or (lanes.new[:, at] == 1.0).all()):
+        kind = Kind(reads, lanes.fullest is not None, lanes.drafted, lanes.sampled)
+        plan = plan_of(deployed, split, kind)
+        if plan is None or not (reads or (lanes.new[:, at] == decoded).all()):
             return None
         found.append((plan, at))
         if not plan.holds(lanes, at):
@@ -595,6 +647,22 @@ def operator_columns(
     return graph, columns
 
 
+def operator_seconds(deployed: Deployment, lanes: Lanes, wanted: Mask) -> Array:
+    """Expected time of one run of the wanted operators [s], [ops, lanes], of lanes of one node;
+    anything of others."""
+    found = plans(deployed, lanes)
+    if found is None:
+        graph, pricer = _graph(deployed, lanes), Pricer(deployed.system, deployed.engine)
+        pairs = zip(graph.ops, wanted, strict=True)
+        return stack((pricer.expected_s(op) if asked else 0.0 for op, asked in pairs), lanes.size)
+    if len(found) == 1:
+        return found[0][0].seconds(lanes, wanted)
+    seconds = np.empty((len(wanted), lanes.size))
+    for plan, at in found:
+        seconds[:, at] = plan.seconds(picked(lanes, at), wanted)
+    return seconds
+
+
 def _graph(deployed: Deployment, lanes: Lanes) -> Graph:
     """The graph of lanes with its numbers, [nodes x lanes]."""
     group, split = lanes.flat()
@@ -614,7 +682,7 @@ def _kinds(lanes: Lanes) -> Iterator[tuple[Parallelism, bool, Places | slice]]:
     split = lanes.split
     columns = {name: getattr(split, name) for name in _DEGREES if np.ndim(getattr(split, name))}
     varying = [column for column in columns.values() if np.any(column != column[0])]
-    reads = (lanes.new > 1.0).all(axis=0)
+    reads = (lanes.new > 1.0 + lanes.drafted).all(axis=0)
     if not varying and (reads.all() or not reads.any()):
         yield _numbers(columns, split, 0), bool(reads[0]), slice(None)
         return
