@@ -224,7 +224,8 @@ class _Nodes:
             left = self._flat.searchsorted(at, side="right") - 1
         else:
             beside = self.nodes.reshape(len(self.nodes), *(1,) * (at.ndim - 1), -1)
-            left = np.add.reduce(beside <= at, axis=0, dtype=np.intp) - 1
+            passed = (beside <= at).view(np.int8)  # there are some forty nodes
+            left = np.add.reduce(passed, axis=0, dtype=np.int8).astype(np.intp) - 1
         left = np.minimum(np.maximum(left, 0), last)
         if configs > 1:
             left = left * configs + np.arange(configs)
