@@ -44,7 +44,7 @@ from genz_core.types import (
 from genz_core.validity import stack
 
 _LANES = 2048  # at a time: what follows of them fits in a second-level cache
-_WORTH = 32  # lanes of a kind for which a plan takes less than the graph of all kinds together
+_WORTH = 1000  # steps of a kind that take longer in a graph of all kinds than to make its plan
 _MANY = 256  # lanes among which equal ones are worth finding
 _DEGREES = (*DEGREES, "moe_tp", "expert_imbalance", "redundant_experts")
 SPLIT = (*_DEGREES, "micro_batches")
@@ -564,7 +564,7 @@ Plans = list[tuple[Plan, Places | slice]]
 def plans(deployed: Deployment, lanes: Lanes) -> Plans | None:
     """The plan of every lane: pairs of a plan and its lanes; None where any has none."""
     found, kinds = [], list(_kinds(lanes))
-    if len(kinds) > 2 and lanes.size < _WORTH * len(kinds):
+    if len(kinds) > 2 and lanes.size * lanes.nodes < _WORTH * len(kinds):
         return None
     decoded = 1.0 + lanes.drafted
     for split, reads, at in kinds:
