@@ -12,7 +12,7 @@ Lanes are told apart by degrees and by whether they read prompts or decode; each
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -72,9 +72,11 @@ class Lanes:
     def of(cls, group: Group, split: Parallelism) -> Lanes:
         """Lanes of one node; the group's numbers are arrays [lanes] or numbers."""
         sizes = (group.sequences, group.new_tokens, group.cached_tokens, group.prompt)
-        arrays = np.broadcast_arrays(*(np.atleast_1d(size) * 1.0 for size in sizes))
-        drafts = float(group.drafted), float(group.sampled)
-        return cls(*(array[None] for array in arrays), split, None, *drafts)
+        sequences, new, cached, prompt = (
+            size[None] for size in np.broadcast_arrays(*(np.atleast_1d(n) * 1.0 for n in sizes))
+        )
+        drafted, sampled = float(group.drafted), float(group.sampled)
+        return cls(sequences, new, cached, prompt, split, drafted=drafted, sampled=sampled)
 
     @property
     def nodes(self) -> int:
@@ -84,7 +86,7 @@ class Lanes:
     @property
     def size(self) -> int:
         """Number of lanes."""
-        return self.cached.shape[1]
+        return int(self.cached.shape[1])
 
     @property
     def sizes(self) -> dict[str, Array]:
@@ -140,15 +142,16 @@ class Kind:
 
     def group(self, formulas: Formulas) -> Group:
         """Sequences of sizes that are not known."""
-        some, decoded = np.finfo(float).tiny, 1.0 + self.drafted
+        some, decoded = float(np.finfo(float).tiny), 1.0 + self.drafted
+        size: Callable[[str, float], Any] = formulas.size
         return Group(
-            formulas.size("sequences", some),
-            formulas.size("new", np.nextafter(decoded, np.inf)) if self.reads else decoded,
-            formulas.size("cached", 0.0),
+            size("sequences", some),
+            size("new", float(np.nextafter(decoded, np.inf))) if self.reads else decoded,
+            size("cached", 0.0),
             self.drafted,
             self.sampled,
-            formulas.size("prompt", 0.0),
-            formulas.size("fullest", some) if self.fullest else None,
+            size("prompt", 0.0),
+            size("fullest", some) if self.fullest else None,
         )
 
 
@@ -318,7 +321,8 @@ class _Part:
     def bound_s(self, results: Array) -> Array:
         """Least time of one run of each kind [s], [kinds, nodes x lanes]."""
         limits = self.limits.taken(results)
-        return limits.reshape(-1, self.runs.size, limits.shape[1]).max(axis=0)
+        bound: Array = limits.reshape(-1, self.runs.size, limits.shape[1]).max(axis=0)
+        return bound
 
 
 def _limits(op: Op, system: System) -> list[Any]:
@@ -518,9 +522,10 @@ def _follows(op: Op, depends: Sequence[bool]) -> bool:
 
 def _weighted(values: Array, weights: Array) -> Array:
     """Values [nodes or 1, lanes] summed with weights [nodes, lanes], [lanes]."""
-    if len(weights) == 1:
-        return values[0]
-    return np.einsum("kc,kc->c", np.broadcast_to(values, weights.shape), weights)
+    total: Array = values[0]
+    if len(weights) > 1:
+        total = np.einsum("kc,kc->c", np.broadcast_to(values, weights.shape), weights)
+    return total
 
 
 def mean(values: Array, weights: Array) -> Array:
@@ -673,16 +678,17 @@ def picked(lanes: Lanes, at: Places | slice) -> Lanes:
     """Some of the lanes; their split is that of all."""
     if isinstance(at, slice):
         return lanes
-    sizes = {name: values[:, at] for name, values in lanes.sizes.items()}
+    sizes: dict[str, Any] = {name: values[:, at] for name, values in lanes.sizes.items()}
     return replace(lanes, **sizes)
 
 
 def _kinds(lanes: Lanes) -> Iterator[tuple[Parallelism, bool, Places | slice]]:
     """(degrees as numbers, whether prompts are read, lanes) of lanes that one plan prices."""
     split = lanes.split
-    columns = {name: getattr(split, name) for name in _DEGREES if np.ndim(getattr(split, name))}
+    degrees = ((name, getattr(split, name)) for name in _DEGREES)
+    columns: dict[str, Array] = {name: values for name, values in degrees if np.ndim(values)}
     varying = [column for column in columns.values() if np.any(column != column[0])]
-    reads = (lanes.new > 1.0 + lanes.drafted).all(axis=0)
+    reads = np.all(lanes.new > 1.0 + lanes.drafted, axis=0)
     if not varying and (reads.all() or not reads.any()):
         yield _numbers(columns, split, 0), bool(reads[0]), slice(None)
         return

@@ -120,7 +120,8 @@ class Kernel:
         fading *= distance
         fading *= sum(sd**2 * shared[name] for name, sd in self.near.items())
         fading += sum(sd**2 * shared[name] for name, sd in self.constant.items())
-        return fading
+        covariance: Array = fading
+        return covariance
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,13 +77,13 @@ class Figures:
         """[figures, ops, configs]."""
         return self._make()
 
-    def changed(self, change: Callable[..., Array], *given: Array) -> Figures:
+    def changed(self, change: Callable[..., Array], given: Array | Places) -> Figures:
         """Those that a function makes of them."""
-        return Figures(partial(_changed, self, change, *given))
+        return Figures(partial(_changed, self, change, given))
 
 
-def _changed(figures: Figures, change: Callable[..., Array], *given: Array) -> Array:
-    return change(figures.array, *given)
+def _changed(figures: Figures, change: Callable[..., Array], given: Array | Places) -> Array:
+    return change(figures.array, given)
 
 
 def _columns_of(values: Array, columns: Places) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import frexp, inf, isfinite
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -245,9 +245,9 @@ class Symbol:
         return np.logical_not(self)
 
 
-def number(value: Any) -> Any:
+def number(value: Any) -> Array:
     """A size, or what follows from sizes, for arithmetic: floats, or a symbol as it is."""
-    return value if isinstance(value, Symbol) else np.asarray(value, dtype=float)
+    return cast(Array, value) if isinstance(value, Symbol) else np.asarray(value, dtype=float)
 
 
 def _constant(value: Any) -> float | bool:

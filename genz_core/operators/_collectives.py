@@ -86,7 +86,8 @@ def places_reached(choices: Num, places: Num, groups: Num = 0.0, chosen: Num = 0
     limited = (of > 1) & (limit > 0)
     open_to = np.where(limited, limit * np.maximum(total / np.where(limited, of, 1.0), 1.0), total)
     among = np.maximum(np.minimum(open_to, total), 1.0)
-    return among * (1.0 - (1.0 - 1.0 / among) ** k)
+    reached: Array = among * (1.0 - (1.0 - 1.0 / among) ** k)
+    return reached
 
 
 @operator_kind("all_to_all", "collective")
