@@ -540,7 +540,7 @@ def mean(values: Array, weights: Array) -> Array:
 # ------------------------------------------------------------------------------- plans of lanes
 
 
-_PLANS: ByIdentity[Plan | None] = ByIdentity(512)
+_PLANS: ByIdentity[Plan | None] = ByIdentity(256)
 
 
 def plan_of(deployed: Deployment, split: Parallelism, kind: Kind) -> Plan | None:

@@ -264,7 +264,7 @@ def bounds(
     engine: EngineProfile | None = None,
 ) -> tuple[Array, Array]:
     """Least time of prefill and of the mean decode step [s], [configs] each: `estimate`'s bounds
-    without its expectations, some ten times as fast.
+    without its expectations, some twenty times as fast.
 
     Args:
         workload, parallelism: numbers or arrays [configs] that can run, see `estimate`.
