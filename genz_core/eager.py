@@ -16,6 +16,7 @@ import numpy as np
 from genz_core.engine import EagerFacts, EngineProfile
 from genz_core.model_around import ModelAround
 from genz_core.operators import copy
+from genz_core.symbols import number
 from genz_core.types import Graph, Model, Num, Op, Parallelism, Precision, Step
 
 #: Kernels that eager transformers launches for each operator of a decoder layer, counted in its
@@ -68,7 +69,7 @@ def cpu_attention(dims: Mapping[str, Num]) -> dict[str, Num]:
     (n - 32) / 2 tokens before each on average.  Blocks of 128 rows are those of GPUs.
     Source: torch, aten/src/ATen/native/cpu/FlashAttentionKernel.cpp (blocks of 32 to 256 rows).
     """
-    new = np.asarray(dims["new_tokens"], float)
+    new = number(dims["new_tokens"])
     rows = np.where(new > _QUERY_ROWS, _QUERY_ROWS, new)
     return {
         **dims,
@@ -158,7 +159,7 @@ def _widths(attention: Op) -> tuple[Num, Num, Num]:
 
 def _split(op: Op, widths: tuple[Num, ...], names: tuple[str, ...]) -> Iterator[Op]:
     """A fused product as one product for each part of its output features."""
-    total = sum((np.asarray(width, float) for width in widths), start=np.zeros(()))
+    total = sum((number(width) for width in widths), start=np.zeros(()))
     for name, width in zip(names, widths, strict=True):
         share = width / total
         yield replace(

@@ -116,11 +116,19 @@ class Kernel:
         """
         one, other = (sizes / np.asarray(self.lengths) for sizes in (one, other))
         between = np.einsum("cs,rs->cr", one, other)  # alike in every row, as a product is not
-        squares = (one**2).sum(1)[:, None] + (other**2).sum(1)[None, :] - 2.0 * between
-        distance = np.sqrt(3.0 * np.maximum(squares, 0.0))
-        fading = (1.0 + distance) * np.exp(-distance)
-        flat = sum(sd**2 * shared[name] for name, sd in self.constant.items())
-        return np.asarray(flat + fading * sum(sd**2 * shared[n] for n, sd in self.near.items()))
+        between *= 2.0
+        distance = (one**2).sum(1)[:, None] + (other**2).sum(1)
+        distance -= between
+        np.maximum(distance, 0.0, out=distance)
+        distance *= 3.0
+        np.sqrt(distance, out=distance)
+        fading = np.exp(np.negative(distance, out=between), out=between)
+        distance += 1.0
+        fading *= distance
+        fading *= sum(sd**2 * shared[name] for name, sd in self.near.items())
+        fading += sum(sd**2 * shared[name] for name, sd in self.constant.items())
+        covariance: Array = fading
+        return covariance
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +182,7 @@ class MeasuredRuns:
 
         Drafts that no run has count as none: their steps are priced, and otherwise alike.
         """
-        inverse, taught = self._solved[latent]
-        solved, logs = inverse @ taught, np.log(sizes)
+        solved, logs = self._expecting[latent], np.log(sizes)
         parts = [
             np.einsum("cr,r->c", self._near(latent, facts, logs[start : start + _AT_ONCE]), solved)
             for start in range(0, len(logs), _AT_ONCE)
@@ -284,6 +291,11 @@ class MeasuredRuns:
 
     def _of(self, groups: frozenset[RunFacts]) -> Mask:
         return np.array([facts in groups for facts in self.facts])
+
+    @cached_property
+    def _expecting(self) -> Mapping[str, Array]:
+        """What each run adds to an expectation by its covariance, [runs] by latent."""
+        return {latent: inverse @ taught for latent, (inverse, taught) in self._solved.items()}
 
     def weights(self, latent: str) -> Array:
         """Weight of each run in a latent, by how it fits its neighbours, [runs]."""

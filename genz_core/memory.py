@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from genz_core.compiled import Lanes, operator_columns
 from genz_core.deployment import deploy
 from genz_core.diffusion import denoising
 from genz_core.engine import EngineProfile
 from genz_core.memory_levels import MemoryLevel
 from genz_core.step import slowest_stage
 from genz_core.types import Array, Graph, Group, Mask, Model, Parallelism, Step, System, Workload
-from genz_core.validity import stack, tiled
+from genz_core.validity import spread_out
 
 _LARGEST = 2**31  # batches and contexts are not searched beyond this
 #: Share of a device that its runtime keeps at most; judgement, no engine states it.  An engine's
@@ -134,24 +135,22 @@ def memory(
     """
     deployed = deploy(model, system, engine)
     engine = deployed.engine
-    # Two steps side by side: the last decode, with the largest cache, and the largest prefill.
-    sizes, lanes = tiled(workload, parallelism, 2)
-    size = len(sizes["batch"]) // 2
-    last, largest = slice(0, size), slice(size, None)
+    sizes, split = spread_out(workload, parallelism)
+    size = sizes["batch"].size
     end = end_of(sizes, engine)
-    (chunk,) = prefill_chunk(workload, engine).groups
+    (chunk,) = prefill_chunk(Workload(sizes["batch"], sizes["isl"]), engine).groups
     if denoising(model):
         whole = sizes["isl"] + sizes["osl"]
-        end = Group(sizes["batch"], whole, np.zeros(2 * size), prompt=sizes["isl"])
-        chunk = Group(workload.batch, whole[largest], 0.0, prompt=workload.isl)
-    graph = deployed.graph(_second_half(end, chunk, size), lanes)
-    weights, cache = (
-        _column(graph, name, 2 * size)[:, last] for name in ("held_weight_bytes", "held_kv_bytes")
+        end = Group(sizes["batch"], whole, np.zeros(size), prompt=sizes["isl"])
+        chunk = Group(sizes["batch"], whole, np.zeros(size), prompt=sizes["isl"])
+    graph, (weights, cache) = operator_columns(
+        deployed, Lanes.of(end, split), ("held_weight_bytes", "held_kv_bytes")
     )
+    operands = operator_columns(deployed, Lanes.of(chunk, split), ("input_bytes", "output_bytes"))
     return Memory(
-        weights_bytes=slowest_stage(graph, sizes["pp"][last], weights),
-        kv_bytes=slowest_stage(graph, sizes["pp"][last], cache),
-        activations_bytes=activations_bytes(graph, 2 * size)[largest],
+        weights_bytes=slowest_stage(graph, sizes["pp"], weights),
+        kv_bytes=slowest_stage(graph, sizes["pp"], cache),
+        activations_bytes=_activations_bytes(*operands),
         reserve_bytes=np.full(size, min(engine.reserve_bytes, RESERVE_SHARE * system.memory_bytes)),
         usable_bytes=system.memory_bytes * engine.memory_fraction,
         capacity_bytes=system.memory_bytes,
@@ -169,16 +168,6 @@ def end_of(sizes: Mapping[str, Array], engine: EngineProfile) -> Group:
     return Group(sizes["batch"], np.ones(tokens.size), tokens - 1.0, prompt=sizes["isl"])
 
 
-def _second_half(first: Group, second: Group, size: int) -> Step:
-    """A step [2 x size] of `first`, with `second` [size] in its second half of configurations."""
-    columns: dict[str, Array] = {}
-    for name in ("sequences", "new_tokens", "cached_tokens", "prompt"):
-        column = np.array(getattr(first, name), dtype=float)
-        column[size:] = getattr(second, name)
-        columns[name] = column
-    return Step((Group(**columns),))
-
-
 def prefill_chunk(workload: Workload, engine: EngineProfile) -> Step:
     """The largest step that the engine forms of the prompts: whole, or cut to its chunk size.
 
@@ -191,16 +180,18 @@ def prefill_chunk(workload: Workload, engine: EngineProfile) -> Step:
     return Step.prefill(np.minimum(batch, np.maximum(chunk / isl, 1.0)), np.minimum(isl, chunk))
 
 
-def activations_bytes(graph: Graph, size: int) -> Array:
-    """Working memory of one step, [size]: the largest operator's operands, and the stream twice.
+def _activations_bytes(graph: Graph, operands: Array) -> Array:
+    """Working memory of one step, [configs]: the largest operator's operands, and the stream twice.
 
     Operators run one after another and reuse each other's buffers, so the largest decides; the
     residual stream and its norm stay alive beside it.
+
+    operands: bytes that operators read and write, [2, ops, configs].
     """
-    operands = _column(graph, "input_bytes", size) + _column(graph, "output_bytes", size)
+    moved = operands.sum(0)
     stream = [row for row, op in enumerate(graph.ops) if op.kind == "norm"]
-    residual = operands[stream].max(0) / 2.0 if stream else 0.0
-    held_bytes: Array = operands.max(0) + residual
+    residual = moved[stream].max(0) / 2.0 if stream else 0.0
+    held_bytes: Array = moved.max(0) + residual
     return held_bytes
 
 
@@ -264,11 +255,6 @@ def _largest(fits: Callable[[Array], Mask]) -> int:
         low = float(probes[good].max(initial=low))
         high = float(probes[~good].min(initial=high))
     return int(low)
-
-
-def _column(graph: Graph, name: str, size: int) -> Array:
-    """One field of every operator, [ops, configs]."""
-    return stack((getattr(op, name) for op in graph.ops), size)
 
 
 def _gb(size: float) -> str:

@@ -10,7 +10,7 @@ from genz_core.engine import EngineProfile
 from genz_core.memory import Memory, end_of
 from genz_core.step import stage_runs
 from genz_core.types import Array, Graph, Group, Model, Num, Op, Parallelism, Step, Workload
-from genz_core.validity import stack, tiled
+from genz_core.validity import spread_out, stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def placed(
 
     model: as it is executed.  memory: of the same workload, with its second memory.
     """
-    sizes, lanes = tiled(workload, parallelism, 1)
+    sizes, lanes = spread_out(workload, parallelism)
     size = memory.total_bytes.size
     graph = model.graph(Step((end_of(sizes, engine),)), lanes)
     runs = _fullest_runs(graph, np.asarray(lanes.pp, dtype=float), size)

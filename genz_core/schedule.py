@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from genz_core.compiled import SPLIT, Lanes, bounds_by_plans, by_plans, mean, plans
 from genz_core.deployment import Deployment
 from genz_core.engine import EngineProfile
 from genz_core.model_kinds import model_kind
 from genz_core.overlap import bound_s
 from genz_core.step import BY_CONFIG, StepEstimate, of_busiest_rank, price, stage_runs
-from genz_core.types import Array, Group, Num, Parallelism, Step, Workload
-from genz_core.validity import tiled
+from genz_core.types import Array, Num, Parallelism, Step, Workload
+from genz_core.validity import spread_out
 
 _MORE_PARTS = 4.0  # micro-batches over stages of the schedule between few and one a sequence
 
@@ -55,15 +56,22 @@ class Batches:
         """Whether any configuration has more than one stage."""
         return bool(np.any(np.asarray(self.split.pp) > 1))
 
-    def lanes(self, laid: Sequence[Array]) -> tuple[Group, Parallelism]:
-        """Numbers of sequences laid side by side, [nodes x laid x configs]."""
-        nodes, ways = len(self.new), len(laid)
-        sizes, split = tiled(Workload(self.sequences, 1.0, 1.0), self.split, nodes * ways)
-        tokens = (np.repeat(values, ways, axis=0).ravel() for values in (self.new, self.cached))
-        sequences = np.tile(np.concatenate(laid), nodes)
+    def lanes(self, laid: Sequence[Array]) -> Lanes:
+        """Numbers of sequences laid side by side, [nodes, laid x configs]."""
+        ways = len(laid)
+        varying: dict[str, Any] = {
+            name: np.tile(np.broadcast_to(degree, (self.size,)), ways)
+            for name in SPLIT
+            if np.ndim(degree := getattr(self.split, name))
+        }
         prompt = np.broadcast_to(np.asarray(self.prompt, dtype=float), (self.size,))
-        group = Group(np.broadcast_to(sequences, sizes["batch"].shape), *tokens)
-        return replace(group, prompt=np.tile(prompt, nodes * ways)), split
+        return Lanes(
+            np.concatenate(laid)[None],
+            np.tile(self.new, ways),
+            np.tile(self.cached, ways),
+            np.tile(prompt, ways)[None],
+            replace(self.split, **varying) if varying else self.split,
+        )
 
 
 def scheduled(deployed: Deployment, batches: Batches) -> StepEstimate:
@@ -74,19 +82,30 @@ def scheduled(deployed: Deployment, batches: Batches) -> StepEstimate:
     """
     ways = _ways(batches) if batches.piped else []
     laid = [size for way in ways for size in (way.large, way.small)] or [batches.sequences]
-    group, split = batches.lanes(laid)
-    weights = np.repeat(batches.weights[:, None], len(laid) * batches.size, axis=1)
-    engine = reading_engine(deployed)
-    if not batches.follows and exceeds(group, split, engine):
-        group, weights = chunks(group, split, engine)
-        _, split = batches.lanes(2 * laid)
-    step = Step((group,))
-    priced = price(deployed.graph(step, split), step, deployed.system, split, deployed.engine)
+    lanes = batches.lanes(laid)
+    weights = np.repeat(batches.weights[:, None], lanes.size, axis=1)
+    if not batches.follows:
+        engine = reading_engine(deployed)
+        if exceeds(lanes, engine):
+            lanes, weights = chunks(lanes, engine)
+    step = priced(deployed, lanes, weights)
     whole = not ways and len(weights) == len(batches.new)
-    least = priced.least_s if whole else least_s(deployed, batches)
-    if whole and len(weights) > 1:
-        least = np.einsum("kc,kc->c", least.reshape(weights.shape), weights)
-    return _in_pipeline(summed(priced, weights), ways, least, batches)
+    if whole:
+        return step
+    return _in_pipeline(step, ways, least_s(deployed, batches), batches)
+
+
+def priced(deployed: Deployment, lanes: Lanes, weights: Array) -> StepEstimate:
+    """Price lanes, their nodes summed with weights [nodes, lanes]: by their plans, where they have
+    some, else through the graph of all of them."""
+    found = plans(deployed, lanes)
+    if found is None:
+        group, split = lanes.flat()
+        step, system = Step((group,)), deployed.system
+        graph = deployed.graph(step, split)
+        total = summed(price(graph, step, system, split, deployed.engine), weights)
+        return replace(total, wait_s=np.maximum(total.least_s - total.operators_s.sum(0), 0.0))
+    return by_plans(deployed, lanes, weights, found)
 
 
 def reading_engine(deployed: Deployment) -> EngineProfile:
@@ -96,51 +115,42 @@ def reading_engine(deployed: Deployment) -> EngineProfile:
     return replace(deployed.engine, scheduler="tensorrt_llm")
 
 
-def exceeds(group: Group, split: Parallelism, engine: EngineProfile) -> bool:
-    """Whether the prompts of any configuration exceed the tokens that a step of a rank takes."""
-    tokens, most = _rank_tokens(group, split), _most_tokens(group, engine)
-    return bool(np.any(tokens > most))
+def exceeds(lanes: Lanes, engine: EngineProfile) -> bool:
+    """Whether the prompts of any lane exceed the tokens that a step of a rank takes."""
+    if not engine.chunk_tokens:
+        return False
+    return bool(np.any(lanes.of_rank() * lanes.new > _most_tokens(lanes.new, engine)))
 
 
-def chunks(group: Group, split: Parallelism, engine: EngineProfile) -> tuple[Group, Array]:
-    """Full steps that read the prompts of a group, and the one with the rest, side by side.
+def chunks(lanes: Lanes, engine: EngineProfile) -> tuple[Lanes, Array]:
+    """Full steps that read the prompts of lanes of one node, and the one with the rest.
 
-    Returns the mean of the first and the last, [2 x configs], and how many there are of each,
-    [2, configs].  Tokens, and pairs of queries and keys, are in sum those of whole prompts.  An
+    Returns the mean of the first and the last as nodes, and how many there are of each,
+    [2, lanes].  Tokens, and pairs of queries and keys, are in sum those of whole prompts.  An
     engine that takes prompts whole (TensorRT-LLM) has one of them in a step at least.
     """
-    sequences, new, cached = (
-        np.ravel(np.asarray(values, dtype=float))
-        for values in (group.sequences, group.new_tokens, group.cached_tokens)
-    )
-    total, most = _rank_tokens(group, split), _most_tokens(group, engine)
+    sequences, new, cached = lanes.sequences[0], lanes.new[0], lanes.cached[0]
+    total, most = (lanes.of_rank() * lanes.new)[0], _most_tokens(new, engine)
     full = np.floor(total / most)
     rest = total - full * most
     # A rest of one token would be priced as one that generates: another joins it.
-    least = np.minimum(2.0 * np.asarray(split.cp, dtype=float), most / 2.0)
+    least = np.minimum(2.0 * np.asarray(lanes.split.cp, dtype=float), most / 2.0)
     rest = np.where((rest > 0) & (full > 0), np.maximum(rest, least), rest)
     tokens = np.where(full > 0, (total - rest) / np.maximum(full, 1.0), total)
     each = np.stack([tokens, np.where(rest > 0, rest, tokens)])
     taken = np.minimum(new, each)
     chunk = replace(
-        group,
-        sequences=(each / taken * sequences * new / total).ravel(),
-        fullest=(each / taken).ravel(),
-        new_tokens=taken.ravel(),
-        cached_tokens=(cached + (new - taken) / 2.0).ravel(),
-        prompt=np.tile(np.broadcast_to(np.ravel(group.prompt), new.shape), 2),
+        lanes,
+        sequences=each / taken * sequences * new / total,
+        fullest=each / taken,
+        new=taken,
+        cached=cached + (new - taken) / 2.0,
     )
     return chunk, np.stack([full, np.where(rest > 0, 1.0, 0.0)])
 
 
-def _rank_tokens(group: Group, split: Parallelism) -> Array:
-    """New tokens of the fullest rank, [configs]."""
-    return np.ravel(group.of_rank(split.dp) * group.new_tokens)
-
-
-def _most_tokens(group: Group, engine: EngineProfile) -> Array:
-    """Tokens of a step of a rank at most, [configs]."""
-    new = np.ravel(np.asarray(group.new_tokens, dtype=float))
+def _most_tokens(new: Array, engine: EngineProfile) -> Array:
+    """Tokens of a step of a rank at most, in the shape of `new`."""
     most = np.full(new.shape, float(engine.chunk_tokens) or np.inf)
     return np.maximum(most, new) if engine.scheduler == "tensorrt_llm" else most
 
@@ -150,13 +160,9 @@ def summed(step: StepEstimate, weights: Array) -> StepEstimate:
     if len(weights) == 1:
         return step
 
-    def added(values: Array) -> Array:
-        split = values.reshape(*values.shape[:-1], *weights.shape)
-        over_nodes: Array = np.einsum("...kc,kc->...c", split, weights)
-        return over_nodes
-
-    changes: dict[str, Any] = {name: added(getattr(step, name)) for name in BY_CONFIG}
-    return replace(step, **changes, node_weights=weights)
+    changes: dict[str, Any] = {name: mean(getattr(step, name), weights) for name in BY_CONFIG}
+    figures = step.figures.changed(mean, weights)
+    return replace(step, **changes, figures=figures, node_weights=weights)
 
 
 def least_s(deployed: Deployment, batches: Batches) -> Array:
@@ -167,11 +173,16 @@ def least_s(deployed: Deployment, batches: Batches) -> Array:
     """
     one = np.ones(batches.size)
     laid = [batches.sequences, one] if batches.piped else [batches.sequences]
-    group, split = batches.lanes(laid)
-    graph = of_busiest_rank(deployed.graph(Step((group,)), split), split)
-    columns = batches.size * len(laid) * len(batches.new)
-    bound = bound_s(graph, deployed.system, split, columns)
-    bound = np.einsum("okc,k->oc", bound.reshape(len(bound), len(batches.new), -1), batches.weights)
+    lanes = batches.lanes(laid)
+    weights = np.repeat(batches.weights[:, None], lanes.size, axis=1)
+    found = plans(deployed, lanes)
+    if found is None:
+        group, split = lanes.flat()
+        graph = of_busiest_rank(deployed.graph(Step((group,)), split), split)
+        bound = mean(bound_s(graph, deployed.system, split, weights.size), weights)
+    else:
+        graph = found[0][0].graph
+        bound = bounds_by_plans(lanes, weights, found)
     runs = np.array([op.count for op in graph.ops], dtype=float)
     if not batches.piped:
         return np.asarray(runs @ bound)
@@ -273,6 +284,6 @@ def as_batches(
     prompt: Num = 0.0,
 ) -> Batches:
     """Batches of one node, of numbers or arrays [configs]."""
-    sizes, lanes = tiled(Workload(sequences, new, 1.0, cached), split, 1)
+    sizes, lanes = spread_out(Workload(sequences, new, 1.0, cached), split)
     tokens = sizes["isl"][None], sizes["cached"][None]
     return Batches(sizes["batch"], *tokens, lanes, np.ones(1), follows, prompt)

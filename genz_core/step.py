@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -44,37 +45,75 @@ _BUSIEST: Mapping[str, Callable[[Op, Num], Op]] = {
 }
 #: Fields of a `StepEstimate` that are arrays over configurations.
 BY_CONFIG = (
-    "compute_s", "memory_s", "communication_s", "expected_s", "stage_s", "wait_s", "least_s",
-    "stages", "micro_batches", "host_s", "learned_s", "flops", "bytes",
+    "expected_s", "stage_s", "wait_s", "least_s", "stages", "micro_batches", "host_s", "learned_s",
 )  # fmt: skip
+#: What is read off the operators, of one run of each.
+FIGURES = ("compute_s", "memory_s", "communication_s", "flops", "bytes")
+
+
+class Laid:
+    """Graph of steps side by side, whose numbers are worked out when they are asked for.
+
+    outline: its operators in the same order, their numbers maybe those of other sizes.
+    """
+
+    def __init__(self, outline: Graph, make: Callable[[], Graph] | None = None) -> None:
+        self.outline, self._make = outline, make
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The operators, their numbers scalars or arrays."""
+        return self.outline if self._make is None else self._make()
+
+
+class Figures:
+    """`FIGURES` of every operator, worked out when they are asked for."""
+
+    def __init__(self, make: Callable[[], Array]) -> None:
+        self._make = make
+
+    @cached_property
+    def array(self) -> Array:
+        """[figures, ops, configs]."""
+        return self._make()
+
+    def changed(self, change: Callable[..., Array], given: Array | Places) -> Figures:
+        """Those that a function makes of them."""
+        return Figures(partial(_changed, self, change, given))
+
+
+def _changed(figures: Figures, change: Callable[..., Array], given: Array | Places) -> Array:
+    return change(figures.array, given)
+
+
+def _columns_of(values: Array, columns: Places) -> Array:
+    return values[..., columns]
 
 
 @dataclass(frozen=True, slots=True)
 class StepEstimate:
     """A priced step; times in seconds.
 
-    lanes: the graph that was priced, maybe of several steps side by side; lane: the columns of
+    laid: the graph that was priced, maybe of several steps side by side; lane: the columns of
     this step, None for all.
-    runs: runs of each operator in the step, [ops].  compute_s, memory_s, communication_s: least
-    time of one run per resource, expected_s: its expected time, [ops, configs].
+    figures: see `compute_s`, `memory_s`, `communication_s`, `flops` and `bytes`.
+    runs: runs of each operator in the step, [ops].  expected_s: expected time of one run,
+    [ops, configs].
     stage_s: time of the slowest pipeline stage for the largest micro-batch, [configs].
     wait_s: of the step beyond that one's way through all stages, [configs].
     least_s: least time of the step under any schedule, [configs].
     stages: pipeline stages; micro_batches: runs of one, [configs].  host_s: host time, [configs].
     learned_s: what measured runs add to physics, or take off it, [configs].
-    flops, bytes: of one run, [ops, configs].
     node_weights: [nodes, configs], of the contexts that a mean step averages, or the number of
     chunks that read the prompts (a run is then one in each chunk); the graph's numbers lie node by
     node, [nodes x configs].  None: one node, once.
     """
 
-    lanes: Graph
+    laid: Laid
     system: System
     engine: EngineProfile
+    figures: Figures
     runs: Array
-    compute_s: Array
-    memory_s: Array
-    communication_s: Array
     expected_s: Array
     stage_s: Array
     wait_s: Array
@@ -83,22 +122,50 @@ class StepEstimate:
     micro_batches: Array
     host_s: Array
     learned_s: Array
-    flops: Array
-    bytes: Array
     node_weights: Array | None = None
-    lane: slice | Places | None = None
+    lane: Places | None = None
+
+    @property
+    def compute_s(self) -> Array:
+        """Least time of the arithmetic of one run of each operator [s], [ops, configs]."""
+        return self._figure("compute_s")
+
+    @property
+    def memory_s(self) -> Array:
+        """Least time of the memory traffic of one run [s], [ops, configs]."""
+        return self._figure("memory_s")
+
+    @property
+    def communication_s(self) -> Array:
+        """Least time of the messages of one run [s], [ops, configs]."""
+        return self._figure("communication_s")
+
+    @property
+    def flops(self) -> Array:
+        """FLOPs of one run, [ops, configs]."""
+        return self._figure("flops")
+
+    @property
+    def bytes(self) -> Array:
+        """Memory traffic of one run, [ops, configs]."""
+        return self._figure("bytes")
+
+    def _figure(self, name: str) -> Array:
+        figure: Array = self.figures.array[FIGURES.index(name)]
+        return figure
 
     @property
     def graph(self) -> Graph:
         """The operators of the step, their numbers scalars or arrays [configs]."""
+        lanes = self.laid.graph
         if self.lane is None:
-            return self.lanes
-        return replace(self.lanes, ops=tuple(picked(op, self.lane) for op in self.lanes.ops))
+            return lanes
+        return replace(lanes, ops=tuple(picked(op, self.lane) for op in lanes.ops))
 
-    def of_lane(self, lane: slice) -> StepEstimate:
-        """The step of some columns of the priced configurations."""
-        changes: dict[str, Any] = {name: getattr(self, name)[..., lane] for name in BY_CONFIG}
-        return replace(self, **changes, lane=lane)
+    @property
+    def outline(self) -> Graph:
+        """Names, kinds and places of the operators of the step; its numbers are not to be read."""
+        return self.laid.outline
 
     def of_columns(self, columns: Places) -> StepEstimate:
         """The step of some configurations, which may repeat."""
@@ -108,12 +175,14 @@ class StepEstimate:
         places: Places = (starts + columns).ravel()
         if self.node_weights is not None:
             changes["node_weights"] = self.node_weights[:, columns]
-        return replace(self, **changes, lanes=self.graph, lane=places)
+        places = places if self.lane is None else self.lane[places]
+        figures = self.figures.changed(_columns_of, columns)
+        return replace(self, **changes, figures=figures, lane=places)
 
     def __repr__(self) -> str:
         figures = (("total_s", self.total_s), ("bound_total_s", self.bound_total_s))
         return (
-            f"StepEstimate({len(self.lanes.ops):,} operators x {self.configs:,} configurations "
+            f"StepEstimate({len(self.outline.ops):,} operators x {self.configs:,} configurations "
             f"on {clipped(self.system.name)} under {clipped(self.engine.name)}:\n"
             f"  {spans(figures)})"
         )
@@ -125,7 +194,7 @@ class StepEstimate:
 
     def op(self, row: int, config: int = 0) -> Op:
         """Operator `row` in one configuration; arrays [nodes] where its figures are averages."""
-        op = self.lanes.ops[row]
+        op = self.laid.graph.ops[row]
         in_lane = op if self.lane is None else picked(op, self.lane)
         return picked(in_lane, slice(config, None, self.configs))
 
@@ -273,14 +342,15 @@ def price(
         + engine.sampling_s
         + engine.host_sequence_s * _rank_sequences(step, parallelism)
     )
+    flops = stack((op.flops for op in graph.ops), size)
+    moved = stack((op.memory_bytes for op in graph.ops), size)
+    figures = (compute, memory, communication, flops, moved)
     return StepEstimate(
-        lanes=graph,
+        laid=Laid(graph),
         system=system,
         engine=engine,
+        figures=Figures(partial(np.stack, figures)),
         runs=runs,
-        compute_s=compute,
-        memory_s=memory,
-        communication_s=communication,
         expected_s=expected,
         stage_s=slowest_stage(graph, stages, expected),
         wait_s=np.zeros(size),
@@ -289,8 +359,6 @@ def price(
         micro_batches=np.ones(size),
         host_s=spread(np.asarray(host, dtype=float), size),
         learned_s=np.zeros(size),
-        flops=stack((op.flops for op in graph.ops), size),
-        bytes=stack((op.memory_bytes for op in graph.ops), size),
     )
 
 

@@ -18,6 +18,7 @@ from genz_core.errors import MissingSpec
 from genz_core.memory_levels import MemoryLevel
 from genz_core.registry import KINDS, OperatorClass
 from genz_core.short_repr import clipped, listed
+from genz_core.symbols import number
 from genz_core.wires import SWITCH, Topology
 
 if TYPE_CHECKING:
@@ -58,13 +59,13 @@ class Group:
     @property
     def generates(self) -> Mask:
         """Whether its sequences generate, with one new token beside those of a draft."""
-        return np.asarray(self.new_tokens) <= 1.0 + self.drafted
+        return number(self.new_tokens) <= 1.0 + self.drafted
 
     def of_rank(self, ranks: Num) -> Array:
         """Sequences of the fullest of so many attention ranks; the one place that rounds them."""
         if self.fullest is not None:
-            return np.asarray(self.fullest, dtype=float)
-        many = np.asarray(ranks, dtype=float)
+            return number(self.fullest)
+        many = number(ranks)
         return np.where(many > 1, np.ceil(self.sequences / many), self.sequences * 1.0)
 
 

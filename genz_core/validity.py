@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -73,7 +74,8 @@ def _floats(name: str, value: Num) -> Array:
 
 def _alike(column: Array) -> Num:
     """The number that all configurations share, so that weights are counted once, or [configs]."""
-    return float(column[0]) if np.all(column == column[0]) else column
+    same = column.size == 1 or (column == column[0]).all()
+    return float(column[0]) if same else column
 
 
 def split_of(parallelism: Parallelism, numbers: Mapping[str, Num]) -> Parallelism:
@@ -83,22 +85,23 @@ def split_of(parallelism: Parallelism, numbers: Mapping[str, Num]) -> Parallelis
     return replace(parallelism, **changed)
 
 
-def tiled(
-    workload: Workload, parallelism: Parallelism, times: int
+def spread_out(
+    workload: Workload, parallelism: Parallelism
 ) -> tuple[dict[str, Array], Parallelism]:
-    """Sizes and degrees repeated for steps side by side, [times x configs].
+    """Sizes and degrees of every configuration, [configs].
 
     Returns:
         {size, or "pp": array}, and the parallelism; degrees that are numbers stay numbers.
     """
-    numbers = columns(workload, parallelism)
-    sizes = {name: np.concatenate([numbers[name]] * times) for name in (*_SIZES, "pp")}
-    varying: dict[str, Num] = {
-        name: np.concatenate([numbers[name]] * times)
-        for name in numbers
-        if name not in _SIZES and np.ndim(getattr(parallelism, name))
-    }
-    return sizes, split_of(parallelism, varying) if varying else parallelism
+    degrees = {name: getattr(parallelism, name) for name in (*_SPLIT, "moe_tp")}
+    varying: dict[str, Num] = {name: v for name, v in degrees.items() if np.ndim(v)}
+    values = {name: getattr(workload, name) for name in _SIZES} | {"pp": parallelism.pp}
+    size = length(*values.values(), *varying.values())
+    sizes = {name: spread(_floats(name, value), size) for name, value in values.items()}
+    if not varying:
+        return sizes, parallelism
+    whole = {name: spread(_floats(name, value), size) for name, value in varying.items()}
+    return sizes, split_of(parallelism, whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +177,18 @@ def raise_for_status(
 
 def _unsound(numbers: Mapping[str, Array]) -> Mask:
     """Whether each number is outside the range of sizes and degrees, [names, configs]."""
-    values = np.stack(list(numbers.values()))
-    least = np.array([[0.0 if name in _MAY_BE_ZERO else 1.0] for name in numbers])
-    fraction = np.array([[name == "expert_imbalance"] for name in numbers])
+    values = np.array(list(numbers.values()))
+    least, fraction = _ranges(tuple(numbers))
     whole = (values == np.floor(values)) | fraction
     unsound: Mask = ~(np.isfinite(values) & (values >= least) & whole)
     return unsound
+
+
+@cache
+def _ranges(names: tuple[str, ...]) -> tuple[Array, Mask]:
+    """Least of each number, and whether it may be a fraction, [names, 1]."""
+    least = np.array([[0.0 if name in _MAY_BE_ZERO else 1.0] for name in names])
+    return least, np.array([[name == "expert_imbalance"] for name in names])
 
 
 def _size_complaint(numbers: Mapping[str, Array], at: int, batch_is: str) -> str:

@@ -19,28 +19,23 @@ from genz_core.deployment import Deployment, deploy
 from genz_core.diffusion import denoising
 from genz_core.engine import EngineProfile
 from genz_core.errors import ContextTooLong, OutOfMemory
-from genz_core.latency.roofline import roofline
 from genz_core.measured_runs import SIZES
 from genz_core.memory import Memory, memory
 from genz_core.model_kinds import generates
 from genz_core.offload import Offload, What, offload, second_memory
-from genz_core.overlap import bound_s
 from genz_core.placement import placed
 from genz_core.schedule import (
     Batches,
     as_batches,
-    exceeds,
     least_s,
-    reading_engine,
     scheduled,
-    summed,
 )
 from genz_core.short_repr import clipped, counts, spans
 from genz_core.speculative import steps_per_token
-from genz_core.step import StepEstimate, of_busiest_rank, price
+from genz_core.step import StepEstimate, price
 from genz_core.step_correction import StepCorrection, least_scale, step_correction
 from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
-from genz_core.validity import OnError, check, columns, raise_for_status, tiled
+from genz_core.validity import OnError, check, columns, raise_for_status, spread_out
 
 #: Gauss-Legendre nodes and weights on [0, 1]: exact for costs up to degree five in the context.
 _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(3)[0] + 1) / 2, np.array([5, 8, 5]) / 18
@@ -148,7 +143,7 @@ class Estimate:
     @property
     def encoder_s(self) -> Array:
         """Time of what encodes a prompt in front of a decoder, in TTFT [s]; 0 without any."""
-        rows = np.array([op.module.startswith(ENCODERS) for op in self.prefill.lanes.ops])
+        rows = np.array([op.module.startswith(ENCODERS) for op in self.prefill.outline.ops])
         return self._masked(self.prefill.operators_s[rows].sum(0))
 
     @property
@@ -230,7 +225,8 @@ def estimate(
     load, split = checked.workload, checked.parallelism
     second = spill == "levels" and second_memory(system) is not None
     weighed = memory(model, system, load, split, engine, second=second)
-    over = placed(deployed.executed, weighed, load, split, engine) if second else None
+    spilled = second and np.any(weighed.second_bytes > 0)
+    over = placed(deployed.executed, weighed, load, split, engine) if spilled else None
     first, later = _phases(replace(deployed, placement=over), load, split)
     moved = offload(weighed, system, spill, later) if spill else None
     if moved is not None and over is not None:
@@ -268,7 +264,7 @@ def bounds(
     engine: EngineProfile | None = None,
 ) -> tuple[Array, Array]:
     """Least time of prefill and of the mean decode step [s], [configs] each: `estimate`'s bounds
-    without its expectations, some ten times as fast.
+    without its expectations, some twenty times as fast.
 
     Args:
         workload, parallelism: numbers or arrays [configs] that can run, see `estimate`.
@@ -279,16 +275,7 @@ def bounds(
     """
     deployed, split = deploy(model, system, engine), parallelism or Parallelism()
     prompts, outputs = _prompts(model, workload, split), _outputs(model, workload, split)
-    if prompts.piped:
-        return least_s(deployed, prompts), least_s(deployed, outputs)
-    size, (group, lanes) = prompts.size, _side_by_side(model, workload, split)
-    graph = of_busiest_rank(deployed.graph(Step((group,)), lanes), lanes)
-    if lanes.overlap == "none":
-        least = np.asarray(sum(roofline(op, system).bound_s * op.count for op in graph.ops))
-    else:
-        runs = np.array([op.count for op in graph.ops])
-        least = runs @ bound_s(graph, system, lanes, np.size(group.new_tokens))
-    return least[:size], _WEIGHTS @ least[size:].reshape(len(_NODES), size)
+    return least_s(deployed, prompts), least_s(deployed, outputs)
 
 
 def prefill(
@@ -344,18 +331,10 @@ def decode(
 def _phases(
     deployed: Deployment, workload: Workload, parallelism: Parallelism
 ) -> tuple[StepEstimate, StepEstimate]:
-    """`prefill` and `decode` of a workload, side by side in one graph where nothing is split."""
+    """`prefill` and `decode` of a workload."""
     prompts = _prompts(deployed.model, workload, parallelism)
     outputs = _outputs(deployed.model, workload, parallelism)
-    whole = Group(prompts.sequences, prompts.new[0], prompts.cached[0])
-    if prompts.piped or exceeds(whole, prompts.split, reading_engine(deployed)):
-        return scheduled(deployed, prompts), scheduled(deployed, outputs)
-    group, lanes = _side_by_side(deployed.model, workload, parallelism)
-    step = Step((group,))
-    both = price(deployed.graph(step, lanes), step, deployed.system, lanes, deployed.engine)
-    first, nodes = slice(0, prompts.size), slice(prompts.size, None)
-    weights = np.repeat(_WEIGHTS[:, None], prompts.size, axis=1)
-    return both.of_lane(first), summed(both.of_lane(nodes), weights)
+    return scheduled(deployed, prompts), scheduled(deployed, outputs)
 
 
 def _prompts(model: Model, workload: Workload, parallelism: Parallelism) -> Batches:
@@ -372,27 +351,13 @@ def _prompts(model: Model, workload: Workload, parallelism: Parallelism) -> Batc
 
 def _outputs(model: Model, workload: Workload, parallelism: Parallelism) -> Batches:
     """Decode steps at the nodes of the output, [nodes, configs]; passes of a diffusion model."""
-    sizes, split = tiled(workload, parallelism, 1)
+    sizes, split = spread_out(workload, parallelism)
     isl, osl = sizes["isl"], sizes["osl"]
     cached = isl + _NODES[:, None] * np.maximum(osl - 2.0, 0.0)
     new = np.ones_like(cached)
     if denoising(model):
         new, cached = np.broadcast_to(isl + osl, cached.shape), np.zeros_like(cached)
     return Batches(sizes["batch"], new, cached, split, _WEIGHTS, follows=True, prompt=isl)
-
-
-def _side_by_side(
-    model: Model, workload: Workload, parallelism: Parallelism
-) -> tuple[Group, Parallelism]:
-    """Prefill, and decode at its nodes, side by side, [(1 + nodes) x configs]."""
-    prompts = _prompts(model, workload, parallelism)
-    outputs = _outputs(model, workload, parallelism)
-    sizes, lanes = tiled(workload, parallelism, 1 + len(_NODES))
-    new, cached = (
-        np.concatenate([first, nodes]).ravel()
-        for first, nodes in ((prompts.new, outputs.new), (prompts.cached, outputs.cached))
-    )
-    return Group(sizes["batch"], new, cached, prompt=sizes["isl"]), lanes
 
 
 def mixed(

@@ -32,7 +32,7 @@ class Planned:
 
 def planned(step: StepEstimate, config: int = 0) -> tuple[Planned, ...]:
     """The operators of a step, one entry a row of `StepEstimate.table`."""
-    return tuple(_of_op(step.op(row, config)) for row in range(len(step.lanes.ops)))
+    return tuple(_of_op(step.op(row, config)) for row in range(len(step.outline.ops)))
 
 
 def _of_op(op: Op) -> Planned:

@@ -16,6 +16,7 @@ from genz_core.latency.parameters import DecodeAttentionParameters, PrefillAtten
 from genz_core.latency.profile import attention_format
 from genz_core.operators import attended_pairs
 from genz_core.precision import bytes_of
+from genz_core.symbols import number
 from genz_core.types import Array, Num, Op
 
 _ROWS = 128.0  # query rows of one block in prefill
@@ -78,7 +79,7 @@ def prefill_attention_time(
     return KernelTime(
         stages,
         (sequences, new_tokens, cached_tokens, heads, kv_heads, head_dim, value_dim, window),
-        work=np.asarray(sequences, np.float64) * new_tokens,
+        work=number(sequences) * new_tokens,
         launch_s=parameters.launch_s if floor_s is None else floor_s,
         chunk=16384,
     )
@@ -229,14 +230,14 @@ def decode_attention_time(
     )
     value_dim = head_dim if value_dim is None else value_dim
     if floor_s is None:
-        multi_head = np.asarray(heads) <= kv_heads
+        multi_head = number(heads) <= kv_heads
         launch = parameters.launch_s * np.where(multi_head, parameters.mha_launch, 1.0)
     else:
         launch = np.asarray(floor_s)
     return KernelTime(
         stages,
         (sequences, context, heads, kv_heads, head_dim, value_dim, new_tokens, window),
-        work=np.asarray(sequences, np.float64) * context,
+        work=number(sequences) * context,
         launch_s=launch,
         chunk=8192,
     )
@@ -343,7 +344,7 @@ def _stream_s_per_byte(
 
 def sparse_context(context: Num, top_k: Num) -> Array:
     """Keys that a query of sparse attention reads: the `top_k` chosen by its indexer, or all."""
-    return np.minimum(np.asarray(context, np.float64), top_k)
+    return np.minimum(number(context), top_k)
 
 
 # ------------------------------------------------------------------------------- from an operator
@@ -381,9 +382,9 @@ _KINDS = ("attention", "mla_attention", "sparse_attention", "cross_attention")
 def _prefill_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
     """Arguments of `prefill_attention_time`; sparse attention has a window of its top_k."""
     d = op.dims
-    cached = np.asarray(d["cached_tokens"], dtype=float)
+    cached = number(d["cached_tokens"])
     if op.kind == "cross_attention":
-        cached = _other_blocks(np.asarray(d["new_tokens"], dtype=float), cached)
+        cached = _other_blocks(number(d["new_tokens"]), cached)
     return {
         "sequences": d["sequences"],
         "new_tokens": d["new_tokens"],
@@ -412,8 +413,8 @@ def _decode_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
     """Arguments of `decode_attention_time`; sparse attention has its top_k as context, and each
     query of a draft gathers its own."""
     d = op.dims
-    queries = np.maximum(np.asarray(d["new_tokens"], dtype=float), 1.0)
-    context = np.asarray(d["cached_tokens"], dtype=float) + queries
+    queries = np.maximum(number(d["new_tokens"]), 1.0)
+    context = number(d["cached_tokens"]) + queries
     apart = "top_k" in d
     return {
         "sequences": d["sequences"] * queries if apart else d["sequences"],

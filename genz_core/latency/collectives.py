@@ -20,6 +20,7 @@ from genz_core.latency.models import prices
 from genz_core.latency.parameters import CollectiveParameters
 from genz_core.latency.topology import Exchange, Tier, exchange_of, tiers
 from genz_core.registry import collective_kinds
+from genz_core.symbols import number
 from genz_core.types import Array, Link, Num, Op
 
 #: Devices of the largest group that the constants of steps were fitted on, all of them rings.
@@ -76,7 +77,7 @@ def collective_time(
         _stages, operation, links=links, parameters=parameters, upper=upper, floor_s=floor_s,
         tree=tree,
     )  # fmt: skip
-    work = np.where(np.asarray(group) > 1, message_bytes, 0.0)
+    work = np.where(number(group) > 1, message_bytes, 0.0)
     return KernelTime(stages, (message_bytes, group, stride, *(exchange or ())), work=work)
 
 

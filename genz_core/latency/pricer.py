@@ -22,6 +22,7 @@ from genz_core.latency.parameters import Parameters
 from genz_core.latency.profile import Fit, LatencyProfile
 from genz_core.latency.residual import Shapes, has_features
 from genz_core.latency.roofline import Roofline, roofline
+from genz_core.symbols import Symbol, number
 from genz_core.types import Array, Mask, Op, System, picked
 
 
@@ -134,24 +135,33 @@ class Pricer:
         if self.alone:
             return [self.expected_s(op, least=of_op) for op, of_op in zip(ops, least, strict=True)]
         times = [np.zeros(np.shape(op.message_bytes)) for op in ops]
-        kernels: dict[int, KernelTime] = {}
-        for at, op in enumerate(ops):
-            phases = phases_of(op)
-            if len(phases) > 1:
-                times[at] = self.expected_s(op, least=least[at])
-            elif op.operator_class != "collective" or np.any(op.message_bytes):
-                kernels[at] = self._kernel(latency_model(op.kind, phases[0]), op)
+        phases = [_one(phases_of(op)) for op in ops]
+        for at, phase in enumerate(phases):
+            if phase is None:
+                times[at] = self.expected_s(ops[at], least=least[at])
+        kernels = self.kernels_of(ops, phases)
         seconds = seconds_of(list(kernels.values()))
         for at, time in zip(kernels, seconds, strict=True):
             times[at] = self._launched(time, least[at])
         return times
+
+    def kernels_of(
+        self, ops: Sequence[Op], phases: Sequence[Phase | None]
+    ) -> dict[int, KernelTime]:
+        """The kernel of each operator that has one phase, by its place; none of a collective that
+        sends nothing."""
+        return {
+            at: self._kernel(latency_model(op.kind, phase), op)
+            for at, (op, phase) in enumerate(zip(ops, phases, strict=True))
+            if phase and not _sends_nothing(op)
+        }
 
     def launch_s(self, op: Op) -> Array:
         """Time of one run of `op` before its kernel works, or that the host takes to launch it [s].
 
         In the shape of its configurations; zero where there is no work.
         """
-        if op.operator_class == "collective" and not np.any(op.message_bytes):
+        if _sends_nothing(op):
             return np.zeros(np.shape(op.message_bytes))
 
         def of_phase(model: LatencyModel, part: Op) -> Array:
@@ -252,7 +262,7 @@ class Pricer:
 
         What it reads of a second memory, and its arithmetic does not hide, comes on top.
         """
-        time = np.where(time > 0, np.maximum(time, self.engine.launch_s), 0.0)
+        time = launched(time, self.engine.launch_s)
         if self.alone:
             return time
         level = self.system.second_memory
@@ -269,15 +279,30 @@ def phases_of(op: Op) -> tuple[Phase, ...]:
     """
     if "new_tokens" not in op.dims or not depends_on_phase(op.kind):
         return ("prefill",)
-    decodes = _decodes(op)
+    decodes = decoding(op)
     if np.all(decodes):
         return ("decode",)
     return ("prefill", "decode") if np.any(decodes) else ("prefill",)
 
 
-def _decodes(op: Op) -> Mask:
+def _one(phases: tuple[Phase, ...]) -> Phase | None:
+    return phases[0] if len(phases) == 1 else None
+
+
+def decoding(op: Op) -> Mask:
     """Whether each configuration of `op` is of sequences that generate."""
-    return np.asarray(op.dims["new_tokens"]) <= 1.0 + op.dims.get("drafted", 0.0)
+    return number(op.dims["new_tokens"]) <= 1.0 + op.dims.get("drafted", 0.0)
+
+
+def _sends_nothing(op: Op) -> bool:
+    """Whether it is a collective without a message."""
+    known = not isinstance(op.message_bytes, Symbol)
+    return known and op.operator_class == "collective" and not np.any(op.message_bytes)
+
+
+def launched(time: Array, launch_s: float) -> Array:
+    """Times of kernels [s], none that works shorter than the host takes to launch one."""
+    return np.where(time > 0, np.maximum(time, launch_s), 0.0)
 
 
 def _by_phase(op: Op, price: Callable[[LatencyModel, Op], Array]) -> Array:
@@ -285,7 +310,7 @@ def _by_phase(op: Op, price: Callable[[LatencyModel, Op], Array]) -> Array:
     phases = phases_of(op)
     if len(phases) == 1:
         return price(latency_model(op.kind, phases[0]), op)
-    decodes = _decodes(op)
+    decodes = decoding(op)
     time = np.empty(decodes.shape)
     for phase, chosen in zip(phases, (~decodes, decodes), strict=True):
         time[chosen] = price(latency_model(op.kind, phase), picked(op, chosen))

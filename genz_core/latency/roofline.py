@@ -16,6 +16,7 @@ import numpy as np
 from genz_core.errors import MissingSpec
 from genz_core.latency.topology import Exchange, exchange_of, tiers
 from genz_core.precision import runnable
+from genz_core.symbols import Symbol, number
 from genz_core.types import Array, Num, Op, System
 
 #: Arithmetic of element-wise operators where a datasheet states no vector peak: they are bound
@@ -113,15 +114,14 @@ def communication_s(op: Op, system: System) -> Array:
     Raises:
         MissingSpec: more than one device and no link stated.
     """
-    sends = (np.asarray(op.group) > 1) & (np.asarray(op.message_bytes) > 0)
-    total = np.zeros(sends.shape)
-    if not sends.any():
-        return total
+    sends = (number(op.group) > 1) & (number(op.message_bytes) > 0)
+    if not (isinstance(sends, Symbol) or sends.any()):
+        return np.zeros(sends.shape)
     if not system.links:
         raise MissingSpec(f"{system.name} states no link between devices; use one device")
     routed = exchange_of(op)
-    exchange = Exchange(*map(np.asarray, routed)) if routed else None
-    together = np.add if op.kind == "send_recv" else np.maximum
+    exchange = Exchange(*map(number, routed)) if routed else None
+    together, total = np.add if op.kind == "send_recv" else np.maximum, np.zeros(())
     for tier in tiers(op.kind, op.message_bytes, op.group, op.stride, system.links, exchange):
         factor = tier.load(op.kind, in_network=tier.link.in_network) * tier.times
         total = together(total, factor * tier.message_bytes / tier.link.bytes_per_s)

@@ -14,6 +14,7 @@ from genz_core.latency.models import prices
 from genz_core.latency.numerics import p_norm
 from genz_core.latency.parameters import ScanParameters
 from genz_core.latency.pointwise import streamed_s
+from genz_core.symbols import number
 from genz_core.types import Array, Num, Op
 
 _CHUNK = 64.0  # tokens of one chunk of a chunked scan
@@ -69,7 +70,7 @@ def scan_time(
     return KernelTime(
         stages,
         (sequences, new_tokens, heads, key_dim, value_dim),
-        work=np.asarray(sequences, np.float64) * new_tokens * heads,
+        work=number(sequences) * new_tokens * heads,
         launch_s=parameters.launch_s if floor_s is None else floor_s,
     )
 

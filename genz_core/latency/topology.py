@@ -9,6 +9,7 @@ import numpy as np
 
 from genz_core.latency.wiring import OPERATIONS, load, traffic
 from genz_core.operators import ROUTED, places_reached
+from genz_core.symbols import number
 from genz_core.types import Array, Link, Num, Op
 
 __all__ = ["OPERATIONS", "Exchange", "Tier", "exchange_of", "tiers", "traffic"]
@@ -85,9 +86,7 @@ def tiers(
         message_bytes, group, stride: numbers or arrays [configs] that broadcast.
         exchange: of an all-to-all; default: every device gets a message of its own.
     """
-    message, group, stride = (
-        np.asarray(value, np.float64) for value in (message_bytes, group, stride)
-    )
+    message, group, stride = (number(value) for value in (message_bytes, group, stride))
     parts, inner = [], np.ones(())
     for position, link in enumerate(links):
         endless = position == len(links) - 1 or link.domain == 0
@@ -117,4 +116,4 @@ def _exchanged(
         return message * local
     direct = message - exchange.merged_bytes
     places = exchange.copies(group / inner) / exchange.copies(group)
-    return np.asarray(direct * local + exchange.merged_bytes * places)
+    return direct * local + exchange.merged_bytes * places

@@ -10,6 +10,7 @@ import numpy as np
 from genz_core.operators._types import BF16, Types
 from genz_core.precision import arithmetic, bytes_of
 from genz_core.registry import operator_kind
+from genz_core.symbols import number
 from genz_core.types import Num, Op
 
 
@@ -19,8 +20,8 @@ def attended_pairs(new_tokens: Num, cached_tokens: Num, window: Num = 0.0) -> Nu
     Query i of `new_tokens` (from 1) sees min(cached + i, window) keys; window 0 is none.
     Without a window: n*c + n(n+1)/2.  Exact for whole tokens, or whole blocks of them.
     """
-    n, c = np.asarray(new_tokens, dtype=float), np.asarray(cached_tokens, dtype=float)
-    w = np.asarray(window, dtype=float)
+    n, c = number(new_tokens), number(cached_tokens)
+    w = number(window)
     growing = np.where(w > 0, np.clip(w - c, 0.0, n), n)  # queries that still see everything
     pairs: Num = growing * c + growing * (growing + 1.0) / 2.0 + (n - growing) * w
     return pairs
@@ -31,7 +32,7 @@ def mutual_pairs(tokens: Num, window: Num = 0.0) -> Num:
 
     A token sees `window` tokens, itself in their middle, and fewer at the ends; 0: all, n * n.
     """
-    n, w = np.asarray(tokens, dtype=float), np.asarray(window, dtype=float)
+    n, w = number(tokens), number(window)
     side = np.minimum((w - 1.0) / 2.0, np.maximum(n - 1.0, 0.0))
     pairs: Num = np.where(w > 0, n + 2.0 * side * n - side * (side + 1.0), n * n)
     return pairs
@@ -39,7 +40,7 @@ def mutual_pairs(tokens: Num, window: Num = 0.0) -> Num:
 
 def kept_tokens(tokens: Num, window: Num = 0.0) -> Num:
     """Tokens whose keys and values are kept after a step: at most the window's, or all."""
-    return np.where(np.asarray(window) > 0, np.minimum(tokens, window), tokens)
+    return np.where(number(window) > 0, np.minimum(tokens, window), tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +106,10 @@ def attention(
 
     Source: Dao 2022, arXiv:2205.14135 (traffic of the fused form).
     """
-    n, c = np.asarray(new_tokens, dtype=float), np.asarray(cached_tokens, dtype=float)
+    n, c = number(new_tokens), number(cached_tokens)
     pairs = _pairs(n, c, heads)
     kv_token = heads.kv_width * bytes_of(types.kv)
-    reach = kept_tokens(n + c, np.where(np.asarray(heads.window) > 0, heads.window + n - 1.0, 0.0))
+    reach = kept_tokens(n + c, np.where(number(heads.window) > 0, heads.window + n - 1.0, 0.0))
     keep = kept_tokens(n + c, heads.window)
     queries = sequences * n * heads.query
     return Op(
@@ -145,9 +146,9 @@ def sparse_attention(
     tokens a sequence are read; in prefill the union is bounded by the whole context.
     """
     dense = attention(name, sequences, new_tokens, cached_tokens, heads, types, kind=kind, **where)
-    n, c = np.asarray(new_tokens, dtype=float), np.asarray(cached_tokens, dtype=float)
+    n, c = number(new_tokens), number(cached_tokens)
     pairs = attended_pairs(n, c, top_k)
-    gathered = np.minimum(c, n * np.asarray(top_k, dtype=float))
+    gathered = np.minimum(c, n * number(top_k))
     return replace(
         dense,
         flops=2.0 * sequences * pairs * heads.query * (heads.dim + heads.values),
@@ -178,8 +179,8 @@ def cross_attention(
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3.
     """
-    n, e = np.asarray(new_tokens, dtype=float), np.asarray(encoded_tokens, dtype=float)
-    kv_token, fresh = heads.kv_width * bytes_of(types.kv), np.asarray(projected, dtype=float)
+    n, e = number(new_tokens), number(encoded_tokens)
+    kv_token, fresh = heads.kv_width * bytes_of(types.kv), number(projected)
     queries = sequences * n * heads.query
     return Op(
         name,
@@ -202,7 +203,7 @@ def _pairs(new: Num, cached: Num, heads: Heads) -> Num:
     """(query, key) pairs of one sequence."""
     if heads.causal:
         return attended_pairs(new, cached, heads.window)
-    if np.any(np.asarray(heads.window) > 0):
+    if np.any(number(heads.window) > 0):
         return mutual_pairs(new, heads.window)
     return new * (new + cached)
 
@@ -221,7 +222,7 @@ def _attention_dims(
         "value_dim": heads.values,
         "window": heads.window,
         # Blocks outside a window are skipped on either side: as many as of a causal window.
-        "causal": float(heads.causal or bool(np.any(np.asarray(heads.window) > 0))),
+        "causal": float(heads.causal or bool(np.any(number(heads.window) > 0))),
         "shared_kv": float(heads.shared_kv),
         "pairs": pairs,
     }
@@ -229,7 +230,7 @@ def _attention_dims(
 
 def _of_drafts(drafted: Num) -> dict[str, Num]:
     """The dimension by which a draft differs from a prompt of as many tokens."""
-    return {"drafted": drafted} if np.any(np.asarray(drafted) > 0) else {}
+    return {"drafted": drafted} if np.any(number(drafted) > 0) else {}
 
 
 def _attention_types(types: Types) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from genz_core.registry import operator_kind
+from genz_core.symbols import number
 from genz_core.types import Array, Num, Op
 
 
@@ -20,7 +21,7 @@ def collective(
     whole tensor, of which each device holds a part.  all_to_all: the tensor of one device before
     the exchange.  send_recv: the message over the link.
     """
-    message = np.where(np.asarray(group) > 1, message_bytes, 0.0)
+    message = np.where(number(group) > 1, message_bytes, 0.0)
     return Op(
         name,
         kind,
@@ -80,12 +81,13 @@ def places_reached(choices: Num, places: Num, groups: Num = 0.0, chosen: Num = 0
     Source: node-limited routing, DeepSeek-V3 technical report (arXiv:2412.19437), sec. 2.1.2.
     """
     k, total, of, limit = np.broadcast_arrays(
-        *(np.asarray(value, np.float64) for value in (choices, places, groups, chosen))
+        *(number(value) for value in (choices, places, groups, chosen))
     )
     limited = (of > 1) & (limit > 0)
     open_to = np.where(limited, limit * np.maximum(total / np.where(limited, of, 1.0), 1.0), total)
     among = np.maximum(np.minimum(open_to, total), 1.0)
-    return np.asarray(among * (1.0 - (1.0 - 1.0 / among) ** k))
+    reached: Array = among * (1.0 - (1.0 - 1.0 / among) ** k)
+    return reached
 
 
 @operator_kind("all_to_all", "collective")
@@ -94,7 +96,7 @@ def all_to_all(
 ) -> Op:
     """Every device sends 1/g of its tensor to each other; (g-1)/g of it crosses links."""
     op = collective(name, "all_to_all", message_bytes, group, **where)
-    merged = np.where(np.asarray(group) > 1, routing.merged_bytes, 0.0)
+    merged = np.where(number(group) > 1, routing.merged_bytes, 0.0)
     routed = (merged, routing.choices, routing.groups, routing.chosen)
     return replace(op, dims={**op.dims, **dict(zip(ROUTED, routed, strict=True))})
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from genz_core.operators._types import BF16, Types
 from genz_core.registry import operator_kind
+from genz_core.symbols import number
 from genz_core.types import Num, Op
 
 _PRODUCT = "2 × {m} × {n} × {k}"
@@ -30,7 +31,7 @@ def gemm(
         name,
         "gemm",
         flops=2.0 * m * n * k + (m * n if bias else 0.0),
-        weight_bytes=np.where(np.asarray(m) > 0, weights, 0.0),
+        weight_bytes=np.where(number(m) > 0, weights, 0.0),
         input_bytes=m * k * types.a,
         output_bytes=m * n * types.a,
         held_weight_bytes=weights,
@@ -73,7 +74,7 @@ def einsum(
 
     def volume(labels: str) -> Num:
         """Product of the lengths of some labels."""
-        return prod((np.asarray(sizes[label], dtype=float) for label in labels), start=np.ones(()))
+        return prod((number(sizes[label]) for label in labels), start=np.ones(()))
 
     inner = "".join(sorted(set(left) & set(right) - set(result)))
     rows = "".join(label for label in result if label in left)
@@ -116,7 +117,7 @@ def convolution(
         name,
         "convolution",
         flops=2.0 * positions * out_channels * in_channels / groups * kernel,
-        weight_bytes=np.where(np.asarray(positions) > 0, weights, 0.0),
+        weight_bytes=np.where(number(positions) > 0, weights, 0.0),
         input_bytes=positions * in_channels * types.a,
         output_bytes=positions * out_channels * types.a,
         kv_read_bytes=state,

@@ -9,6 +9,7 @@ import numpy as np
 
 from genz_core.operators._types import BF16, Types
 from genz_core.registry import operator_kind
+from genz_core.symbols import number
 from genz_core.types import Num, Op
 
 
@@ -18,7 +19,7 @@ def activated_experts(experts: Num, top_k: Num, tokens: Num) -> Num:
     E * (1 - (1 - k/E)^T): k distinct experts a token; exactly k for one token, 0 for none.
     Numbers or arrays [configs] that broadcast.
     """
-    e, k = np.asarray(experts, dtype=float), np.asarray(top_k, dtype=float)
+    e, k = number(experts), number(top_k)
     activated: Num = e * (1.0 - np.power(1.0 - np.minimum(k / e, 1.0), tokens))
     return activated
 
@@ -56,7 +57,7 @@ def moe(name: str, tokens: Num, experts: Experts, types: Types = BF16, **where: 
     FLOPs an element, is fused and not counted.
     Source: scaling book, ch. "Transformers"; arXiv:2101.03961 for the routing.
     """
-    share = experts.local / np.asarray(experts.total, dtype=float)
+    share = experts.local / number(experts.total)
     rows = tokens * experts.top_k * share
     active = activated_experts(experts.total, experts.top_k, tokens) * share
     inner = experts.hidden * experts.intermediate
@@ -95,7 +96,7 @@ def on_the_busiest_rank(op: Op, imbalance: Num) -> Op:
     rank under even routing with `imbalance` times the tokens: more rows, more experts reached.
     """
     d = op.dims
-    ranks = np.asarray(d["experts_total"], dtype=float) / d["experts"]
+    ranks = number(d["experts_total"]) / d["experts"]
     busy = np.clip(imbalance, 1.0, ranks)
     rows, mean = d["rows"] * busy, np.maximum(d["rows"], 1e-300)
     active = activated_experts(d["experts_total"], d["top_k"], d["tokens"] * busy) / ranks

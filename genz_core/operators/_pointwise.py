@@ -9,6 +9,7 @@ import numpy as np
 from genz_core.operators._types import BF16, Types
 from genz_core.precision import bytes_of
 from genz_core.registry import operator_kind
+from genz_core.symbols import number
 from genz_core.types import Num, Op
 
 
@@ -33,7 +34,7 @@ def pointwise(
         name,
         kind,
         flops=elements * flops_per_element,
-        weight_bytes=np.where(np.asarray(elements) > 0, weight_bytes, 0.0),
+        weight_bytes=np.where(number(elements) > 0, weight_bytes, 0.0),
         input_bytes=elements * reads * types.a,
         output_bytes=elements * writes * types.a,
         held_weight_bytes=weight_bytes,

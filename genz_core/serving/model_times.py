@@ -9,14 +9,16 @@ prompt of its own) a step is the price of `genz_core.mixed`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genz_core.compiled import Lanes, operator_seconds
 from genz_core.deployment import Deployment
-from genz_core.latency import Pricer
+from genz_core.memo import ByIdentity
 from genz_core.serving.alike import picked_columns
 from genz_core.speculative import Query
 from genz_core.step import of_busiest_rank, stage_runs
@@ -24,6 +26,7 @@ from genz_core.types import (
     Array,
     Graph,
     Group,
+    Mask,
     Num,
     Op,
     Parallelism,
@@ -32,11 +35,12 @@ from genz_core.types import (
     Workload,
     picked,
 )
-from genz_core.validity import columns, split_of, stack
+from genz_core.validity import columns, split_of
 
 #: What the time of an operator follows: tokens of the rank, tokens of all ranks, sequences that
 #: sample, or the lengths of every group of sequences.
 Share = Literal["tokens", "experts", "rows", "groups"]
+_OF_TOKENS: tuple[Share, ...] = ("tokens", "experts", "rows")
 _OF_GROUPS = ("attention", "ssm", "convolution")
 #: (sequences, new tokens, cached tokens) that a step is laid with to find its operators' shares.
 _PROBES = ((8.0, 1.0, 1000.0), (1.0, 8.0, 1000.0), (8.0, 1.0, 3000.0))
@@ -69,7 +73,7 @@ class Sizes:
         return replace(self, **columns)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelTimes:
     """Device times of a model's steps, of configurations with as many pipeline stages.
 
@@ -111,29 +115,28 @@ class ModelTimes:
         prompt = sizes.cached + sizes.isl
         contexts = prompt + (_NODES[:, None] + 1.0) / 2.0 * np.maximum(sizes.osl - 2.0, 0.0)
         read = sizes.cached + (sizes.isl - sizes.piece) / 2.0
-        laid = [
-            *(Group(*(size * one for size in probe)) for probe in _PROBES),
-            *(Group(node, one, one) for node in nodes),
-            *(query.group(node, context, prompt) for node in some for context in contexts),
-            Group(one, sizes.piece, read, prompt=prompt),
-        ]
-        priced = _Laid.of(deployed, parallelism, laid, without)
-        tokens = slice(len(_PROBES), len(_PROBES) + len(nodes))
-        by_context = priced.seconds("groups", slice(tokens.stop, len(laid) - 1))
+        steps = _Steps.of(deployed, parallelism, without)
+        of_tokens = steps.seconds([Group(node, one, one) for node in nodes], *_OF_TOKENS)
+        decoding = [query.group(node, context, prompt) for node in some for context in contexts]
+        by_context = steps.seconds(decoding, "groups")["groups"]
         attention = by_context.reshape(-1, len(some), len(contexts), one.size)
-        prompt = priced.seconds("groups", slice(len(laid) - 1, len(laid)))
+        reading = [Group(one, sizes.piece, read, prompt=prompt)]
         return cls(
             nodes=nodes,
-            products_s=priced.seconds("tokens", tokens),
-            experts_s=priced.seconds("experts", tokens),
-            rows_s=priced.seconds("rows", tokens),
+            products_s=of_tokens["tokens"],
+            experts_s=of_tokens["experts"],
+            rows_s=of_tokens["rows"],
             decode_nodes=some,
             decodes_s=np.einsum("snkc,k->snc", attention, _WEIGHTS / 2.0),
-            prompt_s=prompt[:, 0] / sizes.piece,
+            prompt_s=steps.seconds(reading, "groups")["groups"][:, 0] / sizes.piece,
             sizes=sizes,
-            ranks=one * parallelism.dp if priced.has_experts else one,
+            ranks=one * parallelism.dp if "experts" in steps.shares else one,
             query=query,
         )
+
+    @cached_property
+    def _lines(self) -> _Lines:
+        return _Lines(self)
 
     def picked(self, chosen: Places) -> ModelTimes:
         """Those of some configurations."""
@@ -142,16 +145,15 @@ class ModelTimes:
 
     def of_decodes(self, decodes: Array) -> Array:
         """Time of every stage of a step of decodes alone [s], [stages, ..., configs]."""
-        tokens = _place(self.nodes, decodes * self.query.tokens)
-        attention = _at(self.decodes_s, _place(self.decode_nodes, decodes))
-        routed = tokens
-        if np.any(np.asarray(self.sizes.share) < 1.0):
-            routed = _place(self.nodes, decodes * self.query.tokens * self.sizes.share)
-        sampled = _place(self.nodes, decodes * self.query.sampled)
-        if routed is tokens and self.query.tokens == self.query.sampled:
-            return _at(self.products_s + self.experts_s + self.rows_s, tokens) + attention
-        products = _at(self.products_s, tokens) + _at(self.experts_s, routed)
-        return products + _at(self.rows_s, sampled) + attention
+        lines, verified = self._lines, decodes * self.query.tokens
+        tokens = lines.tokens.place(verified)
+        attention = lines.attention(lines.decodes.place(decodes))
+        spread = np.any(np.asarray(self.sizes.share) < 1.0)
+        if not spread and self.query.tokens == self.query.sampled:
+            return lines.all_shares(tokens) + attention
+        routed = lines.tokens.place(verified * self.sizes.share) if spread else tokens
+        sampled = lines.tokens.place(decodes * self.query.sampled)
+        return lines.products(tokens) + lines.experts(routed) + lines.rows(sampled) + attention
 
     def __call__(self, decodes: Array, tokens: Array, elsewhere: Array) -> Array:
         """Time of every stage of the rank with the most to do [s], [stages, ..., configs].
@@ -159,19 +161,19 @@ class ModelTimes:
         decodes: sequences that decode there.  tokens: of prompts there; elsewhere: on each other
         rank.
         """
-        verified = decodes * self.query.tokens
+        lines, verified = self._lines, decodes * self.query.tokens
         prompts = self.prompts(tokens)
-        place = _place(self.nodes, verified + tokens)
+        place = lines.tokens.place(verified + tokens)
         if np.all(self.ranks == 1.0):
-            shares = _at(self.products_s + self.experts_s, place)
+            shares = lines.products_and_experts(place)
         else:
             prompts_mean = (tokens + elsewhere * (self.ranks - 1.0)) / self.ranks
             mean = verified * self.sizes.share + prompts_mean
-            shares = _at(self.products_s, place) + _at(self.experts_s, _place(self.nodes, mean))
+            shares = lines.products(place) + lines.experts(lines.tokens.place(mean))
         return (
             shares
-            + _at(self.rows_s, _place(self.nodes, decodes * self.query.sampled + prompts))
-            + _at(self.decodes_s, _place(self.decode_nodes, decodes))
+            + lines.rows(lines.tokens.place(decodes * self.query.sampled + prompts))
+            + lines.attention(lines.decodes.place(decodes))
             + self.prompt_s.reshape(len(self.prompt_s), *(1,) * (tokens.ndim - 1), -1) * tokens
         )
 
@@ -199,94 +201,151 @@ def _nodes(sizes: Sizes, query: int) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Nodes on either side of numbers: left of them, and how far to the next, [..., configs]."""
+    """Numbers among nodes, [..., configs]: the node left of each, counted through all of them, and
+    how far beyond it lies, 0 below the first; whether it is above zero."""
 
-    left: NDArray[np.intp]
-    share: Array
-    some: NDArray[np.bool_]
-
-
-def _place(nodes: Array, at: Array) -> _Place:
-    """Where numbers [..., configs] lie among nodes [nodes, configs]; below the first, there."""
-    columns = np.arange(nodes.shape[1])
-    beside = nodes.reshape(len(nodes), *(1,) * (at.ndim - 1), -1)
-    left = np.clip(np.count_nonzero(beside <= at, axis=0) - 1, 0, len(nodes) - 2)
-    low, high = nodes[left, columns], nodes[left + 1, columns]
-    gap = np.where(high > low, high - low, np.inf)
-    return _Place(left, np.maximum(at - low, 0.0) / gap, at > 0)
+    left: Places
+    beyond: Array
+    some: Mask
 
 
-def _at(values: Array, place: _Place) -> Array:
-    """Values [stages, nodes, configs] at places, [stages, ..., configs]; 0 where there is none."""
-    columns = np.arange(values.shape[2])
-    low, high = values[:, place.left, columns], values[:, place.left + 1, columns]
-    return (low + place.share * (high - low)) * place.some
+class _Nodes:
+    """Nodes [nodes, configs] that lines are stretched between."""
 
+    def __init__(self, nodes: Array) -> None:
+        self.nodes, self._flat = nodes, np.ascontiguousarray(nodes).reshape(-1)
+        gap = np.diff(nodes, axis=0)
+        self._gap = np.where(gap > 0, gap, np.inf)
 
-# ------------------------------------------------------------------------------- one graph for all
+    def place(self, at: Array) -> _Place:
+        """Where numbers [..., configs] lie; beyond the last node its line goes on."""
+        last, configs = len(self.nodes) - 2, self.nodes.shape[1]
+        if configs == 1:
+            left = self._flat.searchsorted(at, side="right") - 1
+        else:
+            beside = self.nodes.reshape(len(self.nodes), *(1,) * (at.ndim - 1), -1)
+            passed = (beside <= at).view(np.int8)  # there are some forty nodes
+            left = np.add.reduce(passed, axis=0, dtype=np.int8).astype(np.intp) - 1
+        left = np.minimum(np.maximum(left, 0), last)
+        if configs > 1:
+            left = left * configs + np.arange(configs)
+        return _Place(left, np.maximum(at - self._flat.take(left), 0.0), at > 0)
+
+    def line(self, values: Array) -> _Line:
+        """The line through values [stages, nodes, configs]."""
+        slopes = np.diff(values, axis=1) / self._gap
+        return _Line(values.reshape(len(values), -1), slopes.reshape(len(values), -1))
 
 
 @dataclass(frozen=True, slots=True)
-class _Laid:
-    """Steps of one group of sequences laid side by side in one graph, [rows x configs].
+class _Line:
+    """Values and slopes at nodes, [stages, nodes x configs]."""
 
-    shares: what the time of each operator follows.  size: number of configurations.
+    values: Array
+    slopes: Array
+
+    def __call__(self, place: _Place) -> Array:
+        """Values at places, [stages, ..., configs]; 0 where there is none."""
+        found = self.slopes.take(place.left, axis=1)
+        found *= place.beyond
+        found += self.values.take(place.left, axis=1)
+        found *= place.some
+        return found
+
+
+class _Lines:
+    """The lines of `ModelTimes`, by what they follow."""
+
+    def __init__(self, times: ModelTimes) -> None:
+        self.tokens, self.decodes = _Nodes(times.nodes), _Nodes(times.decode_nodes)
+        both = times.products_s + times.experts_s
+        self.products = self.tokens.line(times.products_s)
+        self.experts = self.tokens.line(times.experts_s)
+        self.rows = self.tokens.line(times.rows_s)
+        self.products_and_experts = self.tokens.line(both)
+        self.all_shares = self.tokens.line(both + times.rows_s)
+        self.attention = self.decodes.line(times.decodes_s)
+
+
+# ------------------------------------------------------------------------------- shares of a step
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Steps of one group of sequences a rank.
+
+    shares: what the time of each operator follows, [ops]; "" of those that are left out.
+    by_stage: runs on each pipeline stage, [stages, ops].  split: degrees, [configs].
     """
 
-    graph: Graph
-    shares: Sequence[Share]
-    pricer: Pricer
-    stages: int
-    size: int
+    deployed: Deployment
+    split: Parallelism
+    shares: NDArray[np.str_]
+    by_stage: Array
 
     @classmethod
-    def of(
-        cls,
-        deployed: Deployment,
-        parallelism: Parallelism,
-        laid: Sequence[Group],
-        without: str,
-    ) -> _Laid:
-        """Lay steps of one group a rank, [rows]; `without` a module's operators."""
-        size = np.size(laid[0].sequences)
-        lanes = _repeated(parallelism, len(laid))
-        group = _side_by_side(laid, size)
-        sequences = group.sequences * np.asarray(lanes.dp, dtype=float)
-        graph = deployed.graph(Step((replace(group, sequences=sequences),)), lanes)
-        graph = of_busiest_rank(graph, lanes)
-        graph = replace(graph, ops=tuple(op for op in graph.ops if not _belongs(op, without)))
-        shares = [_share(op, size) for op in graph.ops]
-        stages = int(np.ravel(parallelism.pp)[0])
-        return cls(graph, shares, Pricer(deployed.system, deployed.engine), stages, size)
+    def of(cls, deployed: Deployment, parallelism: Parallelism, without: str) -> _Steps:
+        """Of a deployment; `without` a module's operators."""
+        numbers = columns(Workload(), parallelism)
+        alike = all(np.all(column == column[0]) for column in numbers.values())
+        if not alike:
+            graph, shares = _shares(deployed, parallelism)
+        else:
+            first = {name: float(column[0]) for name, column in numbers.items()}
+            split = split_of(parallelism, first)
+            graph, shares = _SHARES.get(
+                lambda: _shares(deployed, split), deployed.model, deployed.engine,
+                values=(*first.values(), split.sequence_parallel, split.order),
+            )  # fmt: skip
+        stages = int(numbers["pp"][0])
+        kept = [
+            "" if _belongs(op, without) else share
+            for op, share in zip(graph.ops, shares, strict=True)
+        ]
+        split = replace(parallelism, overlap="none")
+        return cls(deployed, split, np.array(kept), stage_runs(graph, stages))
 
-    @property
-    def has_experts(self) -> bool:
-        """Whether attention ranks wait for one another."""
-        return "experts" in self.shares
+    def seconds(self, laid: Sequence[Group], *shares: Share) -> dict[Share, Array]:
+        """Seconds of some shares of the operators in steps of a rank, [stages, steps, configs].
 
-    def seconds(self, share: Share, rows: slice) -> Array:
-        """Seconds of a share of the operators in some of the steps, [stages, rows, configs]."""
-        picks = slice(rows.start * self.size, rows.stop * self.size)
-        pairs = zip(self.graph.ops, self.shares, strict=True)
-        ops = tuple(picked(op, picks) for op, follows in pairs if follows == share)
-        columns = picks.stop - picks.start
-        shape = (self.stages, rows.stop - rows.start, self.size)
-        if not ops:
-            return np.zeros(shape)
-        seconds = stack((self.pricer.expected_s(op) for op in ops), columns)
-        return (stage_runs(replace(self.graph, ops=ops), self.stages) @ seconds).reshape(shape)
-
-
-def _side_by_side(groups: Sequence[Group], size: int) -> Group:
-    """One group of the columns of all, [groups x configs]."""
-    # Sequences are those of a rank here, so no group says how many its fullest rank has.
-    names = [entry.name for entry in fields(Group) if entry.name != "fullest"]
-    return Group(
-        *(
-            np.concatenate([np.broadcast_to(getattr(group, name), (size,)) for group in groups])
-            for name in names
+        laid: groups of the same drafts, their sizes arrays [configs].
+        """
+        size, steps = np.size(laid[0].sequences), len(laid)
+        sizes = ([getattr(group, name) for group in laid] for name in _SIZES)
+        sequences, new, cached, prompt = (
+            np.concatenate([np.broadcast_to(value, (size,)) for value in values])
+            for values in sizes
         )
-    )
+        split = _repeated(self.split, steps)
+        group = replace(
+            laid[0],
+            sequences=sequences * np.asarray(split.dp, dtype=float),
+            new_tokens=new,
+            cached_tokens=cached,
+            prompt=prompt,
+        )
+        wanted = np.isin(self.shares, shares)
+        time = operator_seconds(self.deployed, Lanes.of(group, split), wanted)
+        found: dict[Share, Array] = {}
+        for share in shares:
+            of_share = self.shares == share
+            on_stages = self.by_stage[:, of_share] @ time[of_share]
+            found[share] = on_stages.reshape(len(on_stages), steps, size)
+        return found
+
+
+_SIZES = ("sequences", "new_tokens", "cached_tokens", "prompt")
+_SHARES: ByIdentity[tuple[Graph, list[Share]]] = ByIdentity(256)
+
+
+def _shares(deployed: Deployment, parallelism: Parallelism) -> tuple[Graph, list[Share]]:
+    """A graph of small steps, `_PROBES`, and what the time of each operator in it follows."""
+    size = len(columns(Workload(), parallelism)["pp"])
+    split = _repeated(parallelism, len(_PROBES))
+    sequences, new, cached = np.repeat(np.array(_PROBES), size, axis=0).T
+    group = Group(sequences * np.asarray(split.dp, dtype=float), new, cached)
+    graph = of_busiest_rank(deployed.graph(Step((group,)), split), split)
+    return graph, [_share(op, size) for op in graph.ops]
 
 
 def _belongs(op: Op, module: str) -> bool:

@@ -140,8 +140,9 @@ class StepTimes:
             decodes: sequences that decode on the rank.  tokens: of prompts there.
             elsewhere: prompt tokens on each of the other ranks.
         """
-        decodes, tokens, elsewhere = np.broadcast_arrays(decodes, tokens, elsewhere)
-        if np.any(tokens > 0):
+        if not decodes.shape == tokens.shape == elsewhere.shape:
+            decodes, tokens, elsewhere = np.broadcast_arrays(decodes, tokens, elsewhere)
+        if (tokens > 0).any():
             device = self._device_s(decodes, tokens, elsewhere)
             if np.any(self.prompts != 1.0):
                 plain = self._device_s(decodes)

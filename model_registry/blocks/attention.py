@@ -14,6 +14,7 @@ from genz_core.operators import (
     sparse_attention,
 )
 from genz_core.precision import bytes_of
+from genz_core.symbols import number
 from genz_core.types import Group, Num, Op
 from model_registry.blocks.context import context_exchange, context_part
 from model_registry.blocks.frame import DeviceFrame, Ops, block_ops, with_small_weights
@@ -95,7 +96,7 @@ def device_heads(mixer: Attention, frame: DeviceFrame) -> Heads:
     keys and values of its own (NxD Inference, modules/attention/gqa.py, CONVERT_TO_MHA).
     """
     queries, shared = frame.part(mixer.heads), frame.shared_heads(mixer.kv_heads)
-    tp, each = np.asarray(frame.par.tp, dtype=float), max(mixer.kv_heads, 1)
+    tp, each = number(frame.par.tp), max(mixer.kv_heads, 1)
     even = (each % tp == 0) | (tp % each == 0)
     return Heads(
         query=queries,
@@ -177,7 +178,7 @@ def _group_attention(
 ) -> Op:
     """The attention of a group before context parallelism divides it."""
     where = {"drafted": group.drafted, **frame.at("attention")}
-    cached = np.asarray(group.cached_tokens, dtype=float)
+    cached = number(group.cached_tokens)
     if mixer.indexer:
         return sparse_attention(
             name,
@@ -200,7 +201,7 @@ def _chunked(op: Op, group: Group, heads: Heads, frame: DeviceFrame, chunk: int)
 
     Pairs up to position t: w(w+1)/2 for every whole chunk of w and r(r+1)/2 for the rest.
     """
-    new, cached = np.asarray(group.new_tokens, float), np.asarray(group.cached_tokens, float)
+    new, cached = number(group.new_tokens), number(group.cached_tokens)
 
     def pairs_to(position: Num) -> Num:
         whole, rest = np.divmod(position, float(chunk))

@@ -15,6 +15,7 @@ from genz_core.operators import (
     rope,
 )
 from genz_core.precision import bytes_of
+from genz_core.symbols import number
 from genz_core.types import Group, Num, Op
 from model_registry.blocks.context import context_exchange, context_part
 from model_registry.blocks.frame import DeviceFrame, Ops, block_ops, with_small_weights
@@ -25,7 +26,7 @@ from model_registry.spec import CompressedAttention
 @block_ops.register
 def compressed_block(mixer: CompressedAttention, frame: DeviceFrame) -> Ops:
     """Operators: projections, compressor, indexer, attention, grouped output projection."""
-    tp = np.asarray(frame.par.tp, dtype=float)
+    tp = number(frame.par.tp)
     heads = Heads(frame.part(mixer.heads), 1.0, mixer.head_dim, shared_kv=True)
     where = frame.at("attention")
     return (
@@ -106,7 +107,7 @@ def _group_attention(
     name: str, mixer: CompressedAttention, heads: Heads, group: Group, frame: DeviceFrame
 ) -> Op:
     """One attention of as many pairs as the window and the compressed entries have together."""
-    new, cached = np.asarray(group.new_tokens, float), np.asarray(group.cached_tokens, float)
+    new, cached = number(group.new_tokens), number(group.cached_tokens)
     pairs = attended_pairs(new, cached, mixer.window) + _entry_pairs(mixer, new, cached)
     where = {"kind": "sparse_attention", "drafted": group.drafted, **frame.at("attention")}
     op = attention(name, group.sequences, new, cached, heads, frame.plain, **where)

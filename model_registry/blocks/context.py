@@ -8,6 +8,7 @@ import numpy as np
 
 from genz_core.operators import all_gather, all_reduce
 from genz_core.precision import bytes_of
+from genz_core.symbols import number
 from genz_core.types import Group, Num, Op
 from model_registry.blocks.frame import DeviceFrame, Ops, message_bytes
 
@@ -18,8 +19,8 @@ def context_part(op: Op, group: Group, frame: DeviceFrame) -> Op:
     A prompt's queries are split over the ranks; a single query is everywhere, and the cache it
     reads is split.
     """
-    cp = np.asarray(frame.par.cp, dtype=float)
-    new, local = np.asarray(group.new_tokens, dtype=float), frame.local(group)
+    cp = number(frame.par.cp)
+    new, local = number(group.new_tokens), frame.local(group)
     share = local / np.maximum(new, 1.0)
     seen = _seen_before(new, op.dims["cached_tokens"], local, cp)
     pairs = op.dims["pairs"] / cp

@@ -8,6 +8,7 @@ import numpy as np
 
 from genz_core.operators import all_gather, embedding, gemm, sampling, send_recv
 from genz_core.speculative import TARGET_STATES
+from genz_core.symbols import number
 from genz_core.types import Num, Op
 from model_registry.blocks.encoder_ends import encoder_head_ops, sound_ops
 from model_registry.blocks.frame import DeviceFrame, Ops, message_bytes, with_small_weights
@@ -52,7 +53,7 @@ def _target_states(frame: DeviceFrame) -> Ops:
 
 def _table(frame: DeviceFrame) -> Ops:
     """Look-ups in the token table, which is split by rows over tp, and in the position table."""
-    spec, tp = frame.spec, np.asarray(frame.par.tp, dtype=float)
+    spec, tp = frame.spec, number(frame.par.tp)
     where = frame.at("embedding")
     types, width = frame.types("embedding"), spec.embedding_dim or spec.hidden
     held = (spec.vocabulary + spec.table_rows) / tp
@@ -151,7 +152,7 @@ def _head(frame: DeviceFrame, rows: Num) -> Op:
     """The LM head, split by columns over tp; a tied one lies with the token table, unless a
     pipeline puts them on different stages, and that of a draft head with its target."""
     spec, types = frame.spec, frame.types("lm_head")
-    columns = spec.vocabulary / np.asarray(frame.par.tp, dtype=float)
+    columns = spec.vocabulary / number(frame.par.tp)
     width = spec.embedding_dim or spec.hidden
     head = gemm("lm_head", rows, columns, width, types, bias=spec.head_bias, module="head")
     if spec.draft and not spec.draft.own_head:

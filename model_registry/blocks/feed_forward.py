@@ -21,6 +21,7 @@ from genz_core.operators import (
     reduce_scatter,
     route,
 )
+from genz_core.symbols import number
 from genz_core.types import Mask, Num, Op
 from model_registry.blocks.frame import (
     MESSAGE_BYTES,
@@ -169,14 +170,14 @@ def _latent(block: Mixture, frame: DeviceFrame, name: str) -> Ops:
 def _experts(block: Mixture, frame: DeviceFrame) -> Op:
     """The device's part of the bank, for the tokens of all ranks."""
     par = frame.par
-    ranks = np.asarray(par.ep, dtype=float)
-    local = np.ceil((block.experts + np.asarray(par.redundant_experts, dtype=float)) / ranks)
+    ranks = number(par.ep)
+    local = np.ceil((block.experts + number(par.redundant_experts)) / ranks)
     bank = Experts(
         total=local * ranks,
         local=local,
         top_k=block.reached,
         hidden=_width(block, frame),
-        intermediate=block.intermediate / np.asarray(par.expert_tp, dtype=float),
+        intermediate=block.intermediate / number(par.expert_tp),
         gated=block.gated,
         bias=block.bias,
     )
@@ -204,13 +205,13 @@ def _gathers(block: Mixture, frame: DeviceFrame) -> Mask:
     """
     par = frame.par
     scattered = frame.tokens / par.tp * np.minimum(block.reached, par.ep)
-    return np.asarray(~((np.asarray(par.ep) > 1) & (scattered < frame.of_all_ranks)))
+    return ~((number(par.ep) > 1) & (scattered < frame.of_all_ranks))
 
 
 def _gathered(block: Mixture, frame: DeviceFrame) -> Num:
     """Message of the all-gather over dp, and of the reduce-scatter back [bytes]."""
     message = message_bytes(frame.of_all_ranks, _width(block, frame))
-    return np.where((np.asarray(frame.par.dp) > 1) & _gathers(block, frame), message, 0.0)
+    return np.where((number(frame.par.dp) > 1) & _gathers(block, frame), message, 0.0)
 
 
 def _exchange(name: str, element_bytes: float, block: Mixture, frame: DeviceFrame) -> Op:
@@ -225,7 +226,7 @@ def _exchange(name: str, element_bytes: float, block: Mixture, frame: DeviceFram
     https://github.com/deepseek-ai/DeepEP).
     """
     par, groups = frame.par, (block.groups, block.chosen_groups)
-    sends = (np.asarray(par.dp) > 1) & ~_gathers(block, frame)
+    sends = (number(par.dp) > 1) & ~_gathers(block, frame)
     row = np.where(sends, _width(block, frame) * element_bytes / par.tp, 0.0)
     merged = row * (frame.tokens - frame.query_tokens)
     merged = merged * places_reached(block.reached, par.ep, *groups)

@@ -17,6 +17,7 @@ import numpy as np
 from genz_core.degrees import stride_of
 from genz_core.operators import Types, all_gather, all_reduce, gemm, norm, pointwise, reduce_scatter
 from genz_core.operators import residual_norm as fused_norm
+from genz_core.symbols import number
 from genz_core.types import Group, Num, Op, Parallelism, Precision, Step
 from model_registry.spec import Block, ModelSpec
 
@@ -117,11 +118,11 @@ class DeviceFrame:
 
     def part(self, size: Num) -> Num:
         """A device's part of what tp divides, or what an engine fills up so that it does."""
-        return np.ceil(np.asarray(size, dtype=float) / self.par.tp)
+        return np.ceil(number(size) / self.par.tp)
 
     def shared_heads(self, heads: Num) -> Num:
         """Heads on a device that are copied when there are more devices than heads."""
-        return np.maximum(np.asarray(heads, dtype=float) / self.par.tp, min(heads, 1))
+        return np.maximum(number(heads) / self.par.tp, min(heads, 1))
 
     @property
     def cp_stride(self) -> Num:
@@ -194,7 +195,7 @@ class DeviceFrame:
 
 
 def _local(group: Group, par: Parallelism) -> Num:
-    new = np.asarray(group.new_tokens, dtype=float)
+    new = number(group.new_tokens)
     return np.where(group.generates, new, np.maximum(new / par.cp, np.minimum(new, 1.0)))
 
 

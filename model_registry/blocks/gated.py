@@ -5,9 +5,8 @@ Their cache is a state of fixed size a sequence; heads and channels are split ov
 
 from __future__ import annotations
 
-import numpy as np
-
 from genz_core.operators import convolution, linear_attention, pointwise, rope, ssm_scan
+from genz_core.symbols import number
 from genz_core.types import Num, Op
 from model_registry.blocks.frame import (
     DeviceFrame,
@@ -56,7 +55,7 @@ def _gating(frame: DeviceFrame, name: str, width: Num, module: str, flops: float
 @block_ops.register
 def short_convolution_block(mixer: ShortConvolution, frame: DeviceFrame) -> Ops:
     """Operators: in_proj (two gates and the input), gate, conv1d, gate, out_proj."""
-    channels, hidden = mixer.channels / np.asarray(frame.par.tp, dtype=float), frame.spec.hidden
+    channels, hidden = mixer.channels / number(frame.par.tp), frame.spec.hidden
     bias = mixer.bias
     return (
         frame.linear("in_proj", "ssm.in", 3.0 * channels, hidden, module="ssm", bias=bias),
@@ -71,7 +70,7 @@ def short_convolution_block(mixer: ShortConvolution, frame: DeviceFrame) -> Ops:
 def lightning_block(mixer: LightningAttention, frame: DeviceFrame) -> Ops:
     """Operators: qkv_proj and gate, norms, rope, recurrence, gated norm, out_proj."""
     module, hidden = "linear_attention", frame.spec.hidden
-    heads = mixer.heads / np.asarray(frame.par.tp, dtype=float)
+    heads = mixer.heads / number(frame.par.tp)
     width, dim = heads * mixer.head_dim, mixer.head_dim
     rules = [
         linear_attention(
@@ -108,7 +107,7 @@ def gated_recurrence_block(mixer: GatedRecurrence, frame: DeviceFrame) -> Ops:
 
     The gates' weights are block-diagonal: `heads` blocks of width / heads squared, twice.
     """
-    width, hidden = mixer.width / np.asarray(frame.par.tp, dtype=float), frame.spec.hidden
+    width, hidden = mixer.width / number(frame.par.tp), frame.spec.hidden
     block = mixer.width / mixer.heads
     scans = [
         ssm_scan(

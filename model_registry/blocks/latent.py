@@ -27,6 +27,7 @@ from genz_core.operators import (
     sparse_attention,
 )
 from genz_core.precision import bytes_of
+from genz_core.symbols import number
 from genz_core.types import Group, Num, Op
 from model_registry.blocks.context import context_exchange, context_part
 from model_registry.blocks.frame import DeviceFrame, Ops, block_ops
@@ -138,7 +139,7 @@ class _GroupForm:
         Where an indexer leaves tokens out only the absorbed form can: queries beyond its `top_k`
         take that, those before, which see everything, the cheaper one.
         """
-        n, c = np.asarray(group.new_tokens, float), np.asarray(group.cached_tokens, float)
+        n, c = number(group.new_tokens), number(group.cached_tokens)
         early = np.clip(mixer.indexer.top_k - c, 0.0, n) if mixer.indexer else n
         made, pairs = mixer.nope_dim + mixer.value_dim, attended_pairs(early, c)
         expanded = (early + c) * mixer.kv_rank * made + pairs * (mixer.query_dim + mixer.value_dim)
@@ -149,7 +150,7 @@ class _GroupForm:
 
 def _span(group: Group, tokens: Num, before: Num) -> Group:
     """`tokens` of the group's new tokens, with `before` tokens in front of them."""
-    some = np.asarray(tokens) > 0
+    some = number(tokens) > 0
     return replace(
         group,
         sequences=group.sequences * np.where(some, 1.0, 0.0),
@@ -197,11 +198,11 @@ def _group_expanded(
 ) -> Op:
     """Cached tokens are read as latents, to be expanded; keys and values are not kept."""
     group, sequences = part.expanded, part.expanded.sequences
-    cached = np.asarray(group.cached_tokens, dtype=float)
+    cached = number(group.cached_tokens)
     where = {"kind": "mla_attention", "drafted": group.drafted, **frame.at("attention")}
     op = attention(name, sequences, group.new_tokens, cached, shape, frame.plain, **where)
     op = _caching(mixer, context_part(op, group, frame), sequences, group, frame)
-    alone = np.where(np.asarray(part.absorbed.sequences) > 0, 0.0, 1.0)  # else the later hold all
+    alone = np.where(number(part.absorbed.sequences) > 0, 0.0, 1.0)  # else the later hold all
     return replace(
         op,
         kv_read_bytes=_latent_bytes(mixer, sequences, frame) * cached,
@@ -252,7 +253,7 @@ def _caching(
 ) -> Op:
     """`op` with a cache of latents and rotary keys, complete on every tp device."""
     token = _latent_bytes(mixer, sequences, frame)
-    new, cached = group.new_tokens, np.asarray(group.cached_tokens, dtype=float)
+    new, cached = group.new_tokens, number(group.cached_tokens)
     return replace(op, kv_write_bytes=token * new, held_kv_bytes=token * (new + cached))
 
 

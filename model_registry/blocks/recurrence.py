@@ -6,9 +6,8 @@ head needs of all channels (Mamba's time step, B and C) is summed over tp.
 
 from __future__ import annotations
 
-import numpy as np
-
 from genz_core.operators import all_reduce, convolution, linear_attention, ssm_scan
+from genz_core.symbols import number
 from genz_core.types import Num, Op
 from model_registry.blocks.frame import (
     DeviceFrame,
@@ -58,7 +57,7 @@ def _scans(frame: DeviceFrame, channels: Num, state: int, weights: Num) -> Ops:
 @block_ops.register
 def mamba_block(mixer: Mamba, frame: DeviceFrame) -> Ops:
     """Operators: in_proj, conv1d, x_proj (time step, B, C), dt_proj, scan, out_proj."""
-    inner = mixer.inner / np.asarray(frame.par.tp, dtype=float)
+    inner = mixer.inner / number(frame.par.tp)
     hidden, small = frame.spec.hidden, mixer.rank + 2 * mixer.state
     step = frame.linear("dt_proj", "ssm.in", inner, mixer.rank, module="ssm", bias=True)
     parts = message_bytes(frame.tokens, small)
@@ -86,7 +85,7 @@ def _step_norms(mixer: Mamba, frame: DeviceFrame) -> Ops:
 @block_ops.register
 def mamba2_block(mixer: Mamba2, frame: DeviceFrame) -> Ops:
     """Operators: in_proj (gate, x, B, C, dt), conv1d, scan, gated norm, out_proj."""
-    tp = np.asarray(frame.par.tp, dtype=float)
+    tp = number(frame.par.tp)
     inner, heads, hidden = mixer.inner / tp, mixer.heads / tp, frame.spec.hidden
     groups = frame.shared_heads(mixer.groups)
     convolved = inner + 2.0 * groups * mixer.state
@@ -103,7 +102,7 @@ def mamba2_block(mixer: Mamba2, frame: DeviceFrame) -> Ops:
 @block_ops.register
 def delta_block(mixer: DeltaNet, frame: DeviceFrame) -> Ops:
     """Operators: projections, conv1d, delta rule, gated norm of each head, out_proj."""
-    tp = np.asarray(frame.par.tp, dtype=float)
+    tp = number(frame.par.tp)
     values, heads, hidden = mixer.values / tp, mixer.value_heads / tp, frame.spec.hidden
     mixed = (2.0 * mixer.keys + mixer.values) / tp
     norm = frame.small_norm(

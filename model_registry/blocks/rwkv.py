@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from genz_core.operators import linear_attention, pointwise
+from genz_core.symbols import number
 from genz_core.types import Num, Op
 from model_registry.blocks.frame import DeviceFrame, Ops, block_ops, with_small_weights
 from model_registry.spec import RwkvMixer
@@ -15,7 +14,7 @@ _MODULE = "linear_attention"
 @block_ops.register
 def rwkv_block(mixer: RwkvMixer, frame: DeviceFrame) -> Ops:
     """Operators: token shift, rkv_proj, low-rank gates, recurrence, norm of each head, out_proj."""
-    heads = mixer.heads / np.asarray(frame.par.tp, dtype=float)
+    heads = mixer.heads / number(frame.par.tp)
     width, hidden = heads * mixer.head_dim, frame.spec.hidden
     role = "linear_attention.in"
     shift = pointwise(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from genz_core.operators import gated_activation, residual, rope
+from genz_core.symbols import number
 from genz_core.types import Op
 from model_registry.blocks.attention import attention_over_groups, device_heads
 from model_registry.blocks.frame import DeviceFrame, Ops, block_ops
@@ -53,7 +52,7 @@ def _held_once(op: Op, owner: bool) -> Op:
 
 
 def _feed_forward(block: SharedTransformer, frame: DeviceFrame) -> Ops:
-    width, hidden = block.intermediate / np.asarray(frame.par.tp, float), frame.spec.hidden
+    width, hidden = block.intermediate / number(frame.par.tp), frame.spec.hidden
     return (
         frame.small_norm("post_attention_norm", frame.tokens, hidden, "mlp"),
         frame.linear("gate_up_proj", "mlp.up", 2.0 * width, hidden, module="mlp"),
@@ -66,7 +65,7 @@ def _attention_adapters(block: SharedTransformer, frame: DeviceFrame) -> Ops:
     if not block.attention_adapters:
         return ()
     width, module = 2 * frame.spec.hidden, "attention"
-    rank, tp = block.adapter_rank, np.asarray(frame.par.tp, float)
+    rank, tp = block.adapter_rank, number(frame.par.tp)
     return (
         frame.linear("qkv_adapter_a", "attention.qkv", 3.0 * rank, width, module=module),
         frame.linear("qkv_adapter_b", "attention.qkv", 3.0 * width / tp, rank, module=module),
@@ -77,7 +76,7 @@ def _adapter(
     name: str, role: str, n: float, k: int, block: SharedTransformer, frame: DeviceFrame
 ) -> Ops:
     """An adapter's two products: to the rank on every device, then to the device's columns."""
-    rank, columns = block.adapter_rank, n / np.asarray(frame.par.tp, float)
+    rank, columns = block.adapter_rank, n / number(frame.par.tp)
     return (
         frame.linear(f"{name}_a", role, rank, k, module="mlp"),
         frame.linear(f"{name}_b", role, columns, rank, module="mlp"),

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from genz_core.symbols import number
 from genz_core.types import Graph, Group, Num, Op, Parallelism, Precision, Step
 from model_registry.blocks.ends import entry_ops, exit_ops, pipeline_op
 from model_registry.blocks.frame import DeviceFrame, EncodedInput, Ops, flatten
@@ -80,16 +81,16 @@ def on_first_stage(op: Op, module: str) -> Op:
 
 def encoded_input(group: Group) -> EncodedInput:
     """What a group's decoder attends to, and how much of it this step encodes."""
-    context = np.asarray(group.cached_tokens, dtype=float)
+    context = number(group.cached_tokens)
     whole = np.where(group.generates, context, group.new_tokens + context)
-    prompt = np.asarray(group.prompt, dtype=float)
+    prompt = number(group.prompt)
     tokens = np.where(prompt > 0, prompt, whole)
     return EncodedInput(tokens, np.where(group.generates, 0.0, group.new_tokens))
 
 
 def _decoders_own(group: Group, start: float) -> Group:
     """The decoder's part of a group: tokens that it starts from or generates, and its own cache."""
-    context = np.asarray(group.cached_tokens, dtype=float)
+    context = number(group.cached_tokens)
     tokens: Num = encoded_input(group).tokens
     generated = start + np.maximum(context - tokens, 0.0)
     return replace(

@@ -8,6 +8,7 @@ import numpy as np
 
 from genz_core.memo import ByIdentity
 from genz_core.operators import copy
+from genz_core.symbols import number
 from genz_core.types import Group, Num, Op, Parallelism, Precision, Step
 from model_registry.blocks.frame import EncodedInput, Ops
 from model_registry.graph.encoder import encoder_graph
@@ -39,7 +40,7 @@ def resident_tower(tower: VisionTower, precision: Precision, par: Parallelism) -
 
     Servers load it with the language model, whether or not a request brings an image.
     """
-    tp = np.asarray(par.tp, dtype=float)
+    tp = number(par.tp)
     return _TOWERS.get(
         lambda: _resident(tower, precision, par), tower, precision, values=(tp.tobytes(),)
     )
@@ -73,7 +74,7 @@ def beside_prompts(tower: VisionTower, inputs: ModelInputs, step: Step) -> tuple
 
 def _read(group: Group) -> Num:
     """The part of its prompts that a group reads in this step; 0 of one that generates."""
-    new = np.asarray(group.new_tokens, dtype=float)
-    prompt = np.asarray(group.prompt, dtype=float)
+    new = number(group.new_tokens)
+    prompt = number(group.prompt)
     whole = np.where(prompt > 0, prompt, new + group.cached_tokens)
     return np.where(group.generates, 0.0, new / np.maximum(whole, 1.0))

@@ -10,6 +10,7 @@ import numpy as np
 from genz_core.diffusion import Denoising
 from genz_core.errors import UnsupportedModel
 from genz_core.model_kinds import ModelKind
+from genz_core.symbols import number
 from genz_core.types import Graph, Num, Op, Parallelism, Precision, Step
 from model_registry.graph.decoder import decoder_graph, equal_layers
 from model_registry.graph.encoder import encoder_graph
@@ -120,11 +121,11 @@ class DescribedModel:
         """
         encoder = self.spec.encoder
         if encoder is not None and encoder.sound is not None:
-            return np.full_like(np.asarray(isl, dtype=float), encoder.sound.window_tokens)
+            return np.full_like(number(isl), encoder.sound.window_tokens)
         if not self.inputs.images or self.spec.vision is None or self.spec.vision.grid is None:
             return isl
         cut = self.spec.vision.grid.cut(self.inputs.width, self.inputs.height)
-        return np.asarray(isl, dtype=float) + self.inputs.images * cut.tokens
+        return number(isl) + self.inputs.images * cut.tokens
 
     def image_tokens(self, patches: Num) -> Num:
         """Tokens of the prompt that an image of `patches` patches becomes."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
-
 from genz_core.operators import Heads, activation, convolution, gemm, pointwise
 from genz_core.operators import attention as attention_op
+from genz_core.symbols import number
 from genz_core.types import Num, Op
 from model_registry.blocks.frame import DeviceFrame, Ops, with_small_weights
 from model_registry.spec import SamStage
@@ -98,7 +97,7 @@ def _neck(stage: SamStage, frame: DeviceFrame, views: Num, side: int) -> Ops:
     )
     ops: list[Op] = []
     for name, across, outputs, inputs, taps, normed in steps:
-        places = np.asarray(views, dtype=float) * across * across
+        places = number(views) * across * across
         ops.append(convolution(f"sam_{name}", places, outputs, inputs, taps, types, **where))
         if normed:
             ops.append(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from genz_core import operators
+from genz_core.symbols import number
 from genz_core.types import Num, Op, Precision
 from model_registry.blocks.frame import DeviceFrame, message_bytes, with_small_weights
 from model_registry.tracing.calls import ProgramBlock, ProgramCall
@@ -55,7 +56,7 @@ def _rows(frame: DeviceFrame, call: ProgramCall) -> Num:
         return frame.sampled * call.times
     if call.rows == "context":
         reach = (
-            g.sequences * (frame.local(g) + g.cached_tokens / np.asarray(frame.par.cp, float))
+            g.sequences * (frame.local(g) + g.cached_tokens / number(frame.par.cp))
             for g in frame.groups
         )
         return sum(reach, start=np.float64(0.0)) * call.times
@@ -71,7 +72,7 @@ def _local(call: ProgramCall, tp: Num) -> tuple[Num, Num]:
         parts = (features / np.minimum(tp, shards) for features, shards in call.parts)
         return sum(parts, start=np.float64(0.0)), call.size("k")
     if call.split == "row":
-        return call.features, call.size("k") / np.asarray(tp, dtype=float)
+        return call.features, call.size("k") / number(tp)
     return call.features, call.size("k")
 
 
@@ -100,7 +101,7 @@ def _embedding(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
     Tables of positions and the like are copied.
     """
     where = _where(frame, call)
-    tp = np.asarray(frame.par.tp if call.split == "row" else 1.0, dtype=float)
+    tp = number(frame.par.tp if call.split == "row" else 1.0)
     width, types = call.size("width"), frame.types(call.role)
     rows = _rows(frame, call)
     table = operators.embedding(call.name, rows, call.size("rows") / tp, width, types, **where)
@@ -151,7 +152,7 @@ def _convolution(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
 def _elements(frame: DeviceFrame, call: ProgramCall) -> Num:
     """Rows of an element-wise operator on one device: divided where its input is."""
     if call.split == "column":
-        return _rows(frame, call) / np.asarray(frame.par.tp, dtype=float)
+        return _rows(frame, call) / number(frame.par.tp)
     share = frame.stream_tokens / frame.tokens if call.split == "stream" else 1.0
     return _rows(frame, call) * share
 
@@ -170,7 +171,7 @@ def _residual(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
 
 
 def _rope(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
-    query = call.size("heads") / np.asarray(frame.par.tp, dtype=float)
+    query = call.size("heads") / number(frame.par.tp)
     keys, dim = frame.shared_heads(call.size("kv_heads")), call.size("dim")
     rows, where = _rows(frame, call), _where(frame, call)
     yield operators.rope(call.name, rows, query, keys, dim, frame.plain, **where)

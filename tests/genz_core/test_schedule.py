@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import genz_core
+from genz_core.compiled import Lanes
 from genz_core.engine import EngineProfile
 from genz_core.schedule import chunks
 from genz_core.types import Group, Parallelism, Workload
@@ -33,11 +34,8 @@ def prefill(model, system, batch, isl, pp=1, parts=0, engine=ENGINE):
 )  # fmt: skip
 def test_chunks_hold_every_token_and_every_pair_of_the_prompts(batch, new, cached, ranks, most):
     group, split = Group(float(batch * ranks), float(new), float(cached)), Parallelism(dp=ranks)
-    chunk, steps = chunks(group, split, EngineProfile(chunk_tokens=most))
-    sequences, tokens, before = (
-        np.reshape(values, (2, 1))
-        for values in (chunk.sequences, chunk.new_tokens, chunk.cached_tokens)
-    )
+    chunk, steps = chunks(Lanes.of(group, split), EngineProfile(chunk_tokens=most))
+    sequences, tokens, before = chunk.sequences, chunk.new, chunk.cached
     assert np.all((sequences * tokens / ranks <= most * (1 + 1e-9)) | (steps == 0))
     assert float((steps * sequences * tokens).sum()) == pytest.approx(batch * ranks * new)
     pairs = steps * sequences * tokens * (before + (tokens + 1) / 2)
@@ -47,8 +45,8 @@ def test_chunks_hold_every_token_and_every_pair_of_the_prompts(batch, new, cache
 
 def test_an_engine_that_takes_prompts_whole_does_not_cut_them():
     engine = EngineProfile(chunk_tokens=512, scheduler="tensorrt_llm")
-    chunk, steps = chunks(Group(3.0, 2000.0, 0.0), Parallelism(), engine)
-    assert steps[:, 0].tolist() == [3.0, 0.0] and chunk.new_tokens[0] == 2000.0
+    chunk, steps = chunks(Lanes.of(Group(3.0, 2000.0, 0.0), Parallelism()), engine)
+    assert steps[:, 0].tolist() == [3.0, 0.0] and chunk.new[0] == 2000.0
 
 
 @several

@@ -7,7 +7,7 @@ import pytest
 
 from genz_core.errors import InvalidParallelism, InvalidValue, OutOfMemory
 from genz_core.types import Parallelism, Workload
-from genz_core.validity import check, columns, length, raise_for_status, stack, tiled
+from genz_core.validity import check, columns, length, raise_for_status, spread_out, stack
 
 
 def test_numbers_and_arrays_come_to_one_length():
@@ -24,11 +24,12 @@ def test_rows_of_numbers_and_arrays_are_stacked():
     assert stacked.tolist() == [[1, 1], [2, 3], [4, 4]]
 
 
-def test_repeated_configurations_lie_one_after_the_other_and_numbers_stay_numbers():
+def test_every_configuration_has_its_sizes_and_numbers_of_a_split_stay_numbers():
     load = Workload(np.array([1, 2]), 10)
-    sizes, split = tiled(load, Parallelism(tp=np.array([1, 2]), pp=4), 3)
-    assert sizes["batch"].tolist() == [1, 2, 1, 2, 1, 2] and sizes["pp"].tolist() == [4] * 6
-    assert split.tp.tolist() == [1, 2, 1, 2, 1, 2] and split.pp == 4
+    sizes, split = spread_out(load, Parallelism(tp=np.array([1, 2]), pp=4))
+    assert sizes["batch"].tolist() == [1, 2] and sizes["isl"].tolist() == [10, 10]
+    assert sizes["pp"].tolist() == [4, 4]
+    assert split.tp.tolist() == [1, 2] and split.pp == 4
 
 
 def test_configurations_that_cannot_run_are_marked_and_replaced(model):

