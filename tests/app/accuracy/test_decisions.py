@@ -118,7 +118,7 @@ def test_a_corrected_probability_is_one_and_keeps_the_order(slope, shift, one, o
 
 
 def test_said_and_met_agree_on_held_out_choices_after_the_correction():
-    """From 80 % on within nine of ten times' band; from even odds on no more is said than is met."""
+    """From 80 % on within nine of ten times' band; from even odds on no more is said than met."""
     for split, loads in decisions.held_out_loads().items():
         found = decisions.choices(loads)
         rows = decisions.reliability_rows(found, decisions.correction(found))
