@@ -12,7 +12,16 @@ pytest.importorskip("axe_playwright_python")
 
 VIEWS = Path(__file__).parents[2] / "app" / "views"
 #: Appearance and pixels across in which each page is looked at.
-LOOKS = (("light", 1400), ("dark", 1400), ("light", 390))
+Look = tuple[str, int]
+FIRST: tuple[Look, ...] = (("light", 1400),)
+OTHERS: tuple[Look, ...] = (("dark", 1400), ("light", 390))
+each_look = pytest.mark.parametrize(
+    "looks",
+    [
+        pytest.param(FIRST, id="light and wide"),
+        pytest.param(OTHERS, id="dark, and narrow", marks=pytest.mark.slow),
+    ],
+)
 #: What Streamlit draws and no theme or style mends, by rule and the start of the element's HTML.
 STREAMLITS_OWN = {
     # titles of groups stand between the entries of the navigation's list, which on phones alone is
@@ -72,10 +81,10 @@ def findings(page) -> list[str]:
     return found
 
 
-def looked_at(page) -> dict[str, list[str]]:
+def looked_at(page, looks: tuple[Look, ...]) -> dict[str, list[str]]:
     """Findings of a page in each look that has any."""
     found = {}
-    for scheme, width in LOOKS:
+    for scheme, width in looks:
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 900})
         settled(page, scheme)
@@ -87,14 +96,20 @@ def looked_at(page) -> dict[str, list[str]]:
     return {look: of_look for look, of_look in found.items() if of_look}
 
 
+@each_look
 @pytest.mark.parametrize("path", paths())
-def test_a_page_has_no_serious_finding_and_a_title_of_its_own(open_page, path: str):
+def test_a_page_has_no_serious_finding_and_a_title_of_its_own(
+    open_page, path: str, looks: tuple[Look, ...]
+):
     page = open_page(path)
-    assert looked_at(page) == {}
+    assert looked_at(page, looks) == {}
     shown = page.title().removesuffix(" · Ridgeline")
     assert shown not in ("", page.title(), "Overview" if path else "")
 
 
+@each_look
 @pytest.mark.parametrize("path", STATES)
-def test_a_page_with_something_on_it_has_no_serious_finding(open_page, path: str):
-    assert looked_at(open_page(path, **STATES[path])) == {}
+def test_a_page_with_something_on_it_has_no_serious_finding(
+    open_page, path: str, looks: tuple[Look, ...]
+):
+    assert looked_at(open_page(path, **STATES[path]), looks) == {}
