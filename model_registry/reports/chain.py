@@ -23,6 +23,7 @@ from genz_core.model_around import ModelAround
 from genz_core.precision import bytes_of
 from genz_core.types import Graph, Group, Model, Op, Parallelism, Precision, Step
 from model_registry.finding.sources import ModelSource, find_checkpoint
+from model_registry.graph.images import IDLE_TOWER, VISION
 from model_registry.reports import symbolic
 
 #: Value of "schema" in the document of each step.
@@ -189,7 +190,10 @@ def counted_graph(
     rows = data.get("operators")
     if rows is None or len(step.groups) > 1 or np.any(np.asarray(parallelism.devices) > 1):
         return graph
-    own = [op for op in graph.ops if op.operator_class != "collective"]
+    images = any(op.module.startswith(f"{VISION}.") for op in graph.ops)
+    own = [op for op in graph.ops if _has_formulas(op)]
+    if isinstance(rows, list) and images:  # the encoder runs, and no operator holds it idle
+        rows = [row for row in rows if _name(row) != IDLE_TOWER]
     if not isinstance(rows, list) or [_name(row) for row in rows] != [op.name for op in own]:
         raise InvalidValue(
             "the operators on standard input are not those of the config that it carries: pipe "
@@ -201,11 +205,13 @@ def counted_graph(
         for value in (group.sequences, group.new_tokens, group.cached_tokens)
     )
     named = iter(rows)
-    ops = (
-        op if op.operator_class == "collective" else _by_formulas(op, next(named), sizes)
-        for op in graph.ops
-    )
+    ops = (_by_formulas(op, next(named), sizes) if _has_formulas(op) else op for op in graph.ops)
     return replace(graph, ops=tuple(ops))
+
+
+def _has_formulas(op: Op) -> bool:
+    """Whether a modules document has formulas of an operator: not of one that reads images."""
+    return op.operator_class != "collective" and not op.module.startswith(f"{VISION}.")
 
 
 def _name(row: Any) -> str:
