@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_type_hints
 
-import click
 import typer
 from typer.core import TyperCommand
 
@@ -40,7 +39,7 @@ class _Lists(TyperCommand):
 
     lists: ClassVar[tuple[str, ...]] = ()
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """What was typed, the numbers behind such an option joined by commas."""
         joined: list[str] = []
         for word in args:

@@ -66,7 +66,7 @@ WRONG = {
     "sweep gpt2 --isl ''": "isl = '': give",
     "ops gpt2 --cached-tokens -1": "cached_tokens = -1: give a whole number from 0",
     "ops gpt2 --input-tokens 0": "input_tokens = 0: give a whole number from 1",
-    "ops gpt2 --batch-size -2": "batch_size = -2: give a whole number",
+    "ops gpt2 --batch-size -2": "batch_size = '-2': give a whole number",
     "ops gpt2 --tp 0": "tp = 0: give a whole number",
     "ops gpt2 --without scans": "scans",
     "arch gpt2 --at batch=1e99": "--at batch = 1e99: give a whole number",
