@@ -23,6 +23,7 @@ COMMANDS = (
     "library.mcp",
     "library.models",
     "library.systems",
+    "library.schema",
     "predict.estimate",
     "predict.ops",
     "predict.arch",
