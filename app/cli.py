@@ -32,6 +32,7 @@ COMMANDS = (
     "predict.plan",
     "predict.sensitivity",
     "predict.economics",
+    "predict.routing",
     "predict.serve",
     "predict.simulate",
     "predict.predictor",
