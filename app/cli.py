@@ -33,6 +33,7 @@ COMMANDS = (
     "predict.sensitivity",
     "predict.economics",
     "predict.routing",
+    "predict.study",
     "predict.serve",
     "predict.simulate",
     "predict.predictor",
