@@ -133,8 +133,12 @@ def _priced(
 
 
 def _chip(changes: Mapping[str, Any]) -> Chip:
+    read: dict[str, Any] = {
+        name: str(value) if name == "memory" else _number(name, value)
+        for name, value in changes.items()
+    }
     try:
-        return Chip(**{k: str(v) if k == "memory" else _number(k, v) for k, v in changes.items()})
+        return Chip(**read)
     except TypeError as error:
         raise InvalidValue(f"a chip of a study: {error}") from None
 
