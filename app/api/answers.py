@@ -19,7 +19,7 @@ from hardware_db.data_folder import stamp
 #: Verbs that answer in well under a second, and those that may take long.
 SHORT: Mapping[str, Callable[[Any], Any]] = {
     "estimate": verbs.estimate, "serve": verbs.serve, "sensitivity": verbs.sensitivity,
-    "economics": verbs.economics,
+    "economics": verbs.economics, "ops": verbs.ops,
 }  # fmt: skip
 LONG: Mapping[str, Callable[[Any], Any]] = {
     "simulate": verbs.simulate, "sweep": verbs.sweep, "plan": verbs.plan,

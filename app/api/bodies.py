@@ -221,6 +221,7 @@ SweepBody = _made("sweep", "Every combination of some axes: lists, or ranges.")
 PlanBody = _made("plan", "The best deployments for a load.  trace: the text of one.")
 SensitivityBody = _made("sensitivity", "What figures answer to, and the hardware that they need.")
 EconomicsBody = _made("economics", "Cost, energy and carbon of tokens.")
+OpsBody = _made("ops", "FLOPs and bytes of every operator of one step, no hardware needed.")
 CompareBody = _made(
     "compare",
     "What files are compared with; what is not given is read from them.",
@@ -231,6 +232,6 @@ GuardBody = _made("guard", "What results are judged by; what is not given is rea
 ASKED: Mapping[str, type[Body]] = {
     one.verb: one
     for one in (EstimateBody, ServeBody, SimulateBody, SweepBody, PlanBody, SensitivityBody,
-                EconomicsBody)
+                EconomicsBody, OpsBody)
 }  # fmt: skip
 WITH_FILES: Mapping[str, type[Body]] = {one.verb: one for one in (CompareBody, GuardBody)}

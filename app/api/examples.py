@@ -43,4 +43,9 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "rented beside an API": {"model": _LLAMA, "system": "h100", "concurrency": 64,
                                  "price": 2.5, "api_in": 0.2, "api_out": 0.2},
     },
+    "ops": {
+        "two caches": {"model": _LLAMA, "cached_tokens": [1048576, 1024], "input_tokens": 1},
+        "a prompt with an image": {"model": "meta-llama/Llama-4-Scout-17B-16E-Instruct",
+                                   "input_tokens": 128, "images": 1, "image_size": "672x672"},
+    },
 }  # fmt: skip

@@ -48,6 +48,7 @@ _FOR = {
             'concurrency, target="tpot < 20ms", system=["h100"].',
     "sensitivity": "What TTFT, TPOT and throughput answer to, and the hardware that targets need.",
     "economics": "What tokens cost: rented, owned, against an API; energy and carbon.",
+    "ops": "FLOPs and bytes of every operator of one step of a model, without hardware.",
     "compare": "A report's or a result's text beside the prediction; what is not given is read in "
                "it.",
     "guard": "Whether a result, given as its text, is worse than predicted or than a baseline.",

@@ -102,6 +102,7 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
         _add_verb(api, verb, answers, metrics)
     _add_files(api, answers)
     _add_library(api)
+    _add_schemas(api)
     _add_state(api, metrics)
     api.add_middleware(Counting, metrics=metrics)
     api.add_middleware(Door, bounds=bounds)
@@ -194,6 +195,21 @@ def _add_library(api: FastAPI) -> None:
     def system(name: str) -> Response:
         """One system, with the source of every figure."""
         return _document(system_facts.sourced_facts(name))
+
+
+def _add_schemas(api: FastAPI) -> None:
+    """GET /schemas, all or one."""
+    from model_registry.reports import schemas
+
+    @api.get("/schemas", operation_id="schemas", response_model=dict[str, Any])
+    def every() -> Response:
+        """The documents that commands hand on and that have a JSON schema."""
+        return _document({"schemas": schemas.names()})
+
+    @api.get("/schemas/{name}", operation_id="schema", response_model=dict[str, Any])
+    def one(name: str) -> Response:
+        """The JSON schema of one of them."""
+        return _document(schemas.schema(name))
 
 
 def _add_state(api: FastAPI, metrics: Metrics) -> None:

@@ -70,6 +70,13 @@ def compared(document: Mapping[str, Any]) -> dict[str, Any]:
     return {n: v[:MOST_ROWS] if isinstance(v, list) else v for n, v in kept.items()}
 
 
+def counted(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The static table: figures of the first operators, of the whole step, and the storage."""
+    kept = ("model", "queries", "batch_size", "total", "storage", "notes")
+    shown = rows({"rows": document["rows"]})
+    return {**{name: document[name] for name in kept}, **shown}
+
+
 def imported(documents: list[Mapping[str, Any]]) -> dict[str, Any]:
     """The figures of files, those of the first runs of each."""
     return {"files": [row(one) for one in documents[:MOST_ROWS]], "count": len(documents)}
@@ -84,5 +91,5 @@ def named(rows: Sequence[Mapping[str, Any]], column: str) -> dict[str, Any]:
 #: By verb of a body.
 SHORT: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "estimate": rows, "serve": rows, "sweep": frontier, "simulate": simulated, "plan": planned,
-    "sensitivity": row, "economics": row,
+    "sensitivity": row, "economics": row, "ops": counted,
 }  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 
 from app.api.bodies import MOST_ROWS, Body
 from app.question import typed
-from app.question.asking import Asked, ask
+from app.question.asking import Asked, ask, read
 from app.question.extras import extras_of
 from app.question.parameters import PARAMETERS
 from app.scenario import results
@@ -54,7 +54,8 @@ def asked_by(body: Body) -> Asked:
 
 def extras_by(body: Body) -> dict[str, Any]:
     """What a body asks beside its question, by name."""
-    return {name: getattr(body, name) for name in extras_of(body.verb)}
+    known = extras_of(body.verb)
+    return {name: read(one, getattr(body, name)) for name, one in known.items()}
 
 
 def estimate(body: Body) -> dict[str, Any]:
@@ -80,6 +81,13 @@ def simulate(body: Body) -> dict[str, Any]:
     from app.simulation import result
 
     return result.simulate(asked_by(body)).to_dict()
+
+
+def ops(body: Body) -> dict[str, Any]:
+    """What `ridgeline ops --json` prints."""
+    from app.model_inside import counting
+
+    return counting.count(asked_by(body), **extras_by(body)).to_dict()
 
 
 def sweep(body: Body) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from app.question.extras import extras_of, read_extras
 from app.question.parameter import Parameter
@@ -28,7 +30,25 @@ def _canonical(name: str) -> str:
 
 #: Settings of a command that takes a question: other names of its options are understood.
 CONTEXT: dict[str, Any] = {"token_normalize_func": _canonical}
+_NUMBER, _NUMBERS = re.compile(r"\d+"), re.compile(r"[\d, ]+")
 _METAVARS = {"whole": "INTEGER", "number": "NUMBER", "text": "TEXT", "list": "TEXT"}
+
+
+class _Lists(TyperCommand):
+    """A command whose options in `lists` take several numbers, apart by commas or spaces."""
+
+    lists: ClassVar[tuple[str, ...]] = ()
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """What was typed, the numbers behind such an option joined by commas."""
+        joined: list[str] = []
+        for word in args:
+            numbers = len(joined) > 1 and joined[-2] in self.lists
+            if numbers and _NUMBER.fullmatch(word) and _NUMBERS.fullmatch(joined[-1]):
+                joined[-1] += f",{word}"
+            else:
+                joined.append(word)
+        return super().parse_args(ctx, joined)
 
 
 #: Type of a command's parameter that `app.question.extras` declares.
@@ -89,7 +109,9 @@ def add_verb(
         return Given({at: value for at, value in values.items() if value is not None})
 
     made = _with_options(command, list(_options(known, model)), read, _options(extras, ""))
-    group.command(name or verb, help=help, context_settings=CONTEXT)(made)
+    lists = tuple(one.option for one in extras.values() if "numbers" in one.also)
+    kind = type("VerbCommand", (_Lists,), {"lists": lists})
+    group.command(name or verb, cls=kind, help=help, context_settings=CONTEXT)(made)
 
 
 def takes(*several: str, **defaults: Any) -> Callable[[Callable[..., None]], Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.question.asking import read
 from app.question.parameter import Parameter
+from genz_core.limits import LIMITS
 
 _ON_ERROR = Parameter(
     "on_error", "text", "raise",
@@ -19,6 +20,21 @@ _LEVEL = "Percent of runs that an interval is to hold."
 EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
     "estimate": (_ON_ERROR,),
     "serve": (_ON_ERROR,),
+    "ops": (
+        Parameter(
+            "cached_tokens", "list", ("0",),
+            'Cached tokens of each query: "1048576,1024"; one goes for all.',
+            also=("number", "numbers"),
+        ),
+        Parameter(
+            "input_tokens", "list", ("1",), 'New tokens of each query: "1,1", of text.',
+            also=("number", "numbers"),
+        ),
+        Parameter(
+            "batch_size", "whole", 0, "Queries in all, a multiple of the list; 0: one of each.",
+            least=0, most=LIMITS["batch"].most,
+        ),
+    ),
     "sweep": (
         _IN_ROWS,
         Parameter("bounds_only", "truth", False, "Only the least times that physics allows."),

@@ -33,5 +33,6 @@ def forms_of(one: Parameter, verb: str = "") -> tuple[Form, ...]:
         return ("number", *lists, "text")
     if one.names == "lengths":
         return ("rows",)
-    several: tuple[Form, ...] = ("texts",) if many or one.kind == "list" else ()
+    texts = many or (one.kind == "list" and "numbers" not in one.also)
+    several: tuple[Form, ...] = ("texts",) if texts else ()
     return ("text", *several, *one.also)  # type: ignore[arg-type]  # declared with these words

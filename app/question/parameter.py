@@ -80,7 +80,14 @@ class Parameter:
         return value
 
     def _list(self, value: Any) -> tuple[str, ...]:
-        """Several texts, of a list or between commas; numbers as their text."""
+        """Several texts, of a list or between commas; numbers as their text.
+
+        A list of numbers may also be one number, and stand between spaces.
+        """
+        if "numbers" in self.also:
+            alone = isinstance(value, (int, float)) and not isinstance(value, bool)
+            value = [value] if alone else value
+            value = value.replace(" ", ",") if isinstance(value, str) else value
         if isinstance(value, str):
             value = [part.strip() for part in value.split(",") if part.strip()]
         try:

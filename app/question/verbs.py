@@ -67,7 +67,7 @@ VERBS: Mapping[str, Verb] = {
         Verb("sensitivity", _CLOSED, "batch"),
         Verb("economics", _CLOSED[1:], "concurrency"),
         Verb("predictor", ("batch",), "batch"),
-        Verb("ops", ("batch",), "batch", names_model=False),
+        Verb("ops", ("batch",), "batch"),
     )
 }
 
@@ -94,7 +94,7 @@ NOT_OF_A_BATCH = (
 #: Parameters that no engine's serving loop has.
 NOT_UNDER_LOAD = _STATIC
 
-_COUNTED = (*in_group(FORMATS), "tp", "dp", "ep", "moe_tp")
+_COUNTED = ("model", *in_group(FORMATS), "tp", "dp", "ep", "moe_tp", "images", "image_size")
 _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
     "estimate": (*_ONE_BY_ONE, *_WANTED, *(name for name in _COST if name != "price"), "trace"),
     "serve": (*_ONE_BY_ONE, *_STATIC, *_WANTED, *(n for n in _COST if n != "price"), "batch",

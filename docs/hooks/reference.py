@@ -7,6 +7,7 @@ reference/parameters.md     from the declarations of all parameters
 reference/points-file.md    from the columns that a points file may have
 reference/run-files.md      from the presets of run files
 reference/rest.md           from the OpenAPI document of `ridgeline api` and the tools of `mcp`
+schemas/*.schema.json       from the schemas of the JSON that commands hand on
 latency-models.md           from the docstrings of the latency models and their constants
 how-to/add-*.md             from the sections of CONTRIBUTING.md, how-to/contribute.md its rest
 """
@@ -50,8 +51,17 @@ def pages() -> dict[str, str]:
         "reference/rest.md": _beside("programs").programs_page(_MADE),
         "latency-models.md": _beside("latency").latency_page(_MADE),
         **schema_pages(),
+        **json_schemas(),
         **contributing_pages(),
     }
+
+
+def json_schemas() -> dict[str, str]:
+    """The JSON schemas of `ridgeline schema`, a file each."""
+    from app.answers.table import to_json
+    from model_registry.reports import schemas
+
+    return {f"schemas/{one}.schema.json": to_json(schemas.schema(one)) for one in schemas.names()}
 
 
 def _beside(name: str) -> Any:

@@ -17,6 +17,8 @@ from model_registry.spec import ModelInputs, VisionTower
 
 #: Place of an image encoder's operators in the module tree.
 VISION = "vision"
+#: Name of the operator that holds an encoder's weights where it does not run.
+IDLE_TOWER = "vision_weights"
 _ANY_PATCHES = 4.0  # of an image; its weights do not depend on it
 
 
@@ -53,7 +55,7 @@ def _resident(tower: VisionTower, precision: Precision, par: Parallelism) -> Op:
     split = Parallelism(tp=par.tp)
     ops = encoder_graph(tower, precision, 1.0, _ANY_PATCHES, split).ops
     held = sum((op.held_weight_bytes * op.count for op in ops), start=np.zeros(()))
-    idle = copy("vision_weights", 0.0, 0.0, stage="first", module=VISION)
+    idle = copy(IDLE_TOWER, 0.0, 0.0, stage="first", module=VISION)
     return replace(idle, held_weight_bytes=held, weights=precision.weight(VISION))
 
 

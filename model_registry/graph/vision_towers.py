@@ -77,7 +77,7 @@ def llama4(config: Config, text_hidden: int) -> VisionTower:
         class_tokens=1,
         grid=ImageGrid(
             "tiles", 2 * patch, 4, side=side, most=16, thumbnail=True, class_patches=1,
-            image_tokens=2,
+            image_tokens=3, tile_tokens=1, scaled=True,
         ),
     )  # fmt: skip
 

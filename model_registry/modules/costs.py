@@ -22,13 +22,33 @@ _PER_ELEMENT: Mapping[str, int] = {
     "_log_softmax": 5,
     "native_layer_norm": 7,
     "_fused_rms_norm": 4,
+    "_safe_softmax": 5,
+    "native_batch_norm": 2,
+    "native_group_norm": 7,
     "rsqrt": 1,
 }
-_REDUCTIONS = frozenset({"sum", "mean", "cumsum", "amax", "max", "topk", "sort", "var", "argmax"})
+_REDUCTIONS = frozenset(
+    (
+        *("sum", "mean", "cumsum", "amax", "max", "topk", "sort", "var", "argmax", "norm"),
+        *("avg_pool2d", "avg_pool3d", "max_pool2d_with_indices", "max_pool3d_with_indices"),
+        *("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_max_pool2d"),
+        *("adaptive_max_pool3d", "linalg_vector_norm"),
+    )
+)
+#: A difference, its power or logarithm, and a sum: FLOPs an element of the input.
+_LOSSES = frozenset(
+    (
+        *("mse_loss", "huber_loss", "smooth_l1_loss", "soft_margin_loss", "binary_cross_entropy"),
+        "binary_cross_entropy_with_logits",
+    )
+)
 _MOVES = frozenset(
     (
         *("cat", "copy_", "clone", "_to_copy", "embedding", "index", "gather", "where", "fill_"),
         *("scatter", "scatter_", "zeros", "ones", "full", "arange", "zeros_like", "ones_like"),
+        *("pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "im2col", "col2im"),
+        *("reflection_pad1d", "reflection_pad2d", "reflection_pad3d", "unsafe_split"),
+        *("replication_pad1d", "replication_pad2d", "replication_pad3d", "_embedding_bag"),
         *("masked_fill", "repeat", "stack", "constant_pad_nd", "index_select", "bitwise_not"),
     )
 )
@@ -38,6 +58,8 @@ def flops(record: DispatchedOp) -> float:
     """FLOPs of a record: a multiply-add is two, causal attention counts the pairs it attends to."""
     out = record.outputs[0].elements if record.outputs else 0
     name = record.operator
+    if name not in _MOVES and not name.startswith("__"):
+        name = name.rstrip("_")  # in place
     if name == "attention":
         return _attention(record)
     if name == "experts":
@@ -49,9 +71,15 @@ def flops(record: DispatchedOp) -> float:
     if name == "convolution":
         weight = record.inputs[1].shape
         bias = out if len(record.inputs) > 2 else 0
-        return 2.0 * out * prod(weight[1:]) + bias
+        rows = record.inputs[0].elements if record.facts.get("transposed") else out
+        return 2.0 * rows * prod(weight[1:]) + bias
+    if name == "_trilinear":  # rows by a matrix for each output, then by the other rows
+        weight = record.inputs[1].shape
+        return 2.0 * out * (weight[-2] + 1.0) * weight[-1]
     if name in _MOVES or not record.outputs or not record.outputs[0].floating:
         return 0.0
+    if name in _LOSSES:
+        return 3.0 * record.inputs[0].elements
     if name in _REDUCTIONS:
         return float(record.inputs[0].elements)
     return float(_PER_ELEMENT.get(name, 1) * out)
@@ -88,7 +116,7 @@ def figures(records: Sequence[DispatchedOp]) -> dict[str, float]:
     Read: parameters and tensors made elsewhere, each once.  Written: results that no operator of
     the module reads.  Intermediate: results of its operators that another of them reads.
     """
-    read: dict[int, float] = {}
+    read: dict[tuple[int, int], float] = {}
     left: dict[int, float] = {}
     made: set[int] = set()
     inside = 0.0
@@ -98,10 +126,11 @@ def figures(records: Sequence[DispatchedOp]) -> dict[str, float]:
             if tensor.storage in made:
                 inside += tensor.elements * ELEMENT_BYTES
             elif record.operator == "experts" and tensor.parameter:
-                read[record.inputs[1].storage] = _experts(record)[1]
+                read[record.inputs[1].storage, 0] = _experts(record)[1]
             else:
                 size = _read(tensor, record)
-                read[tensor.storage] = max(read.get(tensor.storage, 0.0), size)
+                part = tensor.storage, tensor.offset
+                read[part] = max(read.get(part, 0.0), size)
         made |= {tensor.storage for tensor in record.outputs}
         for tensor in record.outputs[: 1 if "norm" in record.operator else None]:  # not its moments
             left[tensor.storage] = float(tensor.elements * ELEMENT_BYTES)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from genz_core.errors import InvalidValue, UnsupportedModel
-from model_registry.modules import costs
+from model_registry.modules import calls, costs
 from model_registry.modules.entry import FIGURES, ChildModule, ModuleEntry
 from model_registry.modules.polynomial import Polynomial, fit_grid
 from model_registry.modules.store import model_key
@@ -23,69 +24,43 @@ Sizes = Mapping[str, int]
 _PACKAGES = ("torch.nn.", "transformers.")
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """How to run a class by itself: its constructor and its input.
+def derive_class(called: str, inputs: str = "") -> ModuleEntry:
+    """The entry of one class: `torch.nn.SiLU`, `torch.nn.Linear(d, 4*d, bias=False)`, or a class of
+    transformers.
 
-    sizes: symbols of its constructor.  make: class and sizes -> module.  shape: of its input.
-    whole: the input holds token numbers.
-    """
-
-    sizes: tuple[str, ...]
-    make: Callable[[Any, Sizes], Any]
-    shape: Callable[[Sizes], tuple[int, ...]]
-    whole: bool = False
-
-
-def _row(name: str) -> Callable[[Sizes], tuple[int, ...]]:
-    return lambda s: (s["batch"], s["new_tokens"], s[name])
-
-
-_PLAIN = Leaf(("features",), lambda kind, s: kind(), _row("features"))
-_NORM = Leaf(("features",), lambda kind, s: kind(s["features"]), _row("features"))
-LEAVES: Mapping[str, Leaf] = {
-    "Linear": Leaf(
-        ("in_features", "out_features"),
-        lambda kind, s: kind(s["in_features"], s["out_features"]),
-        _row("in_features"),
-    ),
-    "Embedding": Leaf(
-        ("num_embeddings", "embedding_dim"),
-        lambda kind, s: kind(s["num_embeddings"], s["embedding_dim"]),
-        lambda s: (s["batch"], s["new_tokens"]),
-        whole=True,
-    ),
-    "RMSNorm": _NORM,
-    "LayerNorm": _NORM,
-    "Softmax": Leaf(("features",), lambda kind, s: kind(dim=-1), _row("features")),
-    "Conv1d": Leaf(
-        ("channels", "out_channels"),
-        lambda kind, s: kind(s["channels"], s["out_channels"], 1),
-        lambda s: (s["batch"], s["channels"], s["new_tokens"]),
-    ),
-}
-
-
-def derive_class(class_path: str) -> ModuleEntry:
-    """The entry of one class: `torch.nn.modules.activation.SiLU`, or a class of transformers.
+    called: with arguments of the constructor, numbers and symbols with arithmetic between them;
+    without any, symbols are named as the arguments that the constructor needs.
+    inputs: shapes in place of the usual ones, see `calls.read`.
 
     Raises:
-        InvalidValue: no such class, or one outside torch.nn and transformers.
+        InvalidValue: no such class, one outside torch.nn and transformers, or arguments that it has
+            not.
         UnsupportedModel: a class whose counts are no polynomial of its sizes, or that cannot run.
     """
-    kind = _class(class_path)
-    if class_path.startswith("transformers."):
-        return _of_default_model(class_path)
-    leaf = LEAVES.get(kind.__name__, _PLAIN)
-    symbols = ("batch", "new_tokens", *leaf.sizes)
-    axes = [(1, 2, 3), (1, 2, 3), *((4, 8, 12) for _ in leaf.sizes)]
-    points = list(product(*axes))
-    runs = [_run_leaf(kind, leaf, dict(zip(symbols, point, strict=True))) for point in points]
+    path, typed = calls.split(called)
+    kind = _class(path)
+    if path.startswith("transformers."):
+        if typed is not None:
+            raise InvalidValue(
+                f"{path} takes its sizes from a config: give them as one, with --model CONFIG"
+            )
+        return _of_default_model(path)
+    call = calls.read(kind, path, typed, inputs)
+    symbols = call.symbols
+    points = list(product(*calls.axes(call, symbols)))
+    runs, held = [], []
+    for point in points:
+        records, size = _run(kind, call, dict(zip(symbols, point, strict=True)))
+        runs.append(records)
+        held.append(float(size))
+    formulas = _formulas(called, symbols, points, runs)
+    if memory := fit_grid(symbols, points, held, 3):
+        formulas["held_bytes"] = memory
     return ModuleEntry(
-        module=class_path,
+        module=path if typed is None else called,
         source=_source(kind),
         symbols=symbols,
-        formulas=_formulas(class_path, symbols, points, runs),
+        formulas=formulas,
         operators=costs.operator_counts(runs[0]),
     )
 
@@ -114,19 +89,41 @@ def _class(class_path: str) -> Any:
     return kind
 
 
-def _run_leaf(kind: Any, leaf: Leaf, sizes: Sizes) -> list[DispatchedOp]:
+def _run(kind: Any, call: calls.Call, sizes: Sizes) -> tuple[list[DispatchedOp], int]:
+    """(records, bytes of weights) of a class at sizes of its symbols, in 16 bit."""
     import torch
 
     try:
-        with torch.device("meta"), quiet():
-            module = leaf.make(kind, sizes).to(torch.bfloat16).eval()
-            dtype = torch.long if leaf.whole else torch.bfloat16
-            return record_module(module, torch.zeros(leaf.shape(sizes), dtype=dtype))
-    except (TypeError, RuntimeError, ValueError, NotImplementedError) as error:
+        with torch.device("meta"), quiet(), _written_out():
+            module = call.make(kind, sizes).to(torch.bfloat16).eval()
+            dtype = torch.long if kind.__name__ in calls.WHOLE else torch.bfloat16
+            given = [torch.zeros(shape, dtype=dtype) for shape in call.shapes(sizes)]
+            records = record_module(module, *given)
+    except (TypeError, RuntimeError, ValueError, NotImplementedError, AssertionError) as error:
+        if isinstance(error, InvalidValue):
+            raise
+        said = (str(error).splitlines() or ["no reason given"])[0][:120]
         raise UnsupportedModel(
-            f"{kind.__name__} cannot be run alone ({str(error).splitlines()[0][:120]}); "
-            "derive it within a model: ridgeline modules derive --model MODEL"
+            f"{kind.__name__} cannot be run alone ({said}); give its arguments, its inputs with "
+            "--inputs, or derive it within a model: ridgeline modules derive --model MODEL"
         ) from None
+    stored = (*module.parameters(), *module.buffers())
+    return records, sum(one.numel() * costs.ELEMENT_BYTES for one in stored)
+
+
+@contextmanager
+def _written_out() -> Iterator[None]:
+    """Attention in its own operators, not in one that a device runs whole."""
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _formulas(
@@ -150,7 +147,7 @@ def _fitted(
     symbols: tuple[str, ...], points: Sequence[tuple[int, ...]], counted: list[dict[str, float]]
 ) -> dict[str, Polynomial]:
     """{figure: polynomial} of the figures that are polynomials; experts' weights are none."""
-    degree = 2 if "context" in symbols else 1
+    degree = 2 if "context" in symbols else 3
     fits = {
         figure: fit_grid(symbols, points, [figures[figure] for figures in counted], degree)
         for figure in FIGURES
@@ -174,7 +171,7 @@ def _source(kind: Any) -> str:
 # ------------------------------------------------------------------------------- within a model
 
 _MODEL_SYMBOLS = ("batch", "new_tokens", "context")
-_MODEL_AXES = ((1, 2), (1, 2, 3, 4), (4, 8, 12))
+_MODEL_AXES = ((1, 2), (1, 2, 3, 4, 5), (4, 8, 12))
 
 
 def derive_model(config: Mapping[str, Any]) -> list[ModuleEntry]:
@@ -261,6 +258,16 @@ def _within(
     module = model.get_submodule(path)
     counted = [costs.figures(_inside(records, path)) for records in runs]
     formulas = _fitted(_MODEL_SYMBOLS, points, counted)
+    single: dict[str, Polynomial] = {}
+    if "flops" not in formulas:  # recurrences take another path with one token
+        one = [at for at, point in enumerate(points) if point[1] == 1]
+        more = [at for at, point in enumerate(points) if point[1] > 1]
+        several = _fitted(_MODEL_SYMBOLS, [points[at] for at in more], [counted[at] for at in more])
+        if "flops" in several:
+            formulas = several
+            single = _fitted(
+                _MODEL_SYMBOLS, [points[at] for at in one], [counted[at] for at in one]
+            )
     if not formulas:
         return None
     return ModuleEntry(
@@ -268,6 +275,7 @@ def _within(
         source=_source(type(module)),
         symbols=_MODEL_SYMBOLS,
         formulas=formulas,
+        single=single,
         parameters=float(sum(p.numel() for p in module.parameters())),
         children=_children(module),
         operators=costs.operator_counts(_inside(runs[0], path)),

@@ -10,7 +10,7 @@ from genz_core.errors import InvalidValue
 from model_registry.modules.polynomial import Polynomial
 
 #: FLOPs; bytes read from and written to memory by the module as one fused operator; bytes that
-#: its operators exchange among themselves.
+#: its operators exchange among themselves.  Of classes also held_bytes, of weights that stay.
 FIGURES = ("flops", "read_bytes", "write_bytes", "intermediate_bytes")
 
 
@@ -30,7 +30,8 @@ class ModuleEntry:
     module: full path of the class.  source: its file, line and package version.  symbols: of the
     formulas.  formulas: by `FIGURES`.  sizes: those it was derived at, where they are no symbols.
     operators: how often each tensor operator runs.  validated: {"by", "on"} of the person who
-    checked it, empty where it is unchecked.
+    checked it, empty where it is unchecked.  single: formulas of one new token where they are not
+    those of several, as of recurrences.
     """
 
     module: str
@@ -42,6 +43,7 @@ class ModuleEntry:
     operators: Mapping[str, int] = field(default_factory=dict)
     sizes: Mapping[str, Any] = field(default_factory=dict)
     validated: Mapping[str, str] = field(default_factory=dict)
+    single: Mapping[str, Polynomial] = field(default_factory=dict)
 
     def evaluate(self, **values: float) -> dict[str, float]:
         """{figure: value} at values of the symbols.
@@ -54,7 +56,9 @@ class ModuleEntry:
             raise InvalidValue(
                 f"{self.module} needs {', '.join(lacking)}; its symbols: {', '.join(self.symbols)}"
             )
-        return {name: formula(values) for name, formula in self.formulas.items()}
+        alone = self.single and values.get("new_tokens") == 1
+        formulas = self.single if alone else self.formulas
+        return {name: formula(values) for name, formula in formulas.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON; `from_json` reads it back."""
@@ -71,6 +75,11 @@ class ModuleEntry:
             "operators": dict(self.operators),
             "sizes": dict(self.sizes),
             "validated": dict(self.validated),
+            **(
+                {"single": {n: one.to_json() for n, one in self.single.items()}}
+                if self.single
+                else {}
+            ),
         }
 
     @classmethod
@@ -91,4 +100,8 @@ class ModuleEntry:
             data["operators"],
             data["sizes"],
             data["validated"],
+            {
+                name: Polynomial.from_json(symbols, terms)
+                for name, terms in data.get("single", {}).items()
+            },
         )

@@ -12,14 +12,16 @@ from model_registry.modules import derivation, store
 from model_registry.modules.entry import ModuleEntry
 
 
-def class_entry(class_path: str, *, again: bool = False) -> ModuleEntry:
-    """The entry of one class.
+def class_entry(class_path: str, *, inputs: str = "", again: bool = False) -> ModuleEntry:
+    """The entry of one class, or of a call of one, which is not kept.
 
     again: derive it though the database has it.
 
     Raises:
         RidgelineError: as `derivation.derive_class`.
     """
+    if "(" in class_path or inputs:
+        return derivation.derive_class(class_path, inputs)
     steps = class_path.split(".")
     default = steps[2] if steps[:2] == ["transformers", "models"] and len(steps) > 2 else ""
     if not again:

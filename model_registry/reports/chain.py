@@ -23,6 +23,7 @@ from genz_core.model_around import ModelAround
 from genz_core.precision import bytes_of
 from genz_core.types import Graph, Group, Model, Op, Parallelism, Precision, Step
 from model_registry.finding.sources import ModelSource, find_checkpoint
+from model_registry.graph.images import IDLE_TOWER, VISION
 from model_registry.reports import symbolic
 
 #: Value of "schema" in the document of each step.
@@ -38,11 +39,13 @@ _COMMANDS = {
 }
 #: Steps at which formulas are held against counts: beyond windows, top-k limits and blocks.
 _CHECKED = tuple(product((1.0, 3.0), (1.0, 5.0, 4097.0), (8.0, 1001.0, 40_000.0, 300_000.0)))
-_NUMBERS = (
+#: Fields of a group of the step, and numbers and words of an operator in an ops document.
+GROUP = ("sequences", "new_tokens", "cached_tokens")
+NUMBERS = (
     "flops", "weight_bytes", "input_bytes", "output_bytes", "kv_read_bytes", "kv_write_bytes",
     "held_weight_bytes", "held_kv_bytes", "message_bytes", "group", "stride", "repeat",
 )  # fmt: skip
-_WORDS = ("name", "kind", "compute", "weights", "activations", "kv", "stage", "module")
+WORDS = ("name", "kind", "compute", "weights", "activations", "kv", "stage", "module")
 _FORMATS = ("weights", "moe_weights", "kv", "activations", "compute")
 _MOST_OPERATORS = 100_000
 
@@ -189,7 +192,10 @@ def counted_graph(
     rows = data.get("operators")
     if rows is None or len(step.groups) > 1 or np.any(np.asarray(parallelism.devices) > 1):
         return graph
-    own = [op for op in graph.ops if op.operator_class != "collective"]
+    images = any(op.module.startswith(f"{VISION}.") for op in graph.ops)
+    own = [op for op in graph.ops if _has_formulas(op)]
+    if isinstance(rows, list) and images:  # the encoder runs, and no operator holds it idle
+        rows = [row for row in rows if _name(row) != IDLE_TOWER]
     if not isinstance(rows, list) or [_name(row) for row in rows] != [op.name for op in own]:
         raise InvalidValue(
             "the operators on standard input are not those of the config that it carries: pipe "
@@ -201,11 +207,13 @@ def counted_graph(
         for value in (group.sequences, group.new_tokens, group.cached_tokens)
     )
     named = iter(rows)
-    ops = (
-        op if op.operator_class == "collective" else _by_formulas(op, next(named), sizes)
-        for op in graph.ops
-    )
+    ops = (_by_formulas(op, next(named), sizes) if _has_formulas(op) else op for op in graph.ops)
     return replace(graph, ops=tuple(ops))
+
+
+def _has_formulas(op: Op) -> bool:
+    """Whether a modules document has formulas of an operator: not of one that reads images."""
+    return op.operator_class != "collective" and not op.module.startswith(f"{VISION}.")
 
 
 def _name(row: Any) -> str:
@@ -245,10 +253,10 @@ def ops_document(
 
 def _written(op: Op) -> dict[str, Any]:
     return {
-        **{name: getattr(op, name) for name in _WORDS},
+        **{name: getattr(op, name) for name in WORDS},
         "forced": op.forced,
         "layers": list(op.layers),
-        **{name: number(getattr(op, name)) for name in _NUMBERS},
+        **{name: number(getattr(op, name)) for name in NUMBERS},
         "dims": {name: number(value) for name, value in op.dims.items()},
     }
 
@@ -292,10 +300,7 @@ def stated_model(data: Mapping[str, Any]) -> StatedModel:
     model, _ = reopened(data)
     try:
         rows = data["operators"]
-        groups = tuple(
-            Group(*(_positive(row[key]) for key in ("sequences", "new_tokens", "cached_tokens")))
-            for row in data["groups"]
-        )
+        groups = tuple(Group(*(_positive(row[key]) for key in GROUP)) for row in data["groups"])
         ops = tuple(_read(rows))
         layers, tp = int(data["layer_count"]), int(data["tp"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -318,8 +323,8 @@ def _read(rows: Any) -> Iterator[Op]:
     if len(rows) > _MOST_OPERATORS:
         raise ValueError(f"{len(rows)} operators; {_MOST_OPERATORS} at most")
     for row in rows:
-        words: dict[str, Any] = {name: str(row[name]) for name in _WORDS}
-        numbers: dict[str, Any] = {name: float(row[name]) for name in _NUMBERS}
+        words: dict[str, Any] = {name: str(row[name]) for name in WORDS}
+        numbers: dict[str, Any] = {name: float(row[name]) for name in NUMBERS}
         if not all(np.isfinite(number) and number >= 0.0 for number in numbers.values()):
             raise ValueError(f"{words['name']}: a figure is below 0 or no number")
         dims = {str(name): float(value) for name, value in row["dims"].items()}

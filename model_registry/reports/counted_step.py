@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from genz_core.errors import InvalidParallelism
-from genz_core.types import Parallelism
+import numpy as np
+
+from genz_core.errors import InvalidParallelism, InvalidValue
+from genz_core.types import Group, Model, Num, Parallelism, Step
+from model_registry.graph.model import DescribedModel
 from model_registry.reports import chain, static_table
 from model_registry.reports.static_table import StaticTable
+from model_registry.spec import ModelInputs
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A step: tokens of each query, how many queries, degrees, formats in place of the model's."""
+    """A step: tokens of each query, how many queries, degrees, formats in place of the model's.
+
+    inputs: images that each query reads with its new tokens, which stand for text alone.
+    """
 
     cached_tokens: Sequence[int]
     input_tokens: Sequence[int]
     batch_size: int | None = None
     parallelism: Parallelism = field(default_factory=Parallelism)
     formats: Mapping[str, str] = field(default_factory=dict)
+    inputs: ModelInputs = field(default_factory=ModelInputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,10 @@ class CountedStep:
 
     table: StaticTable
     document: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Both in one object, as `ridgeline ops --json` prints it."""
+        return {**json.loads(static_table.as_json(self.table)), **self.document}
 
 
 def count(data: Mapping[str, Any], asked: Asked) -> CountedStep:
@@ -42,15 +54,40 @@ def count(data: Mapping[str, Any], asked: Asked) -> CountedStep:
     if message := model.invalid(asked.parallelism):
         raise InvalidParallelism(message)
     step = static_table.step_of(asked.cached_tokens, asked.input_tokens, asked.batch_size)
+    if asked.inputs.images:
+        model, step = _with_images(model, step, asked.inputs)
     graph = chain.counted_graph(data, model, step, asked.parallelism)
     stated = chain.StatedModel(model, graph, step.groups, int(chain.number(asked.parallelism.tp)))
-    table = static_table.static_table(
-        stated, asked.cached_tokens, asked.input_tokens, asked.batch_size, asked.parallelism
-    )
+    table = static_table.table_of(stated, step, asked.parallelism)
     given = {**data, "formats": {**data["formats"], **asked.formats}}
     return CountedStep(table, chain.ops_document(given, step, graph, asked.parallelism))
 
 
-def as_json(counted: CountedStep) -> str:
-    """The table and the document in one object."""
-    return json.dumps({**json.loads(static_table.as_json(counted.table)), **counted.document})
+def _with_images(model: Model, step: Step, inputs: ModelInputs) -> tuple[Model, Step]:
+    """The model that reads such images, and the step in which every prompt brings its own.
+
+    Raises:
+        InvalidValue: a model without an image encoder, or no prompt that could bring images.
+    """
+    if not isinstance(model, DescribedModel):
+        raise InvalidValue(
+            f"images = {inputs.images}: {model.name} is known from a trace alone, which reads "
+            "text; leave images or --trace out"
+        )
+    reading = model.with_inputs(inputs)
+    if all(np.all(group.generates) for group in step.groups):
+        raise InvalidValue(
+            f"images = {inputs.images}: a query of one new token generates and brings no image; "
+            "give the tokens of text of a prompt in input_tokens"
+        )
+    beside = float(np.asarray(reading.prompt_tokens(0.0)))
+    groups = tuple(
+        group if np.all(group.generates) else _prompt(group, group.new_tokens + beside)
+        for group in step.groups
+    )
+    return reading, Step(groups)
+
+
+def _prompt(group: Group, new_tokens: Num) -> Group:
+    """A group that reads so many tokens, all images of its prompts among them."""
+    return replace(group, new_tokens=new_tokens, prompt=new_tokens)

@@ -107,11 +107,16 @@ def static_table(
         InvalidValue: lists of different lengths, counts that are negative or beyond `LARGEST`, or
             no new token.
     """
-    queries = _queries(cached_tokens, input_tokens)
-    batch = len(queries) if batch_size is None else batch_size
     step = step_of(cached_tokens, input_tokens, batch_size)
-    graph = model.graph(step, parallelism or Parallelism())
+    return table_of(model, step, parallelism or Parallelism())
+
+
+def table_of(model: Model, step: Step, parallelism: Parallelism) -> StaticTable:
+    """The static table of a step, a query a group."""
+    graph = model.graph(step, parallelism)
     rows = _merged([_row(op, graph.layers) for op in _joined(graph.ops) if _shown(op)])
+    queries = tuple((_number(g.cached_tokens), _number(g.new_tokens)) for g in step.groups)
+    batch = sum(int(_number(group.sequences)) for group in step.groups)
     return StaticTable(
         model.name, queries, batch, tuple(rows), _total(rows, graph), _storage(graph), graph.notes
     )
@@ -251,7 +256,8 @@ def bytes_text(value: float) -> str:
 
 
 def _cells(row: OperatorRow) -> tuple[str, ...]:
-    blocks = f"{row.blocks} / {row.of_blocks}" if row.blocks else "1" if not row.of_blocks else ""
+    ends = f"{row.repeat:g}" if not row.of_blocks else ""
+    blocks = f"{row.blocks} / {row.of_blocks}" if row.blocks else ends
     sizes = (row.weight_bytes, row.input_bytes, row.output_bytes, row.kv_bytes)
     return (
         row.node,

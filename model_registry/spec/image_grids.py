@@ -30,7 +30,9 @@ class ImageGrid:
     shape best, up to `most`, and with `thumbnail` one of the whole where there are several.
     factor: pixels of a token's side.  merge: patches a token.
     class_patches: further ones of each view.  row_tokens, image_tokens: further tokens of the
-    prompt, a row of tokens and an image.  across: views that are padded to `most` and stand beside
+    prompt, a row of tokens and an image.  tile_tokens: further ones of each of several tiles.
+    scaled: the tiles that enlarge the image least, or if they all shrink it shrink it least.
+    across: views that are padded to `most` and stand beside
     the prompt, of which they take `image_tokens` alone.  padding: patches that pad a view.
     """
 
@@ -46,6 +48,8 @@ class ImageGrid:
     image_tokens: int = 0
     across: bool = False
     padding: int = 0
+    tile_tokens: int = 0
+    scaled: bool = False
 
     def cut(self, width: int, height: int) -> ImageCut:
         """The cut of an image of that size in pixels."""
@@ -83,17 +87,29 @@ class ImageGrid:
             )
         across, down = self._tiles(width, height) if self.kind == "tiles" else (1, 1)
         views = across * down
+        more = self.image_tokens + (views * self.tile_tokens if views > 1 else 0)
         views += int(self.thumbnail and views > 1)
         patches = each * self.merge + self.class_patches
         rows = views * self.row_tokens * (self.side // self.factor)
-        return ImageCut(views, patches, views * each + rows + self.image_tokens)
+        return ImageCut(views, patches, views * each + rows + more)
 
     def _tiles(self, width: int, height: int) -> tuple[int, int]:
         """(across, down): of the shapes nearest to the image's, the largest that it fills half."""
         shapes = [(a, d) for a in range(1, self.most + 1) for d in range(1, self.most // a + 1)]
+        if self.scaled:
+            return self._least_scaled(shapes, width, height)
         ratio = width / height
         gaps = {shape: abs(ratio - shape[0] / shape[1]) for shape in shapes}
         nearest = min(gaps.values())
         best = sorted((s for s in shapes if gaps[s] == nearest), key=lambda s: s[0] * s[1])
         filled = [s for s in best if width * height > 0.5 * self.side**2 * s[0] * s[1]]
         return (filled or best[:1])[-1]
+
+    def _least_scaled(
+        self, shapes: list[tuple[int, int]], width: int, height: int
+    ) -> tuple[int, int]:
+        """(across, down): of those that enlarge, or else shrink, the image least, the smallest."""
+        scales = {(a, d): min(a * self.side / width, d * self.side / height) for a, d in shapes}
+        enlarge = [scale for scale in scales.values() if scale >= 1.0]
+        chosen = min(enlarge) if enlarge else max(scales.values())
+        return min((s for s in shapes if scales[s] == chosen), key=lambda s: (s[0] * s[1], s[1]))

@@ -94,7 +94,9 @@ def _dispatch_mode(recorder: Recorder) -> Any:
             if name in ("_to_copy", "clone"):
                 recorder.same(args[0], out)
             if not func.is_view and name not in _FREE:
-                recorder.add(name, (args, kwargs or {}), out)
+                turned = name == "convolution" and len(args) > 6 and bool(args[6])
+                facts = {"transposed": 1.0} if turned else {}
+                recorder.add(name, (args, kwargs or {}), out, **facts)
             return out
 
     return Mode()

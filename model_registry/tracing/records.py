@@ -13,12 +13,16 @@ LARGEST_DISPATCH = 40_000
 
 @dataclass(frozen=True, slots=True)
 class DispatchedTensor:
-    """A tensor of a record: shape, identity of its storage, name if it is a parameter."""
+    """A tensor of a record: shape, identity of its storage, name if it is a parameter.
+
+    offset: elements before it in the storage of a parameter, of which it is a part.
+    """
 
     shape: tuple[int, ...]
     storage: int
     parameter: str = ""
     floating: bool = True
+    offset: int = 0
 
     @property
     def elements(self) -> int:
@@ -76,8 +80,10 @@ class Recorder:
         """The record of a torch tensor, which is kept alive so that its identity stays unique."""
         self.alive.append(value)
         storage = _storage(value)
+        name = self.names.get(storage, "")
+        offset = int(value.storage_offset()) if name else 0
         return DispatchedTensor(
-            tuple(value.shape), storage, self.names.get(storage, ""), value.is_floating_point()
+            tuple(value.shape), storage, name, value.is_floating_point(), offset
         )
 
     def count(self) -> None:

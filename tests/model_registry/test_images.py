@@ -269,3 +269,30 @@ def test_layers_that_attend_to_an_image_alone_rest_without_one_and_stay_in_memor
 def test_a_model_without_eyes_refuses_images() -> None:
     with pytest.raises(InvalidValue, match="no image encoder"):
         with_images("meta-llama/Llama-3.1-8B", 1)
+
+
+@pytest.mark.parametrize(
+    ("size", "tiles"),
+    [
+        ((100, 100), 1),
+        ((336, 336), 1),
+        ((672, 672), 2 * 2),
+        ((1024, 768), 4 * 3),  # enlarged 1.3125 times; 3 x 3 tiles would shrink it
+        ((640, 2000), 2 * 6),  # 1.008 times
+        ((9000, 900), 10 * 1),  # all shrink it, ten in a row least
+    ],
+)
+def test_images_of_llama_4_are_cut_as_its_processor_cuts_them(
+    size: tuple[int, int], tiles: int
+) -> None:
+    """144 tokens a tile and of the whole where there are several; a separator behind each tile;
+    three at the ends: `_prompt_split_image` and `get_best_fit` of transformers."""
+    model = with_images("meta-llama/Llama-4-Scout-17B-16E-Instruct", 1, *size)
+    several = tiles * (144 + 1) if tiles > 1 else 0
+    assert float(model.prompt_tokens(0.0)) == several + 144 + 3
+
+
+def test_llama_4_has_the_published_size_with_its_encoder() -> None:
+    """108,641,793,536 parameters: the safetensors index on the Hugging Face hub."""
+    model = with_images("meta-llama/Llama-4-Scout-17B-16E-Instruct", 1)
+    assert model.parameters + model.vision_parameters == 108_641_793_536

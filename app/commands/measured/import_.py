@@ -39,13 +39,17 @@ def import_(
         typer.Option(help="How range names tell a phase: decode=REGEX; tried before the usual."),
     ] = None,
     kernels: Annotated[int, opt.sized("kernels", "Longest kernels to print.")] = 10,
+    by_shape: Annotated[
+        bool, typer.Option("--by-shape", help="Operators by the shapes of their inputs instead.")
+    ] = False,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
     import profilers
-    from app.answers.table import to_json
+    from app.answers.table import render, to_json
     from app.measuring import result_table
     from app.measuring.summary_document import report_document
+    from profilers.by_shape import operators_by_shape
     from profilers.serving_results import is_result, read_results, server_log
 
     patterns = phase_patterns(phase or ())
@@ -69,6 +73,12 @@ def import_(
             continue
         report = profilers.read_report(path, phases=patterns)
         documents.append({"file": path.name, **report_document(report)})
+        if by_shape:
+            rows = operators_by_shape(report.kernels).to_dict("records")
+            documents[-1]["by_shape"] = rows
+            if chosen is not TableFormat.json:
+                typer.echo(render(rows, chosen))
+            continue
         if chosen is not TableFormat.json:
             _print(documents[-1], report, kernels, chosen)
     if chosen is TableFormat.json:

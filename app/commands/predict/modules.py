@@ -70,8 +70,14 @@ def validate(
 
 
 def derive(
-    name: Annotated[str, typer.Argument(help="Class, as torch.nn.modules.activation.SiLU.")] = "",
+    name: Annotated[
+        str,
+        typer.Argument(help='Class, as torch.nn.SiLU or "torch.nn.Linear(d, 4*d, bias=False)".'),
+    ] = "",
     model: Model = "",
+    inputs: Annotated[
+        str, typer.Option(help='Shapes of its inputs: "batch, new_tokens, d; 1, d".')
+    ] = "",
     again: Annotated[bool, typer.Option("--again", help="Though the database has them.")] = False,
     json: opt.Json = False,
 ) -> None:
@@ -81,7 +87,7 @@ def derive(
     if bool(name) == bool(model):
         raise InvalidValue("name a class, or a model with --model, one of them")
     if name:
-        _print(modules.class_entry(name, again=again), json)
+        _print(modules.class_entry(name, inputs=inputs, again=again), json)
         return
     entries = modules.model_entries(_config(model), again=again)
     found = [entry.to_json() for entry in entries]
@@ -102,6 +108,7 @@ def _print(entry: Any, json: bool) -> None:
     sizes = {**entry.sizes, "parameters": f"{entry.parameters:,.0f}" if entry.parameters else ""}
     lines = {"symbols": ", ".join(entry.symbols), **sizes}
     lines |= {figure: formula.text() for figure, formula in entry.formulas.items()}
+    lines |= {f"{figure}, one token": one.text() for figure, one in entry.single.items()}
     lines["operators"] = ", ".join(f"{n} {name}" for name, n in entry.operators.items())
     said += [f"  {label:20} {words}" for label, words in lines.items() if words]
     said += [f"  child {one.name} ({one.module}) x {one.count}" for one in entry.children]

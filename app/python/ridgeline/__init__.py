@@ -27,6 +27,7 @@ __all__ = [
     "guard",
     "model",
     "models",
+    "ops",
     "plan",
     "read_report",
     "sensitivity",

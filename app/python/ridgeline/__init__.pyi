@@ -16,6 +16,7 @@ from app.simulation.result import Simulated
 from genz_core.engine import EngineProfile
 from genz_core.serving.simulation import Requests
 from genz_core.types import Model, System
+from model_registry.reports.counted_step import CountedStep
 from profilers import Comparison, Report
 
 __version__: str
@@ -28,6 +29,7 @@ __all__ = [
     "guard",
     "model",
     "models",
+    "ops",
     "plan",
     "read_report",
     "sensitivity",
@@ -171,7 +173,7 @@ def economics(
     api_in: float | str = 0.0,
     api_out: float | str = 0.0,
     peak_rate: float | str = 0.0,
-    day: str | Sequence[str] | Sequence[float] | np.ndarray = (),
+    day: str | Sequence[float] | np.ndarray = (),
     cached: float | str = 50.0,
     kept_runs: bool = True,
 ) -> dict[str, Any]:
@@ -339,6 +341,26 @@ def models(
     pattern: str = "*",
 ) -> list[str]:
     r"""The names of the models that ship, those that fit a pattern like "*llama*"."""
+
+def ops(
+    model: str | Path | Mapping[str, Any] | Model,
+    *,
+    weights: str = "",
+    moe_weights: str = "",
+    kv: str = "",
+    activations: str = "",
+    compute: str = "",
+    tp: int | str = 1,
+    dp: int | str = 1,
+    ep: int | str | None = None,
+    moe_tp: int | str | None = None,
+    images: int | str = 0,
+    image_size: str = "",
+    cached_tokens: str | float | Sequence[float] | np.ndarray = ('0',),
+    input_tokens: str | float | Sequence[float] | np.ndarray = ('1',),
+    batch_size: int | str = 0,
+) -> CountedStep:
+    r"""Count FLOPs and bytes of every operator of one step of a model, without hardware."""
 
 def plan(
     model: str | Path | Mapping[str, Any] | Model,

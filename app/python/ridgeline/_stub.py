@@ -28,6 +28,7 @@ from app.simulation.result import Simulated
 from genz_core.engine import EngineProfile
 from genz_core.serving.simulation import Requests
 from genz_core.types import Model, System
+from model_registry.reports.counted_step import CountedStep
 from profilers import Comparison, Report
 
 __version__: str

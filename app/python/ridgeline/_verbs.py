@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from app.scenario.results import Estimate, Served
     from app.simulation.result import Simulated
     from genz_core.validity import OnError
+    from model_registry.reports.counted_step import CountedStep
     from profilers import Comparison, Report
 
 _FILES = "str | Path | Report | Sequence[str | Path | Report]"
@@ -148,6 +149,30 @@ def plan(asked: Asked) -> Planned:
     from app.planning import result
 
     return result.plan(asked)
+
+
+@verb()
+def ops(
+    asked: Asked, cached_tokens: Sequence[str], input_tokens: Sequence[str], batch_size: int
+) -> CountedStep:
+    """Count FLOPs and bytes of every operator of one step of a model, without hardware.
+
+    Images add their tokens to the new ones of every prompt, and the operators of the encoder.
+
+    Returns:
+        `table`, with a row an operator of one block, their total and the least storage;
+        `to_dict()` is what `ridgeline ops --json` prints.
+
+    Raises:
+        RidgelineError: a model, sizes or degrees that cannot be; images that it cannot read.
+
+    >>> two = ops("meta-llama/Llama-3.1-8B", cached_tokens=[1048576, 1024], input_tokens=1)
+    >>> next(row.flops for row in two.table.rows if row.node == "attention")
+    17196679168.0
+    """
+    from app.model_inside import counting
+
+    return counting.count(asked, cached_tokens, input_tokens, batch_size)
 
 
 @verb()

@@ -41,7 +41,7 @@ from genz_core.errors import InvalidValue
 from tests.app.question.samples import MODEL, REFUSED, another, beyond
 
 #: Verbs that are no functions and no bodies: they write a calibration, a file or counts.
-COMMANDS_ALONE = ("calibrate", "predictor", "ops")
+COMMANDS_ALONE = ("calibrate", "predictor")
 PROGRAMS = tuple(verb for verb in VERBS if verb not in COMMANDS_ALONE)
 COMMAND = {"calibrate": ("calibrate", "runs")}
 CELLS = [(verb, name) for verb in VERBS for name in parameters_of(verb)]

@@ -32,6 +32,7 @@ def test_linear_is_two_mkn_and_its_bias() -> None:
         "read_bytes": 2 * (14 * 11 + 11 * 13 + 13),
         "write_bytes": 2 * 14 * 13,
         "intermediate_bytes": 0,
+        "held_bytes": 2 * (11 * 13 + 13),
     }
     with pytest.raises(InvalidValue, match="needs in_features"):
         entry.evaluate(batch=1, new_tokens=1, out_features=4)
@@ -43,7 +44,16 @@ def test_linear_is_two_mkn_and_its_bias() -> None:
         ("os.system", InvalidValue),
         ("torch.nn.modules.activation.Nothing", InvalidValue),
         ("torch.nn.functional.silu", InvalidValue),
-        ("torch.nn.modules.activation.MultiheadAttention", UnsupportedModel),
+        ("torch.nn.CTCLoss", UnsupportedModel),
+        ("torch.nn.Linear(d)", InvalidValue),
+        ("torch.nn.Linear(d, 4*d", InvalidValue),
+        ("torch.nn.Linear(d, colour=d)", InvalidValue),
+        ("torch.nn.Linear(d, d.bit_length())", InvalidValue),
+        ("torch.nn.Linear(d, __import__('os'))", InvalidValue),
+        ("torch.nn.Linear(d, 10**4*10**4)", InvalidValue),
+        ("torch.nn.Linear(a, b*c*d*e)", InvalidValue),
+        ("torch.nn.MultiheadAttention(8, 3)", UnsupportedModel),
+        ("transformers.models.llama.modeling_llama.LlamaMLP(4)", InvalidValue),
         ("transformers.models.imaginary.modeling_imaginary.Layer", InvalidValue),
         ("transformers.Trainer", RidgelineError),
         ("", InvalidValue),
@@ -93,3 +103,15 @@ def test_attention_counts_causal_pairs_over_the_context() -> None:
     formula = entries["LlamaAttention"].formulas["flops"].text()
     # 4 heads of 16: 2 products x 2 FLOPs x 64 a pair; n * c + n (n + 1) / 2 pairs.
     assert formula.startswith("256*{batch}*{new_tokens}*{context} + 128*{batch}*{new_tokens}**2")
+
+
+def test_a_recurrence_has_formulas_of_several_tokens_and_of_one() -> None:
+    """Mamba's default mixer: projections of 768 to 2 x 1536, 1536 to 80, 48 to 1536, back to 768,
+    the scan's product of 16 states, all for each token."""
+    entry = derive_class("transformers.models.mamba.modeling_mamba.MambaMixer")
+    products = 2 * (768 * 3072 + 1536 * 80 + 48 * 1536 + 1536 * 768 + 1536 * 16)
+    one = entry.evaluate(batch=1, new_tokens=1, context=8)["flops"]
+    more = [entry.evaluate(batch=1, new_tokens=n, context=8)["flops"] for n in (2, 3)]
+    assert products < one < 1.1 * products
+    assert products < more[1] - more[0] < 1.1 * products
+    assert ModuleEntry.from_json(entry.to_json()) == entry

@@ -1,0 +1,21 @@
+"""ridgeline schema: the JSON schemas of the documents that commands hand on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def register(cli: typer.Typer) -> None:
+    help_ = "The JSON schema of a document that commands hand on; without a name, which there are."
+    cli.command("schema", help=help_)(schema)
+
+
+def schema(
+    name: Annotated[str, typer.Argument(help="arch, modules, ops or step; empty: all.")] = "",
+) -> None:
+    from app.answers.table import to_json
+    from model_registry.reports import schemas
+
+    typer.echo(to_json(schemas.schema(name)) if name else "\n".join(schemas.names()))

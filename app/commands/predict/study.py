@@ -1,0 +1,37 @@
+"""ridgeline study: chips x formats x techniques of a study file, as a table and a chart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.answers.table import TableFormat
+from app.commands import options as opt
+
+
+def register(cli: typer.Typer) -> None:
+    cli.command("study", help="Chips, formats and techniques side by side, of a study file.")(study)
+
+
+def study(
+    file: Annotated[Path, typer.Argument(help="YAML of the study, as those of docs/studies.")],
+    chart: Annotated[Path | None, opt.target("Where the chart goes: .svg.")] = None,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
+) -> None:
+    from app.decide import study as decide
+    from app.decide.study_chart import svg
+    from app.scenario.local_files import sources
+    from genz_core.errors import InvalidValue
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise InvalidValue(f"{file} cannot be read as a text: name the YAML of a study") from None
+    found = decide.study(decide.read(text), sources)
+    if chart is not None:
+        opt.write_text(chart, svg(found))
+    rows = list(found.rows)
+    opt.show(opt.table_format(format_, json), {"title": found.title, "rows": rows}, rows)

@@ -1,0 +1,117 @@
+"""Uneven experts from a run: its histogram of routing as a load, and what copies would gain."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from app.question.asking import Asked
+from app.scenario import results
+from app.scenario.gate import experts_of
+from app.scenario.scenario import find_model
+from genz_core.errors import InvalidValue
+from genz_core.routing import busiest_rank, checked_counts
+from genz_core.types import Array
+
+_LARGEST = 64 * 2**20  # characters
+_COLUMNS = ("layer_id", "expert_id", "count")
+_KEYS = ("logical_count", "expert_load", "counts")
+_MOST_IDS = 4096
+_SHOWN = ("status", "message", "ttft_s", "tpot_s", "output_tokens_per_s",
+          "memory_bytes_per_device")  # fmt: skip
+
+
+def read_counts(text: str) -> Array:
+    """Routed rows by [steps, layers, experts] of a file of an engine's expert statistics.
+
+    text: CSV with layer_id, expert_id and count (SGLang's record of expert distribution), or JSON:
+    nested lists, alone or under logical_count, expert_load or counts.
+
+    Raises:
+        InvalidValue: neither, or counts that cannot be.
+    """
+    if len(text) > _LARGEST:
+        raise InvalidValue(f"expert statistics of {len(text):,} characters: at most {_LARGEST:,}")
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            found = json.loads(text)
+            if isinstance(found, dict):
+                found = next(found[key] for key in _KEYS if key in found)
+            return checked_counts(np.array(found, dtype=float))
+        except (StopIteration, ValueError, TypeError, RecursionError) as error:
+            if isinstance(error, InvalidValue):
+                raise
+            raise InvalidValue(
+                "expert statistics are no lists of numbers of one length: give [layers][experts], "
+                f"alone or under {', '.join(_KEYS)}"
+            ) from None
+    rows = csv.DictReader(io.StringIO(text))
+    if not set(_COLUMNS) <= set(rows.fieldnames or ()):
+        raise InvalidValue(
+            f"expert statistics have no columns {', '.join(_COLUMNS)}, and are no JSON"
+        )
+    try:
+        read = [(int(row["layer_id"]), int(row["expert_id"]), float(row["count"])) for row in rows]
+    except (ValueError, TypeError):
+        raise InvalidValue(
+            "expert statistics: a layer, an expert or a count is no number"
+        ) from None
+    if not read or min(min(one[:2]) for one in read) < 0:
+        raise InvalidValue("expert statistics name no layer and expert from 0 on")
+    layers = {layer: at for at, layer in enumerate(sorted({one[0] for one in read}))}
+    experts = max(one[1] for one in read) + 1
+    if experts > _MOST_IDS or len(layers) > _MOST_IDS:
+        raise InvalidValue(f"expert statistics name more than {_MOST_IDS:,} experts or layers")
+    counts = np.zeros((len(layers), experts))
+    for layer, expert, count in read:
+        counts[layers[layer], expert] += count
+    return checked_counts(counts)
+
+
+def routing(asked: Asked, counts: Array, redundant: Sequence[int] = ()) -> list[dict[str, Any]]:
+    """The load of the busiest rank by the copies of experts, and what it costs, a row each.
+
+    asked: of `estimate`, with ep; a batch or a load.  counts: as `read_counts` gives them.
+    redundant: copies to try; by default none, then one, two and four a rank.
+
+    Columns: redundant_experts, busiest_rank (rows over the mean), the figures of the deployment
+    with that load, and gain: tokens a second over those without copies.
+
+    Raises:
+        InvalidValue: one configuration with experts over several ranks is not what is asked, or
+            the counts are of another number of experts.
+        RidgelineError: as `results.estimate`.
+    """
+    question = asked.question
+    if asked.size > 1 or (question.ep or 1) < 2:
+        raise InvalidValue("uneven experts matter over several ranks: give one ep of 2 or more")
+    ranks, experts = int(question.ep or 1), int(experts_of(find_model(asked.named("model"))))
+    rows = checked_counts(counts)
+    if rows.shape[2] != experts:
+        raise InvalidValue(
+            f"the counts are of {rows.shape[2]} experts and {question.model} routes to {experts}: "
+            "give those of its logical experts"
+        )
+    first = -experts % ranks
+    tried = list(dict.fromkeys(redundant)) or [first + ranks * many for many in (0, 1, 2, 4)]
+    loads = [busiest_rank(rows, ranks, many) for many in tried]
+    side = {"expert_imbalance": np.array(loads), "redundant_experts": np.array(tried, dtype=float)}
+    given = asked.given | side.keys()
+    found = results.estimate(replace(asked, arrays=side, given=given), "status").rows
+    base = found[0].get("output_tokens_per_s")
+    return [
+        {
+            "redundant_experts": many,
+            "busiest_rank": load,
+            **{name: row[name] for name in _SHOWN if name in row},
+            "gain": row["output_tokens_per_s"] / base - 1.0
+            if base and row.get("output_tokens_per_s") else None,
+        }
+        for many, load, row in zip(tried, loads, found, strict=True)
+    ]  # fmt: skip

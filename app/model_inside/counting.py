@@ -1,0 +1,55 @@
+"""The operators of one step of a model, counted without hardware: the verb `ops`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from app.question.asking import Asked
+from app.scenario.inputs import inputs_of
+from genz_core.errors import InvalidValue
+from genz_core.limits import checked_size
+from genz_core.types import Model
+from model_registry.reports import chain, counted_step
+from model_registry.reports.counted_step import CountedStep
+
+
+def count(
+    asked: Asked,
+    cached_tokens: Sequence[str],
+    input_tokens: Sequence[str],
+    batch_size: int = 0,
+    *,
+    trace: bool = False,
+    without: Collection[str] = (),
+    piped: Mapping[str, Any] | None = None,
+) -> CountedStep:
+    """Count the operators of a step.
+
+    Args:
+        cached_tokens, input_tokens: whole numbers, one a query; one goes for all.
+        batch_size: queries in all; 0 for one of each.
+        trace, without: follow the model's own code, and rewrites that are left out.
+        piped: an arch or a modules document in place of the question's model.
+
+    Raises:
+        RidgelineError: a model, sizes or degrees that cannot be; images that it cannot read.
+    """
+    question = asked.question
+    source = asked.named("model")
+    if piped is None and isinstance(source, Model):
+        raise InvalidValue(
+            "ops counts from a config: give the model's name, its config.json or the content of "
+            "one, and formats by their own keywords"
+        )
+    named = chain.carried(source, trace=trace, without=without) if piped is None else piped
+    step = counted_step.Asked(
+        _sizes("cached_tokens", cached_tokens), _sizes("input_tokens", input_tokens),
+        batch_size or None, question.parallelism, question.precisions, inputs_of(question),
+    )  # fmt: skip
+    return counted_step.count(named, step)
+
+
+def _sizes(name: str, texts: Sequence[str]) -> list[int]:
+    """The whole numbers of a list.  name: of the limit of each."""
+    return [checked_size(name, text, name) for text in texts]
