@@ -23,6 +23,7 @@ COMMANDS = (
     "library.mcp",
     "library.models",
     "library.systems",
+    "predict.ask",
     "predict.estimate",
     "predict.ops",
     "predict.arch",

@@ -19,6 +19,7 @@ from typing import Any
 from ridgeline import _foreign as _foreign  # first: it refuses packages that are not ours
 from ridgeline._library import engine, model, models, system, systems
 from ridgeline._verbs import (
+    ask,
     compare,
     economics,
     estimate,
@@ -32,6 +33,7 @@ from ridgeline._verbs import (
 )
 
 __all__ = [
+    "ask",
     "compare",
     "economics",
     "engine",
