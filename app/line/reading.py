@@ -92,7 +92,7 @@ class NotUnderstood(InvalidValue):
     code = "not_understood"
 
     def __init__(self, unread: tuple[Unread, ...]) -> None:
-        self.near = list(unread[0].near)
+        self.unread, self.near = unread, list(unread[0].near)
         super().__init__("; ".join(map(str, unread)))
 
 

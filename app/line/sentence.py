@@ -9,7 +9,7 @@ from typing import Any
 from app.question import typed
 from app.question.parameters import PARAMETERS
 from app.question.question import STANDARD, Question
-from app.question.verbs import VERBS, parameters_of
+from app.question.verbs import NOT_OF_A_BATCH, NOT_UNDER_LOAD, VERBS, parameters_of
 from app.wording import quantities
 
 _DEGREES = ("tp", "pp", "dp", "ep")
@@ -19,7 +19,7 @@ _PLACED = frozenset(
      "target", "devices", "system", "engine", "engine_version", *_DEGREES)
 )  # fmt: skip
 _VERB_WORDS = {"serve": "Serve", "plan": "Plan", "estimate": "Estimate", "simulate": "Simulate",
-               "sensitivity": "Vary", "economics": "Cost of"}  # fmt: skip
+               "sensitivity": "Vary", "economics": "Account for"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ def sentence(
 
     several: values to choose among, by parameter.  searched: parameters that are searched over.
     """
-    known = parameters_of(verb) if verb else {}
+    idle = NOT_OF_A_BATCH if question.kind == "batch" else NOT_UNDER_LOAD
+    known = set(parameters_of(verb)) - set(idle) if verb else set()
     parts = _parts(question, verb, dict(several or {}), searched)
     loads = VERBS[verb].loads if verb else ()
     return tuple(

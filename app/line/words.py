@@ -56,3 +56,11 @@ def is_number(word: str) -> bool:
 def folded(text: str) -> str:
     """A name of a parameter without the difference of hyphens, underscores and blanks."""
     return re.sub(r"[-_ ]+", " ", text.casefold()).strip()
+
+
+def short(value: float) -> str:
+    """A number as short as it reads back: 2k, 20, 0.9."""
+    if value == int(value) and abs(value) < 1e15:
+        whole = int(value)
+        return f"{whole // 1000}k" if whole and whole % 1000 == 0 else str(whole)
+    return repr(float(value))
