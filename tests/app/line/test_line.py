@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_the_documented_line_is_a_plan():
     assert any("meta-llama/Llama-3.1-70B" in note for note in line.notes), "what else it may be"
 
 
-PARTS = {
+PARTS: dict[str, dict[str, Any]] = {
     "llama-3.1-8b": {"model": LLAMA},
     "h200": {"system": "h200-sxm-141gb"},
     "vllm 0.9.1": {"engine": "vllm", "engine_version": "0.9.1"},
@@ -147,7 +148,7 @@ _FREE = [one for one in PARAMETERS.values() if one.name not in ("moe_tp", "concu
                                                                 "trace", "batch")]  # fmt: skip
 
 
-def drawn(one: Parameter, luck: random.Random) -> object:
+def drawn(one: Parameter, luck: random.Random) -> Any:
     """A random value of a parameter."""
     if not one.numeric:
         return another(one)
@@ -163,7 +164,7 @@ def drawn(one: Parameter, luck: random.Random) -> object:
 def test_a_written_question_reads_back_as_the_same(seed: int):
     luck = random.Random(seed)
     chosen = luck.sample(_FREE, luck.randint(0, 12))
-    values = {one.name: drawn(one, luck) for one in chosen}
+    values: dict[str, Any] = {one.name: drawn(one, luck) for one in chosen}
     load = luck.choice(("batch", "concurrency", "rate", ""))
     values |= {load: drawn(PARAMETERS[load], luck)} if load else {}
     question = Question(**values)
@@ -173,8 +174,8 @@ def test_a_written_question_reads_back_as_the_same(seed: int):
 
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_every_parameter_can_be_written_and_read(name: str):
-    question = Question(**({"tp": 2} if name == "moe_tp" else {}),
-                        **{name: another(PARAMETERS[name])})  # fmt: skip
+    values: dict[str, Any] = {"tp": 2} if name == "moe_tp" else {}
+    question = Question(**{**values, name: another(PARAMETERS[name])})
     assert read(written(question)).understood().question == question
 
 
