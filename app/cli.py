@@ -24,6 +24,7 @@ COMMANDS = (
     "library.models",
     "library.systems",
     "library.schema",
+    "predict.ask",
     "predict.estimate",
     "predict.ops",
     "predict.arch",

@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from app.dashboard import cached, garbage, page_style, sidebar, visitor
+from app.dashboard import cached, garbage, page_style, sidebar, strip, visitor
 
 HERE = Path(__file__).parent
 
@@ -68,6 +68,7 @@ def main() -> None:
     page_style.show()
     with visitor.library():
         sidebar.sidebar(plays=chosen.url_path not in WITHOUT_SCENARIO)
+        strip.begin(chosen.url_path)
         chosen.run()
 
 

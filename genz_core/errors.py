@@ -63,7 +63,7 @@ class UnknownName(RidgelineError, LookupError):
         name = str(name)
         if len(name) > LONGEST_NAME:
             name = f"{name[:LONGEST_NAME]}…"
-        self.kind, self.name = kind, name
+        self.kind, self.name, self.fits = kind, name, tuple(fits)
         if len(fits) > 1:
             self.near = list(fits[:_MOST_FITTING])
             more = f" and {len(fits) - len(self.near)} more" if len(fits) > len(self.near) else ""

@@ -11,9 +11,10 @@ from typing import Any
 
 from app.answers.table import to_json
 from app.api import uploads, verbs
-from app.api.bodies import Body
+from app.api.bodies import ASKED, Body
 from app.api.uploads import Sent
 from app.api.workers import Workers
+from app.line import answering
 from hardware_db.data_folder import stamp
 
 #: Verbs that answer in well under a second, and those that may take long.
@@ -57,6 +58,20 @@ class Answers:
             found = self.workers.call(_answered, (verb, body), f"{verb} of {body.model}")
         self._keep(key, found)
         return found
+
+    def of_line(self, text: str) -> bytes:
+        """A line, what it was understood as, and the answer of its verb.
+
+        Raises:
+            RidgelineError: something in it is not understood; else as `answer`.
+            ValidationError: a value of a shape that the body of the verb does not take.
+        """
+        line = answering.readable(text)
+        body = ASKED[line.verb].model_validate(
+            {name: list(v) if isinstance(v, tuple) else v for name, v in line.given.items()}
+        )
+        found = self.kept(line.verb, body) or self.answer(line.verb, body)
+        return _json(answering.document(line, json.loads(found)))
 
     def imported(self, files: list[Sent]) -> bytes:
         """The figures of files.  Errors as `uploads.imported` and `Workers.call`."""

@@ -24,6 +24,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from app.line.reading import LONGEST as LONGEST_LINE
 from app.question.asking import canonical
 from app.question.extras import extras_of
 from app.question.forms import Form, forms_of
@@ -228,6 +229,21 @@ CompareBody = _made(
     steps=(_STEPS, Field(default_factory=dict)),
 )
 GuardBody = _made("guard", "What results are judged by; what is not given is read from them.")
+
+
+class LineBody(BaseModel):
+    """A question as a typed line."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    line: Annotated[
+        str,
+        Field(
+            min_length=1, max_length=LONGEST_LINE,
+            description="Names, numbers with units and options in any order.",
+        ),
+    ]  # fmt: skip
+
+
 #: The bodies of the verbs that are asked by a body alone, and those that come with files.
 ASKED: Mapping[str, type[Body]] = {
     one.verb: one

@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 _LLAMA = "meta-llama/Llama-3.1-8B"
+#: Lines by what they ask.
+LINES: Mapping[str, str] = {
+    "users": "llama 8b on h100 vllm 16 users 1k/256",
+    "a rate and a target": "llama 70b fp8 on 8 h100 vllm 20/s 2k/500 p99 tpot<30ms",
+}
 #: By verb: bodies by what they ask.
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "estimate": {

@@ -67,7 +67,7 @@ def server(answers: Answers) -> MCPServer:
     tools = [_verb_tool(verb, kind, answers) for verb, kind in bodies.ASKED.items()]
     tools += [_file_tool(verb, kind, answers) for verb, kind in bodies.WITH_FILES.items()]
     made = MCPServer("ridgeline", instructions=_INSTRUCTIONS, tools=tools)
-    for tool in (*_library_tools(), _import_tool(answers)):
+    for tool in (_line_tool(answers), *_library_tools(), _import_tool(answers)):
         made.tool(name=tool.__name__.rstrip("_"))(tool)
     return made
 
@@ -168,6 +168,19 @@ def _library_tools() -> tuple[Callable[..., Any], ...]:
         return _told(lambda: _plain(system_facts.sourced_facts(name)))
 
     return models, systems, model, system
+
+
+def _line_tool(answers: Answers) -> Callable[..., Any]:
+    def ask(line: str) -> dict[str, Any]:
+        """A question as a typed line, "llama 70b fp8 on 8 h100 vllm 20/s 2k/500 p99 tpot<30ms":
+        what it was understood as, and its answer.  A target asks for a plan."""
+        try:
+            found = _told(lambda: json.loads(answers.of_line(line)))
+        except ValidationError as error:
+            raise ToolError(errors.of_body(error.errors())["error"]["message"]) from None
+        return {**found, "answer": shortening.SHORT[found["verb"]](found["answer"])}
+
+    return ask
 
 
 def _import_tool(answers: Answers) -> Callable[..., Any]:

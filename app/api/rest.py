@@ -20,7 +20,7 @@ from app.answers.table import to_json
 from app.api import bodies, errors
 from app.api.answers import Answers
 from app.api.doors import Bounds, Door
-from app.api.examples import EXAMPLES
+from app.api.examples import EXAMPLES, LINES
 from app.api.metrics import MEDIA_TYPE, Counting, Metrics
 from app.api.uploads import Sent
 from app.scenario import system_facts
@@ -100,6 +100,7 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
     _add_refusals(api, metrics)
     for verb in bodies.ASKED:
         _add_verb(api, verb, answers, metrics)
+    _add_line(api, answers)
     _add_files(api, answers)
     _add_library(api)
     _add_schemas(api)
@@ -126,6 +127,21 @@ def _add_verb(api: FastAPI, verb: str, answers: Answers, metrics: Metrics) -> No
     answer.__doc__ = kind.__doc__
     model: Any = Rows if verb in _ROWS else dict[str, Any]
     api.post(f"/{verb}", response_model=model, operation_id=verb, summary=verb)(answer)
+
+
+def _add_line(api: FastAPI, answers: Answers) -> None:
+    """POST /ask with a line."""
+    shown: Any = {name: {"value": {"line": line}} for name, line in LINES.items()}
+
+    async def ask(body: Any) -> Response:
+        """A question as a typed line: what it was understood as, and the answer of its verb."""
+        try:
+            return _json(await run_in_threadpool(answers.of_line, body.line))
+        except ValidationError as error:
+            raise RequestValidationError(error.errors()) from None
+
+    ask.__annotations__["body"] = Annotated[bodies.LineBody, BodyOf(openapi_examples=shown)]
+    api.post("/ask", response_model=dict[str, Any], operation_id="ask", summary="ask")(ask)
 
 
 def _add_files(api: FastAPI, answers: Answers) -> None:

@@ -14,6 +14,8 @@ from app.wording import quantities
 
 #: Share of the highest sustained rate that is asked for unless one is typed.
 USUAL_SHARE = 0.7
+#: Users that are asked of unless the sidebar has a batch.
+USUAL_USERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,8 @@ class Load:
 def asked_load(setup: Setup) -> Load:
     """Draw the kind of load, and the number of users or the rate; returns the load.
 
-    A closed loop has as many users as the sidebar's batch unless a number is typed, an open one
-    seven tenths of the highest rate that is sustained.
+    A closed loop has as many users as the sidebar's batch, or the usual number, unless one is
+    typed, an open one seven tenths of the highest rate that is sustained.
 
     Raises:
         RidgelineError: the scenario cannot be priced, or a number that cannot be.
@@ -44,7 +46,9 @@ def asked_load(setup: Setup) -> Load:
         name = load_kind("concurrency", "rate")
         place = st.container(width=150)
     if name == "concurrency":
-        usual, empty = float(setup.scenario.batch), "the sidebar's batch"
+        batch = setup.scenario.batch
+        usual = float(batch if batch > 1 else USUAL_USERS)
+        empty = f"the sidebar's batch, {USUAL_USERS} where it is 1"
         shown = f"{usual:,.0f}"
     else:
         usual, empty = USUAL_SHARE * load_curves.highest_rate(setup), "70 % of the highest rate"

@@ -22,7 +22,9 @@ from app.dashboard import (
 )
 from app.dashboard.does_not_fit import runnable
 from app.dashboard.question_form import DEFAULT_ENGINE, control, drawer, set_controls
-from app.question.question import Question
+from app.line.presets import PRESETS
+from app.line.words import short
+from app.question.question import STANDARD, Question
 from app.question.validity import meaningless, refuse_contradictions
 from app.scenario.describing import setup_words
 from app.scenario.gate import meaningless_for
@@ -33,16 +35,6 @@ from genz_core import Estimate
 from genz_core.errors import RidgelineError
 from genz_core.model_kinds import check_generates
 
-CUSTOM = "Custom"
-#: Usual workloads by name: batch, isl, osl.
-PRESETS: Mapping[str, tuple[int, int, int]] = {
-    "One request 1k / 128": (1, 1024, 128),
-    "Chat 1k / 1k": (32, 1024, 1024),
-    "RAG 8k / 256": (16, 8192, 256),
-    "Agent 64k / 2k": (4, 65536, 2048),
-    "Reasoning 1k / 8k": (32, 1024, 8192),
-    "Batch 2k / 512": (256, 2048, 512),
-}
 DEGREES_HELP = """
 **TP** tensor parallel: every matrix split over devices.
 **PP** pipeline parallel: layers split into stages.
@@ -182,6 +174,7 @@ def _scenario(model: str, system: str) -> Question:
     asked["engine"] = control("engine", of_engine, options=engines)
     asked["engine_version"] = control("engine_version", of_version, placeholder="any")
     asked["weights"] = control("weights")
+    _usual_loads()
     asked |= drawer({"price": {"placeholder": _public_rent(system)}})
     question = Question(**asked)
     refuse_contradictions(question)
@@ -203,32 +196,35 @@ def _degrees() -> dict[str, Any]:
 
 
 def _workload() -> dict[str, Any]:
-    """Draw the preset and the numbers of the workload.
+    """Draw the numbers of the workload.
 
     Raises:
         InvalidValue: a number that cannot be.
     """
-    place = st.container()
     columns = st.columns(3, gap="xxsmall")
     names = ("batch", "isl", "osl")
     workload = {name: control(name, box) for name, box in zip(names, columns, strict=True)}
     st.caption("sequences, tokens each")
-    numbers = tuple(workload.values())
-    st.session_state["preset"] = next((n for n, p in PRESETS.items() if p == numbers), CUSTOM)
-    place.selectbox(
-        "Workload",
-        [*PRESETS, CUSTOM],
-        key="preset",
-        on_change=_apply_preset,
-        help="Prompt and output length in tokens; sets the three numbers below.",
-    )
     return workload
 
 
-def _apply_preset() -> None:
-    chosen = PRESETS.get(st.session_state["preset"])
-    if chosen:
-        set_controls(dict(zip(("batch", "isl", "osl"), chosen, strict=True)))
+def _usual_loads() -> None:
+    """Draw a button for each usual load, closed until it is asked for."""
+    with st.expander("Usual loads", icon=":material/bolt:"), st.grid(2, min_column_width=120):
+        for name, values in PRESETS.items():
+            words = [f"{name[0].upper()}{name[1:]}"]
+            if "isl" in values:
+                words.append(f"{short(values['isl'])}/{short(values['osl'])}")
+            if values.get("prefix_hits"):
+                words.append(f"{values['prefix_hits']:.0%} cached")
+            st.button(" ".join(words), key=f"preset_{name.replace(' ', '_')}", width="stretch",
+                      on_click=_apply_preset, args=(values,))  # fmt: skip
+
+
+def _apply_preset(values: Mapping[str, Any]) -> None:
+    """Set the controls of a usual load, of which it leaves out none to an earlier one."""
+    usual = {name: getattr(STANDARD, name) for name in ("isl", "osl", "prefix_hits")}
+    set_controls({**usual, "load": "Users", "asked": "Under load", **values})
 
 
 def _public_rent(system: str) -> str:

@@ -6,6 +6,7 @@ import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from app.question.parameter import Parameter
@@ -17,6 +18,15 @@ _FACTORS = {
     "": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9,
     "ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30,
 }  # fmt: skip
+#: What else may stand behind a number, by the unit of its parameter.
+_UNITS: Mapping[str, Mapping[str, float]] = {
+    "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0, "h": 3600.0},
+    "µs": {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6},
+    "1/s": {"/s": 1.0, "/min": 1.0 / 60.0, "/h": 1.0 / 3600.0},
+    "%": {"%": 1.0},
+    "W": {"w": 1.0, "kw": 1e3},
+    "years": {"y": 1.0, "years": 1.0},
+}
 _TRUTHS = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
     **dict.fromkeys(("false", "no", "off", "0"), False),
@@ -52,9 +62,28 @@ def value(one: Parameter, text: str) -> Any:
     if not one.numeric:
         return one.checked(text.strip())
     try:
-        return one.checked(number(text))
+        return one.checked(in_unit(one, text))
     except ValueError:
         return one.checked(text)  # refused, with the text as it was typed
+
+
+def in_unit(one: Parameter, text: str) -> float:
+    """The number that a text says in the unit of a parameter: "30ms" of seconds, "20/s", "90%".
+
+    Raises:
+        ValueError: it is no number, or another unit follows it.
+    """
+    plain = text.strip().casefold()
+    units = dict(_UNITS.get(one.unit, {}))
+    if not one.unit and one.kind == "number" and one.most <= 1.0:
+        units["%"] = 0.01
+    if "$" in one.unit:
+        plain = plain.removeprefix("$")
+    for unit in sorted(units, key=len, reverse=True):
+        if plain.endswith(unit):
+            with suppress(ValueError):
+                return number(plain.removesuffix(unit)) * units[unit]
+    return number(plain)
 
 
 def text(value: Any) -> str:

@@ -66,6 +66,7 @@ _OTHER_ARCHITECTURE = frozenset(
     | {"upscaled", "lora", "adapter", "mtp"}
 )
 _SIZE = re.compile(r"\d+(\.\d+)?[bm]|\d+x(\d+(\.\d+)?b)?|[ae]\d+(\.\d+)?b|\d+e")
+_NUMBER = re.compile(r"\d+(\.\d+)*")
 _VERSION = re.compile(r"v\d+(\.\d+)*")
 _DATE = re.compile(r"2[3-6](0[1-9]|1[0-2])|(0[1-9]|1[0-2])([0-2]\d|3[01])|20[2-3]\d(\d{4})?")
 #: Other models that a note on a name lists at most.
@@ -319,6 +320,24 @@ def only_begins(name: str, model: str) -> bool:
     except RidgelineError:
         return False
     return begins and name.casefold() != model.casefold()
+
+
+def versions_of(name: str) -> list[str]:
+    """Ids of the models whose name is `name` but for a version that it leaves out, latest first.
+
+    "llama 70b" leaves out the 3.3 of Llama-3.3-70B.  Of one version the model whose name is the
+    shortest; [] for a name that states a version, or that is no model's so.
+    """
+    words = _core(_tokens(name.replace(" ", "-")))
+    if len(words) < 2 or not words[0].isalpha() or _NUMBER.fullmatch(words[1]):
+        return []
+    found: dict[tuple[int, ...], str] = {}
+    for model in sorted(shipped_models().values(), key=lambda one: (len(one.id), one.id)):
+        tokens = _core(_tokens(model.id))
+        stated = next((token for token in tokens[1:2] if _NUMBER.fullmatch(token)), "")
+        if stated and (tokens[0], *tokens[2:]) == words:
+            found.setdefault(tuple(map(int, stated.split("."))), model.id)
+    return [found[version] for version in sorted(found, reverse=True)]
 
 
 def spellings() -> Mapping[str, str]:

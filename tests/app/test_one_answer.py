@@ -77,7 +77,7 @@ def test_a_static_batch_has_one_answer(scenario: dict[str, Any]):
     assert command == json.loads(to_json(module))
     assert operators["decode"] and operators["prefill"]
 
-    page = opened("overview", **scenario)
+    page = opened("overview", **scenario, asked="Static batch")
     assert not page.exception and not page.error
     shown = cards(page)
     trust = next(text.value for text in page.caption if text.value.startswith("80 % intervals"))

@@ -13,7 +13,7 @@ from app.answers.columns import COLUMNS, ends
 from app.charts import serving
 from app.charts.figure import Figure
 from app.charts.style import Look
-from app.dashboard import export, load_curves
+from app.dashboard import export, load_curves, strip
 from app.dashboard.does_not_fit import figure_card, runnable
 from app.dashboard.load import Load, asked_load
 from app.dashboard.panels.static_answer import Answer, cost_card
@@ -58,7 +58,9 @@ def gated_load(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Mapping[s
     """
     load = asked_load(setup)
     asked: dict[str, Any] = {load.name: load.value}
-    say_unread(replace(resolved, scenario=replace(setup.scenario, batch=1, **asked)))
+    question = replace(setup.scenario, batch=1, **asked)
+    strip.say(question, "serve")
+    say_unread(replace(resolved, scenario=question))
     row = load_curves.one_load(setup, load.name, load.value)
     shown = runnable(setup, str(row["status"]), str(row["message"]), 1)
     if shown is not setup:

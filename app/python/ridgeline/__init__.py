@@ -20,6 +20,7 @@ from typing import Any
 from ridgeline._names import find_in_checkout
 
 __all__ = [
+    "ask",
     "compare",
     "economics",
     "engine",

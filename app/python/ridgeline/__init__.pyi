@@ -9,6 +9,7 @@ import numpy as np
 
 from app.benchmarks.comparison import Comparison as ComparedResults
 from app.benchmarks.guard import Guarded
+from app.line.answering import Answered
 from app.planning.result import Planned
 from app.planning.sweep_result import SweptTable
 from app.scenario.results import Estimate, Served
@@ -22,6 +23,7 @@ from profilers import Comparison, Report
 __version__: str
 
 __all__ = [
+    "ask",
     "compare",
     "economics",
     "engine",
@@ -39,6 +41,11 @@ __all__ = [
     "system",
     "systems",
 ]
+
+def ask(
+    line: str,
+) -> Answered:
+    r"""Answer a question that is typed as a line."""
 
 def compare(
     reports: str | Path | Report | Sequence[str | Path | Report],

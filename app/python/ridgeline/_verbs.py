@@ -12,6 +12,7 @@ from ridgeline._made import Own, verb
 if TYPE_CHECKING:
     from app.benchmarks.comparison import Comparison as ComparedResults
     from app.benchmarks.guard import Guarded
+    from app.line.answering import Answered
     from app.planning.result import Planned
     from app.planning.sweep_result import SweptTable
     from app.question.asking import Asked
@@ -23,6 +24,37 @@ if TYPE_CHECKING:
 
 _FILES = "str | Path | Report | Sequence[str | Path | Report]"
 _RESULTS = "str | Path | Sequence[str | Path]"
+
+
+def ask(line: str) -> Answered:
+    """Answer a question that is typed as a line.
+
+    Names, numbers with units and options stand in any order.  A target, several systems or "up to
+    8 h100" ask for a plan; users or a rate for `serve`; a batch for `estimate`; the name of a verb
+    in front asks that.
+
+    Args:
+        line: at most 1,000 characters; parameters are written as on the command line or as their
+            names and values ("max-num-seqs 256", "tp4", "prefix_hits=0.5").
+
+    Returns:
+        The line with its answer: `understood` is the question as a sentence, `answer` what the
+        function of that verb returns.
+
+    Raises:
+        RidgelineError: something in the line is not understood, which is named with what is near;
+            else as the verb's function.
+
+    >>> asked = ask("llama 8b on h100 vllm 16 users 1k/256")
+    >>> asked.understood
+    'Serve Llama-3.1-8B for 16 users of 1,000 / 256 tokens on 1 × h100-sxm5-80gb under vllm'
+    >>> asked.answer.status
+    'ok'
+    """
+    from app.line.answering import answer
+    from app.scenario.local_files import sources
+
+    return answer(line, sources)
 
 
 @verb()

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.dashboard import planned, sidebar
+from app.dashboard import planned, sidebar, strip
 from app.dashboard.panels import plan_answer, plan_form
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -17,6 +17,9 @@ st.caption(
 )
 with sidebar.stopping():
     searched = plan_form.searched(setup)
+    strip.say(
+        searched.setup.scenario, "plan", dict(searched.several), strip.left_open(searched.asked())
+    )
     answer = planned.answered(searched)
 if answer is not None:
     plan_answer.show(searched, answer, setup)

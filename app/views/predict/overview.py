@@ -2,11 +2,12 @@
 
 import streamlit as st
 
-from app.dashboard import explanations, export, pinned, sidebar
+from app.dashboard import explanations, export, pinned, sidebar, strip
 from app.dashboard.panels import first_page
 from app.dashboard.panels.load_answer import load_answer
 from app.dashboard.panels.static_answer import static_answer
 from app.dashboard.widgets import choose
+from app.question.question import STANDARD
 from app.wording.markdown import plain
 from genz_core.model_kinds import generates
 
@@ -25,11 +26,13 @@ asked = STATIC
 if generates(resolved.model):
     asked = choose(
         "Figures of", (STATIC, LOAD), "asked",
-        default=STATIC, help=ASKED_HELP, label_visibility="collapsed",
+        default=STATIC if s.batch != STANDARD.batch else LOAD, help=ASKED_HELP,
+        label_visibility="collapsed",
     )  # fmt: skip
 st.caption(explanations.configuration(setup, resolved, estimate, static=asked == STATIC))
 with sidebar.stopping():
     if asked == STATIC:
+        strip.say(s, "estimate")
         setup, resolved, estimate = sidebar.gated(setup, resolved, estimate)
         load, (figures, table) = None, static_answer(setup, resolved, estimate)
     else:

@@ -4,9 +4,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.dashboard import sidebar
+from app.line.presets import PRESETS
+from app.question.parameters import PARAMETERS
 from app.question.question import Question
 from app.scenario.setup import Setup
-from tests.app.pages import opened, setup_of
+from tests.app.pages import cards, opened, setup_of
 
 
 @pytest.mark.parametrize("query", [{}, {"batch": 1}], ids=["no link", "a link"])
@@ -55,7 +57,7 @@ def test_a_group_of_the_drawer_is_drawn_when_it_is_in_use():
 
 
 def test_what_is_stated_and_not_read_is_said():
-    app = opened(tp=4, ep=4, max_num_seqs=64)
+    app = opened(tp=4, ep=4, max_num_seqs=64, asked="Static batch")
     (said,) = (text.value for text in app.caption if text.value.startswith("Not read here: "))
     assert "ep means nothing to meta-llama/Llama-3.1-8B, which has no experts" in said
     assert "max_num_seqs means nothing to a static batch" in said
@@ -95,24 +97,21 @@ def test_experts_on_several_ranks_may_have_copies_and_work_beside_their_exchange
 
 @pytest.fixture(scope="module")
 def visited() -> AppTest:
-    """A session in which one preset follows another."""
+    """A session in which one usual load follows another."""
     return opened(batch=7, isl=7, osl=7)
 
 
-@pytest.mark.parametrize(("name", "numbers"), sidebar.PRESETS.items())
-def test_a_preset_sets_batch_and_lengths(
-    visited: AppTest, name: str, numbers: tuple[int, int, int]
+@pytest.mark.parametrize(("name", "load"), PRESETS.items())
+def test_a_usual_load_sets_users_lengths_and_what_is_cached(
+    visited: AppTest, name: str, load: dict[str, float]
 ):
-    app = visited.selectbox("preset").select(name).run()
+    app = visited.button(f"preset_{name.replace(' ', '_')}").click().run()
     scenario = setup_of(app).scenario
-    assert (scenario.batch, scenario.isl, scenario.osl) == numbers
-    assert app.selectbox("preset").value == name
-
-
-def test_numbers_that_no_preset_has_are_called_custom():
-    app = opened()
-    app.text_input("isl").set_value("777").run()
-    assert app.selectbox("preset").value == sidebar.CUSTOM
+    for parameter in ("isl", "osl", "prefix_hits"):
+        usual = load.get(parameter, PARAMETERS[parameter].default)
+        assert getattr(scenario, parameter) == usual
+    assert app.text_input("concurrency").value == str(load["concurrency"])
+    assert cards(app)["TTFT"]
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,9 @@ def test_no_fewer_devices_than_those_named_hold_the_scenario(query: dict, device
 
 
 def test_the_overview_names_what_limits_each_phase_and_what_would_help():
-    prefill, decode = (text.value for text in shown().markdown if "limited by" in text.value)
+    prefill, decode = (
+        t.value for t in shown(asked="Static batch").markdown if "limited by" in t.value
+    )
     assert prefill.startswith("Prefill is limited by **arithmetic**")
     assert "would cut TTFT by **" in prefill and "twice the peak arithmetic" in prefill
     assert decode.startswith("Decode is limited by **memory traffic**")
@@ -231,7 +233,7 @@ def test_moving_the_slider_moves_points_and_not_the_axes():
 
 def test_breakdown_parts_sum_to_the_latency_on_the_overview():
     bars = charts(shown("breakdown"))[1]["data"][0]
-    assert bars["y"][-1].startswith(f"Total <b>{cards(shown())['TPOT']}</b>")
+    assert bars["y"][-1].startswith(f"Total <b>{cards(shown(asked='Static batch'))['TPOT']}</b>")
     assert len(bars["text"]) == len(bars["y"]) > 3
 
 
@@ -285,7 +287,10 @@ def test_a_page_is_short(page: str):
 
 
 def test_the_overview_shows_what_python_and_the_command_line_compute():
-    estimate, figures = scenario.estimate(Question(engine="vllm")), cards(shown())
+    estimate, figures = (
+        scenario.estimate(Question(engine="vllm")),
+        cards(shown(asked="Static batch")),
+    )
     assert figures["TTFT"] == quantities.seconds(float(estimate.ttft_s[0]))
     assert figures["TPOT"] == quantities.seconds(float(estimate.tpot_s[0]))
     rate = float(estimate.output_tokens_per_s[0])
@@ -293,7 +298,11 @@ def test_the_overview_shows_what_python_and_the_command_line_compute():
 
 
 def test_memory_is_said_in_the_bytes_of_the_page_and_in_those_of_the_devices_name():
-    card = next(m for m in opened(system="h200").metric if m.label == "Memory per device")
+    card = next(
+        m
+        for m in opened(system="h200", asked="Static batch").metric
+        if m.label == "Memory per device"
+    )
     assert card.delta == "fits in 139 GB of 151 GB"
     assert "often count GiB: 151 GB are 140 GiB." in card.help
 
@@ -310,7 +319,7 @@ def test_the_box_of_the_rent_is_empty_and_shows_the_public_price():
 
 
 def test_the_command_shown_on_the_overview_names_what_differs_from_the_default():
-    app = opened(model="mistralai/Mixtral-8x7B-v0.1", tp=2, moe_weights="fp8")
+    app = opened(model="mistralai/Mixtral-8x7B-v0.1", tp=2, moe_weights="fp8", asked="Static batch")
     assert app.code[0].value == (
         "ridgeline estimate mistralai/Mixtral-8x7B-v0.1 --moe-weights fp8 --tp 2"
     )

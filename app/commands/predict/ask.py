@@ -1,0 +1,59 @@
+"""ridgeline ask: a question as a typed line, what it was understood as, and its answer."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.answers.table import Rows, TableFormat, folded
+from app.commands import options as opt
+
+if TYPE_CHECKING:
+    from app.line.answering import Answered
+
+
+def register(cli: typer.Typer) -> None:
+    cli.command("ask", help='Answer a typed line: "llama 70b fp8 on 8 h100 vllm 20/s 2k/500".')(ask)
+
+
+def ask(
+    line: Annotated[
+        list[str],
+        typer.Argument(
+            help="Names, numbers with units and options in any order; a target, several systems or "
+            '"up to 8 h100" ask for a plan.',
+            show_default=False,
+        ),
+    ],
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
+) -> None:
+    from app.line.answering import answer, command
+    from app.scenario.local_files import sources
+
+    found = answer(" ".join(line), sources, on_error="status")
+    told = [f"{found.understood}.", *(f"{note}." for note in found.line.notes)]
+    told.append(f"As a command: {shlex.join(command(found.line))}")
+    opt.show(opt.table_format(format_, json), found.to_dict(), "\n".join(told), *_blocks(found))
+
+
+def _blocks(found: Answered) -> list[Rows | str]:
+    """Tables and sentences of an answer, as the command of its verb prints them."""
+    from app.decide import economics_words, sensitivity_rows
+    from app.planning.result import brief
+    from app.planning.wording import sentences
+
+    named: Any = found.to_dict()["answer"]
+    if found.verb == "plan":
+        return [[brief(row) for row in named["plans"]], "\n".join(sentences(named))]
+    if found.verb == "sensitivity":
+        said = "\n".join(sensitivity_rows.sentences(named))
+        return [sensitivity_rows.table(named), said]
+    if found.verb == "economics":
+        return ["\n".join(economics_words.sentences(named))]
+    if found.verb == "serve":
+        return [named["rows"]]
+    figures = named if found.verb == "simulate" else named["rows"][0]
+    return [[{"figure": name, "value": value} for name, value in folded(figures).items()]]

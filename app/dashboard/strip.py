@@ -1,0 +1,200 @@
+"""The question over every page: a sentence, and the box that takes it as one typed line.
+
+What a page does not read is grey in the sentence, and what it searches over says "any".  A line
+that is understood sets the controls of the form and of the page that answers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from typing import Any
+
+import streamlit as st
+from streamlit.errors import StreamlitAPIException
+
+from app.dashboard.question_form import controls, set_controls
+from app.line.reading import LONGEST, Line, NotUnderstood, Unread, read
+from app.line.sentence import Part, sentence
+from app.line.writing import written
+from app.question import typed
+from app.question.asking import Asked
+from app.question.parameters import PARAMETERS
+from app.question.question import STANDARD, Question
+from app.scenario.setup import Setup
+from app.wording.markdown import plain
+from genz_core.errors import RidgelineError
+
+#: What each page computes of the question, by its address; others have no strip.
+VERBS: Mapping[str, str] = {
+    "": "serve", "overview": "serve", "serving": "serve", "roofline": "estimate",
+    "breakdown": "estimate", "memory": "estimate", "compare": "estimate", "inside": "estimate",
+    "plan": "plan", "frontiers": "plan", "sensitivity": "sensitivity", "economics": "economics",
+}  # fmt: skip
+#: The page that answers a verb, where the page in view does not.
+_PAGES: Mapping[str, str] = {
+    "serve": "predict/overview", "estimate": "predict/overview", "simulate": "predict/serving",
+    "plan": "decide/plan", "sensitivity": "decide/sensitivity", "economics": "decide/economics",
+}  # fmt: skip
+#: Boxes of page Plan that hold several values.
+_AMONG = ("system", "engine", "weights", "speculation")
+_OPEN, _LINE, _REFUSED, _NOTES, _NEXT = (
+    "question_open", "question_line", "question_refused", "question_notes", "question_page",
+)  # fmt: skip
+_SAID, _PLACE = "question_said", "question_place"
+_EXAMPLE = "llama 70b fp8 on 8 h100 vllm 20/s 2k/500 p99 tpot<30ms"
+
+
+def begin(page: str) -> None:
+    """Draw the strip of a page ahead of what the page draws; its question is the sidebar's until
+    the page says another, see `say`.
+
+    page: its address.  Goes to the page that answers the line that was typed.
+    """
+    target, state = st.session_state.get(_NEXT, ("", {}))
+    if target and page not in _addresses(target):
+        st.switch_page(f"views/{target}.py", query_params={})  # those of controls come again
+    if st.session_state.pop(_NEXT, None):
+        _to_address(state)
+    setup = st.session_state.get("setup")
+    if page not in VERBS or not isinstance(setup, Setup):
+        return
+    with st.container(key="question_strip", gap="xxsmall"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.session_state[_PLACE] = st.empty()
+            st.button(
+                "Type a question", key="question_type", icon=":material/edit:", type="tertiary",
+                on_click=_open, help="One line in place of the form.",
+            )  # fmt: skip
+        if st.session_state.get(_OPEN):
+            _box()
+        if notes := st.session_state.pop(_NOTES, ()):
+            st.caption(" ".join(f"{plain(note)}." for note in notes))
+    say(setup.scenario, VERBS[page])
+
+
+def _to_address(state: Mapping[str, Any]) -> None:
+    """Write values of controls that are not drawn yet into the address, which then has them."""
+    for name, value in state.items():
+        with suppress(StreamlitAPIException):  # of a control that writes its value itself
+            if isinstance(value, list):
+                st.query_params[name] = value
+            elif value not in (None, "", False):
+                st.query_params[name] = typed.text(value)
+
+
+def say(
+    question: Question,
+    verb: str,
+    several: Mapping[str, tuple[Any, ...]] | None = None,
+    searched: Collection[str] = (),
+) -> None:
+    """Write a question into the strip of the page.  Arguments as of `app.line.sentence`."""
+    place = st.session_state.get(_PLACE)
+    if place is None:
+        return
+    st.session_state[_SAID] = (question, dict(several or {}))
+    place.markdown(" ".join(map(_shown, sentence(question, verb, several, searched))))
+
+
+def left_open(asked: Asked) -> tuple[str, ...]:
+    """The parameters that a search chooses: those of its space that were not given."""
+    among = ("engine", "tp")
+    return tuple(name for name in among if name not in asked.given | set(asked.several))
+
+
+def _shown(part: Part) -> str:
+    said = f"{plain(part.lead)} **{plain(part.said)}**".strip()
+    return said if part.used else f":gray[{plain(part.lead)} {plain(part.said)}]"
+
+
+# ------------------------------------------------------------------------------- the box
+
+
+def _open() -> None:
+    """Open the box with the question of the page as a line, or close it; a callback."""
+    st.session_state[_OPEN] = not st.session_state.get(_OPEN)
+    st.session_state.pop(_REFUSED, None)
+    question, several = st.session_state.get(_SAID, (STANDARD, {}))
+    st.session_state[_LINE] = written(question, several)
+
+
+def _box() -> None:
+    """Draw the box, and what was not understood of the line in it."""
+    st.text_input(
+        "Question", key=_LINE, on_change=_take, max_chars=LONGEST, placeholder=_EXAMPLE,
+        help="Names, numbers with units and options in any order; Enter asks. A target, several "
+        f"systems or “up to 8” ask for a plan. As: {_EXAMPLE}",
+    )  # fmt: skip
+    refused = st.session_state.get(_REFUSED)
+    if refused is None:
+        return
+    st.error(plain(str(refused)), icon=":material/error:")
+    if isinstance(refused, NotUnderstood):
+        with st.container(horizontal=True):
+            for at, one in enumerate(refused.unread):
+                for name in one.near:
+                    st.button(name, key=f"question_near_{at}_{name}", on_click=_replace,
+                              args=(one, name))  # fmt: skip
+
+
+def _replace(one: Unread, name: str) -> None:
+    """Put a name in the place of a word that is not understood, and ask again; a callback."""
+    st.session_state[_LINE] = st.session_state[_LINE].replace(one.word, name, 1)
+    _take()
+
+
+def _take() -> None:
+    """Set the controls to the line in the box, or keep why it cannot be; a callback."""
+    try:
+        line = read(st.session_state[_LINE]).understood()
+        state = _state(line)
+    except RidgelineError as error:
+        st.session_state[_REFUSED] = error
+        return
+    set_controls(state)
+    st.session_state.pop(_REFUSED, None)
+    st.session_state[_OPEN] = False
+    st.session_state[_NOTES] = line.notes
+    of_the_page = {name: value for name, value in state.items() if name not in controls()}
+    st.session_state[_NEXT] = (_PAGES[line.verb], of_the_page)
+
+
+def _state(line: Line) -> dict[str, Any]:
+    """The controls of a line: what it leaves out at its default.
+
+    Raises:
+        InvalidValue: a value that cannot be.
+    """
+    question = line.question
+    shared = controls()
+    drawn = {name for name in shared if name in st.session_state or name in line.given}
+    state: dict[str, Any] = {name: getattr(question, name) for name in shared if name in drawn}
+    state |= {name: None for name in ("concurrency", "rate")}
+    if question.kind in ("concurrency", "rate"):
+        state["load"] = {"concurrency": "Users", "rate": "Rate"}[question.kind]
+        state[question.kind] = getattr(question, question.kind)
+    if line.verb in ("serve", "estimate"):
+        state["asked"] = "Under load" if line.verb == "serve" else "Static batch"
+    state["target"] = ", ".join(question.target)
+    if line.verb == "plan":
+        state |= {f"plan_{name}": list(line.several.get(name, ())) for name in _AMONG}
+        state |= {
+            "plan_free": False, "devices": question.devices, "pools": list(question.pools),
+            "rank": question.rank or None, "confidence": question.confidence or None,
+            "top": question.top, "simulate": question.simulate, "break_even": question.break_even,
+            "cross_systems": question.cross_systems,
+        }  # fmt: skip
+    elif line.verb == "simulate":
+        state["serving_tab"] = "Simulate"
+        extra = (name for name in line.given if name in PARAMETERS and name not in state)
+        state |= {name: getattr(question, name) for name in extra}
+    return state
+
+
+def _addresses(page: str) -> tuple[str, ...]:
+    """The addresses of a page and of those that answer the same verb."""
+    verb = next(verb for verb, target in _PAGES.items() if target == page)
+    if verb in ("serve", "estimate"):
+        return ("", "overview", "serving") if verb == "serve" else ("", "overview")
+    return (page.rpartition("/")[2],)

@@ -1,0 +1,153 @@
+"""The answer to a line: what it was understood as, and what its verb computes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from app.line.reading import Line, read
+from app.line.sentence import sentence, words
+from app.question import typed
+from app.question.asking import Asked, Sources, ask
+from app.question.extras import extras_of
+from genz_core.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from genz_core.validity import OnError
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A line with its answer.
+
+    line: what was read.  asked: the question as the verb takes it.  answer: what the verb gives,
+    as of the function of `import ridgeline` that has its name; a document of the others.
+    """
+
+    line: Line
+    asked: Asked
+    answer: Any
+
+    @property
+    def verb(self) -> str:
+        """What the line asks: "serve", "plan" ..."""
+        return self.line.verb
+
+    @property
+    def understood(self) -> str:
+        """The question as a sentence."""
+        return said(self.line)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was understood, and the answer as the verb's `--json` prints it."""
+        return document(self.line, self._document())
+
+    def _document(self) -> Any:
+        if self.verb in ("estimate", "serve"):
+            return {"rows": self.answer.rows}
+        return self.answer if isinstance(self.answer, Mapping) else self.answer.to_dict()
+
+    def __repr__(self) -> str:
+        return f"{self.understood}\n{self.answer!r}"
+
+
+def answer(text: str, sources: Sources = dict, *, on_error: OnError = "raise") -> Answered:
+    """Read a line and compute what it asks.
+
+    Args:
+        text: the line.
+        sources: as of `app.question.asking.ask`.
+        on_error: what `estimate` and `serve` do with what cannot run.
+
+    Raises:
+        RidgelineError: something in the line is not understood, or the verb refuses it.
+    """
+    line = readable(text)
+    asked = ask(line.verb, line.given, sources)
+    more = {"on_error": on_error} if "on_error" in extras_of(line.verb) else {}
+    return Answered(line, asked, _VERBS[line.verb](asked, **more))
+
+
+def readable(text: str) -> Line:
+    """What a line says that can be answered.
+
+    Raises:
+        InvalidValue: something in it is not understood, or it names no model.
+    """
+    line = read(text).understood()
+    if "model" not in line.given:
+        raise InvalidValue(f"the line {typed.brief(text)} needs a model: name one in it")
+    return line
+
+
+def said(line: Line) -> str:
+    """What a line was understood as, a sentence."""
+    return words(sentence(line.question, line.verb, line.several))
+
+
+def document(line: Line, answered: Any) -> dict[str, Any]:
+    """A line and its answer: line, verb, understood, given, notes, answer."""
+    given = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in line.given.items()
+    }
+    return {
+        "line": line.text, "verb": line.verb, "understood": said(line), "given": given,
+        "notes": list(line.notes), "answer": answered,
+    }  # fmt: skip
+
+
+def command(line: Line) -> list[str]:
+    """The command with options that asks the same."""
+    given = {name: value for name, value in line.given.items() if name != "model"}
+    options = []
+    for name, value in given.items():
+        option = f"--{name.replace('_', '-')}"
+        if isinstance(value, bool):
+            options.append(option if value else f"--no-{option[2:]}")
+        else:
+            options += [option, typed.text(value)]
+    return ["ridgeline", line.verb, str(line.given.get("model", "")), *options]
+
+
+def _estimate(asked: Asked, on_error: OnError) -> Any:
+    from app.scenario import results
+
+    return results.estimate(asked, on_error)
+
+
+def _serve(asked: Asked, on_error: OnError) -> Any:
+    from app.scenario import results
+
+    return results.serve(asked, on_error)
+
+
+def _simulate(asked: Asked) -> Any:
+    from app.simulation import result
+
+    return result.simulate(asked)
+
+
+def _plan(asked: Asked) -> Any:
+    from app.planning import result
+
+    return result.plan(asked)
+
+
+def _sensitivity(asked: Asked) -> Any:
+    from app.decide import sensitivity_rows
+
+    return sensitivity_rows.document(asked)
+
+
+def _economics(asked: Asked) -> Any:
+    from app.decide import economics
+
+    return economics.economics(asked)
+
+
+_VERBS: Mapping[str, Callable[..., Any]] = {
+    "estimate": _estimate, "serve": _serve, "simulate": _simulate, "plan": _plan,
+    "sensitivity": _sensitivity, "economics": _economics,
+}  # fmt: skip

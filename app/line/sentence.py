@@ -1,0 +1,116 @@
+"""A question as a sentence, part by part, so that a page can grey what it does not use."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.question import typed
+from app.question.parameters import PARAMETERS
+from app.question.question import STANDARD, Question
+from app.question.verbs import NOT_OF_A_BATCH, NOT_UNDER_LOAD, VERBS, parameters_of
+from app.wording import quantities
+
+_DEGREES = ("tp", "pp", "dp", "ep")
+#: What stands in the sentence by itself.
+_PLACED = frozenset(
+    ("model", "weights", "batch", "concurrency", "rate", "trace", "isl", "osl", "prefix_hits",
+     "target", "devices", "system", "engine", "engine_version", *_DEGREES)
+)  # fmt: skip
+_VERB_WORDS = {"serve": "Serve", "plan": "Plan", "estimate": "Estimate", "simulate": "Simulate",
+               "sensitivity": "Vary", "economics": "Account for"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the sentence.
+
+    lead: words before what was asked.  said: what was asked.  names: the parameters that it is of.
+    used: whether the verb reads one of them.
+    """
+
+    lead: str
+    said: str
+    names: tuple[str, ...]
+    used: bool = True
+
+
+def sentence(
+    question: Question,
+    verb: str,
+    several: Mapping[str, tuple[Any, ...]] | None = None,
+    searched: Collection[str] = (),
+) -> tuple[Part, ...]:
+    """The parts of a question's sentence as a verb takes it.
+
+    several: values to choose among, by parameter.  searched: parameters that are searched over.
+    """
+    idle = NOT_OF_A_BATCH if question.kind == "batch" else NOT_UNDER_LOAD
+    known = set(parameters_of(verb)) - set(idle) if verb else set()
+    parts = _parts(question, verb, dict(several or {}), searched)
+    loads = VERBS[verb].loads if verb else ()
+    return tuple(
+        Part(lead, said, names, any(_is_used(name, known, loads) for name in names))
+        for lead, said, names in parts
+    )
+
+
+def words(parts: Collection[Part]) -> str:
+    """The sentence as a plain text."""
+    return " ".join(f"{part.lead} {part.said}".strip() for part in parts).replace(" ,", ",")
+
+
+def _is_used(name: str, known: Collection[str], loads: Collection[str]) -> bool:
+    if name in ("batch", "concurrency", "rate", "trace"):
+        return name in loads
+    return name in known
+
+
+def _parts(
+    q: Question, verb: str, several: dict[str, tuple[Any, ...]], searched: Collection[str]
+) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    def of(name: str) -> str:
+        if name in several:
+            return " or ".join(map(str, several[name]))
+        return str(getattr(q, name))
+
+    yield _VERB_WORDS.get(verb, "Ask of"), str(q.model).rpartition("/")[2], ("model",)
+    if q.weights or "weights" in several:
+        yield "in", of("weights"), ("weights",)
+    if q.kind == "concurrency":
+        yield "for", f"{q.concurrency:,} user{'s' if q.concurrency != 1 else ''}", ("concurrency",)
+    elif q.kind == "rate":
+        yield "at", f"{q.rate:,.4g} requests/s", ("rate",)
+    elif q.kind == "trace":
+        yield "for", f"the trace {q.trace}", ("trace",)
+    else:
+        yield "in", f"a batch of {q.batch:,}", ("batch",)
+    lengths = f"{quantities.tokens(q.isl)} / {quantities.tokens(q.osl)} tokens"
+    yield "of", lengths, ("isl", "osl")
+    if q.prefix_hits:
+        yield "", f"{q.prefix_hits:.3g} of each prompt cached", ("prefix_hits",)
+    if q.target:
+        yield "with", " and ".join(map(str, q.target)), ("target",)
+    yield "on", _devices(q, verb, of("system"), searched), ("system", *_DEGREES, "devices")
+    engine = of("engine") or ("any engine" if "engine" in searched else "its usual engine")
+    yield "under", " ".join(filter(None, (engine, q.engine_version))), ("engine", "engine_version")
+    for name, value in {**q.changed(), **several}.items():
+        if name not in _PLACED:
+            label = (PARAMETERS[name].label or name.replace("_", " ")).casefold()
+            shown = typed.text(value) if not isinstance(value, bool) else ("on" if value else "off")
+            yield ",", f"{label} {shown}", (name,)
+
+
+def _devices(q: Question, verb: str, system: str, searched: Collection[str]) -> str:
+    if verb == "plan":
+        text = str(typed.text(q.devices)).replace(",", ":")
+        first, _, last = text.partition(":")
+        last = last or first
+        count = last if first == last else f"up to {last}" if first == "1" else f"{first} to {last}"
+    else:
+        count = str(q.tp * q.pp * q.dp)
+    stated = [f"{name.upper()}{getattr(q, name)}" for name in _DEGREES
+              if getattr(q, name) != getattr(STANDARD, name)]  # fmt: skip
+    layout = " ".join(stated) or ("any layout" if "tp" in searched else "")
+    return f"{count} × {system}" + (f" ({layout})" if layout else "")

@@ -1,0 +1,77 @@
+"""The question over every page: a sentence, and the line that sets the form and the page."""
+
+from __future__ import annotations
+
+import pytest
+import ridgeline
+from streamlit.testing.v1 import AppTest
+
+from app.dashboard import strip
+from app.line.reading import read
+from app.wording import quantities
+from tests.app.pages import cards, opened, setup_of, shown
+
+
+def sentence(app: AppTest) -> str:
+    return next(str(text.value) for text in app.markdown if " tokens" in str(text.value))
+
+
+def asked(app: AppTest, line: str) -> AppTest:
+    app.button("question_type").click().run()
+    return app.text_input("question_line").set_value(line).run()
+
+
+def test_the_first_screen_answers_a_served_load():
+    app = shown()
+    assert "Serve **Llama-3.1-8B** for **16 users**" in sentence(app)
+    answer = ridgeline.serve("meta-llama/Llama-3.1-8B", concurrency=16)
+    assert quantities.seconds(answer.ttft_s) in str(cards(app)["TTFT"])
+
+
+@pytest.mark.parametrize("page", ["roofline", "memory", "serving", "plan", "sensitivity"])
+def test_every_page_of_the_question_says_it(page: str):
+    app = shown(page)
+    assert "Llama" in sentence(app) and app.button("question_type")
+
+
+def test_a_page_greys_what_it_does_not_read():
+    app = shown("roofline", prefix_hits="0.5")
+    assert ":gray[" in sentence(app)
+    assert ":gray[" not in sentence(shown("serving", prefix_hits="0.5"))
+
+
+def test_a_line_sets_the_form_and_the_load_and_its_answer_is_that_of_ask():
+    line = "qwen3 8b fp8 on 2 h200 vllm 37 users 900/110 max-num-seqs 64"
+    app = asked(opened(isl=77, tp=4), line)
+    assert not app.exception
+    wanted = read(line).question
+    assert setup_of(app).scenario.changed() == {
+        name: value for name, value in wanted.changed().items() if name != "concurrency"
+    }
+    answer = ridgeline.ask(line).answer
+    assert quantities.seconds(answer.ttft_s) in str(cards(app)["TTFT"])
+    assert quantities.seconds(answer.tpot_s) in str(cards(app)["TPOT"])
+    app.button("question_type").click().run()
+    assert read(app.text_input("question_line").value).question == wanted
+
+
+def test_what_is_not_understood_is_named_and_a_click_replaces_it():
+    app = asked(opened(), "qwen3 8b h200 37 usrs")
+    assert "'usrs' is not understood" in app.error[0].value
+    assert setup_of(app).scenario.changed() == {}, "nothing is taken by half"
+    near = next(button for button in app.button if button.label == "users")
+    app = near.click().run()
+    assert not app.error and "37 users" in sentence(app)
+
+
+def test_a_value_that_cannot_be_is_refused_in_its_sentence():
+    app = asked(opened(), "tp 0")
+    assert "tp = 0" in app.error[0].value
+
+
+def test_the_pages_of_the_strip_are_pages():
+    from tests.app.pages import path_of
+
+    for page in filter(None, strip.VERBS):
+        assert path_of(page)
+    assert all(path_of(target.rpartition("/")[2]) for target in strip._PAGES.values())

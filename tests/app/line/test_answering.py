@@ -1,0 +1,87 @@
+"""The same line gives the same answer on the command line, in Python, by REST and to assistants."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+import ridgeline
+from mcp import Client
+from starlette.testclient import TestClient
+from typer.testing import CliRunner
+
+from app.api.answers import Answers
+from app.api.mcp_server import server
+from app.api.rest import application
+from app.cli import cli
+from app.line.answering import command
+from app.line.reading import ASKED, NotUnderstood, read
+from app.question.verbs import VERBS
+
+SERVED = "llama 8b fp8 on h200 vllm 37 users 900/110"
+PLANNED = "llama 8b on up to 2 h100 vllm 3/s 900/110 tpot<40ms pools=aggregated --no-simulate"
+
+
+def run(*words: str) -> str:
+    done = CliRunner().invoke(cli, list(words))
+    assert done.exception is None, done.exception
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def api() -> Any:
+    with TestClient(application(answers=Answers())) as client:
+        yield client
+
+
+@pytest.mark.parametrize("line", [SERVED, PLANNED], ids=["serve", "plan"])
+def test_a_line_is_answered_as_its_verb_and_the_same_everywhere(line: str, api: TestClient):
+    typed = json.loads(run("ask", line, "--json"))
+    ((_, verb, *words),) = [command(read(line))]
+    assert typed["verb"] == verb and typed["understood"]
+    answer = json.loads(run(verb, *words, "--json"))
+    assert typed["answer"] == ({"rows": answer} if verb == "serve" else answer)
+    sent = api.post("/ask", json={"line": line})
+    assert sent.status_code == 200 and sent.json() == typed
+    assert json.loads(json.dumps(ridgeline.ask(line).to_dict())) == typed
+
+    async def told() -> Any:
+        async with Client(server(Answers())) as client:
+            return (await client.call_tool("ask", {"line": line})).structured_content
+
+    found = asyncio.run(told())
+    assert found["understood"] == typed["understood"] and found["given"] == typed["given"]
+    assert found["answer"]
+
+
+@pytest.mark.parametrize("load", ["batch 3", "simulate 2/s requests 20", "sensitivity batch 2",
+                                  "economics 8 users", "5 users"])  # fmt: skip
+def test_every_verb_of_a_line_prints_what_it_understood_and_an_answer(load: str):
+    verb = load.split(maxsplit=1)[0] if load.split(maxsplit=1)[0] in ASKED else ""
+    rest = load.removeprefix(verb)
+    shown = run("ask", f"{verb} llama-3.1-8b h100 200/20 {rest}".strip())
+    said, _, answer = shown.partition("\n\n")
+    assert "Llama-3.1-8B" in said and "200 / 20 tokens" in said and "As a command:" in said
+    assert len(answer.split()) > 10
+
+
+def test_verbs_of_a_line_are_verbs():
+    assert set(ASKED) < set(VERBS)
+
+
+@pytest.mark.parametrize(
+    ("line", "code"), [("llama 8b usrs", "not_understood"), ("h100 5 users", "invalid_value")]
+)
+def test_a_refusal_is_one_sentence_everywhere(line: str, code: str, api: TestClient):
+    done = CliRunner().invoke(cli, ["ask", line])
+    sent = api.post("/ask", json={"line": line})
+    assert sent.status_code == 422
+    assert sent.json()["error"]["code"] == code
+    assert sent.json()["error"]["message"] == str(done.exception)
+    with pytest.raises(Exception, match=r"usrs|needs a model"):
+        ridgeline.ask(line)
+    if code == "not_understood":
+        assert "users" in sent.json()["error"]["near"]
+        assert isinstance(done.exception, NotUnderstood)

@@ -1,0 +1,205 @@
+"""A typed line as a question: what is understood in any order, what is named, the round trip."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from app.line.presets import PRESETS
+from app.line.reading import NotUnderstood, read
+from app.line.sentence import sentence, words
+from app.line.writing import written
+from app.question.parameter import Parameter
+from app.question.parameters import PARAMETERS
+from app.question.question import STANDARD, Question
+from genz_core.errors import InvalidValue
+from tests.app.question.samples import another
+from tests.draws import cases, seed
+
+LLAMA = "meta-llama/Llama-3.1-8B"
+H100 = "h100-sxm5-80gb"
+
+
+def test_the_documented_line_is_a_plan():
+    line = read("llama 70b fp8 on 8 h100 vllm 20/s 2k/500 p99 tpot<30ms").understood()
+    assert line.verb == "plan"
+    assert line.given == {
+        "model": "meta-llama/Llama-3.3-70B-Instruct", "system": H100, "engine": "vllm",
+        "weights": "fp8", "rate": 20.0, "isl": 2000, "osl": 500, "target": ("tpot_p99 < 30ms",),
+        "devices": "8:8",
+    }  # fmt: skip
+    assert any("meta-llama/Llama-3.1-70B" in note for note in line.notes), "what else it may be"
+
+
+PARTS: dict[str, dict[str, Any]] = {
+    "llama-3.1-8b": {"model": LLAMA},
+    "h200": {"system": "h200-sxm-141gb"},
+    "vllm 0.9.1": {"engine": "vllm", "engine_version": "0.9.1"},
+    "fp8": {"weights": "fp8"},
+    "kv fp8": {"kv": "fp8"},
+    "16 users": {"concurrency": 16},
+    "10k/1e2": {"isl": 10_000, "osl": 100},
+    "90 % cached": {"prefix_hits": 0.9},
+    "tp4": {"tp": 4},
+    "max-num-seqs 256": {"max_num_seqs": 256},
+    "--gpu-memory-utilization 0.8": {"memory_fraction": 0.8},
+    "draft_tokens=2": {"draft_tokens": 2},
+    "mtp": {"speculation": "mtp"},
+}
+
+
+@pytest.mark.draws
+@pytest.mark.parametrize("seed", [seed(at) for at in range(cases(12))])
+def test_parts_are_understood_in_any_order(seed: int):
+    parts = list(PARTS)
+    random.Random(seed).shuffle(parts)
+    line = read(" ".join(parts)).understood()
+    wanted = {name: value for values in PARTS.values() for name, value in values.items()}
+    assert line.given == wanted, " ".join(parts)
+    assert line.verb == "serve"
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("20 req/s", {"rate": 20.0}),
+        ("20 requests per second", {"rate": 20.0}),
+        ("2k in, 300 out", {"isl": 2000, "osl": 300}),
+        ("2Ki / 500", {"isl": 2048, "osl": 500}),
+        ("batch 32", {"batch": 32}),
+        ("think time 30 s", {"think_s": 30.0}),
+        ("tpot p99 under 30 ms", {"target": ("tpot_p99 < 30ms",)}),
+        ("cost<0.4 ttft<1s", {"target": ("usd_per_mtok < 0.4", "ttft < 1s")}),
+        ("up to 8 x h100", {"system": H100, "devices": "1:8"}),
+        ("2 to 16 h100", {"system": H100, "devices": "2:16"}),
+        ("h100 5 users", {"system": H100, "concurrency": 5}),
+        ("gaudi 3", {"system": "gaudi3"}), ("rtx 4090", {"system": "rtx-4090"}),
+        ("8xh100", {"system": H100, "tp": 8}),
+        ("8 gpus 4 users", {"tp": 8, "concurrency": 4}),
+        ("8 h100 tp4 dp2", {"system": H100, "tp": 4, "dp": 2}),
+        ("h100, h200 or mi300x", {"system": (H100, "h200-sxm-141gb", "mi300x")}),
+        ("no prefix caching", {"prefix_caching": False}),
+        ("random-input-len 2k", {"isl": 2000}),
+        ("deepseek r1 8 h200", {"model": "deepseek-ai/DeepSeek-R1", "system": "h200-sxm-141gb",
+                                "tp": 8}),
+        ("agents", PRESETS["agents"]),
+        ("agents 3/s", {n: v for n, v in PRESETS["agents"].items() if n != "concurrency"}
+         | {"rate": 3.0}),
+        ("100/20 chat", {**PRESETS["chat"], "isl": 100, "osl": 20}),
+    ],
+)  # fmt: skip
+def test_a_phrase_is_its_parameters(text: str, given: dict[str, object]):
+    assert read(text).understood().given == given
+
+
+@pytest.mark.parametrize(
+    ("text", "verb"),
+    [
+        ("h100 16 users", "serve"), ("h100 batch 4", "estimate"), ("h100", "estimate"),
+        ("3/s replicas 2", "simulate"), ("3/s tpot<20ms", "plan"), ("3/s up to 8 h100", "plan"),
+        ("3/s h100 any engine", "plan"), ("simulate 3/s", "simulate"),
+        ("economics 64 users", "economics"),
+    ],
+)  # fmt: skip
+def test_a_line_suggests_its_verb(text: str, verb: str):
+    assert read(text).understood().verb == verb
+
+
+def test_a_name_that_fits_several_is_named_with_them():
+    line = read("qwen3 on h100 for 16 users")
+    assert "model" not in line.given and line.given["concurrency"] == 16
+    with pytest.raises(NotUnderstood, match=r"'qwen3' fits .*Qwen/Qwen3-8B.*say which"):
+        line.understood()
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "near"),
+    [
+        ("16 usrs", "usrs", "users"), ("vlm", "vlm", "vllm"), ("max-num-seq 5", "max-num-seq",
+         "max num seqs"), ("summary", "summary", "summaries"), ("mi301x", "mi301x", "MI300X"),
+    ],
+)  # fmt: skip
+def test_what_is_not_understood_is_named_with_the_nearest(text: str, word: str, near: str):
+    unread = {one.word: one for one in read(text).unread}
+    assert near in unread[word].near
+    with pytest.raises(NotUnderstood, match=f"{word!r} is not understood"):
+        read(text).understood()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "16 users 8 users", "isl 5 isl 6", "8 h100 tp4", "llama-3.1-8b qwen3-8b", "tp 0",
+        "tpot > 30ms", "isl=many", "150% cached", "--tp", "word " * 300,
+    ],
+)  # fmt: skip
+def test_a_line_that_cannot_be_is_refused_in_a_sentence(text: str):
+    with pytest.raises(InvalidValue) as said:
+        read(text)
+    assert len(str(said.value).split()) > 3
+
+
+# ------------------------------------------------------------------------------- round trip
+
+#: What contradicts no other parameter in any mix: one load is drawn besides.
+_FREE = [one for one in PARAMETERS.values() if one.name not in ("moe_tp", "concurrency", "rate",
+                                                                "trace", "batch")]  # fmt: skip
+
+
+def drawn(one: Parameter, luck: random.Random) -> Any:
+    """A random value of a parameter."""
+    if not one.numeric:
+        return another(one)
+    high = min(one.most, one.least + 10.0 ** luck.randint(0, 6))
+    value = luck.uniform(one.least, high)
+    if one.kind == "whole":
+        return max(int(one.least), int(value) // luck.choice((1, 1000)))
+    return value or high
+
+
+@pytest.mark.draws
+@pytest.mark.parametrize("seed", [seed(at) for at in range(cases(60))])
+def test_a_written_question_reads_back_as_the_same(seed: int):
+    luck = random.Random(seed)
+    chosen = luck.sample(_FREE, luck.randint(0, 12))
+    values: dict[str, Any] = {one.name: drawn(one, luck) for one in chosen}
+    load = luck.choice(("batch", "concurrency", "rate", ""))
+    values |= {load: drawn(PARAMETERS[load], luck)} if load else {}
+    question = Question(**values)
+    text = written(question)
+    assert read(text).understood().question == question, text
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_every_parameter_can_be_written_and_read(name: str):
+    values: dict[str, Any] = {"tp": 2} if name == "moe_tp" else {}
+    question = Question(**{**values, name: another(PARAMETERS[name])})
+    assert read(written(question)).understood().question == question
+
+
+def test_a_line_is_as_short_as_a_person_types_it():
+    question = read("llama 8b h200 vllm fp8 16 users 2k/500 tp2").question
+    assert written(question) == "h200-sxm-141gb vllm fp8 tp2 16 users 2k/500"
+    assert written(STANDARD) == ""
+
+
+def test_texts_with_quotes_and_blanks_come_back():
+    question = Question(model='my "own" model\\.json', engine="my engine", placement="pp tp")
+    assert read(written(question)).understood().question == question
+
+
+# ------------------------------------------------------------------------------- sentence
+
+
+def test_a_sentence_says_the_question_and_marks_what_a_verb_does_not_read():
+    question = read("llama 8b fp8 h200 vllm 20/s 2k/500 tpot<30ms max-num-seqs 64").question
+    parts = sentence(question, "serve")
+    assert words(parts) == (
+        "Serve Llama-3.1-8B in fp8 at 20 requests/s of 2,000 / 500 tokens with tpot < 30ms "
+        "on 1 × h200-sxm-141gb under vllm, max num seqs 64"
+    )
+    assert [part.names for part in parts if not part.used] == [("target",)]
+    assert [p.names for p in sentence(question, "estimate") if not p.used] == [("target",)]
+    assert ("rate",) in [p.names for p in sentence(question, "ops") if not p.used]
