@@ -22,7 +22,7 @@ SHORT: Mapping[str, Callable[[Any], Any]] = {
     "economics": verbs.economics,
 }  # fmt: skip
 LONG: Mapping[str, Callable[[Any], Any]] = {
-    "simulate": verbs.simulate, "sweep": verbs.sweep, "plan": verbs.plan,
+    "simulate": verbs.simulate, "sweep": verbs.sweep, "plan": verbs.plan, "tune": verbs.tune,
 }  # fmt: skip
 
 

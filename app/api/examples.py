@@ -43,4 +43,14 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "rented beside an API": {"model": _LLAMA, "system": "h100", "concurrency": 64,
                                  "price": 2.5, "api_in": 0.2, "api_out": 0.2},
     },
+    "tune": {
+        "what to run next": {"model": _LLAMA, "system": "h100", "engine": "vllm", "concurrency": 64,
+                             "max_num_seqs": [16, 32, 64], "kv": ["checkpoint", "fp8"],
+                             "target": "tpot < 20ms",
+                             "measured": [{"setting": {"max_num_seqs": 64, "kv": "fp8"},
+                                           "figures": {"output_tokens_per_s": 2900,
+                                                       "tpot": 0.019}}]},
+        "a dry run": {"model": _LLAMA, "system": "h100", "engine": "vllm", "concurrency": 16,
+                      "osl": 64, "max_num_seqs": [4, 8, 16], "dry_run": True, "runs": 3},
+    },
 }  # fmt: skip

@@ -29,6 +29,8 @@ from ridgeline._verbs import (
     serve,
     simulate,
     sweep,
+    tune,
+    watch,
 )
 
 __all__ = [
@@ -47,6 +49,8 @@ __all__ = [
     "sweep",
     "system",
     "systems",
+    "tune",
+    "watch",
 ]
 
 
