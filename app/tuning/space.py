@@ -105,7 +105,10 @@ def space(asked: Asked, goal: str) -> Space:
         InvalidValue: nothing to choose among, too much, a goal or target that no run measures, or
             no setting that can run.
     """
-    find_model(asked.named("model")), find_system(asked.named("system"))  # a name nobody knows
+    for name in ("model", "draft_model"):  # a name that nobody knows goes before all else
+        if source := asked.named(name):
+            find_model(source)
+    find_system(asked.named("system"))
     best, targets = _measured(figure(goal)), parse_targets(", ".join(asked.question.target))
     for target in targets:
         _measured(target.figure)

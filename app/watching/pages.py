@@ -112,10 +112,11 @@ def recorded(path: Path) -> Iterator[Look]:
         ReportError: it is none; the line is named.
     """
     with path.open(encoding="utf-8", errors="replace") as lines:
-        yield from _looks(path.name, lines)
+        yield from looks_of(path.name, lines)
 
 
-def _looks(name: str, lines: Iterable[str]) -> Iterator[Look]:
+def looks_of(name: str, lines: Iterable[str]) -> Iterator[Look]:
+    """The looks in the lines of a recording; errors as `recorded`."""
     count = 0
     for number, line in enumerate(lines, start=1):
         if not line.strip():

@@ -8,6 +8,7 @@ from app.benchmarks.deployment import deployments
 from app.dashboard import result_uploads
 from app.dashboard.panels import benchmark_work
 from app.dashboard.panels import benchmarks as panels
+from app.dashboard.panels.watch import show_watch
 from app.dashboard.widgets import draw_tabs
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
@@ -34,6 +35,7 @@ st.caption(
     "Results of serving benchmarks beside the prediction of the same load. Nothing leaves this "
     "server, and nothing is kept unless you keep it."
 )
+show_watch()
 found = result_uploads.picker()
 if not found:
     st.info("Upload one result or many, or try a sample.", icon=":material/timer:")
