@@ -36,23 +36,14 @@ def question(budgets: tuple[int, ...]):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("budgets", [BUDGETS[6::8], BUDGETS], ids=["few", "all"])
-def test_a_search_is_within_five_percent_of_the_best_of_all_settings_in_eight_runs(
-    budgets, tmp_path: Path, own_data, monkeypatch
-):
+def test_a_search_starts_loads_and_ends_a_real_server(tmp_path: Path, own_data, monkeypatch):
     for name in ("torch", "transformers", "fastapi", "uvicorn", "openai", "accelerate"):
         pytest.importorskip(name)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    model, asked = tmp_path / "model", question(budgets)
+    model, asked = tmp_path / "model", question(BUDGETS)
     own_server.write_model(model, {**own_server.CONFIG, "num_hidden_layers": 4})
-    done = answer(asked, runs=8, commands=commands(model), folder=tmp_path / "search")
-    every = answer(
-        asked, runs=len(budgets), within=0.0, level=99.99, commands=commands(model),
-        folder=tmp_path / "every",
-    )  # fmt: skip
-    name = "output_tokens_per_s"
-    best = max(one.outcome.figures.get(name, 0.0) for one in every.records)
-    print([(dict(one.setting), dict(one.outcome.figures)) for one in every.records])
-    print([(dict(one.setting), one.outcome.figures.get(name)) for one in done.records], done.stop)
-    assert done.best is not None and done.best.outcome.figures[name] >= 0.95 * best
+    done = answer(asked, runs=2, commands=commands(model), folder=tmp_path / "search")
+    assert done.records and {one.outcome.status for one in done.records} == {"measured"}
+    rates = [one.outcome.figures["output_tokens_per_s"] for one in done.records]
+    assert done.best.outcome.figures["output_tokens_per_s"] == max(rates) > 0
