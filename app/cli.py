@@ -47,6 +47,8 @@ COMMANDS = (
     "measured.measure",
     "measured.collect",
     "measured.calibrate",
+    "measured.tune",
+    "measured.watch",
 )
 
 cli = typer.Typer(

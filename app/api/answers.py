@@ -23,7 +23,7 @@ SHORT: Mapping[str, Callable[[Any], Any]] = {
     "economics": verbs.economics, "ops": verbs.ops,
 }  # fmt: skip
 LONG: Mapping[str, Callable[[Any], Any]] = {
-    "simulate": verbs.simulate, "sweep": verbs.sweep, "plan": verbs.plan,
+    "simulate": verbs.simulate, "sweep": verbs.sweep, "plan": verbs.plan, "tune": verbs.tune,
 }  # fmt: skip
 
 

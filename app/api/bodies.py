@@ -229,6 +229,23 @@ CompareBody = _made(
     steps=(_STEPS, Field(default_factory=dict)),
 )
 GuardBody = _made("guard", "What results are judged by; what is not given is read from them.")
+_MEASURED = Annotated[
+    list[dict[str, Any]],
+    Field(
+        max_length=MOST_ROWS,
+        description='Runs so far: {"setting": {...}, "figures": {...}}, or with "status": "failed" '
+        'and "why".',
+    ),
+]
+TuneBody = _made(
+    "tune",
+    "What setting of a server to run next, by the runs so far; with dry_run the whole search, the "
+    "simulator in the place of a server.",
+    measured=(_MEASURED, Field(default_factory=list)),
+)
+WatchBody = _made(
+    "watch", "What the pages of a server's metrics are watched by; what is not given is read."
+)
 
 
 class LineBody(BaseModel):
@@ -248,6 +265,8 @@ class LineBody(BaseModel):
 ASKED: Mapping[str, type[Body]] = {
     one.verb: one
     for one in (EstimateBody, ServeBody, SimulateBody, SweepBody, PlanBody, SensitivityBody,
-                EconomicsBody, OpsBody)
+                EconomicsBody, OpsBody, TuneBody)
 }  # fmt: skip
-WITH_FILES: Mapping[str, type[Body]] = {one.verb: one for one in (CompareBody, GuardBody)}
+WITH_FILES: Mapping[str, type[Body]] = {
+    one.verb: one for one in (CompareBody, GuardBody, WatchBody)
+}

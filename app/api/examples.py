@@ -53,4 +53,14 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "a prompt with an image": {"model": "meta-llama/Llama-4-Scout-17B-16E-Instruct",
                                    "input_tokens": 128, "images": 1, "image_size": "672x672"},
     },
+    "tune": {
+        "what to run next": {"model": _LLAMA, "system": "h100", "engine": "vllm", "concurrency": 64,
+                             "max_num_seqs": [16, 32, 64], "kv": ["checkpoint", "fp8"],
+                             "target": "tpot < 20ms",
+                             "measured": [{"setting": {"max_num_seqs": 64, "kv": "fp8"},
+                                           "figures": {"output_tokens_per_s": 2900,
+                                                       "tpot": 0.019}}]},
+        "a dry run": {"model": _LLAMA, "system": "h100", "engine": "vllm", "concurrency": 16,
+                      "osl": 64, "max_num_seqs": [4, 8, 16], "dry_run": True, "runs": 3},
+    },
 }  # fmt: skip

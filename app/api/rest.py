@@ -145,7 +145,7 @@ def _add_line(api: FastAPI, answers: Answers) -> None:
 
 
 def _add_files(api: FastAPI, answers: Answers) -> None:
-    """POST /import, /compare and /guard, which take files."""
+    """POST /import, /compare, /guard and /watch, which take files."""
 
     @api.post("/import", operation_id="import", response_model=list[dict[str, Any]])
     async def import_(files: _Files) -> Response:
@@ -169,6 +169,12 @@ def _add_files(api: FastAPI, answers: Answers) -> None:
         body = _read(bodies.GuardBody, asked)
         sent = await _received(files), body, await _received(baseline or [])
         return _json(await run_in_threadpool(answers.of_files, *sent))
+
+    @api.post("/watch", operation_id="watch", response_model=dict[str, Any])
+    async def watch(files: _Files, asked: _Asked = "{}") -> Response:
+        """Recordings of a server's metrics page: when and why it leaves its prediction."""
+        body = _read(bodies.WatchBody, asked)
+        return _json(await run_in_threadpool(answers.of_files, await _received(files), body))
 
 
 def _read(kind: type[bodies.Body], text: str) -> bodies.Body:

@@ -13,7 +13,7 @@ _LONG = (
 )  # fmt: skip
 _TABLES = (
     "phases", "classes", "findings", "notes", "priced", "runs", "differences", "passed", "outcome",
-    "level", "verdicts", "not_judged",
+    "level", "verdicts", "not_judged", "events", "alarms", "drift", "sentences",
 )  # fmt: skip
 
 
@@ -91,5 +91,5 @@ def named(rows: Sequence[Mapping[str, Any]], column: str) -> dict[str, Any]:
 #: By verb of a body.
 SHORT: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "estimate": rows, "serve": rows, "sweep": frontier, "simulate": simulated, "plan": planned,
-    "sensitivity": row, "economics": row, "ops": counted,
+    "sensitivity": row, "economics": row, "ops": counted, "tune": row,
 }  # fmt: skip

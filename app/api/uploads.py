@@ -13,6 +13,8 @@ import profilers
 from app.api.bodies import Body
 from app.benchmarks.reading import base_name
 from app.question.asking import Asked, ask
+from app.question.extras import extras_of, read_extras
+from app.watching.answer import of_recordings
 from genz_core.errors import ReportError
 from profilers import serving_results
 
@@ -50,7 +52,7 @@ def imported(files: Sequence[Sent]) -> list[dict[str, Any]]:
 
 
 def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -> dict[str, Any]:
-    """What `ridgeline compare --json` or `ridgeline guard --json` prints of files.
+    """What `ridgeline compare --json`, `guard --json` or `watch --json` prints of files.
 
     Raises:
         RidgelineError: as the command.
@@ -60,6 +62,8 @@ def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -
     asked = ask(body.verb, body.given)
     earlier: Any = _spooled(baseline) if baseline else nullcontext(())
     with _spooled(files) as paths, earlier as before:
+        if body.verb == "watch":
+            return of_recordings(asked, paths, _window(body)).document()
         if body.verb == "guard":
             judged = of_files.judged(paths, asked, body.level, body.tolerance, before)
             return document.of_guard(*judged)
@@ -68,6 +72,12 @@ def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -
         compared = of_files.compared(of_files.asked_of(paths, asked), body.level)
         of_files.refuse_unpredicted(compared)
         return document.of_comparison(compared)
+
+
+def _window(body: Body) -> float:
+    """The seconds of a window, as they may be."""
+    known, _ = read_extras(extras_of("watch"), {"window": body.window})
+    return float(known["window"])
 
 
 def _reports(paths: Sequence[Path], asked: Asked, body: Body) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import numpy as np
 from app.api.bodies import MOST_ROWS, Body
 from app.question import typed
 from app.question.asking import Asked, ask, read
-from app.question.extras import extras_of
+from app.question.extras import extras_of, read_extras
 from app.question.parameters import PARAMETERS
 from app.scenario import results
 from app.scenario.reading import phases_of
@@ -133,3 +133,12 @@ def economics(body: Body) -> dict[str, Any]:
     from app.decide import economics as decide
 
     return decide.economics(asked_by(body))
+
+
+def tune(body: Body) -> dict[str, Any]:
+    """What `ridgeline tune --json` prints: what to run next, or a search by the simulator."""
+    from app.tuning import report
+    from app.tuning.answer import answer
+
+    known, _ = read_extras(extras_of("tune"), extras_by(body))
+    return report.document(answer(asked_by(body), **known, measured=body.measured))

@@ -54,6 +54,27 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
             unit="%", least=0.0, most=99.0,
         ),
     ),
+    "tune": (
+        Parameter(
+            "goal", "text", "output_tokens_per_s",
+            "Figure to make best: output_tokens_per_s, requests_per_s, ttft, tpot_p95, e2e ...",
+        ),
+        Parameter("runs", "whole", 12, "Most runs in all.", least=1, most=10_000),
+        Parameter(
+            "within", "number", 5.0,
+            "Stop where no setting is better than the best by more than so many percent, by its "
+            "interval.",
+            unit="%", least=0.0, most=1000.0,
+        ),
+        Parameter("level", "number", 80.0, _LEVEL, unit="%", least=0.0, above=True, most=99.99),
+        Parameter("dry_run", "truth", False, "The simulator in place of a server."),
+    ),
+    "watch": (
+        Parameter(
+            "window", "number", 60.0, "Seconds that figures are taken over.", unit="s", least=1.0,
+            most=86_400.0,
+        ),
+    ),
 }  # fmt: skip
 #: What only programs ask: the answer holds more.
 OF_PROGRAMS: Mapping[str, tuple[Parameter, ...]] = {

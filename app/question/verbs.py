@@ -52,6 +52,12 @@ _SPACE = (
 )  # fmt: skip
 _NAMES = ("model", "system", "engine", "engine_version", "weights", "moe_weights", "kv",
           "activations", "compute")  # fmt: skip
+#: What a server is started with, and a search over a real one may change.
+_TUNED = (
+    "engine", "weights", "kv", "tp", "pp", "dp", "ep", "max_num_seqs", "max_num_batched_tokens",
+    "memory_fraction", "speculation", "draft_tokens", "offload", "stream_interval", "recv_interval",
+    "batch_wait",
+)  # fmt: skip
 _CROSSED = (*_NAMES, "memory_fraction", "speculation", "offload", "overlap")
 VERBS: Mapping[str, Verb] = {
     verb.name: verb
@@ -68,6 +74,8 @@ VERBS: Mapping[str, Verb] = {
         Verb("economics", _CLOSED[1:], "concurrency"),
         Verb("predictor", ("batch",), "batch"),
         Verb("ops", ("batch",), "batch"),
+        Verb("tune", _CLOSED[1:], several=_TUNED),
+        Verb("watch", _CLOSED[1:], "concurrency", names_model=False, measured=True),
     )
 }
 
@@ -110,8 +118,11 @@ _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
     "sensitivity": (*_ONE_BY_ONE, *FLEET, *_COST, "ttft_target_s", "tpot_target_s", "e2e_target_s",
                     "trace"),
     "economics": (*_ONE_BY_ONE, *FLEET, *_STATIC, *_WANTED, "batch", "trace"),
+    "tune": (*(name for name in _ONE_BY_ONE if name != "seed"), *FLEET, *_STATIC,
+             *(name for name in _WANTED if name != "target"), *_COST, "batch", "trace"),
     **{verb.name: (*_ONE_BY_ONE, *FLEET, *_WANTED, *_COST, "trace") for verb in VERBS.values()
        if verb.measured},
+    "watch": (*_ONE_BY_ONE, *FLEET, *_STATIC, *_WANTED, *_COST, "batch", "trace"),
     "predictor": (*names_of(Load), *_ONE_BY_ONE, *_STATIC, *_WANTED, *_COST, *NOT_OF_A_BATCH,
                   "offload"),
     "ops": tuple(name for name in PARAMETERS if name not in _COUNTED),

@@ -1,10 +1,12 @@
-"""The /metrics page of vLLM or SGLang, saved or fetched: Prometheus' text of a serving process.
+"""The /metrics page of vLLM, SGLang or llama.cpp: Prometheus' text of a serving process.
 
 Counters and histograms count from the start of the process, gauges are of the moment.  Quantiles
 are interpolated within the buckets of a histogram, as Prometheus' `histogram_quantile` does.
 Sources: prometheus.io, "Exposition formats" (text 0.0.4); vllm-project/vllm,
 vllm/v1/metrics/loggers.py (0.6 to 0.26; the names before 0.10 as well); sgl-project/sglang,
-python/sglang/srt/managers/scheduler_metrics and observability/metrics_collector.py (0.4 to 0.5).
+python/sglang/srt/managers/scheduler_metrics and observability/metrics_collector.py (0.4 to 0.5);
+ggml-org/llama.cpp, tools/server/README.md, "GET /metrics" (`--metrics`): no histograms, so that the
+time of a token is the sum of seconds over the sum of tokens.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from profilers.serving_results.measurement import (
 
 NAME = "server metrics page"
 _SAMPLE = re.compile(
-    r"((?:vllm|sglang)[:_][A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+"
+    r"((?:vllm|sglang|llamacpp)[:_][A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+"
     r"([-+]?(?:[\d.][\d.eE+-]*|Inf|NaN))(?:\s+\d+)?$"
 )
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -49,17 +51,28 @@ _HISTOGRAMS = {
 }
 #: Gauges and counters -> names in `ServingMeasurement.server`, and how series add up.
 _GAUGES = {
-    "requests_running": (("num_requests_running", "num_running_reqs"), sum),
-    "requests_waiting": (("num_requests_waiting", "num_queue_reqs"), sum),
-    "kv_cache_use": (("kv_cache_usage_perc", "gpu_cache_usage_perc", "token_usage"), max),
+    "requests_running": (
+        ("num_requests_running", "num_running_reqs", "requests_processing"),
+        sum,
+    ),
+    "requests_waiting": (
+        ("num_requests_waiting", "num_queue_reqs", "requests_deferred"),
+        sum,
+    ),
+    "kv_cache_use": (
+        ("kv_cache_usage_perc", "gpu_cache_usage_perc", "token_usage", "kv_cache_usage_ratio"),
+        max,
+    ),
     "cache_hit_rate": (("cache_hit_rate", "gpu_prefix_cache_hit_rate"), max),
     "output_tokens_per_s_now": (("gen_throughput",), sum),
     "preemptions": (("num_preemptions_total", "num_preemptions"), sum),
     "prefix_cache_hits": (("prefix_cache_hits_total", "gpu_prefix_cache_hits_total"), sum),
     "prefix_cache_queries": (("prefix_cache_queries_total", "gpu_prefix_cache_queries_total"), sum),
     "prompt_tokens": (("prompt_tokens_total",), sum),
-    "output_tokens": (("generation_tokens_total",), sum),
+    "output_tokens": (("generation_tokens_total", "tokens_predicted_total"), sum),
     "requests": (("request_success_total", "num_requests_total"), sum),
+    "prefill_seconds": (("prompt_seconds_total",), sum),
+    "decode_seconds": (("tokens_predicted_seconds_total",), sum),
     "spec_accept_length": (("spec_accept_length",), max),
 }
 _DEFINITIONS = {
@@ -110,7 +123,8 @@ def parse(text: str) -> Page:
         if count > _MOST_SAMPLES:
             raise ReportError(f"the page has more than {_MOST_SAMPLES:,} samples")
         labels = {name: raw for name, raw in _LABEL.findall(match[2] or "")}
-        page.engine, name = re.split(r"[:_]", match[1], maxsplit=1)
+        engine, name = re.split(r"[:_]", match[1], maxsplit=1)
+        page.engine = "llama.cpp" if engine == "llamacpp" else engine
         _keep(page, name, labels, value)
     return page
 
@@ -143,6 +157,9 @@ def of_page(
         if (entry := found[name]).mean is not None
     }
     since = "between two looks at the page" if before else "since the process started"
+    gap_s = fields.ratio(server.get("decode_seconds"), server.get("output_tokens"))
+    if not found["tpot_s"] and gap_s:
+        found["tpot_s"] = Percentiles(gap_s)
     rates = {name: fields.ratio(server.get(name), seconds) for name in _COUNTED}
     return ServingMeasurement(
         format=NAME,
@@ -169,7 +186,14 @@ def of_page(
 
 
 _COUNTED = ("requests", "prompt_tokens", "output_tokens")
-_SINCE_START = (*_COUNTED, "preemptions", "prefix_cache_hits", "prefix_cache_queries")
+_SINCE_START = (
+    *_COUNTED,
+    "preemptions",
+    "prefix_cache_hits",
+    "prefix_cache_queries",
+    "prefill_seconds",
+    "decode_seconds",
+)
 
 
 def _stated(value: str | None) -> str | None:

@@ -37,6 +37,8 @@ __all__ = [
     "sweep",
     "system",
     "systems",
+    "tune",
+    "watch",
 ]
 
 

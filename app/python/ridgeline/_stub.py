@@ -26,6 +26,8 @@ from app.planning.result import Planned
 from app.planning.sweep_result import SweptTable
 from app.scenario.results import Estimate, Served
 from app.simulation.result import Simulated
+from app.tuning.loop import Tuned
+from app.watching.watch import Watched
 from genz_core.engine import EngineProfile
 from genz_core.serving.simulation import Requests
 from genz_core.types import Model, System

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from app.question.asking import Asked
     from app.scenario.results import Estimate, Served
     from app.simulation.result import Simulated
+    from app.tuning.loop import Tuned
+    from app.watching.watch import Watched
     from genz_core.validity import OnError
     from model_registry.reports.counted_step import CountedStep
     from profilers import Comparison, Report
@@ -250,6 +252,57 @@ def economics(asked: Asked, kept_runs: bool) -> dict[str, Any]:
     return decide.economics(asked, run_store.stores() if kept_runs else ())
 
 
+@verb(
+    Own("server", "str", "", "Command that starts the server: 'vllm serve {model} --port {port}'."),
+    Own(
+        "client", "str", "auto",
+        "auto, own, aiperf, guidellm, vllm, or a command that loads {address} and writes {result}.",
+    ),
+    Own("folder", "str | Path | None", None, "Where every run is kept, and taken up again."),
+    Own(
+        "measured", "Sequence[Mapping[str, Any]]", (),
+        "Runs made elsewhere, each {'setting': {...}, 'figures': {...}}.",
+    ),
+)  # fmt: skip
+def tune(
+    asked: Asked,
+    goal: str,
+    runs: int,
+    within: float,
+    level: float,
+    dry_run: bool,
+    server: str,
+    client: str,
+    folder: str | Path | None,
+    measured: Any,
+) -> Tuned:
+    """Find the best settings of a server by few runs of it.
+
+    Parameters that take lists are tried.  Without a server and without `dry_run` nothing is run:
+    the answer says what to run next, by the runs in `folder` or `measured`.
+
+    Returns:
+        The search: `records`, `best`, `choice` (what is next), and `stop`, why it is over.
+
+    Raises:
+        RidgelineError: nothing to choose among, a folder of another search, or a program that is
+            not there.
+
+    >>> found = tune("meta-llama/Llama-3.1-8B", system="h100", concurrency=16, osl=64,
+    ...              max_num_seqs=[4, 8, 16], dry_run=True)
+    >>> found.best.setting["max_num_seqs"]
+    16
+    """
+    from app.tuning.answer import answer
+    from app.tuning.real_server import Commands
+
+    commands = Commands(server, client) if server else None
+    return answer(
+        asked, goal, runs, within, level, dry_run, commands=commands,
+        folder=None if folder is None else Path(folder), measured=measured,
+    )  # fmt: skip
+
+
 # ------------------------------------------------------------------------------- measurements
 
 
@@ -313,6 +366,35 @@ def guard(asked: Asked, level: float, tolerance: float, results: Any, baseline: 
     from app.benchmarks import of_files
 
     return of_files.judged(_listed(results), asked, level, tolerance, _listed(baseline))[0]
+
+
+@verb(
+    Own(
+        "source", "str | Path | Sequence[str | Path]", inspect.Parameter.empty,
+        "Address of the server, or recordings of its metrics page.",
+    ),
+    Own("every", "float", 5.0, "Seconds between two looks at a live page."),
+    Own("seconds", "float", 600.0, "Seconds to watch a live page."),
+    first=("source", "model"),
+    model="",
+)  # fmt: skip
+def watch(asked: Asked, window: float, source: Any, every: float, seconds: float) -> Watched:
+    """Follow the metrics page of vLLM, SGLang or llama.cpp: when and why it leaves its prediction.
+
+    Returns:
+        The watch: `windows`, `events`, `alarms` with their causes, and `drift`.
+
+    Raises:
+        RidgelineError: a source that is none, or no model to compare with.
+    """
+    from app.watching.answer import followed, of_recordings, refuse_unnamed
+    from app.watching.follow import follow
+    from app.watching.watch import Watcher
+
+    refuse_unnamed(asked)
+    if isinstance(source, str) and "://" in source:
+        return followed(Watcher(asked, window), follow(source, every, seconds))
+    return of_recordings(asked, [Path(one) for one in _listed(source)], window)
 
 
 def read_report(path: str | Path) -> Report:

@@ -11,6 +11,7 @@ from app.dashboard.panels import benchmarks as panels
 from app.dashboard.panels.identity import show_identity
 from app.dashboard.panels.sums import show_sums
 from app.dashboard.panels.time_report import show_time_report
+from app.dashboard.panels.watch import show_watch
 from app.dashboard.widgets import draw_tabs
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
@@ -37,6 +38,7 @@ st.caption(
     "Results of serving benchmarks beside the prediction of the same load. Nothing leaves this "
     "server, and nothing is kept unless you keep it."
 )
+show_watch()
 found = result_uploads.picker()
 if not found:
     st.info("Upload one result or many, or try a sample.", icon=":material/timer:")

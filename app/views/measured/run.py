@@ -7,6 +7,7 @@ from app.dashboard import visitor
 from app.dashboard.job_progress import is_running, show_interrupted, show_progress, submitted
 from app.dashboard.panels.kept_runs import all_kept_runs
 from app.dashboard.panels.sweep import show_sweep, sweep_fields
+from app.dashboard.panels.tune import show_tuning
 from app.jobs import MEASURING
 from app.jobs.order import Work
 from app.measuring import run_store
@@ -144,6 +145,7 @@ try:
                     "views/measured/measured.py", label="Why they differ, operator by operator",
                     icon=":material/balance:",
                 )  # fmt: skip
+    show_tuning()
     all_kept_runs()
 except RidgelineError as error:
     st.error(plain(error), icon=":material/error:")

@@ -86,7 +86,9 @@ def signature(verb: str) -> inspect.Signature:
 def test_a_function_of_python_has_the_parameters_of_its_verb(verb: str):
     arguments, document = signature(verb).parameters, getattr(ridgeline, verb).__doc__
     own = {"compare": {"reports", "steps"}, "guard": {"results", "baseline"}, "serve": {"trace"},
-           "sweep": {"output"}, "economics": {"kept_runs"}}  # fmt: skip
+           "sweep": {"output"}, "economics": {"kept_runs"},
+           "tune": {"server", "client", "folder", "measured"},
+           "watch": {"source", "every", "seconds"}}  # fmt: skip
     extras = {one.name for one in EXTRAS.get(verb, ())}
     assert set(arguments) == {*parameters_of(verb), *extras, *own.get(verb, ())}
     for name, one in parameters_of(verb).items():

@@ -1,0 +1,77 @@
+"""ridgeline tune: the best settings of a server by few runs of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.commands import options as opt
+from app.commands.question_options import Extra, Given, add_verb
+
+
+def register(cli: typer.Typer) -> None:
+    help_ = (
+        "Find the best settings of a server: proposed by prediction, run, learned from. Several "
+        "values of an option are tried; what was run in a folder counts."
+    )
+    add_verb(cli, "tune", tune, help_)
+
+
+def tune(
+    given: Given,
+    goal: Extra,
+    runs: Extra,
+    within: Extra,
+    level: Extra,
+    dry_run: Extra,
+    server: Annotated[
+        str,
+        typer.Option(
+            help="Command that starts the server: 'vllm serve {model} --port {port} "
+            "[[--max-num-seqs {max_num_seqs}]]'; [[ ]] is left out where its value is the default."
+        ),
+    ] = "",
+    client: Annotated[
+        str,
+        typer.Option(
+            help="auto (what is installed), own, aiperf, guidellm, vllm, or a command that loads "
+            "{address} and writes {result}."
+        ),
+    ] = "auto",
+    folder: Annotated[
+        Path | None, typer.Option(help="Where every run is kept, and taken up again.")
+    ] = None,
+    health: Annotated[str, typer.Option(help="Page that answers once the server is ready.")] = "",
+    served_model: Annotated[
+        str, typer.Option(help="As the server names it; default: the only one it has.")
+    ] = "",
+    tokenizer: Annotated[
+        str, typer.Option(help="Of a client by name: name or folder; default: the model's.")
+    ] = "",
+    start_timeout: Annotated[
+        float, opt.lasting("Seconds that a server may take to start.")
+    ] = 900.0,
+    client_timeout: Annotated[float, opt.lasting("Seconds that a client may take.")] = 3600.0,
+    json: opt.Json = False,
+) -> None:
+    from app.commands.progress_bar import running
+    from app.tuning import report
+    from app.tuning.answer import REPORT, answer
+    from app.tuning.real_server import Commands
+
+    commands = None
+    if server:
+        commands = Commands(
+            server, client, health, served_model, tokenizer, start_timeout, client_timeout
+        )
+    with running("tuning") as job:
+        found = answer(
+            given.ask("tune"), goal, runs, within, level, dry_run, commands=commands,
+            folder=folder, progress=job.progress, cancelled=job.cancelled,
+        )  # fmt: skip
+    words = "\n".join(report.sentences(found))
+    opt.show(json, report.document(found), report.shown_rows(found), words)
+    if folder is not None and (folder / REPORT).exists() and not json:
+        typer.echo(f"report: {folder / REPORT}")

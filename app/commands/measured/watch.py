@@ -1,0 +1,97 @@
+"""ridgeline watch: a live server beside its prediction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.commands import options as opt
+from app.commands.question_options import Extra, Given, add_verb
+
+
+def register(cli: typer.Typer) -> None:
+    help_ = (
+        "Follow the metrics page of vLLM, SGLang or llama.cpp: when the server leaves its "
+        "prediction, and why. Ctrl-C ends it."
+    )
+    add_verb(cli, "watch", watch, help_, model="option")
+
+
+def watch(
+    source: Annotated[
+        str,
+        typer.Argument(help="Address of the server, or recordings of its page between commas."),
+    ],
+    given: Given,
+    window: Extra,
+    every: Annotated[float, opt.lasting("Seconds between two looks.")] = 5.0,
+    seconds: Annotated[float, typer.Option(help="Of the watch; 0: until Ctrl-C.")] = 0.0,
+    log: Annotated[
+        Path | None, typer.Option(help="Log of requests that grows beside the page.")
+    ] = None,
+    record: Annotated[
+        Path | None, opt.target("Where the looks are appended, to be watched again.")
+    ] = None,
+    export: Annotated[
+        int | None, typer.Option(help="Port that answers Prometheus with the watch's gauges.")
+    ] = None,
+    dashboard: Annotated[
+        Path | None, opt.target("Where the Grafana dashboard of these gauges is written.")
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option(help="Keep the scale of the steps that was learned, at the end.")
+    ] = False,
+    allow_remote: Annotated[
+        bool, typer.Option("--allow-remote", help="The server is on another machine.")
+    ] = False,
+    json: opt.Json = False,
+) -> None:
+    from contextlib import ExitStack
+
+    from app.answers.table import to_json
+    from app.commands.progress_bar import running
+    from app.watching import kept
+    from app.watching.answer import followed, of_recordings, refuse_unnamed
+    from app.watching.exporter import Exporter
+    from app.watching.follow import RequestLog, follow
+    from app.watching.grafana import dashboard as drawn
+    from app.watching.pages import Look
+    from app.watching.watch import Event, Watcher, sentences
+    from profilers.collect.serving import addresses
+
+    asked = given.ask("watch")
+    refuse_unnamed(asked)
+    if dashboard is not None:
+        opt.write_text(dashboard, to_json(drawn()) + "\n")
+    with ExitStack() as stack:
+        job = stack.enter_context(running("watching"))
+        if "://" not in source:
+            paths = [Path(name) for name in source.split(",") if name]
+            found = of_recordings(asked, paths, window, job.cancelled)
+        else:
+            addresses.require_loopback(source, allow_remote)
+            watcher = Watcher(asked, window, RequestLog(log) if log else None)
+            exporter = Exporter(export) if export is not None else None
+            if exporter is not None:
+                stack.callback(exporter.close)
+
+            def told(look: Look, events: list[Event]) -> None:
+                for event in events:
+                    typer.echo(f"\n{event.kind}: {event.sentence}", err=True)
+                if record is not None:
+                    with record.open("a", encoding="utf-8") as file:
+                        file.write(look.line() + "\n")
+                if exporter is not None:
+                    exporter.show(watcher)
+
+            looks = follow(source, every, seconds, job.cancelled)
+            found = followed(watcher, looks, told, job.cancelled)
+    words = sentences(found)
+    document = found.document()
+    if keep:
+        scale = kept.scale_of(asked, found)
+        words.append(f"{scale.sentence}; kept in {kept.keep(asked, scale)}")
+        document["kept"] = scale.sentence
+    opt.show(json, document, "\n".join(words))

@@ -1,0 +1,73 @@
+"""Panel of page Run: a search over a server's settings, with the simulator in its place."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app.dashboard.job_progress import is_running, show_progress, submitted
+from app.jobs import SIMULATING
+from app.question.asking import ask
+from app.question.extras import extras_of
+from app.question.pairs import pairs
+from app.tuning.job_work import dry_run
+from app.wording.markdown import plain
+from genz_core.errors import RidgelineError
+
+JOB = "tune_job"
+_QUESTION = (
+    "model=meta-llama/Llama-3.1-8B system=h100 engine=vllm concurrency=64 target='tpot < 20ms'"
+)
+_SETTINGS = "max_num_seqs=8,16,32,64 max_num_batched_tokens=512,2048 kv=checkpoint,fp8"
+
+
+def show_tuning() -> None:
+    """Draw the form, the progress of its job and what it came to."""
+    with st.expander("Tune a server", icon=":material/tune:", key="tune", on_change="rerun"):
+        if st.session_state.get("tune"):
+            _show()
+
+
+def _show() -> None:
+    st.caption(
+        "Few runs instead of all: the settings are predicted, run, learned from. Here the "
+        "simulator stands in for the server; a real one is started from the command line."
+    )
+    with st.form("tune_form"):
+        question = st.text_input("Question", _QUESTION, key="tune_question")
+        settings = st.text_input("Settings that are tried", _SETTINGS, key="tune_settings")
+        sent = st.form_submit_button("Dry run", disabled=is_running(JOB))
+    try:
+        given = pairs(f"{question} {settings}")
+        if sent:
+            asked = {name: v for name, v in given.items() if name not in extras_of("tune")}
+            ask("tune", asked)  # refused here, in a sentence
+            st.session_state.pop(JOB, None)
+            submitted(JOB, dry_run, given, "Search of settings", SIMULATING)
+            st.rerun()
+    except RidgelineError as error:
+        st.error(plain(str(error)), icon=":material/error:")
+        return
+    if is_running(JOB):
+        show_progress(JOB, "tune", "Stopping after the present run.")
+    job = st.session_state.get(JOB)
+    if job is not None and job.over:
+        if job.error:
+            st.error(plain(job.error), icon=":material/error:")
+        else:
+            _found(job.result, given)
+
+
+def _found(document: dict[str, Any], given: dict[str, str]) -> None:
+    for sentence in document["sentences"]:
+        st.markdown(plain(sentence))
+    st.dataframe(pd.DataFrame(document["rows"]), key="tune_runs", hide_index=True)
+    words = ["ridgeline", "tune", given.pop("model", "MODEL")]
+    for name, value in given.items():
+        words += [f"--{name.replace('_', '-')}", value]
+    words += ["--folder", "search", "--server", "vllm serve {model} --port {port}"]
+    st.caption("The same on a real server; name in its command what is tried:")
+    st.code(shlex.join(words), language="bash")

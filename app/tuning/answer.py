@@ -1,0 +1,111 @@
+"""A question of the verb "tune" answered: by a server, by the simulator, or by what to run next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from app.question.asking import Asked, read
+from app.question.parameters import PARAMETERS
+from app.tuning.loop import Runner, Tuned, proposed, tune
+from app.tuning.outcome import Outcome
+from app.tuning.real_server import Commands, RealServer
+from app.tuning.report import markdown
+from app.tuning.simulated_server import SimulatedServer, hidden_moves
+from app.tuning.space import Setting, Space, space
+from app.tuning.study import Record, opened
+from genz_core.errors import InvalidValue
+from genz_core.progress import Cancel, Progress, never, silent
+
+REPORT = "report.md"
+_SIMULATOR = "the simulator"
+_STATUSES = ("measured", "failed", "contradicts", "no result")
+
+
+def answer(
+    asked: Asked,
+    goal: str = "output_tokens_per_s",
+    runs: int = 12,
+    within: float = 5.0,
+    level: float = 80.0,
+    dry_run: bool = False,
+    *,
+    commands: Commands | None = None,
+    folder: Path | None = None,
+    measured: Sequence[Mapping[str, Any]] = (),
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+) -> Tuned:
+    """Search the settings of a question.
+
+    Args:
+        goal, runs, within, level, dry_run: as `app.question.extras` says.
+        commands: how a server is started and loaded; without them and without `dry_run` nothing is
+            run, and the answer says what to run next.
+        folder: of the search, begun or taken up; None keeps nothing.
+        measured: runs that were made elsewhere, each {"setting": {...}, "figures": {...}}, or with
+            "status": "failed" and "why".
+
+    Raises:
+        RidgelineError: nothing can be chosen among, the folder holds another search, or a program
+            cannot be run.
+    """
+    if commands is not None and dry_run:
+        raise InvalidValue("a dry run starts no server: leave out the server's command")
+    found, share, held = space(asked, goal), within / 100.0, level / 100.0
+    study = opened(folder, asked, goal, _words(commands, dry_run))
+    if measured and study.records:
+        raise InvalidValue("measured runs beside a folder with runs: give one of them")
+    for row in measured:
+        setting, outcome = _given(found, row)
+        study.add(Record(len(study.records) + 1, setting, outcome))
+    if commands is None and not dry_run:
+        choice = proposed(found, study.records, share, held)
+        return Tuned(found, tuple(study.records), choice, choice.stop, share, held)
+    runner: Runner
+    if commands is not None:
+        runner = RealServer(asked, commands)
+    else:
+        runner = SimulatedServer(asked, hidden_moves(asked.question.seed))
+    done = tune(found, runner, study, runs, share, held, progress, cancelled)
+    if folder is not None:
+        (folder / REPORT).write_text(markdown(done), encoding="utf-8")
+    return done
+
+
+def _words(commands: Commands | None, dry_run: bool) -> str:
+    """What runs the settings of a folder: runs of two are not mixed."""
+    if commands is not None:
+        return f"{commands.server} | {commands.client}"
+    return _SIMULATOR if dry_run else ""
+
+
+def _given(found: Space, row: Mapping[str, Any]) -> tuple[Setting, Outcome]:
+    """A run that was made elsewhere.
+
+    Raises:
+        InvalidValue: no setting, no figure, or a word that is no status.
+    """
+    setting, figures = row.get("setting"), row.get("figures") or {}
+    if not isinstance(setting, Mapping) or not isinstance(figures, Mapping):
+        raise InvalidValue(
+            'a measured run is {"setting": {"max_num_seqs": 64}, "figures": {"ttft": 0.2, '
+            '"output_tokens_per_s": 900}}'
+        )
+    status = row.get("status", "measured")
+    if status not in _STATUSES:
+        raise InvalidValue(f"status = {str(status)[:40]!r}: choose {', '.join(_STATUSES)}")
+    values = {n: read(PARAMETERS[n], v) for n, v in setting.items() if n in PARAMETERS}
+    values |= {n: v for n, v in setting.items() if n not in PARAMETERS}
+    for name, figure in figures.items():
+        if not isinstance(figure, (int, float)) or isinstance(figure, bool) or not figure > 0:
+            raise InvalidValue(f"{str(name)[:40]} = {figure!r}: give a number above 0")
+    if status == "measured" and found.goal.name not in figures:
+        raise InvalidValue(f"a measured run without {found.goal.name}: give its figures")
+    at = found.at(values)
+    return found.settings[at], Outcome(
+        status,
+        {str(name): float(value) for name, value in figures.items()},
+        str(row.get("why", "")),
+    )

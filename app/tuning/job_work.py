@@ -1,0 +1,26 @@
+"""A dry run of a search as a job of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.question.asking import ask
+from app.question.extras import extras_of, read_extras
+from app.tuning import report
+from app.tuning.answer import answer
+from genz_core.progress import Cancel, Progress
+
+
+def dry_run(given: Mapping[str, Any], progress: Progress, cancelled: Cancel) -> dict[str, Any]:
+    """The document of a search by the simulator.
+
+    given: values by name, of the question and of the search.
+
+    Raises:
+        RidgelineError: as `answer`.
+    """
+    extras, question = read_extras(extras_of("tune"), given)
+    asked = ask("tune", question)
+    found = answer(asked, **{**extras, "dry_run": True}, progress=progress, cancelled=cancelled)
+    return {**report.document(found), "rows": report.run_rows(found)}

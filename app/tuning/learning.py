@@ -1,0 +1,108 @@
+"""What runs of a server say of the settings that were not run.
+
+ln(measured / predicted) of a figure is taken as a Gaussian process over the settings, its deviation
+at each that of the prediction's interval.  Most of what a prediction misses is shared by all
+settings of one server (the constants of its machine), the rest fades with the distance between
+settings, so that one run corrects all and each corrects its neighbours most::
+
+    cov(i, j) = a^2 s_i s_j (r + (1 - r) k(|x_i - x_j| / l))  + n^2 [i = j]
+
+with k Matern's of degree 5/2; a, r and l are averaged over a small grid by how likely each is.
+Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), ch. 2, 4.2, 5.4.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.tuning.outcome import Outcome
+from app.tuning.space import Space
+from genz_core.types import Array
+
+#: Deviation of ln of one figure between two runs of one setting.  The figure is judgement.
+NOISE = 0.02
+#: Shares that all settings have in common, scales of distance and of deviation that are tried.
+_SHARED, _LENGTHS, _SCALES = (0.5, 0.8, 0.95), (0.5, 1.0, 2.0), (0.5, 1.0, 2.0)
+#: Deviation of ln of the scales about 1 before any run.
+_ABOUT_ONE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """A figure of every setting after the runs so far: ln of it and its deviation, [settings]."""
+
+    log: Array
+    deviation: Array
+
+
+def beliefs(space: Space, runs: Sequence[tuple[int, Outcome]]) -> dict[str, Belief]:
+    """What is believed of every figure that the goal and the targets name.
+
+    runs: places of settings, and what their runs came to.
+    """
+    figures = {one.name: one for one in (space.goal, *(t.figure for t in space.targets))}
+    found = {}
+    for name, one in figures.items():
+        values = [(at, outcome.value(one)) for at, outcome in runs]
+        known = [(at, float(np.log(v))) for at, v in values if np.isfinite(v) and v > 0]
+        found[name] = _belief(space, name, known)
+    return found
+
+
+def _belief(space: Space, name: str, known: Sequence[tuple[int, float]]) -> Belief:
+    expected = space.expected[name]
+    priced = np.isfinite(expected.log)
+    start = np.where(priced, expected.log, np.mean(expected.log[priced]) if priced.any() else 0.0)
+    if not known:
+        return Belief(start, expected.deviation)
+    at = np.array([place for place, _ in known])
+    missed = np.array([log for _, log in known]) - start[at]
+    distance = _distances(space.features, space.features[at])
+    likely, logs, variances = [], [], []
+    for shared, length, scale in itertools.product(_SHARED, _LENGTHS, _SCALES):
+        factor = shared + (1.0 - shared) * _near(distance / length)
+        covariance = scale**2 * expected.deviation[:, None] * expected.deviation[at] * factor
+        lower = np.linalg.cholesky(covariance[at] + NOISE**2 * np.eye(len(at)))
+        white = np.linalg.solve(lower, missed)
+        half = np.linalg.solve(lower, covariance.T)
+        about = (np.log([scale, length]) / _ABOUT_ONE) ** 2
+        likely.append(-0.5 * (white @ white + about.sum()) - np.log(np.diag(lower)).sum())
+        logs.append(half.T @ white)
+        variances.append(np.maximum((scale * expected.deviation) ** 2 - (half**2).sum(0), 0.0))
+    weights = np.exp(np.array(likely) - max(likely))
+    weights /= weights.sum()
+    mean = weights @ np.array(logs)
+    variance = weights @ (np.array(variances) + (np.array(logs) - mean) ** 2)
+    return Belief(start + mean, np.sqrt(variance))
+
+
+def starts(space: Space, runs: Sequence[tuple[int, Outcome]]) -> Array:
+    """The probability that the server of a setting starts and stays, [settings].
+
+    A failure is told of its neighbours by their distance; what was never seen to fail is taken to
+    run, as the prediction says.
+    """
+    tried = [(at, outcome.status) for at, outcome in runs if outcome.status in _TELLS]
+    if not any(status == "failed" for _, status in tried):
+        return np.ones(len(space.settings))
+    at = np.array([place for place, _ in tried])
+    ran = np.array([status != "failed" for _, status in tried], dtype=float)
+    near = _near(_distances(space.features, space.features[at]))
+    return np.asarray((1.0 + near @ ran) / (1.0 + near.sum(1)))
+
+
+_TELLS = ("measured", "contradicts", "failed")
+
+
+def _distances(one: Array, other: Array) -> Array:
+    return np.sqrt(((one[:, None, :] - other[None, :, :]) ** 2).sum(2))
+
+
+def _near(distance: Array) -> Array:
+    """Matern's covariance of degree 5/2."""
+    scaled = np.sqrt(5.0) * distance
+    return np.asarray((1.0 + scaled + scaled**2 / 3.0) * np.exp(-scaled))

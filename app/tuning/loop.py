@@ -1,0 +1,107 @@
+"""The search: propose, run, learn, until nothing within reach is better or the budget ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from app.tuning.choosing import Choice, best_of, choose
+from app.tuning.outcome import Outcome
+from app.tuning.space import Setting, Space, words
+from app.tuning.study import Record, Study
+from genz_core.errors import InvalidValue
+from genz_core.progress import Cancel, Cancelled, Progress, never, part, silent
+
+#: Runs a setting; given an empty folder for its files, None where nothing is kept.
+Runner = Callable[[Setting, "Path | None", Progress, Cancel], Outcome]
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A search as far as it came.
+
+    records: every run.  choice: what would be next, with how much better it may be.
+    stop: why the search is over, in a sentence; "" where it is not.
+    within: share that is not worth a run.  level: share of runs that an interval holds.
+    """
+
+    space: Space
+    records: tuple[Record, ...]
+    choice: Choice
+    stop: str
+    within: float
+    level: float
+
+    @property
+    def best(self) -> Record | None:
+        """The best run that meets the targets."""
+        usable = usable_runs(self.space, self.records)
+        number = best_of(self.space, [run for _, run in usable])
+        return None if number is None else usable[number][0]
+
+
+def usable_runs(
+    space: Space, records: Sequence[Record]
+) -> list[tuple[Record, tuple[int, Outcome]]]:
+    """The runs whose setting the space still holds, with its place."""
+    found = []
+    for record in records:
+        try:
+            found.append((record, (space.at(record.setting), record.outcome)))
+        except InvalidValue:  # it cannot run by what is known now
+            continue
+    return found
+
+
+def proposed(space: Space, records: Sequence[Record], within: float, level: float) -> Choice:
+    """What to run after some runs, see `choose`."""
+    return choose(space, [run for _, run in usable_runs(space, records)], within, level)
+
+
+def tune(
+    space: Space,
+    runner: Runner,
+    study: Study,
+    runs: int,
+    within: float = 0.05,
+    level: float = 0.8,
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+) -> Tuned:
+    """Run settings until the search is over; what the study holds already counts.
+
+    runs: most, in all.  within, level: as of `Tuned`.
+
+    Raises:
+        RidgelineError: as the runner, where it cannot run anything.
+    """
+    stop = ""
+    while True:
+        choice = proposed(space, study.records, within, level)
+        done = len(study.records)
+        if choice.proposal is None:
+            stop = choice.stop
+        elif done >= runs:
+            stop = f"the budget of {runs:,} runs is spent"
+        elif cancelled():
+            stop = "cancelled"
+        if stop or choice.proposal is None:
+            break
+        setting = space.settings[choice.proposal.at]
+        now = part(progress, done / runs, (done + 1) / runs)
+        now(0.0, f"run {done + 1}: {words(setting)}")
+        started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+        try:
+            outcome = runner(setting, study.next_folder(), now, cancelled)
+        except Cancelled:
+            stop = "cancelled"
+            break
+        seconds = time.monotonic() - clock
+        proposal: Mapping[str, Any] = asdict(choice.proposal)
+        study.add(Record(done + 1, setting, outcome, proposal, started, seconds))
+    progress(1.0, stop)
+    return Tuned(space, tuple(study.records), choice, stop, within, level)

@@ -1,0 +1,57 @@
+"""What one run of a setting came to: figures, or why there are none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from app.planning.targets import Figure, Target
+
+#: measured: figures can be learnt from.  failed: the server did not start or died.  contradicts:
+#: the result does not meet its own sums.  no result: the client failed.
+Status = Literal["measured", "failed", "contradicts", "no result"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A run.
+
+    figures: by the names of targets ("ttft", "tpot_p95", "output_tokens_per_s"), SI units.
+    why: it has none, in a sentence.  log: last lines of what the server or the client said.
+    """
+
+    status: Status
+    figures: Mapping[str, float] = field(default_factory=dict)
+    why: str = ""
+    log: tuple[str, ...] = ()
+
+    def value(self, figure: Figure) -> float:
+        """A figure, NaN where the run has none."""
+        return self.figures.get(figure.name, math.nan) if self.status == "measured" else math.nan
+
+    def meets(self, targets: tuple[Target, ...]) -> bool:
+        """Whether a measured run meets every target."""
+        return self.status == "measured" and all(
+            bool(target.met(np.array(self.value(target.figure)))) for target in targets
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The run as its file holds it."""
+        return {
+            "status": self.status, "figures": dict(self.figures), "why": self.why,
+            "log": list(self.log),
+        }  # fmt: skip
+
+
+def outcome_of(document: Mapping[str, Any]) -> Outcome:
+    """The outcome that `Outcome.document` wrote."""
+    return Outcome(
+        document["status"],
+        {str(name): float(value) for name, value in document["figures"].items()},
+        str(document.get("why", "")),
+        tuple(map(str, document.get("log", ()))),
+    )

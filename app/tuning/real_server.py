@@ -1,0 +1,247 @@
+"""A server that the user's command starts, under the load of a benchmark client, ended again.
+
+A server that does not start, or dies under the load, is a result: its setting failed, and the last
+lines of its log say why.  A client that fails says nothing of the setting.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.planning.targets import FIGURES
+from app.question.asking import Asked
+from app.question.parameters import PARAMETERS
+from app.tuning.outcome import Outcome
+from app.tuning.space import Setting, devices_of
+from app.tuning.template import checked, filled, names
+from genz_core.errors import InvalidValue, MeasurementError, ReportError
+from genz_core.progress import Cancel, Cancelled, Progress
+from profilers import account
+from profilers.collect import programs
+from profilers.collect.serving import clients, endpoint
+from profilers.collect.serving.client import Server
+from profilers.collect.serving.endpoint_load import EndpointLoad
+from profilers.serving_results import ServingMeasurement, read_results
+
+RESULT, SERVER_LOG, CLIENT_LOG = "result.json", "server.log", "client.log"
+_POLL_S, _ANSWER_S = 0.2, 5.0
+_LINES, _LONGEST_LINE = 12, 400
+#: Pages that a server answers once it can serve, unless another is named.
+_READY = ("health", "v1/models")
+#: Clients by name; anything else is a command.
+CLIENTS = (endpoint.AUTO, endpoint.OWN, "aiperf", "guidellm", "vllm")
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """How settings are run.
+
+    server: command that starts the server, see `app.tuning.template`.  client: one of `CLIENTS`,
+    or a command that puts the load on and writes `{result}`.  health: page that answers 200 once
+    the server is ready, "" for /health or /v1/models.  served: the model as the server names it,
+    "" for the only one it has.  tokenizer: of a client by name.  start_s, client_s: longest start
+    and longest run of the client.
+
+    Raises:
+        InvalidValue: a command that cannot be one, or names no port or no result.
+        MeasurementError: a program that is not there.
+    """
+
+    server: str
+    client: str = endpoint.AUTO
+    health: str = ""
+    served: str = ""
+    tokenizer: str = ""
+    start_s: float = 900.0
+    client_s: float = 3600.0
+
+    def __post_init__(self) -> None:
+        if not {"port", "address"} & set(names(checked(self.server))):
+            raise InvalidValue("the server's command names no {port}: it has to listen on it")
+        commands = [self.server]
+        if self.client not in CLIENTS:
+            if "result" not in names(checked(self.client)):
+                raise InvalidValue(
+                    "the client's command names no {result}, the file that it writes: add it, or "
+                    f"give one of {', '.join(CLIENTS)}"
+                )
+            commands.append(self.client)
+        elif self.client not in (endpoint.AUTO, endpoint.OWN):
+            clients.named(self.client)
+        for command in commands:
+            program = shlex.split(command)[0]
+            if "{" not in program and shutil.which(program) is None:
+                raise MeasurementError(f"{program} is not there: install it, or give its path")
+
+
+@dataclass(frozen=True)
+class RealServer:
+    """A runner of settings."""
+
+    asked: Asked
+    commands: Commands
+
+    def __call__(
+        self, setting: Setting, folder: Path | None, progress: Progress, cancelled: Cancel
+    ) -> Outcome:
+        """Start the server of a setting, load it, and end it.
+
+        Raises:
+            MeasurementError: a program cannot be run at all.  Cancelled: `cancelled` said so.
+        """
+        if folder is not None:
+            return self._run(setting, folder.absolute(), progress, cancelled)
+        with tempfile.TemporaryDirectory(prefix="ridgeline-tune-") as name:
+            return self._run(setting, Path(name), progress, cancelled)
+
+    def values(self, setting: Setting, folder: Path, port: int) -> dict[str, Any]:
+        """What the commands may name."""
+        q = self.asked.question
+        return {
+            **{name: getattr(q, name) for name in PARAMETERS},
+            **setting,
+            "port": port,
+            "address": f"http://127.0.0.1:{port}",
+            "folder": str(folder),
+            "result": str(folder / RESULT),
+        }
+
+    def _run(
+        self, setting: Setting, folder: Path, progress: Progress, cancelled: Cancel
+    ) -> Outcome:
+        values, log = self.values(setting, folder, _free_port()), folder / SERVER_LOG
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        with programs.background(filled(self.commands.server, values), log, environment) as child:
+            progress(0.05, "starting the server")
+            if why := self._not_ready(child, values["address"], cancelled):
+                return Outcome("failed", why=why, log=_tail(log))
+            progress(0.4, "under load")
+            return self._loaded(child, setting, values, folder, cancelled)
+
+    def _not_ready(self, child: subprocess.Popen[bytes], address: str, cancelled: Cancel) -> str:
+        """Wait until the server answers; returns why it does not, "" once it does."""
+        deadline = time.monotonic() + self.commands.start_s
+        pages = (self.commands.health.strip("/"),) if self.commands.health else _READY
+        while not any(_answers(f"{address}/{page}") for page in pages):
+            if (code := child.poll()) is not None:
+                return f"the server ended with code {code} before it was ready"
+            if time.monotonic() > deadline:
+                return f"the server was not ready within {self.commands.start_s:g} s"
+            if cancelled():
+                raise Cancelled("starting the server")
+            time.sleep(_POLL_S)
+        return ""
+
+    def _loaded(
+        self,
+        child: subprocess.Popen[bytes],
+        setting: Setting,
+        values: Mapping[str, Any],
+        folder: Path,
+        cancelled: Cancel,
+    ) -> Outcome:
+        def stop() -> bool:
+            return cancelled() or child.poll() is not None
+
+        died = "the server ended with code {} under the load"
+        try:
+            found = self._measured(values, folder, stop)
+        except Cancelled:
+            if child.poll() is None:
+                raise
+            return Outcome("failed", why=died.format(child.poll()), log=_tail(folder / SERVER_LOG))
+        except (MeasurementError, ReportError) as error:
+            if child.poll() is not None:
+                why = died.format(child.poll())
+                return Outcome("failed", why=why, log=_tail(folder / SERVER_LOG))
+            return Outcome("no result", why=str(error), log=_tail(folder / CLIENT_LOG))
+        return of_measurement(found, devices_of(self.asked, setting))
+
+    def _measured(
+        self, values: Mapping[str, Any], folder: Path, stop: Cancel
+    ) -> ServingMeasurement:
+        """What the client measured.
+
+        Raises:
+            MeasurementError: it failed.  ReportError: its result cannot be read.  Cancelled.
+        """
+        commands, result = self.commands, folder / RESULT
+        if commands.client in CLIENTS:
+            q = self.asked.question
+            load = EndpointLoad(
+                int(q.concurrency or 0), float(q.rate or 0.0), int(q.requests or 0), q.isl, q.osl,
+                seed=q.seed % 2**31,
+            )  # fmt: skip
+            server = Server(str(values["address"]), commands.served, commands.client_s)
+            own = folder / "client"
+            own.mkdir(exist_ok=True)
+            return endpoint.measure(
+                server, load, own, commands.client, commands.tokenizer, cancelled=stop
+            ).measurement
+        code = programs.run(
+            filled(commands.client, values), folder / CLIENT_LOG, "the client", commands.client_s,
+            stop,
+        )  # fmt: skip
+        if code:
+            raise MeasurementError(f"the client ended with code {code}")
+        if not result.exists():
+            raise MeasurementError(f"the client wrote no {RESULT}: is {{result}} the right option?")
+        return read_results(result)[-1]
+
+
+def of_measurement(found: ServingMeasurement, devices: float) -> Outcome:
+    """The outcome of a client's result: its sums are made first."""
+    if wrong := account.failed(account.of_result(found)):
+        return Outcome("contradicts", why="; ".join(check.sentence for check in wrong))
+    latencies = {"ttft": found.ttft_s, "tpot": found.decode_tpot_s, "e2e": found.e2e_s}
+    figures: dict[str, float | None] = {}
+    for name, spread in latencies.items():
+        figures[name] = spread.mean
+        figures |= {f"{name}_p{percent:g}": value for percent, value in spread.at.items()}
+    rates = found.throughput
+    figures["output_tokens_per_s"] = rates.output_tokens_per_s
+    figures["requests_per_s"] = rates.requests_per_s
+    if rates.output_tokens_per_s:
+        figures["output_tokens_per_s_per_device"] = rates.output_tokens_per_s / devices
+    if gap := found.decode_tpot_s.mean:
+        figures["interactivity"] = 1.0 / gap
+    known = {n: float(v) for n, v in figures.items() if v is not None and n in FIGURES}
+    if not known:
+        return Outcome("no result", why="the client's result states no figure")
+    return Outcome("measured", known)
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=_ANSWER_S) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError, ValueError):
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def _tail(log: Path) -> tuple[str, ...]:
+    """The last lines of a log that say something."""
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ()
+    lines = [line.rstrip()[:_LONGEST_LINE] for line in text.splitlines() if line.strip()]
+    return tuple(lines[-_LINES:])

@@ -1,0 +1,77 @@
+"""The simulator in place of a server, with constants that the search is not told.
+
+Each constant of the engine is moved by a draw of its prior's width between devices and recipes, so
+that the truth differs from the prediction as a machine that nobody measured does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from app.question.asking import Asked
+from app.scenario.gate import refuse_meaningless_for
+from app.scenario.scenario import Resolved, resolve
+from app.simulation import rows
+from app.simulation.run import run
+from app.tuning.outcome import Outcome
+from app.tuning.space import Setting, of_setting
+from genz_core.engine import CONSTANTS, EngineProfile
+from genz_core.engine_calibration import moved
+from genz_core.errors import RidgelineError
+from genz_core.progress import Cancel, Progress
+from genz_core.types import Array
+
+
+def hidden_moves(seed: int) -> Array:
+    """Moves of the logarithms of an engine's constants, [constants]."""
+    draws = np.random.default_rng(seed).standard_normal(len(CONSTANTS))
+    widths = np.array([float(np.hypot(one.device, one.recipe)) for one in CONSTANTS])
+    most = np.array([one.most for one in CONSTANTS])
+    return np.asarray(np.minimum(draws * widths, most))
+
+
+@dataclass(frozen=True)
+class SimulatedServer:
+    """A runner of settings.  moves: of the engine's constants, see `hidden_moves`."""
+
+    asked: Asked
+    moves: Array
+
+    def __call__(
+        self, setting: Setting, folder: Path | None, progress: Progress, cancelled: Cancel
+    ) -> Outcome:
+        """The simulated run of a setting; what cannot run is a failed start."""
+        try:
+            asked = of_setting(self.asked, setting, "simulate")
+            question = replace(asked.question, seed=self.asked.question.seed)
+            resolved = resolve(question, asked.objects)
+            refuse_meaningless_for(resolved)
+            found = run(self._true(resolved), asked.objects, progress, cancelled)
+        except RidgelineError as error:
+            return Outcome("failed", why=str(error))
+        figures = rows.figures(found)
+        return Outcome("measured", {**_named(figures), "interactivity": _user(figures)})
+
+    def _true(self, resolved: Resolved) -> Resolved:
+        engine: EngineProfile = moved(resolved.engine, self.moves)
+        return replace(resolved, engine=engine)
+
+
+def _named(figures: dict[str, float]) -> dict[str, float]:
+    """Figures of a simulation by the names of targets."""
+    found = {}
+    for name, value in figures.items():
+        stem = name.removesuffix("_s")
+        if stem.startswith(("ttft_", "tpot_", "e2e_")):
+            found[stem.removesuffix("_mean")] = float(value)
+        elif name.startswith(("output_tokens_per_s", "requests_per_s")):
+            found[name] = float(value)
+    return found
+
+
+def _user(figures: dict[str, float]) -> float:
+    gap = float(figures["tpot_mean_s"])
+    return 1.0 / gap if gap > 0 else float("nan")

@@ -1,0 +1,287 @@
+"""The settings that a search over a server may try, each with its predicted figures.
+
+The closed form prices all of them before the first run; what cannot run has its reason and is not
+tried.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.answers.columns import ends
+from app.planning.space import formats
+from app.planning.targets import FIGURES, Figure, Target, figure, parse_targets
+from app.question.asking import Asked, ask
+from app.question.parameters import PARAMETERS
+from app.question.verbs import VERBS, parameters_of
+from app.scenario import results
+from app.scenario.scenario import find_model, find_system
+from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.types import Array
+
+#: Value of one parameter by its name.
+Setting = Mapping[str, Any]
+#: Settings of one search at most: all are priced, and the search is for few runs.
+MOST = 20_000
+#: Figures of a run that are not latencies.
+RATES = ("output_tokens_per_s", "requests_per_s", "output_tokens_per_s_per_device", "interactivity")
+#: 80 % of a normal distribution lie within so many standard deviations.
+_OF_INTERVAL = 1.2816
+#: Deviation of ln(measured / predicted) where no interval is known, and within which one is
+#: believed; and what a percentile adds, which is predicted as its mean.  The figures are judgement.
+_UNKNOWN, _LEAST, _MOST, _PERCENTILE = 0.5, 0.05, 1.5, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A figure of every setting before any run, [settings].
+
+    log: ln of the prediction, NaN where there is none.  deviation: of ln(measured / predicted).
+    """
+
+    log: Array
+    deviation: Array
+
+
+@dataclass(frozen=True)
+class Space:
+    """The settings of a question.
+
+    asked: the question of the verb "tune".  settings: that can run, by the prediction.  refused:
+    the others, with why.  expected: by figure.  features: where settings lie beside each other,
+    [settings, axes].  devices: [settings].
+    """
+
+    asked: Asked
+    goal: Figure
+    targets: tuple[Target, ...]
+    settings: tuple[Setting, ...]
+    refused: tuple[tuple[Setting, str], ...]
+    expected: Mapping[str, Expected]
+    features: Array
+    devices: Array
+
+    @property
+    def sign(self) -> float:
+        """1 where more of the goal is better, -1 where less is."""
+        return -1.0 if self.goal.smaller else 1.0
+
+    def at(self, setting: Setting) -> int:
+        """Where a setting stands.
+
+        Raises:
+            InvalidValue: it is none of them.
+        """
+        wanted = dict(setting)
+        for number, one in enumerate(self.settings):
+            if dict(one) == wanted:
+                return number
+        raise InvalidValue(
+            f"{words(setting) or 'no parameter'} is no setting of this search: give each of "
+            f"{', '.join(self.asked.several)} one of the values that are tried"
+        )
+
+
+def words(setting: Setting) -> str:
+    """A setting in words: "max_num_seqs 64, kv fp8"."""
+    return ", ".join(
+        f"{name} {'default' if value in ('', 0, None) else value}"
+        for name, value in setting.items()
+    )
+
+
+def space(asked: Asked, goal: str) -> Space:
+    """The settings of a question, priced.
+
+    goal: name of the figure to make best.
+
+    Raises:
+        InvalidValue: nothing to choose among, too much, a goal or target that no run measures, or
+            no setting that can run.
+    """
+    for name in ("model", "draft_model"):  # a name that nobody knows goes before all else
+        if source := asked.named(name):
+            find_model(source)
+    find_system(asked.named("system"))
+    best, targets = _measured(figure(goal)), parse_targets(", ".join(asked.question.target))
+    for target in targets:
+        _measured(target.figure)
+    axes = {
+        name: formats(asked, name) if name in ("weights", "kv") else tuple(dict.fromkeys(values))
+        for name, values in asked.several.items()
+    }
+    count = math.prod(len(values) for values in axes.values())
+    if not axes or count < 2:
+        several = ", ".join(VERBS["tune"].several)
+        raise InvalidValue(
+            "nothing to choose among: give some parameters several values, as --max-num-seqs "
+            f"16,64,256; those that may have several are {several}"
+        )
+    if count > MOST:
+        raise InvalidValue(f"{count:,} settings: give at most {MOST:,}")
+    every = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+    rows, refused = _priced(asked, every)
+    able = [at for at, row in enumerate(rows) if row is not None]
+    if not able:
+        raise InvalidValue(
+            f"none of the {count:,} settings can run, by the prediction; the first: "
+            f"{words(every[0])}: {refused[0][1]}"
+        )
+    kept, found = [every[at] for at in able], [row for row in rows if row is not None]
+    devices = np.array([devices_of(asked, setting) for setting in kept])
+    figures = {one.name: one for one in (best, *(target.figure for target in targets))}
+    q = asked.question
+    answer = max(q.osl * (1.0 + (1.0 if q.length_ratio is None else q.length_ratio)) / 2.0, 1.0)
+    expected = {name: _expected(one, found, devices, answer) for name, one in figures.items()}
+    return Space(
+        asked, best, targets, tuple(kept), tuple(refused), expected,
+        _features(axes, kept, found), devices,
+    )  # fmt: skip
+
+
+def of_setting(asked: Asked, setting: Setting, verb: str) -> Asked:
+    """The question of another verb under one setting.
+
+    Raises:
+        RidgelineError: as `ask`.
+    """
+    known = parameters_of(verb)
+    given = {
+        name: asked.objects.get(name, getattr(asked.question, name))
+        for name in PARAMETERS
+        if name in asked.given and name not in asked.several and name not in ("target", "seed")
+    }
+    if strange := next((name for name in given if name not in known), ""):
+        raise InvalidValue(f"{strange} means nothing to {verb}: leave it out")
+    own = {name: value for name, value in setting.items() if value not in ("", None)}
+    if not own.get("speculation", given.get("speculation")):
+        for name in ("draft_tokens", "draft_model", "acceptance"):
+            own.pop(name, None)
+            given.pop(name, None)
+    if own.get("speculation", given.get("speculation")) != "draft_model":
+        given.pop("draft_model", None)
+    return ask(verb, {**given, **own})
+
+
+def _measured(one: Figure) -> Figure:
+    """A figure that a run of a client measures.
+
+    Raises:
+        InvalidValue: it is none.
+    """
+    if one.latency or one.name in RATES:
+        return one
+    known = ", ".join(name for name in FIGURES if FIGURES[name].latency or name in RATES)
+    raise InvalidValue(f"{one.name} is no figure that a benchmark client measures: give {known}")
+
+
+def _priced(
+    asked: Asked, every: Sequence[Setting]
+) -> tuple[list[dict[str, Any] | None], list[tuple[Setting, str]]]:
+    """The closed form's row of every setting, None where it cannot run, and why not.
+
+    Numbers that `serve` takes as arrays are priced side by side.
+    """
+    side = [
+        name
+        for name in asked.several
+        if PARAMETERS[name].array and PARAMETERS[name].numeric and None not in asked.several[name]
+    ]
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for at, setting in enumerate(every):
+        groups.setdefault(
+            tuple(value for name, value in setting.items() if name not in side), []
+        ).append(at)
+    rows: list[dict[str, Any] | None] = [None] * len(every)
+    refused: list[tuple[int, str]] = []
+    for members in groups.values():
+        first = every[members[0]]
+        alike = {name: value for name, value in first.items() if name not in side}
+        beside = {name: [every[at][name] for at in members] for name in side}
+        try:
+            question = of_setting(asked, {**alike, **beside}, "serve")
+            found = results.serve(question, "status").rows
+        except RidgelineError as error:
+            refused += [(at, str(error)) for at in members]
+            continue
+        for at, row in zip(members, found if beside else found * len(members), strict=True):
+            if row["status"] == "ok":
+                rows[at] = row
+            else:
+                refused.append((at, f"{row['status']}: {row['message']}"))
+    return rows, [(every[at], why) for at, why in sorted(refused, key=lambda one: one[0])]
+
+
+def devices_of(asked: Asked, setting: Setting) -> float:
+    """Devices of the server of a setting."""
+    return math.prod(
+        int(setting.get(name, getattr(asked.question, name)) or 1) for name in ("tp", "pp", "dp")
+    )
+
+
+def _expected(
+    one: Figure, rows: Sequence[Mapping[str, Any]], devices: Array, answer: float
+) -> Expected:
+    """A figure of every setting with the deviation that its interval states.
+
+    A percentile is taken as its mean until runs say otherwise; a rate of requests errs as one of
+    tokens does, and so does one of a device.
+
+    answer: mean tokens of one.
+    """
+    name = f"{one.latency}_s" if one.latency else "output_tokens_per_s"
+    scale, power = np.ones(len(rows)), 1.0
+    if one.name == "output_tokens_per_s_per_device":
+        scale = 1.0 / devices
+    if one.name == "requests_per_s":
+        scale = scale / answer
+    if one.name == "interactivity":  # tokens/s of one user
+        name, power = "tpot_s", -1.0
+    value = _column(rows, name)
+    low, high = (_column(rows, end) for end in ends(name))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = np.log(high / low) / (2.0 * _OF_INTERVAL)
+        log = power * np.log(value * scale)
+    deviation = np.clip(np.where(np.isfinite(spread), spread, _UNKNOWN), _LEAST, _MOST)
+    if one.percentile:
+        deviation = np.hypot(deviation, _PERCENTILE)
+    return Expected(np.where(np.isfinite(log), log, np.nan), deviation)
+
+
+def _column(rows: Sequence[Mapping[str, Any]], name: str) -> Array:
+    return np.array([_number(row.get(name)) for row in rows])
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) else math.nan
+
+
+def _features(
+    axes: Mapping[str, tuple[Any, ...]], settings: Sequence[Setting], rows: Sequence[Any]
+) -> Array:
+    """Where settings lie, [settings, axes]: what is tried by its order, and what is predicted.
+
+    Numbers by their order among the values, texts by one axis each; ln of predicted TPOT, TTFT and
+    running requests, so that settings that do the same lie together.
+    """
+    columns = []
+    for name, values in axes.items():
+        if len(values) < 2:
+            continue
+        if PARAMETERS[name].numeric and None not in values and 0 not in values:
+            order = {value: at / (len(values) - 1) for at, value in enumerate(sorted(values))}
+            columns.append([order[setting[name]] for setting in settings])
+        else:  # a default has no place among numbers
+            columns += [
+                [0.5 * (setting[name] == value) for setting in settings] for value in values
+            ]
+    for name in ("tpot_s", "ttft_s", "running"):
+        logs = np.log(np.maximum(np.nan_to_num(_column(rows, name), nan=1.0), 1e-9))
+        columns.append(list(logs - logs.mean()))
+    return np.array(columns, dtype=float).T

@@ -1,0 +1,182 @@
+"""The folder of a search: what was asked, and every run in a file of its own.
+
+    study.json            the question, its settings, goal and targets
+    runs/0001/run.json    the setting, why it was run, what came of it
+    runs/0001/...         logs of server and client, the client's result
+    runs/0002-interrupted a run that was ended before it had come to anything
+
+A search is taken up where it stopped: a run counts once its run.json is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app.answers.table import to_json
+from app.question.asking import Asked
+from app.question.parameters import PARAMETERS
+from app.tuning.outcome import Outcome, outcome_of
+from app.tuning.space import Setting
+from genz_core.errors import InvalidValue
+
+_STUDY, _RUNS, _RUN = "study.json", "runs", "run.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One run.
+
+    number: from 1.  proposal: what was expected of it, as a document; {} where nothing proposed it.
+    started: ISO 8601.  seconds: that it took.
+    """
+
+    number: int
+    setting: Setting
+    outcome: Outcome
+    proposal: Mapping[str, Any] = field(default_factory=dict)
+    started: str = ""
+    seconds: float = 0.0
+
+    def document(self) -> dict[str, Any]:
+        """The run as its file holds it."""
+        return {
+            "number": self.number,
+            "setting": dict(self.setting),
+            "proposal": dict(self.proposal),
+            "started": self.started,
+            "seconds": self.seconds,
+            **self.outcome.document(),
+        }
+
+
+def asked_document(asked: Asked, goal: str, server: str) -> dict[str, Any]:
+    """What a search is of, as study.json holds it."""
+    stated = {name: getattr(asked.question, name) for name in PARAMETERS if name in asked.given}
+    document = {
+        "goal": goal,
+        "server": server,
+        "question": {n: v for n, v in stated.items() if n not in asked.several},
+        "settings": {name: list(values) for name, values in asked.several.items()},
+    }
+    found: dict[str, Any] = json.loads(to_json(document))
+    return found
+
+
+@dataclass(frozen=True)
+class Study:
+    """The runs of a search.  folder: None where nothing is kept."""
+
+    folder: Path | None = None
+    records: list[Record] = field(default_factory=list)
+
+    def next_folder(self) -> Path | None:
+        """An empty folder for the next run; what was interrupted there is put aside."""
+        if self.folder is None:
+            return None
+        path = self.folder / _RUNS / f"{len(self.records) + 1:04d}"
+        if path.exists():
+            aside = (path.with_name(f"{path.name}-interrupted{n or ''}") for n in range(10_000))
+            path.rename(next(one for one in aside if not one.exists()))
+        path.mkdir(parents=True)
+        return path
+
+    def add(self, record: Record) -> None:
+        """Keep a run: its file is there whole or not at all."""
+        if self.folder is not None:
+            path = self.folder / _RUNS / f"{record.number:04d}"
+            path.mkdir(parents=True, exist_ok=True)
+            draft = path / f".{_RUN}"
+            draft.write_text(to_json(record.document()), encoding="utf-8")
+            os.replace(draft, path / _RUN)
+        self.records.append(record)
+
+
+def opened(folder: Path | None, asked: Asked, goal: str, server: str) -> Study:
+    """The study of a folder, begun or taken up.
+
+    server: what runs the settings, in words; "" where the caller only asks what is next.
+
+    Raises:
+        InvalidValue: the folder holds another search, or files that cannot be read or written.
+    """
+    if folder is None:
+        return Study()
+    wanted = asked_document(asked, goal, server)
+    file = folder / _STUDY
+    try:
+        if file.exists():
+            kept = _read(file)
+        elif folder.exists() and any(folder.iterdir()):
+            raise InvalidValue(f"{folder} holds other files: name an empty or a new folder")
+        else:
+            (folder / _RUNS).mkdir(parents=True, exist_ok=True)
+            file.write_text(to_json(wanted), encoding="utf-8")
+            kept = wanted
+        _refuse_another(folder, kept, wanted)
+        return Study(folder, _records(folder))
+    except OSError as error:
+        raise InvalidValue(f"{error.filename or folder}: {error.strerror or error}") from None
+
+
+def _read(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InvalidValue(f"{file} is damaged ({error}): remove it, or name another") from None
+
+
+def _refuse_another(folder: Path, kept: Any, wanted: Mapping[str, Any]) -> None:
+    if not isinstance(kept, dict):
+        raise InvalidValue(f"{folder / _STUDY} is damaged: remove it, or name another folder")
+    for part in wanted:
+        if kept.get(part) == wanted[part] or (part == "server" and not wanted[part]):
+            continue
+        one, other = kept.get(part) or {}, wanted[part]
+        differs = f"{part} ({one or 'none'} there, {other} now)"
+        if isinstance(one, dict) and isinstance(other, dict):
+            names = [n for n in {**one, **other} if one.get(n) != other.get(n)]
+            differs = ", ".join(f"{n} ({one.get(n)} there, {other.get(n)} now)" for n in names)
+        raise InvalidValue(
+            f"{folder} holds a search of something else: {differs}; ask the same, or name a new "
+            "folder"
+        )
+
+
+def _records(folder: Path) -> list[Record]:
+    """The runs of a folder in their order.
+
+    Raises:
+        InvalidValue: a run's file is damaged, or one is missing between others.
+    """
+    found = []
+    for path in sorted((folder / _RUNS).glob(f"[0-9][0-9][0-9][0-9]/{_RUN}")):
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            record = record_of(document)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidValue(
+                f"{path} is damaged ({error}): move its folder away, and its setting may be run "
+                "again"
+            ) from None
+        found.append(record)
+    for at, record in enumerate(found, start=1):
+        if record.number != at:
+            raise InvalidValue(
+                f"{folder / _RUNS} has run {record.number} and no run {at}: put it back, or name "
+                "a new folder"
+            )
+    return found
+
+
+def record_of(document: Mapping[str, Any]) -> Record:
+    """The run that `Record.document` wrote."""
+    return Record(
+        int(document["number"]), dict(document["setting"]), outcome_of(document),
+        dict(document.get("proposal", {})), str(document.get("started", "")),
+        float(document.get("seconds", 0.0)),
+    )  # fmt: skip

@@ -1,0 +1,109 @@
+"""What of a change of a latency comes from which cause.
+
+ln(now / before) is a sum: what the prediction says of the load, of the lengths and of the cache
+hits, each averaged over the orders in which the three may have changed (Shapley's value, so that
+the parts sum to the whole whatever else changed), and what no prediction explains, which is of
+preemptions where these rose, else of the steps.
+
+Requests under way are arrivals times the time of each (Little's law), so that a server that slows
+down has more of them without any more being sent.  What of their number is not of arrivals is
+therefore shared out among all causes by their size, and stays with the load where there is none.
+Source: Shapley, A Value for n-Person Games (1953).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from app.watching.expected import Conditions, Pricing
+
+LOAD, LENGTHS, HITS, PREEMPTIONS, STEPS = (
+    "load", "lengths", "cache hits", "preemptions", "steps",
+)  # fmt: skip
+CAUSES = (LOAD, LENGTHS, HITS, PREEMPTIONS, STEPS)
+_CHANGES: Mapping[str, tuple[str, ...]] = {
+    LOAD: ("users",), LENGTHS: ("isl", "osl"), HITS: ("hits",),
+}  # fmt: skip
+#: What a cause may take of the requests under way that it made wait, over its own part.
+_FEEDBACK = 3.0
+#: Preemptions of a request more than before from which what no prediction explains is theirs.
+_PREEMPTED = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A latency that left its interval.
+
+    figure: "tpot_s" or "ttft_s".  ratio: now over before.  parts: ln of the ratio by cause.
+    """
+
+    figure: str
+    ratio: float
+    parts: Mapping[str, float]
+
+    @property
+    def cause(self) -> str:
+        """The cause of most of it."""
+        sign = math.copysign(1.0, math.log(self.ratio))
+        return max(self.parts, key=lambda name: sign * self.parts[name])
+
+
+def change(
+    pricing: Pricing,
+    figure: str,
+    ratio: float,
+    before: Conditions,
+    now: Conditions,
+    preempted: float,
+    arrivals: float = math.nan,
+) -> Change:
+    """The change of a figure between two conditions.
+
+    ratio: measured now over what was expected of before.  preempted: preemptions of a request
+    more than before.  arrivals: of requests a second now over before, NaN where not known.
+    """
+    parts = dict.fromkeys(CAUSES, 0.0)
+    orders = list(itertools.permutations(_CHANGES))
+    for order in orders:
+        at = before
+        for cause in order:
+            then = replace(at, **{name: getattr(now, name) for name in _CHANGES[cause]})
+            parts[cause] += _log(pricing, figure, at, then) / len(orders)
+            at = then
+    rest = math.log(ratio) - sum(parts.values())
+    parts[PREEMPTIONS if preempted > _PREEMPTED and rest > 0 else STEPS] += rest
+    return Change(figure, ratio, _fed_back(parts, before, now, arrivals))
+
+
+def _fed_back(
+    parts: dict[str, float], before: Conditions, now: Conditions, arrivals: float
+) -> dict[str, float]:
+    """The parts with what of the load is a consequence of the others given to them."""
+    grown = math.log(now.users / before.users)
+    if not arrivals > 0 or abs(grown) < 1e-9:
+        return parts
+    sent = min(max(math.log(arrivals) / grown, 0.0), 1.0) * parts[LOAD]
+    rest = parts[LOAD] - sent
+    sign = math.copysign(1.0, rest)
+    alike = {name: part for name, part in parts.items() if name != LOAD and sign * part > 0}
+    whole = sum(alike.values()) + (sent if sign * sent > 0 else 0.0)
+    if not alike or whole == 0.0:
+        return parts
+    given = {
+        name: sign * min(abs(rest * part / whole), _FEEDBACK * abs(part))
+        for name, part in alike.items()
+    }
+    return {
+        name: part - sum(given.values()) if name == LOAD else part + given.get(name, 0.0)
+        for name, part in parts.items()
+    }
+
+
+def _log(pricing: Pricing, figure: str, before: Conditions, now: Conditions) -> float:
+    """ln of the predicted change, 0 where one of both cannot be priced."""
+    one, other = (pricing.at(each).values[figure] for each in (before, now))
+    both = math.isfinite(one) and math.isfinite(other) and one > 0 and other > 0
+    return math.log(other / one) if both else 0.0

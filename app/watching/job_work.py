@@ -1,0 +1,34 @@
+"""A recording that a visitor uploads, watched as a job of a page."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from app.question.asking import ask
+from app.question.extras import extras_of, read_extras
+from app.watching.answer import followed, refuse_unnamed
+from app.watching.pages import looks_of
+from app.watching.watch import Watcher
+from genz_core.progress import Cancel, Progress
+
+
+def watched(
+    asked: tuple[Mapping[str, Any], str, bytes], progress: Progress, cancelled: Cancel
+) -> dict[str, Any]:
+    """The document of a watch.
+
+    asked: values by name, the name of the file, and its bytes.
+
+    Raises:
+        RidgelineError: a name that nobody knows, or no recording.
+    """
+    given, name, content = asked
+    extras, values = read_extras(extras_of("watch"), given)
+    question = ask("watch", values)
+    refuse_unnamed(question)
+    lines = io.StringIO(content.decode("utf-8", "replace"))
+    progress(0.1, "reading the looks")
+    watcher = Watcher(question, float(extras["window"]))
+    return followed(watcher, looks_of(name, lines), cancelled=cancelled).document()

@@ -1,0 +1,138 @@
+"""Looks at the metrics page of a server: a recording of them, and what lies between two.
+
+Counters tell what happened between two looks however far apart they are, so a page that is away
+for a while loses nothing.  A counter that falls says that the server started again: its counters
+are then of what came since.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from genz_core.errors import ReportError
+from profilers.serving_results import ServingMeasurement
+from profilers.serving_results.prometheus import Page, of_page, parse
+
+_MOST_LOOKS = 200_000
+#: Names of counters end so.
+_COUNTED = ("_total", "_count", "_sum")
+#: Tokens of all answers over those of the requests that ended may differ by so much where more
+#: than some requests ended; beyond it, one of both counters jumped.
+_JUMP, _ENOUGH = 4.0, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look.
+
+    at: seconds since 1970, or since any moment.  page: its text, "" where there was none.
+    why: there was none.
+    """
+
+    at: float
+    page: str = ""
+    why: str = ""
+
+    def line(self) -> str:
+        """The look as a line of a recording."""
+        found = {"at": self.at} | ({"page": self.page} if self.page else {"error": self.why})
+        return json.dumps(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """What happened between two looks.
+
+    seconds: between them.  found: the figures of that time.  restarted: whether the server
+    started again between them.  jumped: why the figures are not to be believed, "" where they are.
+    """
+
+    seconds: float
+    found: ServingMeasurement
+    restarted: bool = False
+    jumped: str = ""
+
+
+def between(before: Page, after: Page, seconds: float) -> Between:
+    """What two pages of a server say of the time between them."""
+    restarted = _fell(before, after)
+    earlier = Page(after.engine) if restarted else before
+    found = of_page(after, earlier, seconds)
+    return Between(seconds, found, restarted, _jumped(found))
+
+
+def _fell(before: Page, after: Page) -> bool:
+    """Whether any counter is smaller than it was."""
+    return any(
+        sum(after.values.get(name, [math.inf])) < sum(values) * (1.0 - 1e-9)
+        for name, values in before.values.items()
+        if name.endswith(_COUNTED)
+    )
+
+
+def _jumped(found: ServingMeasurement) -> str:
+    tokens, ended = found.server.get("output_tokens"), found.server.get("requests")
+    osl = found.lengths.osl.mean
+    if tokens is None or not ended or not osl or ended < _ENOUGH:
+        return ""
+    ratio = tokens / (ended * osl)
+    if 1.0 / _JUMP <= ratio <= _JUMP:
+        return ""
+    return (
+        f"its counters jumped: {tokens:,.0f} tokens were written, and {ended:,.0f} requests of "
+        f"{osl:,.0f} tokens ended"
+    )
+
+
+def page_of(look: Look) -> Page | None:
+    """The samples of a look, None where there was no page.
+
+    Raises:
+        ReportError: a page of none of the engines.
+    """
+    if not look.page:
+        return None
+    page = parse(look.page)
+    if not page.engine:
+        raise ReportError(
+            "the page has figures of neither vLLM, SGLang nor llama.cpp (SGLang needs "
+            "--enable-metrics, llama.cpp --metrics)"
+        )
+    return page
+
+
+def recorded(path: Path) -> Iterator[Look]:
+    """The looks of a recording, a JSON object a line: {"at": seconds, "page": text}.
+
+    Raises:
+        ReportError: it is none; the line is named.
+    """
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        yield from looks_of(path.name, lines)
+
+
+def looks_of(name: str, lines: Iterable[str]) -> Iterator[Look]:
+    """The looks in the lines of a recording; errors as `recorded`."""
+    count = 0
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+            at = float(found["at"])
+            page, why = str(found.get("page", "")), str(found.get("error", ""))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise ReportError(
+                f'{name}, line {number}: no look at a page, {{"at": seconds, "page": text}}; '
+                "`ridgeline watch --record FILE` writes them"
+            ) from None
+        count += 1
+        if count > _MOST_LOOKS:
+            raise ReportError(f"{name} has more than {_MOST_LOOKS:,} looks")
+        yield Look(at, page, why or ("" if page else "there was no page"))
+    if not count:
+        raise ReportError(f"{name} has no looks at a page")

@@ -1,0 +1,411 @@
+"""Windows of a server's metrics page, what they teach, and when the server leaves its interval.
+
+The first windows calibrate: the mean of ln(measured / predicted) of each latency, and how much it
+varies from window to window.  From then on a latency is expected as it was predicted for the
+conditions that were calibrated, times what was learned.  It has left its interval where several
+windows in a row lie beyond it on the same side; the causes are named (`app.watching.causes`), and
+the conditions of then are the ones to compare with from then on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, pstdev
+from typing import Any
+
+from app.question.asking import Asked
+from app.watching.causes import STEPS, Change, change
+from app.watching.expected import FIGURES, Conditions, Expectation, Pricing, mean_of
+from app.watching.pages import Between, Look, between, page_of
+from app.wording import quantities
+from genz_core.errors import ReportError
+from genz_core.progress import Cancel, never
+from profilers.serving_results import ServingMeasurement
+from profilers.serving_results.prometheus import Page
+
+#: Windows that calibrate, and windows in a row that lie outside before it is said.
+LEARN, IN_A_ROW = 4, 2
+#: Standard deviations of a window beyond which it lies outside, and the least that the interval is
+#: wide, ln.  Both are judgement: means of a minute of Poisson arrivals vary by some percent.
+_DEVIATIONS, _LEAST = 4.0, math.log(1.12)
+#: Share of what is learned that a window inside replaces: the calibration stays current.
+_CURRENT = 0.1
+#: Requests that must have ended in a window.
+_ENDED = 5
+_WORDS = {"tpot_s": "TPOT", "ttft_s": "TTFT"}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What a server did in some seconds, beside what was expected.
+
+    at: its end.  measured, expected: latencies by name [s], NaN where there is none; `expected`
+    with what was learned, under the conditions of this window.  predicted: without what was
+    learned.  ratio: measured over expected.  preemptions: of a request.
+    """
+
+    at: float
+    seconds: float
+    conditions: Conditions
+    measured: Mapping[str, float]
+    predicted: Mapping[str, float]
+    expected: Mapping[str, float]
+    preemptions: float
+    requests_per_s: float
+    learning: bool
+    why: str = ""
+
+    @property
+    def ratio(self) -> dict[str, float]:
+        return {name: self.measured[name] / self.expected[name] for name in FIGURES}
+
+    def document(self) -> dict[str, Any]:
+        """The window as `--json` prints it."""
+        found: dict[str, Any] = {"at": self.at, "seconds": self.seconds}
+        found |= {name: getattr(self.conditions, name) for name in ("users", "isl", "osl", "hits")}
+        found |= {"requests_per_s": self.requests_per_s, "preemptions": self.preemptions}
+        for name in FIGURES:
+            found[f"measured_{name}"] = self.measured[name]
+            found[f"predicted_{name}"] = self.predicted[name]
+            found[f"expected_{name}"] = self.expected[name]
+        return found | {"learning": self.learning, "why": self.why}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something to say.  kind: "alarm", "away", "back", "restart", "jump" or "note".
+
+    change: of an alarm.
+    """
+
+    at: float
+    kind: str
+    sentence: str
+    change: Change | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The event as `--json` prints it."""
+        found: dict[str, Any] = {"at": self.at, "kind": self.kind, "sentence": self.sentence}
+        if self.change is not None:
+            found |= {
+                "figure": self.change.figure, "ratio": self.change.ratio,
+                "cause": self.change.cause, "parts": dict(self.change.parts),
+            }  # fmt: skip
+        return found
+
+
+@dataclass(slots=True)
+class _Learned:
+    """ln(measured / predicted) of one latency: its mean and how much windows vary about it."""
+
+    logs: list[float] = field(default_factory=list)
+    mean: float = 0.0
+    width: float = _LEAST
+    outside: list[float] = field(default_factory=list)
+
+    def settle(self) -> None:
+        if self.logs:
+            self.mean = fmean(self.logs)
+            spread = pstdev(self.logs) if len(self.logs) > 1 else 0.0
+            self.width = max(_LEAST, _DEVIATIONS * spread)
+
+    def keep_current(self, log: float) -> None:
+        self.mean += _CURRENT * (log - self.mean)
+
+
+Reader = Callable[[float, float], "ServingMeasurement | None"]
+
+
+class Watcher:
+    """Takes looks one by one; `windows` and `events` grow.
+
+    window_s: least seconds of a window.  log: what a log of requests says of the time between two
+    moments, for what the page does not say; None without one.
+    """
+
+    def __init__(self, asked: Asked, window_s: float = 60.0, log: Reader | None = None) -> None:
+        self.pricing, self.window_s, self.log = Pricing(asked), window_s, log
+        self.stated = asked
+        self.windows: list[Window] = []
+        self.events: list[Event] = []
+        self.up = False
+        self._before: tuple[float, Page] | None = None
+        self._open: list[float] = []
+        self._away = ""
+        self._base: Conditions | None = None
+        self._preempted, self._arrivals = 0.0, math.nan
+        self._learning: list[Window] = []
+        self._learned = {name: _Learned() for name in FIGURES}
+
+    # --------------------------------------------------------------------------- looks
+
+    def look(self, look: Look) -> list[Event]:
+        """Take a look; returns what is new to say."""
+        known = len(self.events)
+        try:
+            page = page_of(look)
+        except ReportError as error:
+            page, look = None, Look(look.at, "", str(error))
+        if page is None:
+            self._gone(look)
+        else:
+            self._seen(look.at, page)
+        return self.events[known:]
+
+    def _gone(self, look: Look) -> None:
+        self.up = False
+        if not self._away:
+            self._away = look.why or "there was no page"
+            self._say(look.at, "away", f"the metrics page is away: {self._away}")
+
+    def _seen(self, at: float, page: Page) -> None:
+        self.up = True
+        if self._before is None:
+            self._away = ""
+            self._before = at, page
+            return
+        start, before = self._before
+        if at <= start:
+            self._say(at, "jump", "the clock of the looks went back: this look begins anew")
+            self._before, self._open = (at, page), []
+            return
+        gap = between(before, page, at - start)
+        if self._away:
+            lost = "it started again" if gap.restarted else "its counters went on: nothing is lost"
+            self._say(at, "back", f"the metrics page is there again; {lost}")
+            self._away = ""
+        self._open.append(_under_way(gap.found))
+        if gap.restarted:
+            self._say(
+                at, "restart", "the server started again: its counters are of what came since"
+            )
+            self._before, self._open = (at, page), []
+            return
+        if gap.jumped:
+            self._say(at, "jump", f"{gap.jumped}; this window is not judged")
+            self._before, self._open = (at, page), []
+            return
+        if gap.seconds >= self.window_s * (1.0 - 1e-6):
+            self._window(at, gap)
+            self._before, self._open = (at, page), []
+
+    def _say(self, at: float, kind: str, sentence: str, change: Change | None = None) -> None:
+        self.events.append(Event(at, kind, sentence, change))
+
+    # --------------------------------------------------------------------------- windows
+
+    def _window(self, at: float, gap: Between) -> None:
+        found = gap.found
+        row = self.log(at - gap.seconds, at) if self.log else None
+        ended = found.load.completed
+        if ended is not None and ended < _ENDED and row is None:
+            return  # nobody asks anything
+        conditions = self._conditions(found, row)
+        measured = {
+            "tpot_s": _mean(found.tpot_s.mean, found.itl_s.mean, row.tpot_s.mean if row else None),
+            "ttft_s": _mean(found.ttft_s.mean, row.ttft_s.mean if row else None),
+        }
+        priced = self.pricing.at(conditions)
+        expected = {n: priced.values[n] * math.exp(self._learned[n].mean) for n in FIGURES}
+        window = Window(
+            at, gap.seconds, conditions, measured, priced.values, expected,
+            (found.server.get("preemptions") or 0.0) / max(ended or 0, 1),
+            found.throughput.requests_per_s or math.nan, self._base is None, priced.why,
+        )  # fmt: skip
+        if window.why and not any(one.why == window.why for one in self.windows[-1:]):
+            self._say(at, "note", f"this window cannot be priced: {window.why}")
+        self.windows.append(window)
+        if priced.why:
+            return
+        if self._base is None:
+            self._learn(window)
+        else:
+            self._judge(window, priced)
+
+    def _conditions(self, found: ServingMeasurement, row: ServingMeasurement | None) -> Conditions:
+        """What was asked: of the page, else of the log, else what the question says."""
+        question, given = self.stated.question, self.stated.given
+        lengths = {
+            name: _mean(
+                getattr(found.lengths, name).mean,
+                getattr(row.lengths, name).mean if row else None,
+                getattr(question, name) if name in given else None,
+            )
+            for name in ("isl", "osl")
+        }
+        rate, whole = found.throughput.requests_per_s, found.e2e_s.mean
+        users = rate * whole if rate and whole else fmean(self._open or [math.nan])
+        hits = found.server.get("cache_hit_rate", question.prefix_hits)
+        return Conditions(users, lengths["isl"], lengths["osl"], hits or 0.0)
+
+    def _learn(self, window: Window) -> None:
+        self._learning.append(window)
+        for name, learned in self._learned.items():
+            if math.isfinite(log := _log(window, name)):
+                learned.logs.append(log)
+        if len(self._learning) >= LEARN:
+            self._base = mean_of([one.conditions for one in self._learning])
+            self._preempted = fmean(one.preemptions for one in self._learning)
+            self._arrivals = fmean(one.requests_per_s for one in self._learning)
+            for learned in self._learned.values():
+                learned.settle()
+
+    def _judge(self, window: Window, priced: Expectation) -> None:
+        """Whether a window lies outside, and an alarm where several do."""
+        assert self._base is not None
+        at_base = self.pricing.at(self._base).values
+        left: list[str] = []
+        for name, learned in self._learned.items():
+            miss = math.log(window.measured[name] / at_base[name]) - learned.mean
+            if not math.isfinite(miss):
+                continue
+            if abs(miss) <= learned.width:
+                learned.outside.clear()
+                learned.keep_current(_log(window, name))
+                continue
+            if learned.outside and math.copysign(1.0, learned.outside[-1]) * miss < 0:
+                learned.outside.clear()
+            learned.outside.append(miss)
+            if len(learned.outside) >= IN_A_ROW:
+                left.append(name)
+        if left:
+            self._alarm(left)
+
+    def _alarm(self, left: Sequence[str]) -> None:
+        """Say that latencies left their interval and why, and begin anew from here."""
+        recent = self.windows[-IN_A_ROW:]
+        assert self._base is not None
+        now = mean_of([one.conditions for one in recent])
+        preempted = fmean(one.preemptions for one in recent) - self._preempted
+        arrivals = fmean(one.requests_per_s for one in recent) / self._arrivals
+        changes = [
+            change(
+                self.pricing, name, math.exp(fmean(self._learned[name].outside[-IN_A_ROW:])),
+                self._base, now, preempted, arrivals,
+            )
+            for name in left
+        ]  # fmt: skip
+        shown = changes[0]
+        if len(changes) > 1 and shown.cause == STEPS:  # a wait explains no step
+            shown = next((one for one in changes if one.cause == STEPS), shown)
+        self._say(recent[-1].at, "alarm", _sentence(shown, self._base, now, preempted), shown)
+        for one in self._learned.values():
+            one.outside.clear()
+            one.logs.clear()
+        self._base, self._learning = None, []
+
+    # --------------------------------------------------------------------------- state
+
+    def state(self) -> dict[str, dict[str, float]]:
+        """The latest window's figures for the exporter: by figure, then by gauge."""
+        if not self.windows:
+            return {}
+        last = self.windows[-1]
+        return {
+            name: {
+                "predicted": last.expected[name],
+                "measured": last.measured[name],
+                "ratio": last.ratio[name],
+                "drift": math.exp(self._learned[name].mean),
+            }
+            for name in FIGURES
+        }
+
+    @property
+    def drift(self) -> dict[str, float]:
+        """Measured over predicted of each latency, as it is learned now."""
+        return {name: math.exp(one.mean) for name, one in self._learned.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What was watched.  drift: measured over predicted of each latency, as learned."""
+
+    windows: tuple[Window, ...]
+    events: tuple[Event, ...]
+    drift: Mapping[str, float]
+
+    @property
+    def alarms(self) -> tuple[Event, ...]:
+        """When the server left its interval."""
+        return tuple(event for event in self.events if event.kind == "alarm")
+
+    def document(self) -> dict[str, Any]:
+        """What `ridgeline watch --json` prints."""
+        return {
+            "windows": [one.document() for one in self.windows],
+            "events": [one.document() for one in self.events],
+            "alarms": len(self.alarms),
+            "drift": dict(self.drift),
+            "sentences": sentences(self),
+        }
+
+
+def watched(watcher: Watcher) -> Watched:
+    """What a watcher has seen so far."""
+    return Watched(tuple(watcher.windows), tuple(watcher.events), watcher.drift)
+
+
+def watch(
+    asked: Asked, looks: Iterable[Look], window_s: float = 60.0, cancelled: Cancel = never
+) -> Watched:
+    """Watch a recording."""
+    watcher = Watcher(asked, window_s)
+    for look in looks:
+        watcher.look(look)
+        if cancelled():
+            break
+    return watched(watcher)
+
+
+def sentences(found: Watched) -> list[str]:
+    """What was seen, in words."""
+    judged = [one for one in found.windows if not one.why]
+    if not judged:
+        return [*(one.sentence for one in found.events), "no window could be judged"]
+    drift = ", ".join(
+        f"{_WORDS[name]} x {value:.2f}" for name, value in found.drift.items() if value != 1.0
+    )
+    head = f"{len(judged):,} windows, {len(found.alarms)} times outside of the interval"
+    return [f"{head}; measured over predicted: {drift or 'as predicted'}",
+            *(one.sentence for one in found.events)]  # fmt: skip
+
+
+def _sentence(shown: Change, before: Conditions, now: Conditions, preempted: float) -> str:
+    """An alarm in words: the figure, the cause in its own figures, and the other parts."""
+    told = {
+        "load": f"{now.users:.3g} requests under way, {before.users:.3g} before",
+        "lengths": f"{now.isl:,.0f}/{now.osl:,.0f} tokens, {before.isl:,.0f}/{before.osl:,.0f} "
+        "before",
+        "cache hits": f"{now.hits:.0%} of prompts found, {before.hits:.0%} before",
+        "preemptions": f"{preempted:.2g} preemptions of a request more than before",
+        "steps": "no change of load, lengths or cache explains it",
+    }
+    parts = ", ".join(
+        f"{name} x {math.exp(part):.2f}"
+        for name, part in sorted(shown.parts.items(), key=lambda one: -abs(one[1]))
+        if abs(part) > 0.02
+    )
+    way = "above" if shown.ratio > 1.0 else "below"
+    return (
+        f"{_WORDS[shown.figure]} is {quantities.percent(abs(shown.ratio - 1.0))} {way} what was "
+        f"expected, because of {shown.cause}: {told[shown.cause]} ({parts})"
+    )
+
+
+def _log(window: Window, name: str) -> float:
+    one, other = window.measured[name], window.predicted[name]
+    return math.log(one / other) if one > 0 and other > 0 else math.nan
+
+
+def _mean(*values: float | None) -> float:
+    """The first that is known."""
+    return next((float(v) for v in values if v is not None and math.isfinite(v)), math.nan)
+
+
+def _under_way(found: ServingMeasurement) -> float:
+    return (found.server.get("requests_running") or 0.0) + (
+        found.server.get("requests_waiting") or 0.0
+    )

@@ -1,0 +1,51 @@
+"""The panels of a search and of a watch: answered by a job, refused in a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.watching.simulated_pages import in_turn, looks
+from tests.app.pages import finished, opened, pressed
+
+MODEL = "meta-llama/Llama-3.1-8B"
+
+
+def unfolded(page: str, key: str):
+    app = opened(page)
+    app.session_state[key] = True
+    return app.run()
+
+
+def test_a_dry_run_is_searched_on_the_run_page(own_data):
+    app = unfolded("run", "tune")
+    app.text_input("tune_question").set_value(
+        f"model={MODEL} system=h100 engine=vllm concurrency=16 osl=64 runs=4"
+    )
+    app.text_input("tune_settings").set_value("max_num_seqs=4,8,16")
+    pressed(app, "Dry run")
+    assert not app.exception and not app.error
+    app = finished(app, "tune_job")
+    assert any("best of" in one.value for one in app.markdown)
+    assert "--max-num-seqs 4,8,16" in app.code[0].value
+
+
+def test_what_cannot_be_searched_is_refused_on_the_run_page(own_data):
+    app = unfolded("run", "tune")
+    app.text_input("tune_question").set_value(f"model={MODEL} speed=9 concurrency=4")
+    pressed(app, "Dry run")
+    assert "'speed' is no parameter" in app.error[0].value
+    app.text_input("tune_question").set_value("what is best?")
+    pressed(app, "Dry run")
+    assert "give name=value" in app.error[0].value
+
+
+def test_a_recording_is_watched_on_the_benchmarks_page(own_data, tmp_path: Path):
+    load = {"model": MODEL, "system": "h100", "engine": "vllm", "rate": 4.0, "osl": 64}
+    served = in_turn([(load, 360, 1.0)])
+    text = "\n".join(one.line() for one in looks(served, "vllm", 360.0, 10.0))
+    app = unfolded("benchmarks", "watch")
+    app.file_uploader("watch_file").upload("looks.jsonl", text.encode()).run()
+    pressed(app, "Watch")
+    assert not app.exception and not app.error
+    app = finished(app, "watch_job")
+    assert any("0 times outside" in one.value for one in app.markdown)
