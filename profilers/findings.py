@@ -20,7 +20,7 @@ from profilers.schema import Measurement
 from profilers.wording import count, percent, seconds, shortened
 
 #: What a class is called inside a sentence.
-_WORDS: Mapping[str, str] = {
+CLASS_WORDS: Mapping[str, str] = {
     "gemm": "matrix products",
     "moe": "experts",
     "ssm": "state-space layers",
@@ -285,5 +285,5 @@ def _other_device(estimate: Estimate, measurement: Measurement) -> Iterator[Find
 
 def _subject(name: str, plural: str, singular: str) -> tuple[str, str]:
     """A class as the subject of a sentence, and the matching form of the verb."""
-    words = _WORDS.get(name)
+    words = CLASS_WORDS.get(name)
     return (words.capitalize(), plural) if words else (name.capitalize(), singular)

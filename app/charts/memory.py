@@ -29,7 +29,7 @@ def stacked(
     *,
     scenario_at: float | None = None,
 ) -> Figure:
-    """A stacked bar per configuration, a line per limit.
+    """A stacked bar per configuration, a line per limit; an arrow on bars that go on beyond it.
 
     table: `at` (batch or tokens) and bytes by part of `PARTS`.  limits: bytes by name.
     scenario_at: the scenario's value of `at`, marked at its bar.
@@ -43,9 +43,16 @@ def stacked(
     _overflow(figure, labels, totals, limits.get(BOTH, min(limits.values())), look)
     top = max(limits.values())
     seen = max([total for total in totals if total <= 3 * top], default=min(totals))
+    end = max(seen, top) * 1.12
+    for label, total in zip(labels, totals, strict=True):
+        if total > end:
+            figure.add_text(
+                "↑", 12, look.on(look.classes[PARTS["kv_bytes"][1]]),
+                x=label, y=1, yref="paper", yanchor="top",
+            )  # fmt: skip
     figure.update_yaxes(
         title_text="Memory per device [GB]",
-        range=[0, max(seen, top) / GIGABYTE * 1.12],
+        range=[0, end / GIGABYTE],
         tickformat="~g",
     )
     marked = [

@@ -22,7 +22,7 @@ LOADS: Mapping[str, str] = {
 _NAMED = MappingProxyType({name: COLUMNS[f"{name}_s"].head for name in ("ttft", "tpot")})
 _RATE, _USER = COLUMNS["output_tokens_per_s_per_device"], COLUMNS["interactivity"]
 #: Share of a chart's side that words beside a point need.
-_LEAST_APART = 0.08
+_LEAST_APART = 0.12
 
 
 def latencies(
@@ -114,8 +114,13 @@ def throughput_over_interactivity(
 
 
 def mark_load(figure: Figure, value: float, words: str, look: Look) -> None:
-    """Draw a line at the load that is asked, named at its foot, over a chart of loads."""
-    guide_upwards(figure, value, words, look.ink, y=0, xanchor="left", xshift=4, size=12)
+    """Draw a line at the load that is asked, named at its top, over a chart of loads."""
+    low, high = figure.layout["xaxis"]["range"]
+    left = math.log10(value) < (low + high) / 2.0
+    guide_upwards(
+        figure, value, words, look.ink, size=12, yanchor="top", bgcolor=look.paper,
+        xanchor="left" if left else "right", xshift=4 if left else -4,
+    )  # fmt: skip
 
 
 def _spaced(table: Table, words: Sequence[str]) -> list[str]:

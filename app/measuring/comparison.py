@@ -293,7 +293,8 @@ def verdict(row: Mapping[str, Any], classes: pd.DataFrame) -> str:
         sentence += f"the measurement lies {side} the 80 % interval, {interval_text(row)}"
     judged = classes["inside"][classes["phase"] == row["phase"]].dropna()
     if len(judged):
-        sentence += f"; {int(judged.sum())} of {len(judged)} operator classes lie inside theirs"
+        inside, verb = int(judged.sum()), "lies" if judged.sum() == 1 else "lie"
+        sentence += f"; {inside} of {len(judged)} operator classes {verb} inside theirs"
     return f"{sentence}."
 
 

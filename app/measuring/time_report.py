@@ -23,6 +23,7 @@ from app.scenario.served_rows import completed
 from app.wording import quantities
 from genz_core.deployment import as_server, bulk_format
 from genz_core.errors import RidgelineError
+from profilers.findings import CLASS_WORDS
 
 #: A change that saves less is none; so many are shown.
 _LEAST, _MOST = 0.02, 6
@@ -218,10 +219,10 @@ def _of_phase(compared: Compared, whole: Mapping[str, Any]) -> TimeReport:
     phase, resolved = str(whole["phase"]), compared.resolved
     classes = compared.comparison.classes
     rows = classes[(classes["phase"] == phase) & (classes["measured_s"] > 0)].to_dict("records")
-    parts = [
-        Spent(f"{row['class']} in {phase}", row["measured_s"], row["bound_s"], row["predicted_s"])
-        for row in rows
-    ]
+    parts = []
+    for row in rows:
+        words = f"{CLASS_WORDS.get(row['class'], row['class'])} in {phase}"
+        parts.append(Spent(words, row["measured_s"], row["bound_s"], row["predicted_s"]))
     load = compared.filled.loads.get(phase, resolved.scenario.workload)
     isl, osl, batch = (float(getattr(load, name)) for name in ("isl", "osl", "batch"))
     q = resolved.scenario

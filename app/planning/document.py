@@ -24,6 +24,7 @@ from app.planning.track_record import of_choices
 from app.scenario import sharing
 from app.scenario.intervals import beside, single
 from app.wording import quantities
+from genz_core.types import Mask
 
 _WHOLE = (*CHOICES, "devices")
 _INTERVALS = ("ttft_s", "tpot_s")
@@ -32,7 +33,7 @@ _PREFILL = ("workers", "tp", "pp", "dp", "ep")
 
 def document(answer: Answer) -> dict[str, Any]:
     """Everything that was asked and answered, SI units and US dollars; NaN is None."""
-    found = answer.found
+    found, met = answer.found, _met(answer)
     return {
         "model": answer.model,
         "demand": _demand(answer),
@@ -40,8 +41,8 @@ def document(answer: Answer) -> dict[str, Any]:
         "ranked_by": found.ranking.by.name,
         "options": options(found.asked),
         "deployments": len(found.candidates),
-        "meet_targets": int(found.feasible.sum()) - _rejected(answer),
-        "rejected_by_simulation": _rejected(answer),
+        "meet_targets": int(met.sum()),
+        "rejected_by_simulation": int((found.feasible & ~met).sum()),
         "plans": [plan_row(answer, plan) for plan in answer.short.plans],
         "gamble": _beside(answer, answer.short.gamble),
         "safe": _beside(answer, answer.short.safe),
@@ -76,14 +77,15 @@ def _settling(answer: Answer) -> dict[str, Any] | None:
     return {"chance": found.chance, "better_by": _number(found.wins), **run, "words": found.words}
 
 
-def _rejected(answer: Answer) -> int:
-    """Candidates that meet the targets in closed form, and not by what was simulated."""
-    found, candidates = answer.found, answer.short.candidates
-    good = found.feasible & (candidates.status == "ok")
+def _met(answer: Answer) -> Mask:
+    """Whether each candidate meets the targets: simulated, or in closed form where it was not."""
+    found, short = answer.found, answer.short
+    good = found.feasible & (short.candidates.status == "ok")
     for target in found.targets:
-        good &= target.met(candidates.columns[target.figure.column])
-    good[list(answer.short.rejected)] = False
-    return int(found.feasible.sum() - good.sum())
+        good &= target.met(short.candidates.columns[target.figure.column])
+    good[list(short.rejected)] = False
+    good[[plan.at for plan in short.held]] = True
+    return good
 
 
 def _demand(answer: Answer) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from app.planning import measurement
 from app.planning.measurement import Measurement
 from app.planning.search import Found
 from app.planning.shortlist import Plan, Shortlist
+from app.wording import quantities
 
 _CLOSE = 0.5  # of the figure as it can be expected, within which a call is close
 _SURE = 0.95  # chance from which there is nothing to settle
@@ -52,8 +53,9 @@ def settling(found: Found, short: Shortlist) -> Settling | None:
     each = int(row["tp"] * row["pp"] * row["dp"])
     words = (
         f"one closed loop at its own load on one replica of the daring one ({each} x "
-        f"{family.system.name}): it meets the targets with a chance of {daring.probability:.0%}, "
-        f"and its {found.ranking.by.words} is {wins:.0%} better"
+        f"{family.system.name}): it meets the targets with a chance of "
+        f"{quantities.chance(daring.probability)}, "
+        f"and its {found.ranking.by.words} is {quantities.percent(wins)} better"
     )
     return Settling(daring.at, daring.probability, wins, run, words)
 

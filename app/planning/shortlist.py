@@ -72,10 +72,14 @@ class Shortlist:
     gamble: Plan | None = None
     safe: Plan | None = None
 
+    @property
+    def held(self) -> list[Plan]:
+        """All that meet the targets and are shown: the plans, then those beside them."""
+        return [*self.plans, *filter(None, (self.smaller, self.gamble, self.safe))]
+
     def is_simulated(self, at: int) -> bool:
         """Whether a candidate's figures are those of a simulation."""
-        held = [*self.plans, *filter(None, (self.smaller, self.gamble, self.safe))]
-        return at in self.rejected or any(one.at == at and one.simulated for one in held)
+        return at in self.rejected or any(one.at == at and one.simulated for one in self.held)
 
 
 def shortlist(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from app.planning.candidates import Candidates
 from app.planning.search import Found
-from app.planning.shortlist import Shortlist
+from app.planning.shortlist import Plan, Shortlist
 from app.planning.targets import Target
 from app.wording import quantities
 from genz_core.serving.served_model import OVERLOADED
@@ -56,10 +56,14 @@ def _loser(found: Found, short: Shortlist, family: int, best: int | None, slack:
     mine = candidates.family == family
     if not mine.any():
         return Loser(family, None, "no degrees split the model over so few devices")
+    for plan in short.plans:
+        if best is not None and short.candidates.family[plan.at] == family:
+            return Loser(family, plan.at, _behind(found, short, plan))
     own = found.order[candidates.family[found.order] == family]
     in_order = [int(at) for at in own if int(at) not in short.rejected][:1]
     if in_order and best is not None:
-        return Loser(family, in_order[0], _dearer(found, in_order[0], best))
+        chance = [float(found.probability[at]) for at in (in_order[0], best)]
+        return Loser(family, in_order[0], _dearer(found, in_order[0], best, chance))
     failed = [at for at in short.rejected if candidates.family[at] == family]
     if failed:
         return Loser(family, failed[0], _missed(found, short.candidates, failed[0], simulated=True))
@@ -112,8 +116,18 @@ def _miss(target: Target, value: float, *, simulated: bool) -> str:
     return f"{target.figure.title} {guess}{shown(value)} is {sign} {shown(target.value)}"
 
 
-def _dearer(found: Found, at: int, best: int) -> str:
-    """By how much a candidate that meets the targets is behind the best."""
+def _behind(found: Found, short: Shortlist, plan: Plan) -> str:
+    """By how much one of the plans is behind the best of them, as their table says it."""
+    best = short.plans[0]
+    shown = replace(found, candidates=short.candidates)
+    return _dearer(shown, plan.at, best.at, [plan.probability, best.probability])
+
+
+def _dearer(found: Found, at: int, best: int, chance: Sequence[float]) -> str:
+    """By how much a candidate that meets the targets is behind the best.
+
+    chance: that it meets them, and that the best does.
+    """
     by, columns = found.ranking.by, found.candidates.columns
     mine, theirs = float(columns[by.column][at]), float(columns[by.column][best])
     if np.isnan(mine):
@@ -123,7 +137,6 @@ def _dearer(found: Found, at: int, best: int) -> str:
     fewer = columns["devices"][at] - columns["devices"][best]
     if fewer > 0:
         return f"as good, with {int(fewer)} devices more"
-    chance = [float(found.probability[number]) for number in (at, best)]
     if np.isnan(chance[0]):
         return f"as good, and {quantities.NOT_VALIDATED}"
     here, there = map(quantities.chance, chance)

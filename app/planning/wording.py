@@ -17,8 +17,13 @@ def sentences(named: Mapping[str, Any]) -> list[str]:
 
 
 def ranked_words(named: Mapping[str, Any]) -> str:
-    """What orders the plans, as a reader says it."""
-    return FIGURES[named["ranked_by"]].words
+    """What orders the plans, as a reader says it; see `Ranking.worth`."""
+    by = FIGURES[named["ranked_by"]]
+    if by.latency or not named["targets"]:
+        return by.words
+    return (
+        f"{by.words} {'over' if by.smaller else 'times'} the probability that the targets are met"
+    )
 
 
 def missed(named: Mapping[str, Any]) -> str:
@@ -84,7 +89,7 @@ def beside(named: Mapping[str, Any]) -> list[str]:
             better = other["better_by"]
             said.append(
                 f"{called}: {with_prefill(other)} on {other['system']}, {other['engine']}: "
-                f"{ranked_words(named)} {quantities.percent(abs(better))} "
+                f"{FIGURES[named['ranked_by']].words} {quantities.percent(abs(better))} "
                 f"{'better' if better > 0 else 'worse'}, targets met with {chance(other)} in place "
                 f"of {chance(named['plans'][0])}"
             )

@@ -161,7 +161,7 @@ def _replicated(resolved: Resolved, load: Traffic, degrees: Parallelism) -> Serv
         return found
     return replace(
         found,
-        running=found.running * replicas,
+        running=found.running * replicas * share,
         capacity=found.capacity * replicas,
         output_tokens_per_s=found.output_tokens_per_s * replicas * share,
         devices=np.asarray(found.devices) * replicas,

@@ -118,3 +118,14 @@ def test_what_is_weighed_is_in_the_document_and_in_the_words():
     assert bool(named["settling"]) == ("what would settle it" in words)
     if best["probability"] < SAFE and named["safe"] is None:
         assert named["meet_targets"] < named["deployments"]
+
+
+def test_a_plan_that_was_simulated_is_counted_and_says_its_own_probability():
+    """A target on a percentile is met in a simulation alone, by few that were tried."""
+    target = "ttft_p95 < 500ms, tpot < 14ms"
+    named = document(answer(asked(target, simulate=True, engine="vllm,sglang", top=8)))
+    assert named["plans"] and named["meet_targets"] >= len(named["plans"])
+    engines = {plan["engine"]: plan for plan in reversed(named["plans"])}
+    said = {other["family"].split(", ")[1]: other["why"] for other in named["others"]}
+    for engine in engines.keys() & said.keys() - {named["plans"][0]["engine"]}:
+        assert "only" not in said[engine], said[engine]
