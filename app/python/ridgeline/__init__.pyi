@@ -184,7 +184,7 @@ def economics(
     api_in: float | str = 0.0,
     api_out: float | str = 0.0,
     peak_rate: float | str = 0.0,
-    day: str | Sequence[float] | np.ndarray = "",
+    day: str | Sequence[float] | np.ndarray = (),
     cached: float | str = 50.0,
     kept_runs: bool = True,
 ) -> dict[str, Any]:
@@ -333,7 +333,7 @@ def guard(
     block_length: int | str = 0,
     level: float | str = 95.0,
     tolerance: float | str = 5.0,
-    baseline: str | Path | Sequence[str | Path] = "",
+    baseline: str | Path | Sequence[str | Path] = (),
 ) -> Guarded:
     r"""Judge the results of a benchmark: whether a figure is worse than predicted, or than before."""
 
@@ -429,10 +429,10 @@ def plan(
     images: int | str = 0,
     image_size: str = "",
     audio_seconds: float | str = 0.0,
-    target: str | Sequence[str] = "",
+    target: str | Sequence[str] = (),
     price: str | float | Mapping[str, float] = "",
     devices: str | float | Sequence[float] | np.ndarray = "1:8",
-    pools: str | Sequence[str] = "",
+    pools: str | Sequence[str] = (),
     cross_systems: bool = False,
     rank: str = "",
     confidence: float | str = 0.0,
@@ -507,7 +507,7 @@ def sensitivity(
     audio_seconds: float | str = 0.0,
     diffusion_steps: int | str = 0,
     block_length: int | str = 0,
-    target: str | Sequence[str] = "",
+    target: str | Sequence[str] = (),
     change: float | str = 10.0,
 ) -> dict[str, Any]:
     r"""What the figures of a deployment answer to, its ridges, and the hardware that it needs."""
@@ -798,7 +798,7 @@ def tune(
     images: int | str = 0,
     image_size: str = "",
     audio_seconds: float | str = 0.0,
-    target: str | Sequence[str] = "",
+    target: str | Sequence[str] = (),
     goal: str = "output_tokens_per_s",
     runs: int | str = 12,
     within: float | str = 5.0,
@@ -807,7 +807,7 @@ def tune(
     server: str = "",
     client: str = "auto",
     folder: str | Path | None = None,
-    measured: Sequence[Mapping[str, Any]] = "",
+    measured: Sequence[Mapping[str, Any]] = (),
 ) -> Tuned:
     r"""Find the best settings of a server by few runs of it."""
 

@@ -64,7 +64,7 @@ def _function(name: str) -> str:
 def _default(value: Any) -> str:
     if value is inspect.Parameter.empty:
         return ""
-    if isinstance(value, tuple):  # a list, as it may be typed
+    if value and isinstance(value, tuple):  # a list, as it may be typed
         value = ",".join(value)
     written = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
     return f" = {written}"
