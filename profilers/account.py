@@ -7,6 +7,7 @@ file contradicts itself, and no figure of it says which one is wrong.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -56,7 +57,7 @@ class Check:
         name = self.name_in_full
         if self.outcome == "not made":
             return f"{name}: cannot be checked, {self.why}"
-        words = f"{name}: {self.left:.4g} against {self.right:.4g} {self.unit}".rstrip()
+        words = f"{name}: {_number(self.left)} against {_number(self.right)} {self.unit}".rstrip()
         return f"{words}; likely cause: {self.why}" if self.outcome == "failed" else words
 
     def document(self) -> dict[str, Any]:
@@ -65,18 +66,33 @@ class Check:
 
 
 def rows(checks: Sequence[Check]) -> list[dict[str, Any]]:
-    """Checks as a reader sees them, those that failed first, both sides with their unit."""
+    """Checks as a reader sees them, those that failed first, both sides with their unit; equal
+    ones in one row."""
     order = sorted(checks, key=lambda one: ("failed", "passed", "not made").index(one.outcome))
+    shown = Counter(
+        (one.name_in_full, one.outcome, _side(one.left, one.unit), _side(one.right, one.unit),
+         one.why)
+        for one in order
+    )  # fmt: skip
     return [
         {
-            "sum": one.name_in_full,
-            "outcome": one.outcome,
-            "left": f"{one.left:.4g} {one.unit}" if one.left == one.left else "",
-            "right": f"{one.right:.4g} {one.unit}" if one.right == one.right else "",
-            "why": one.why,
+            "sum": f"{name}, {many} times" if many > 1 else name,
+            "outcome": outcome,
+            "left": left,
+            "right": right,
+            "why": why,
         }
-        for one in order
+        for (name, outcome, left, right, why), many in shown.items()
     ]
+
+
+def _side(value: float, unit: str) -> str:
+    return "" if math.isnan(value) else f"{_number(value)} {unit}".rstrip()
+
+
+def _number(value: float) -> str:
+    """Four digits, or all before the point: never a power of ten."""
+    return f"{value:,.0f}" if 1000.0 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def failed(checks: tuple[Check, ...]) -> tuple[Check, ...]:

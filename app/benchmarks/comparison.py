@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -175,6 +175,16 @@ class Comparison:
         """What tells a run from the others: of one file, what tells it from others there."""
         files = {one.measurement.file for one in self.points}
         return point.label if len(files) > 1 else point.in_its_file
+
+    @property
+    def sums(self) -> list[Check]:
+        """The sums of all runs; of several each that was made names its run."""
+        several = len(self.points) > 1
+        return [
+            replace(one, name=f"{one.name} ({self.label(point)})")
+            if several and one.outcome != "not made" else one
+            for point in self.points for one in point.checks
+        ]  # fmt: skip
 
     @property
     def rows(self) -> list[dict[str, Any]]:

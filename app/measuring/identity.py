@@ -227,7 +227,9 @@ def _tokens(facts: StepFacts) -> Fact[Any] | None:
     """New tokens of a step, and the context of each sequence where that is known."""
     if facts.tokens is None:
         return facts.length if facts.batch is None or facts.batch.value == 1 else None
-    context = f" after {facts.context.value:,} each" if facts.context else ""
+    context = (
+        f" after {facts.context.value:,} each" if facts.context and facts.context.value else ""
+    )
     return Fact(f"{facts.tokens.value:,}{context}", facts.tokens.evidence)
 
 

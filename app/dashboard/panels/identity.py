@@ -38,7 +38,8 @@ def show_identity(
         for one in unsure if choose else ():
             if one.field not in PARAMETERS or not one.candidates:
                 continue
-            st.caption(f"{one.field.replace('_', ' ').capitalize()} may also be")
+            words = one.field.replace("_", " ")
+            st.caption(f"{words.upper() if len(words) == 2 else words.capitalize()} may also be")
             with st.container(horizontal=True):
                 for candidate in one.candidates[:_MOST]:
                     st.button(

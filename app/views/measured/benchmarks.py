@@ -63,7 +63,7 @@ if simulate:
     )
     comparison = simulated or comparison
 panels.show_findings(comparison)
-show_sums([one for p in comparison.points for one in p.checks], in_words=False)
+show_sums(comparison.sums, in_words=False)
 if len(comparison.points) == 1 and (made := report.of_point(comparison.points[0])):
     with st.expander("Where the time goes, and what to change", icon=":material/timer:"):
         show_time_report(made)
