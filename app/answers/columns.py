@@ -289,6 +289,11 @@ _NUMBERS: Mapping[str, tuple[str, str, str]] = {
     "cached_share": ("Cached share", "share", "Prompt tokens found in the cache."),
     "kv_use": ("Cache in use", "share", "KV cache in use."),
     "probability": ("Probability", "share", "Probability that all targets are met."),
+    "probability_alone": (
+        "Probability alone",
+        "share",
+        "The same of a plan that was not chosen as the best of many.",
+    ),
     "wait_s": ("Wait", "s", "TTFT beyond the prefill of the prompt alone."),
     "seconds": ("Duration", "s", "Time from the first arrival to the last answer."),
     "arrival_s": ("Arrival", "s", "Time at which the request arrived."),

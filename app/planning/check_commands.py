@@ -53,11 +53,12 @@ def benchmark(question: Question) -> str:
 
 
 def guard(family: Family, row: Mapping[str, float]) -> str:
-    """`ridgeline guard` on the benchmark's result; "" where no interval could judge it.
+    """`ridgeline guard` on the benchmark's result; "" where no interval could judge it, or prompts
+    are read in a pool of their own, which `guard` does not price.
 
     One of the replicas is priced, under its share of the load.
     """
-    if not family.validated:
+    if not family.validated or family.prefill is not None:
         return ""
     q = family.question
     words = ["ridgeline", "guard", RESULT, "--model", q.model, "--system", family.system.slug]

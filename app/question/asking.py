@@ -159,8 +159,9 @@ def read(one: Parameter, value: Any) -> Any:
         return typed.value(one, value)
     if isinstance(value, (np.generic, np.ndarray)) and not np.ndim(value):
         value = value.item()
-    if one.numeric and np.ndim(value):
-        raise InvalidValue(f"{one.name} = {typed.brief(value)}: give one number")
+    if np.ndim(value) and (one.numeric or one.names == "system"):
+        what = "number" if one.numeric else "name"
+        raise InvalidValue(f"{one.name} = {typed.brief(value)}: give one {what}")
     return one.checked(value)
 
 

@@ -120,10 +120,7 @@ def predicted_beside_measured(run: str) -> None:
 
 
 st.title("Run", anchor=False)
-st.caption(
-    "A model with random weights of its true shapes, timed on the machine of this server. The form "
-    "says what runs; the sidebar's scenario plays no part here."
-)
+st.caption("Random weights of a model's true shapes, timed on this server as the form says.")
 try:
     if visitor.may_measure("ridgeline runs start"):
         show_interrupted(MEASURING)

@@ -31,7 +31,7 @@ SUFFIXES: Mapping[str, str] = {
     "$/h": r"^usd_per_hour$",
     "J": r"^joules_per_token$",
     "tokens": r"(?<!million)_tokens$|^[io]sl$",
-    "share": r"_share$|^(utilisation|probability|kv_use)$",
+    "share": r"_share$|^(utilisation|probability(_alone)?|kv_use)$",
 }
 
 
