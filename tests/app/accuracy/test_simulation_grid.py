@@ -59,6 +59,7 @@ def pooled():
     return simulation_grid.compared(simulation_grid.cases(COUNT, seed(1), pools=True))
 
 
+@pytest.mark.slow
 @pytest.mark.draws
 @pytest.mark.parametrize(("figure", "share"), [("tpot_s", 0.05), ("requests_per_s", 0.1),
                                                ("ttft_s", 0.15)])  # fmt: skip

@@ -98,8 +98,8 @@ def test_a_phrase_is_its_parameters(text: str, given: dict[str, object]):
     ("text", "verb"),
     [
         ("h100 16 users", "serve"), ("h100 batch 4", "estimate"), ("h100", "estimate"),
-        ("3/s router round_robin", "simulate"), ("3/s tpot<20ms", "plan"), ("3/s up to 8 h100", "plan"),
-        ("3/s h100 any engine", "plan"), ("simulate 3/s", "simulate"),
+        ("3/s router round_robin", "simulate"), ("3/s tpot<20ms", "plan"),
+        ("3/s up to 8 h100", "plan"), ("3/s h100 any engine", "plan"), ("simulate 3/s", "simulate"),
         ("economics 64 users", "economics"),
     ],
 )  # fmt: skip

@@ -82,7 +82,8 @@ def rows_of(system_name, most, users_in_all, rate):
         pytest.param({"concurrency": 1500}, SYSTEMS, 96, 15_000, 2.0, 0.03, id="users",
                      marks=pytest.mark.slow),
         pytest.param({"concurrency": 300}, SYSTEMS[1:], 8, 150, 2.0, 0.02, id="few users"),
-        pytest.param({"rate": 40.0}, SYSTEMS, 96, 2_000, 0.5, 0.02, id="rate"),
+        pytest.param({"rate": 40.0}, SYSTEMS, 96, 2_000, 0.5, 0.02, id="rate",
+                     marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 def test_the_search_finds_what_looking_at_every_deployment_finds(

@@ -30,6 +30,7 @@ def wrong(name: str, document: object) -> str:
     return f"{found.json_path}: {found.message[:200]}" if found else ""
 
 
+@pytest.mark.slow
 @for_every(model_registry.names)
 def test_arch_and_ops_of_every_model_that_ships_fit_their_schema(name: str):
     data = chain.arch_document(name)
