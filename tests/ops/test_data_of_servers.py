@@ -48,7 +48,11 @@ def test_the_folder_of_a_session_goes_when_the_session_is_forgotten(tmp_path: Pa
     own = {"TMPDIR": str(temporary), "STREAMLIT_SERVER_DISCONNECTED_SESSION_TTL": "1"}
 
     def folders() -> set[Path]:
-        return set(temporary.rglob("ridgeline-visitor-*"))
+        while True:
+            try:
+                return set(temporary.rglob("ridgeline-visitor-*"))
+            except FileNotFoundError:  # one went while it was looked into
+                continue
 
     with served(tmp_path, "--shared", environment=own) as server:
         with visit(server.url) as session:
