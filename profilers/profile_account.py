@@ -22,8 +22,11 @@ from profilers.number_formats import type_of_name
 from profilers.schema import Measurement, Report
 from profilers.summary_steps import launched_steps
 
-#: Products in another format than the priced one may take this share of their time.
+#: Products in another format than the priced one may take this share of their time; judgement, as
+#: are the other limits here.
 OTHER_FORMATS = 0.2
+#: Share of its steps by which a count of launches may miss them: some launches join no operator.
+_OTHER_STEPS = 0.45
 #: One peak on all systems.
 _SAME = ({"bf16", "fp16"},)
 #: A class of operators below this share of a step is not held against the hardware.
@@ -122,8 +125,22 @@ def _shares(kernels: pd.DataFrame) -> Check:
 
 def _most(name: str, found: float, limit: float, unit: str, why: str) -> Check:
     """A check that a figure is at most its limit, within the tolerance."""
-    beyond = found > limit * (1.0 + TOLERANCE)
-    return Check(name, "failed" if beyond else "passed", found, limit, unit, why if beyond else "")
+    return _judged(name, found > limit * (1.0 + TOLERANCE), found, limit, unit, why)
+
+
+def _judged(
+    name: str,
+    fails: bool,
+    found: float,
+    limit: float,
+    unit: str,
+    why: str,
+    phase: str = "",
+    part: str = "",
+) -> Check:
+    """A check of two figures.  why: the likely cause where it fails."""
+    outcome: Outcome = "failed" if fails else "passed"
+    return Check(name, outcome, found, limit, unit, why if fails else "", phase, part)
 
 
 # ------------------------------------------------------------------------------- a priced step
@@ -172,11 +189,7 @@ def _of_operators(measurement: Measurement, found: MeasuredPhase, devices: int) 
         return Check(_OPERATORS, "not made", why="no operator was timed", phase=found.phase)
     beyond = spent > found.total_s * (1.0 + TOLERANCE)
     why = "the profiler's own time is in the operators, or other steps were timed than profiled"
-    outcome: Outcome = "failed" if beyond else "passed"
-    return Check(
-        _OPERATORS, outcome, spent * 1e3, found.total_s * 1e3, "ms", why if beyond else "",
-        found.phase,
-    )  # fmt: skip
+    return _judged(_OPERATORS, beyond, spent * 1e3, found.total_s * 1e3, "ms", why, found.phase)
 
 
 def _of_layers(
@@ -195,15 +208,12 @@ def _of_layers(
     if not held:
         why = "nothing that every layer launches once is counted"
         return Check(_LAYERS, "not made", why=why, phase=phase)
-    apart = abs(held - found.steps) > 0.45 * found.steps  # launches of many forms join no operator
+    apart = abs(held - found.steps) > _OTHER_STEPS * found.steps
     why = (
         "a range or summary holds more or fewer steps than was taken (--steps), or a model of other"
         " layers ran"
     )
-    return Check(
-        _LAYERS, "failed" if apart else "passed", held, found.steps, "steps", why if apart else "",
-        phase,
-    )  # fmt: skip
+    return _judged(_LAYERS, apart, held, found.steps, "steps", why, phase)
 
 
 def _of_hardware(whole: Mapping[str, Any], classes: pd.DataFrame) -> Iterator[Check]:
@@ -224,9 +234,8 @@ def _of_hardware(whole: Mapping[str, Any], classes: pd.DataFrame) -> Iterator[Ch
             yield Check(_HARDWARE, "not made", why=why_not, phase=phase, part=part)
             continue
         beyond = measured < BELOW_BOUND * bound
-        said = (f"{why}, or its kernels have other names" if part else why) if beyond else ""
-        outcome: Outcome = "failed" if beyond else "passed"
-        yield Check(_HARDWARE, outcome, measured * 1e3, bound * 1e3, "ms", said, phase, part)
+        said = f"{why}, or its kernels have other names" if part else why
+        yield _judged(_HARDWARE, beyond, measured * 1e3, bound * 1e3, "ms", said, phase, part)
 
 
 def _of_format(found: MeasuredPhase, estimate: Estimate, config: int) -> Check:
@@ -240,10 +249,7 @@ def _of_format(found: MeasuredPhase, estimate: Estimate, config: int) -> Check:
         stated = float((products["bytes"] * products["runs"]).sum())
         apart = abs(read - stated) > OTHER_FORMATS * stated
         why = "the weights have another format than is priced, or products of other layers ran"
-        return Check(
-            _BYTES, "failed" if apart else "passed", read / 1e9, stated / 1e9, "GB",
-            why if apart else "", found.phase,
-        )  # fmt: skip
+        return _judged(_BYTES, apart, read / 1e9, stated / 1e9, "GB", why, found.phase)
     meant = str(products.loc[products["predicted_s"].idxmax(), "compute"])
     spent = time_by_format(found)
     total = sum(seconds for seconds, _ in spent.values())
@@ -252,11 +258,10 @@ def _of_format(found: MeasuredPhase, estimate: Estimate, config: int) -> Check:
         return Check(_BYTES, "not made", why=why, phase=found.phase)
     others = {k: s for k, (s, _) in spent.items() if k != meant and {k, meant} not in _SAME}
     share = sum(others.values()) / total
-    beyond = share > OTHER_FORMATS
-    why = f"kernels compute in {max(others, key=lambda k: others[k])}" if beyond else ""
-    return Check(
-        f"{_FORMAT} ({meant})", "failed" if beyond else "passed", share * 100.0,
-        OTHER_FORMATS * 100.0, "%", why, found.phase,
+    why = f"kernels compute in {max(others, key=lambda k: others[k], default=meant)}"
+    return _judged(
+        f"{_FORMAT} ({meant})", share > OTHER_FORMATS, share * 100.0, OTHER_FORMATS * 100.0, "%",
+        why, found.phase,
     )  # fmt: skip
 
 

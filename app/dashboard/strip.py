@@ -15,7 +15,7 @@ from streamlit.errors import StreamlitAPIException
 
 from app.dashboard.question_form import controls, set_controls
 from app.line.reading import LONGEST, Line, NotUnderstood, Unread, read
-from app.line.sentence import Part, sentence
+from app.line.sentence import Part, sentence, words
 from app.line.writing import written
 from app.question import typed
 from app.question.asking import Asked
@@ -94,7 +94,7 @@ def say(
     if place is None:
         return
     st.session_state[_SAID] = (question, dict(several or {}))
-    place.markdown(" ".join(map(_shown, sentence(question, verb, several, searched))))
+    place.markdown(words(sentence(question, verb, several, searched), _shown))
 
 
 def left_open(asked: Asked) -> tuple[str, ...]:

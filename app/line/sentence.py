@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,10 @@ class Part:
     used: bool = True
 
 
+def _plain(part: Part) -> str:
+    return f"{part.lead} {part.said}".strip()
+
+
 def sentence(
     question: Question,
     verb: str,
@@ -56,9 +60,10 @@ def sentence(
     )
 
 
-def words(parts: Collection[Part]) -> str:
-    """The sentence as a plain text."""
-    return " ".join(f"{part.lead} {part.said}".strip() for part in parts).replace(" ,", ",")
+def words(parts: Iterable[Part], shown: Callable[[Part], str] = _plain) -> str:
+    """The sentence as a text.  shown: of each part."""
+    spaced = (shown(part) if part.lead == "," else f" {shown(part)}" for part in parts)
+    return "".join(spaced).strip()
 
 
 def _is_used(name: str, known: Collection[str], loads: Collection[str]) -> bool:

@@ -12,7 +12,7 @@ from genz_core.deployment import bulk_format
 from genz_core.errors import RidgelineError
 from hardware_db.tables import table
 
-#: Loads of at most this factor apart are near.
+#: Loads of at most this factor apart are near; judgement.
 _NEAR = 1.5
 
 

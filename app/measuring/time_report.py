@@ -25,7 +25,7 @@ from genz_core.deployment import as_server, bulk_format
 from genz_core.errors import RidgelineError
 from profilers.findings import CLASS_WORDS
 
-#: A change that saves less is none; so many are shown.
+#: A change that saves less is none; so many are shown.  Judgement, both.
 _LEAST, _MOST = 0.02, 6
 _WIDE = ("bf16", "fp16", "fp32")
 

@@ -41,7 +41,7 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
         latency_cards(row, fits=fits)
         _other_cards(resolved, row, load.words, fits)
     basis = plain(load_curves.basis(setup))
-    st.caption(f"80 % intervals under the figures. {basis[0].upper()}{basis[1:]}.")
+    st.caption(f"80 % intervals under the figures; {basis}.")
     table, _ = load_curves.with_load(load_curves.curve(setup, load.name), row, load.name)
     figures = load_charts("load", table, load, export.look())
     return setup, load, (figures, pd.DataFrame([dict(row)]))
