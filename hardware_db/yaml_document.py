@@ -8,6 +8,7 @@ keys are refused.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -42,6 +43,19 @@ class _StrictLoader(_SafeLoader):
             seen.add(key)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         return mapping
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file.
+
+    Raises:
+        InvalidValue: it cannot be read, or as `parse`.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidValue(f"cannot read {path}: {error}") from None
+    return parse(text, path.name)
 
 
 def parse(text: str, label: str = "the YAML") -> dict[str, Any]:

@@ -46,23 +46,6 @@ class Study:
     rows: tuple[dict[str, Any], ...]
 
 
-def read(text: str) -> Mapping[str, Any]:
-    """The study that a YAML says.
-
-    Raises:
-        InvalidValue: no YAML, or no mapping.
-    """
-    import yaml
-
-    try:
-        found = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InvalidValue(f"the study is no YAML: {str(error).splitlines()[0][:120]}") from None
-    if not isinstance(found, dict):
-        raise InvalidValue(f"a study is a mapping with {', '.join(_KEYS)}")
-    return found
-
-
 def study(asked: Mapping[str, Any], sources: Sources = dict) -> Study:
     """Price every combination of a study; what cannot run is a row with its reason.
 

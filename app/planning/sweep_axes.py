@@ -17,7 +17,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from app.question.verbs import VERBS, parameters_of
 from genz_core.errors import InvalidValue
 from genz_core.limits import LIMITS
 from genz_core.types import Array
-from hardware_db import yaml_document
 
 #: Parameters of which each combination is looked up once.
 STRUCTURAL = VERBS["sweep"].several
@@ -76,19 +74,6 @@ class SweepAxes:
 
     def __len__(self) -> int:
         return sum(map(len, self.blocks))
-
-
-def read(path: Path) -> dict[str, Any]:
-    """The axes in a YAML file, by name.
-
-    Raises:
-        InvalidValue: it cannot be read.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidValue(f"cannot read {path}: {error}") from None
-    return dict(yaml_document.parse(text, path.name))
 
 
 def sweep_axes(given: Mapping[str, Any], sources: Sources = dict) -> SweepAxes:

@@ -17,6 +17,7 @@ from app.scenario.results import ColumnTable, preview
 from genz_core.errors import InvalidValue
 from genz_core.search import pareto
 from genz_core.validity import OnError, raise_for_status
+from hardware_db import yaml_document
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +103,7 @@ def _axes(asked: Asked, sources: Sources) -> SweepAxes:
     if isinstance(named, Path) and named.suffix in _YAML:  # a text alone is a name
         if asked.given - {"model"} or asked.question.system != STANDARD.system:
             raise InvalidValue("a file of axes states them all: give no others beside it")
-        return sweep_axes.sweep_axes(sweep_axes.read(named), sources)
+        return sweep_axes.sweep_axes(yaml_document.read(named), sources)
     return sweep_axes.of_asked(asked, sources)
 
 

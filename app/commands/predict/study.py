@@ -24,13 +24,9 @@ def study(
     from app.decide import study as decide
     from app.decide.study_chart import svg
     from app.scenario.local_files import sources
-    from genz_core.errors import InvalidValue
+    from hardware_db import yaml_document
 
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise InvalidValue(f"{file} cannot be read as a text: name the YAML of a study") from None
-    found = decide.study(decide.read(text), sources)
+    found = decide.study(yaml_document.read(file), sources)
     if chart is not None:
         opt.write_text(chart, svg(found))
     rows = list(found.rows)

@@ -41,10 +41,11 @@ def sweep(
     from app.planning.sweep_workers import Where
     from app.scenario.local_files import sources
     from genz_core.errors import InvalidValue
+    from hardware_db import yaml_document
 
     named: Mapping[str, Any] = given
     if str(given["model"]).endswith((".yaml", ".yml")):  # axes, with options on top
-        named = {**sweep_axes.read(Path(given.pop("model"))), **given}
+        named = {**yaml_document.read(Path(given.pop("model"))), **given}
     axes = sweep_axes.sweep_axes(named, sources)
     where = Where(workers, cluster)
     if output is not None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.decide.study import read, study
+from app.decide.study import study
 from genz_core.errors import InvalidValue
+from hardware_db import yaml_document
 from tests.app.commands.test_cli import run
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -15,7 +16,7 @@ HBM4_OVER_H200 = 6 * 2048 * 8.0e9 / 8 / 4.8e12  # six stacks at the standard's r
 
 
 def rows_of(name: str) -> list[dict]:
-    return list(study(read((DOCS / "studies" / f"{name}.yaml").read_text())).rows)
+    return list(study(yaml_document.read(DOCS / "studies" / f"{name}.yaml")).rows)
 
 
 def test_hbm4_shortens_the_least_time_of_memory_by_its_bandwidth():
@@ -67,8 +68,9 @@ def test_every_command_of_the_page_runs(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[1]", "a study is a mapping"),
-        ("a: [", "no YAML"),
+        ("[1]", "must be a mapping"),
+        ("a: [", "not valid YAML"),
+        ("a: &x [1]\nb: *x", "anchors"),
         ("title: x", "a study needs a question"),
         ("{question: {}, colour: red}", "'colour' is no key of a study"),
         ("{question: {model: gpt2}, chips: [{peak: 2}]}", "a name each"),
@@ -82,4 +84,4 @@ def test_every_command_of_the_page_runs(tmp_path, monkeypatch):
 )
 def test_what_is_no_study_is_refused(text, sentence):
     with pytest.raises(InvalidValue, match=sentence):
-        study(read(text))
+        study(yaml_document.parse(text))
