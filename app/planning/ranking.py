@@ -17,6 +17,7 @@ Order = NDArray[np.intp]
 _SAME = tuple(name for name in CHOICES if name != "max_num_seqs")
 #: Least probability of targets on percentiles that no simulation has tried: that of intervals.
 SURE = 0.8
+#: Chance of what no run validates, and the least by which a cost is divided; judgement, both.
 _EVEN, _LEAST_CHANCE = 0.5, 1e-3
 #: Tolerance of "not faster than the bound", of sums in another order.
 _ROUNDING = 1e-9

@@ -16,8 +16,9 @@ from app.planning.search import Found
 from app.planning.shortlist import Plan, Shortlist
 from app.wording import quantities
 
-_CLOSE = 0.5  # of the figure as it can be expected, within which a call is close
-_SURE = 0.95  # chance from which there is nothing to settle
+# Judgement, both: the share of the figure as it can be expected within which a call is close, and
+# the chance from which on there is nothing to settle.
+_CLOSE, _SURE = 0.5, 0.95
 
 
 @dataclass(frozen=True, slots=True)

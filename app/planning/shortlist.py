@@ -25,7 +25,7 @@ from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.serving.served_model import OVERLOADED
 from genz_core.types import Array
 
-#: Probability of meeting all targets that makes a choice safe.
+#: Probability of meeting all targets that makes a choice safe; judgement.
 SAFE = 0.9
 #: Share of a percentile in closed form that a simulation may come to, so that it is worth trying.
 _HOPE = 0.6
