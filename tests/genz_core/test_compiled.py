@@ -10,7 +10,8 @@ import pytest
 import genz_core
 import hardware_db
 import model_registry
-from genz_core import compiled, schedule
+from genz_core import schedule
+from genz_core.compiled import pricing
 from genz_core.symbols import Formulas, Unresolved, number
 from genz_core.types import Parallelism, Workload
 from tests.draws import cases, seed
@@ -53,7 +54,7 @@ def question(draw: random.Random) -> tuple[Workload, Parallelism]:
 
 def compare(number_of: int, start: int, monkeypatch) -> int:
     """Price questions by plans and by graphs; how many had a plan."""
-    planned, known = 0, compiled.plans
+    planned, known = 0, pricing.plans
 
     def asked(deployed, lanes):
         nonlocal planned
@@ -69,7 +70,7 @@ def compare(number_of: int, start: int, monkeypatch) -> int:
         load, split = question(draw)
         priced = []
         for plans in (asked, lambda deployed, lanes: None):
-            monkeypatch.setattr(compiled, "plans", plans)
+            monkeypatch.setattr(pricing, "plans", plans)
             monkeypatch.setattr(schedule, "plans", plans)
             try:
                 priced.append(
