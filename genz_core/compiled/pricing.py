@@ -111,7 +111,7 @@ def plans(deployed: Deployment, lanes: Lanes) -> Plans | None:
         return None
     found = []
     for split, kind, at in told_apart:
-        some = lanes.picked(at)
+        some = lanes if len(told_apart) == 1 else lanes.picked(at)
         plan = plan_of(deployed, split, kind) if kind.has(some) else None
         if plan is None or not plan.holds(some):
             return None
