@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.latency.kernel_time import KernelTime
-from genz_core.symbols import Rows, Symbol
+from genz_core.programs import Program, Rows
+from genz_core.symbols import Symbol
 from genz_core.types import Array, Places
 
 _MANY = 256  # lanes among which equal ones are worth finding
@@ -43,8 +44,8 @@ class Kernels:
     launch_s: Array
 
     @classmethod
-    def of(cls, kernels: Mapping[int, KernelTime], places: Mapping[int, int]) -> Kernels:
-        """{row in the part: kernel} of one formula; places: of the results that they read."""
+    def of(cls, kernels: Mapping[int, KernelTime], program: Program) -> Kernels:
+        """{row in the part: kernel} of one formula; program: gives what they read."""
         every = list(kernels.values())
         axes = zip(*(kernel.axes for kernel in every), strict=True)
         work = [kernel.work for kernel in every]
@@ -52,8 +53,8 @@ class Kernels:
         return cls(
             np.array(list(kernels), dtype=np.intp),
             every[0],
-            Rows.of([size for axis in axes for size in axis], places),
-            None if sure else Rows.of(work, places),
+            Rows.of([size for axis in axes for size in axis], program),
+            None if sure else Rows.of(work, program),
             np.array([np.ravel(kernel.launch_s)[0] for kernel in every], dtype=float)[:, None],
         )
 

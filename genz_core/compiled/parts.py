@@ -16,7 +16,8 @@ from genz_core.latency.kernel_time import KernelTime
 from genz_core.latency.models import Phase
 from genz_core.latency.pricer import launched
 from genz_core.latency.roofline import roofline
-from genz_core.symbols import Formulas, Program, Rows, Symbol, results_of
+from genz_core.programs import Program, Rows
+from genz_core.symbols import Formulas, Symbol
 from genz_core.types import Array, Graph, Op, Places, System
 
 
@@ -67,10 +68,9 @@ class Part:
         firsts = [limits[members[0]] for members in variants.values()]
         most = max(map(len, firsts))
         numbers = [first[at] if at < len(first) else 0.0 for at in range(most) for first in firsts]
-        read = results_of(*numbers)
-        for group in alike.values():
-            read |= results_of(*(n for k in group.values() for n in (*k.axes, k.work)))
-        places, of = places_of(read), np.empty(len(ops), dtype=np.intp)
+        read = (n for group in alike.values() for k in group.values() for n in (*k.axes, k.work))
+        program = Program.of(formulas, [*numbers, *read])
+        of = np.empty(len(ops), dtype=np.intp)
         for variant, members in enumerate(variants.values()):
             of[members] = variant
         member = of == np.arange(len(variants))[:, None]
@@ -79,9 +79,9 @@ class Part:
             np.array(rows, dtype=np.intp),
             of,
             nodes,
-            formulas.program(read),
-            Rows.of(numbers, places),
-            tuple(Kernels.of(group, places) for group in alike.values()),
+            program,
+            Rows.of(numbers, program),
+            tuple(Kernels.of(group, program) for group in alike.values()),
             (member @ counts)[None],
             by_stage[:, list(rows)] @ member.T,
             pricer.engine.launch_s,
@@ -138,8 +138,3 @@ def evaluated(program: Program, sizes: Mapping[str, Array], nodes: int) -> Array
     for at, result in enumerate(program(sizes)):
         results[at] = result
     return results.reshape(len(results), -1)
-
-
-def places_of(results: set[int]) -> dict[int, int]:
-    """{result: its place} of a program's results, which come in order."""
-    return {result: place for place, result in enumerate(sorted(results))}

@@ -10,14 +10,15 @@ import numpy as np
 
 from genz_core.compiled.kinds import Kind
 from genz_core.compiled.lanes import Lanes, sum_broadcast, sum_nodes
-from genz_core.compiled.parts import Part, evaluated, places_of
+from genz_core.compiled.parts import Part, evaluated
 from genz_core.deployment import Deployment
 from genz_core.latency import Pricer
 from genz_core.latency.models import Phase, depends_on_phase
 from genz_core.latency.pricer import decoding
 from genz_core.latency.roofline import roofline
+from genz_core.programs import Program, Rows
 from genz_core.step import of_busiest_rank, stage_runs
-from genz_core.symbols import Formulas, Program, Rows, Symbol, results_of
+from genz_core.symbols import Formulas, Symbol
 from genz_core.types import Array, Graph, Mask, Num, Op, Parallelism, Step, System
 
 
@@ -77,7 +78,7 @@ class Plan:
             graph,
             tuple(parts),
             np.array([op.count for op in graph.ops], dtype=float),
-            formulas.program(results_of(*(unsure for _, unsure in settled))),
+            Program.of(formulas, (unsure for _, unsure in settled)),
             deployed.system,
         )
 
@@ -148,8 +149,8 @@ class Plan:
         return self._taken(names, lanes, 1)
 
     def _rows(self, *numbers: Any) -> tuple[Program, Rows]:
-        places = places_of(results_of(*numbers))
-        return self.formulas.program(places), Rows.of(numbers, places)
+        program = Program.of(self.formulas, numbers)
+        return program, Rows.of(numbers, program)
 
     def _taken(self, key: Hashable, lanes: Lanes, nodes: int) -> Array:
         """Rows of fields, [fields, ops, nodes x lanes]."""

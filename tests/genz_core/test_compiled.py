@@ -12,6 +12,7 @@ import hardware_db
 import model_registry
 from genz_core import schedule
 from genz_core.compiled import pricing
+from genz_core.programs import Program
 from genz_core.symbols import Formulas, Unresolved, number
 from genz_core.types import Parallelism, Workload
 from tests.draws import cases, seed
@@ -129,7 +130,7 @@ def test_a_program_evaluates_formulas_for_arrays_and_leaves_out_what_nobody_want
     tokens, cached = formulas.size("tokens", 1.0), formulas.size("cached", 0.0)
     wanted = np.where(cached > 10.0, tokens * cached, number(tokens) + 1.0) * 2.0
     np.exp(cached)  # wanted by nobody
-    program = formulas.program({wanted.at})
+    program = Program.of(formulas, [wanted])
     sizes = {"tokens": np.array([2.0, 3.0]), "cached": np.array([20.0, 5.0])}
     (found,) = program(sizes)
     assert (found * wanted.factor + wanted.constant).tolist() == [80.0, 8.0]
