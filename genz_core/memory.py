@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.compiled import Lanes, operator_columns
+from genz_core.compiled.lanes import Lanes
+from genz_core.compiled.pricing import operator_columns
 from genz_core.deployment import deploy
 from genz_core.diffusion import denoising
 from genz_core.engine import EngineProfile

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from genz_core.compiled import SPLIT, Lanes, bounds_by_plans, by_plans, mean, plans
+from genz_core.compiled.lanes import SPLIT, Lanes, sum_nodes
+from genz_core.compiled.pricing import by_plans, plans
 from genz_core.deployment import Deployment
 from genz_core.engine import EngineProfile
 from genz_core.model_kinds import model_kind
@@ -105,7 +106,7 @@ def priced(deployed: Deployment, lanes: Lanes, weights: Array) -> StepEstimate:
         graph = deployed.graph(step, split)
         total = summed(price(graph, step, system, split, deployed.engine), weights)
         return replace(total, wait_s=np.maximum(total.least_s - total.operators_s.sum(0), 0.0))
-    return by_plans(deployed, lanes, weights, found)
+    return by_plans(deployed, found, weights)
 
 
 def reading_engine(deployed: Deployment) -> EngineProfile:
@@ -160,8 +161,8 @@ def summed(step: StepEstimate, weights: Array) -> StepEstimate:
     if len(weights) == 1:
         return step
 
-    changes: dict[str, Any] = {name: mean(getattr(step, name), weights) for name in BY_CONFIG}
-    figures = step.figures.changed(mean, weights)
+    changes: dict[str, Any] = {name: sum_nodes(getattr(step, name), weights) for name in BY_CONFIG}
+    figures = step.figures.changed(sum_nodes, weights)
     return replace(step, **changes, figures=figures, node_weights=weights)
 
 
@@ -179,10 +180,9 @@ def least_s(deployed: Deployment, batches: Batches) -> Array:
     if found is None:
         group, split = lanes.flat()
         graph = of_busiest_rank(deployed.graph(Step((group,)), split), split)
-        bound = mean(bound_s(graph, deployed.system, split, weights.size), weights)
+        bound = sum_nodes(bound_s(graph, deployed.system, split, weights.size), weights)
     else:
-        graph = found[0][0].graph
-        bound = bounds_by_plans(lanes, weights, found)
+        graph, bound = found.graph, found.bound_s(weights)
     runs = np.array([op.count for op in graph.ops], dtype=float)
     if not batches.piped:
         return np.asarray(runs @ bound)

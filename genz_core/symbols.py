@@ -2,12 +2,13 @@
 
 A graph is built by plain formulas of its sizes (`Group`).  Run on `Symbol`s, they leave `Formulas`:
 every distinct result once, in the order they were made, what depends on no size folded into
-constants.  A `Program` then evaluates those that are wanted, for numbers or arrays.
+constants.  A `Program` (`genz_core.programs`) then evaluates those that are wanted, for numbers or
+arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import frexp, inf, isfinite
 from typing import Any, cast
@@ -61,78 +62,6 @@ class Formulas:
                 found.append(any(found[a.at] for a in step[1] if isinstance(a, Symbol)))
         return found
 
-    def program(self, wanted: Iterable[int]) -> Program:
-        """What gives some of the results from the sizes."""
-        results = sorted(set(wanted))
-        needed = set(results)
-        for at in range(len(self.steps) - 1, -1, -1):
-            step = self.steps[at]
-            if at in needed and not isinstance(step, str):
-                needed |= {a.at for a in step[1] if isinstance(a, Symbol)}
-        made = Program([], [], [], [])
-        places: dict[Any, int] = {}
-        for at in sorted(needed):
-            step = self.steps[at]
-            if isinstance(step, str):
-                places[at] = made.add(step)
-            else:
-                places[at] = made.add((step[0], tuple(_placed(a, places, made) for a in step[1])))
-        made.results.extend(places[at] for at in results)
-        return made
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """Steps from sizes to results, each a function of values before it.
-
-    values: constants at their places, else None.  steps: (place, name of a size, or function and
-    places of its arguments).  results: places of what is wanted.
-    """
-
-    values: list[float | None]
-    sizes: list[tuple[int, str]]
-    steps: list[tuple[int, Callable[..., Any], tuple[int, ...]]]
-    results: list[int]
-
-    def add(self, step: float | str | tuple[Callable[..., Any], tuple[int, ...]]) -> int:
-        """The place of a step that is put behind the others."""
-        at = len(self.values)
-        self.values.append(None if isinstance(step, str | tuple) else step)
-        if isinstance(step, str):
-            self.sizes.append((at, step))
-        elif isinstance(step, tuple):
-            self.steps.append((at, *step))
-        return at
-
-    def __call__(self, sizes: Mapping[str, Array]) -> list[Array]:
-        """The results for sizes that broadcast."""
-        values: list[Any] = [*self.values]
-        for at, name in self.sizes:
-            values[at] = sizes[name]
-        for at, function, places in self.steps:
-            values[at] = function(*[values[place] for place in places])
-        return [values[at] for at in self.results]
-
-
-def _placed(argument: Any, places: dict[Any, int], made: Program) -> int:
-    """The place of an argument of a step, its factor and constant put to the symbol before it."""
-    if not isinstance(argument, Symbol):
-        key: Any = ("constant", argument)
-        if key not in places:
-            places[key] = made.add(argument)
-        return places[key]
-    at = places[argument.at]
-    for function, number, none in (
-        (np.multiply, argument.factor, 1.0),
-        (np.add, argument.constant, 0.0),
-    ):
-        if number != none:
-            key = (function, at, number)
-            if key not in places:
-                places[key] = made.add((function, (at, _placed(number, places, made))))
-            at = places[key]
-    return at
-
 
 class Symbol:
     """A result of `Formulas` times a factor, plus a constant; NumPy's functions take it.
@@ -174,7 +103,7 @@ class Symbol:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **more: Any) -> Any:
         if method != "__call__" or more:
             raise Unresolved(f"{ufunc.__name__}.{method}")
-        given = [a if isinstance(a, Symbol) else _constant(a) for a in inputs]
+        given = map(_operand, inputs)
         return _FOLDS[ufunc](*given) if ufunc in _FOLDS else self.formulas.result(ufunc, *given)
 
     def __array_function__(
@@ -194,26 +123,26 @@ class Symbol:
         raise Unresolved("an array")
 
     def __add__(self, other: Any) -> Any:
-        return _plus(self, other if isinstance(other, Symbol) else _constant(other))
+        return _plus(self, _operand(other))
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return _minus(self, other if isinstance(other, Symbol) else _constant(other))
+        return _minus(self, _operand(other))
 
     def __rsub__(self, other: Any) -> Any:
-        return _minus(_constant(other), self)
+        return _minus(_operand(other), self)
 
     def __mul__(self, other: Any) -> Any:
-        return _times(self, other if isinstance(other, Symbol) else _constant(other))
+        return _times(self, _operand(other))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        return _over(self, other if isinstance(other, Symbol) else _constant(other))
+        return _over(self, _operand(other))
 
     def __rtruediv__(self, other: Any) -> Any:
-        return _over(_constant(other), self)
+        return _over(_operand(other), self)
 
     def __pow__(self, other: Any) -> Any:
         return np.power(self, other)
@@ -250,15 +179,19 @@ def number(value: Any) -> Array:
     return cast(Array, value) if isinstance(value, Symbol) else np.asarray(value, dtype=float)
 
 
-def _constant(value: Any) -> float | bool:
+def constant(value: Any) -> float | bool:
     """The one number of a constant among symbols."""
     if isinstance(value, float | bool):
         return value
     array = np.asarray(value)
     if array.size != 1:
         raise Unresolved("an array of constants beside symbols")
-    constant: float | bool = array.reshape(()).item()
-    return constant
+    one: float | bool = array.reshape(()).item()
+    return one
+
+
+def _operand(value: Any) -> Symbol | float | bool:
+    return value if isinstance(value, Symbol) else constant(value)
 
 
 # ------------------------------------------------------------------------------- what folds
@@ -403,8 +336,8 @@ _FOLDS: Mapping[np.ufunc, Callable[..., Any]] = {
 
 def _where(condition: Any, a: Any, b: Any) -> Any:
     if not isinstance(condition, Symbol):
-        return a if _constant(condition) else b
-    a, b = (value if isinstance(value, Symbol) else _constant(value) for value in (a, b))
+        return a if constant(condition) else b
+    a, b = _operand(a), _operand(b)
     if isinstance(a, Symbol) and isinstance(b, Symbol) and a.key == b.key:
         return a
     return condition.formulas.result(np.where, condition, a, b, least=min(_least(a), _least(b)))
@@ -422,44 +355,3 @@ _FUNCTIONS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     np.ones_like: lambda value, **_: np.float64(1.0),
     np.zeros_like: lambda value, **_: np.float64(0.0),
 }
-
-
-# ------------------------------------------------------------------------------- rows of results
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Numbers of many operators, each a result times a factor and a constant, as one array.
-
-    at: place of each row's result, [rows].  factor, constant: [rows, 1].
-    """
-
-    at: NDArray[np.intp]
-    factor: Array
-    constant: Array
-
-    @classmethod
-    def of(cls, numbers: Sequence[Any], places: Mapping[int, int]) -> Rows:
-        """The rows of symbols and constants; places: of results, by their number in `Formulas`."""
-        symbols = [n if isinstance(n, Symbol) else None for n in numbers]
-        constant = [
-            float(_constant(n)) if s is None else s.constant
-            for n, s in zip(numbers, symbols, strict=True)
-        ]
-        return cls(
-            np.array([0 if s is None else places[s.at] for s in symbols], dtype=np.intp),
-            np.array([0.0 if s is None else s.factor for s in symbols])[:, None],
-            np.array(constant)[:, None],
-        )
-
-    def taken(self, results: Array) -> Array:
-        """The rows, [rows, configs]; results: [results, configs]."""
-        rows = results[self.at]
-        rows *= self.factor
-        rows += self.constant
-        return rows
-
-
-def results_of(*numbers: Any) -> set[int]:
-    """The results that numbers stand for, by their number in `Formulas`."""
-    return {n.at for n in numbers if isinstance(n, Symbol)}

@@ -16,7 +16,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.compiled import Lanes, operator_seconds
+from genz_core.compiled.lanes import Lanes
+from genz_core.compiled.pricing import operator_seconds
 from genz_core.deployment import Deployment
 from genz_core.memo import ByIdentity
 from genz_core.serving.alike import picked_columns

@@ -10,7 +10,9 @@ import pytest
 import genz_core
 import hardware_db
 import model_registry
-from genz_core import compiled, schedule
+from genz_core import schedule
+from genz_core.compiled import pricing
+from genz_core.programs import Program
 from genz_core.symbols import Formulas, Unresolved, number
 from genz_core.types import Parallelism, Workload
 from tests.draws import cases, seed
@@ -53,7 +55,7 @@ def question(draw: random.Random) -> tuple[Workload, Parallelism]:
 
 def compare(number_of: int, start: int, monkeypatch) -> int:
     """Price questions by plans and by graphs; how many had a plan."""
-    planned, known = 0, compiled.plans
+    planned, known = 0, pricing.plans
 
     def asked(deployed, lanes):
         nonlocal planned
@@ -69,7 +71,7 @@ def compare(number_of: int, start: int, monkeypatch) -> int:
         load, split = question(draw)
         priced = []
         for plans in (asked, lambda deployed, lanes: None):
-            monkeypatch.setattr(compiled, "plans", plans)
+            monkeypatch.setattr(pricing, "plans", plans)
             monkeypatch.setattr(schedule, "plans", plans)
             try:
                 priced.append(
@@ -128,7 +130,7 @@ def test_a_program_evaluates_formulas_for_arrays_and_leaves_out_what_nobody_want
     tokens, cached = formulas.size("tokens", 1.0), formulas.size("cached", 0.0)
     wanted = np.where(cached > 10.0, tokens * cached, number(tokens) + 1.0) * 2.0
     np.exp(cached)  # wanted by nobody
-    program = formulas.program({wanted.at})
+    program = Program.of(formulas, [wanted])
     sizes = {"tokens": np.array([2.0, 3.0]), "cached": np.array([20.0, 5.0])}
     (found,) = program(sizes)
     assert (found * wanted.factor + wanted.constant).tolist() == [80.0, 8.0]

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import genz_core
-from genz_core.compiled import Lanes
+from genz_core.compiled.lanes import Lanes
 from genz_core.engine import EngineProfile
 from genz_core.schedule import chunks
 from genz_core.types import Group, Parallelism, Workload

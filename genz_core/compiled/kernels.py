@@ -1,0 +1,99 @@
+"""Kernels of one formula: the times of all that share it, for many lanes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from genz_core.latency.kernel_time import KernelTime
+from genz_core.programs import Program, Rows
+from genz_core.symbols import Symbol
+from genz_core.types import Array, Places
+
+_MANY = 256  # lanes among which equal ones are worth finding
+
+
+class Distinct:
+    """Distinct values of results, and which each lane has, found once for all that read them."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Array, Places]] = {}
+
+    def __call__(self, results: Array, at: int) -> tuple[Array, Places]:
+        """Those of one of the results [results, lanes]."""
+        if at not in self._found:
+            self._found[at] = np.unique(results[at], return_inverse=True)
+        return self._found[at]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """Variants of operators whose times one formula gives.
+
+    at: their rows in the part.  kernel: one of them, for its stages.  axes: of all,
+    [axes x variants] rows.  work: [variants] rows, None where all have some.
+    launch_s: [variants, 1].
+    """
+
+    at: Places
+    kernel: KernelTime
+    axes: Rows
+    work: Rows | None
+    launch_s: Array
+
+    @classmethod
+    def of(cls, kernels: Mapping[int, KernelTime], program: Program) -> Kernels:
+        """{row in the part: kernel} of one formula; program: gives what they read."""
+        every = list(kernels.values())
+        axes = zip(*(kernel.axes for kernel in every), strict=True)
+        work = [kernel.work for kernel in every]
+        sure = all(w.least > 0 if isinstance(w, Symbol) else np.all(w > 0) for w in work)
+        return cls(
+            np.array(list(kernels), dtype=np.intp),
+            every[0],
+            Rows.of([size for axis in axes for size in axis], program),
+            None if sure else Rows.of(work, program),
+            np.array([np.ravel(kernel.launch_s)[0] for kernel in every], dtype=float)[:, None],
+        )
+
+    def seconds(self, results: Array, distinct: Distinct) -> Array:
+        """Times [s], [variants, lanes]; results: [results, lanes]."""
+        variants, lanes = len(self.at), results.shape[1]
+        if lanes < _MANY:
+            axes = self.axes.taken(results).reshape(-1, variants, lanes)
+            time = self._time([axis.ravel() for axis in axes]).reshape(variants, lanes)
+        else:
+            time = np.empty((variants, lanes))
+            for at in range(variants):
+                time[at] = self._of_variant(at, results, distinct)
+        time += self.launch_s
+        return time if self.work is None else np.where(self.work.taken(results) > 0, time, 0.0)
+
+    def _of_variant(self, at: int, results: Array, distinct: Distinct) -> Array:
+        """Times of one variant in many lanes, [lanes]; what all lanes share is one number."""
+        rows = slice(at, None, len(self.at))
+        read, factors, constants = (
+            self.axes.at[rows],
+            self.axes.factor[rows],
+            self.axes.constant[rows],
+        )
+        if self.kernel.repeats and not factors[1:].any():
+            values, of = distinct(results, int(read[0]))
+            return self._time([values * factors[0] + constants[0], *constants[1:]])[of]
+        axes = zip(read, factors, constants, strict=True)
+        return self._time([results[r] * f + c if f else c for r, f, c in axes])
+
+    def _time(self, axes: Sequence[Array]) -> Array:
+        """Times of the stages for flat axes, of one length or of one number."""
+        stages, chunk = self.kernel.stages, self.kernel.chunk
+        size = max(axis.size for axis in axes)
+        if size <= chunk:
+            return stages(*axes).total_s()
+        seconds = np.empty(size)
+        for start in range(0, size, chunk):
+            at = slice(start, start + chunk)
+            some = (axis[at] if axis.size > 1 else axis for axis in axes)
+            seconds[at] = stages(*some).total_s()
+        return seconds

@@ -1,0 +1,75 @@
+"""Kinds of lanes: what tells steps apart beside their sizes, so that each kind has its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from genz_core.compiled.lanes import OF_GRAPH, Lanes, Some
+from genz_core.symbols import Formulas
+from genz_core.types import Array, Group, Parallelism
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What tells steps apart beside degrees and sizes.
+
+    reads: they read prompts, of each more tokens than a sequence has that generates; else they
+    decode.  fullest: sequences of the fullest rank are given; they differ from node to node.
+    drafted, sampled: as of `Group`.
+    """
+
+    reads: bool
+    fullest: bool = False
+    drafted: float = 0.0
+    sampled: float = 1.0
+
+    def group(self, formulas: Formulas) -> Group:
+        """Sequences of sizes that are not known."""
+        some, decoded = float(np.finfo(float).tiny), 1.0 + self.drafted
+        size: Callable[[str, float], Any] = formulas.size
+        return Group(
+            size("sequences", some),
+            size("new", float(np.nextafter(decoded, np.inf))) if self.reads else decoded,
+            size("cached", 0.0),
+            self.drafted,
+            self.sampled,
+            size("prompt", 0.0),
+            size("fullest", some) if self.fullest else None,
+        )
+
+    def has(self, lanes: Lanes) -> bool:
+        """Whether lanes are of this kind at all of their nodes; they may read at some only."""
+        return self.reads or bool((lanes.new == 1.0 + self.drafted).all())
+
+
+def kinds(lanes: Lanes) -> Iterator[tuple[Parallelism, Kind, Some]]:
+    """(degrees as numbers, kind, lanes) of lanes that one plan prices."""
+    split = lanes.split
+    degrees = ((name, getattr(split, name)) for name in OF_GRAPH)
+    columns: dict[str, Array] = {name: values for name, values in degrees if np.ndim(values)}
+    varying = [column for column in columns.values() if np.any(column != column[0])]
+    reads = np.all(lanes.new > 1.0 + lanes.drafted, axis=0)
+    given = lanes.fullest is not None, lanes.drafted, lanes.sampled
+    if not varying and (reads.all() or not reads.any()):
+        yield _numbers(columns, split, 0), Kind(bool(reads[0]), *given), slice(None)
+        return
+    code = reads.astype(np.intp)
+    for column in varying:
+        values, of = np.unique(column, return_inverse=True)
+        code = code * len(values) + of
+    _, first, of = np.unique(code, return_index=True, return_inverse=True)
+    for at, one in enumerate(first):
+        kind = Kind(bool(reads[one]), *given)
+        yield _numbers(columns, split, int(one)), kind, np.flatnonzero(of == at)
+
+
+def _numbers(columns: Mapping[str, Array], split: Parallelism, at: int) -> Parallelism:
+    """The degrees of one lane; columns: those that are arrays [lanes]."""
+    if not columns:
+        return split
+    degrees: dict[str, Any] = {name: float(column[at]) for name, column in columns.items()}
+    return replace(split, **degrees)

@@ -1,0 +1,124 @@
+"""Steps side by side: their sizes, pieces that fit in a cache, and sums over their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from genz_core.types import DEGREES, Array, Group, Parallelism, Places
+
+#: Some of the lanes: all of them, a piece, or places among them.
+Some = Places | slice
+#: What of a split decides a graph.
+OF_GRAPH = (*DEGREES, "moe_tp", "expert_imbalance", "redundant_experts")
+#: What of a split may differ from lane to lane.
+SPLIT = (*OF_GRAPH, "micro_batches")
+_PIECE = 2048  # lanes at a time: what follows of them fits in a second-level cache
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Steps of one group of sequences side by side.
+
+    sequences, new, cached, prompt: as of `Group`, [nodes, lanes], or [1, lanes] where all nodes
+    have the same.  fullest: likewise, or None.  split: degrees, numbers or [lanes].
+    drafted, sampled: as of `Group`, the same for all.
+    """
+
+    sequences: Array
+    new: Array
+    cached: Array
+    prompt: Array
+    split: Parallelism
+    fullest: Array | None = None
+    drafted: float = 0.0
+    sampled: float = 1.0
+
+    @classmethod
+    def of(cls, group: Group, split: Parallelism) -> Lanes:
+        """Lanes of one node; the group's numbers are arrays [lanes] or numbers."""
+        sizes = (group.sequences, group.new_tokens, group.cached_tokens, group.prompt)
+        sequences, new, cached, prompt = (
+            size[None] for size in np.broadcast_arrays(*(np.atleast_1d(n) * 1.0 for n in sizes))
+        )
+        drafted, sampled = float(group.drafted), float(group.sampled)
+        return cls(sequences, new, cached, prompt, split, drafted=drafted, sampled=sampled)
+
+    @property
+    def nodes(self) -> int:
+        """Steps of each lane."""
+        return max(len(self.sequences), len(self.new), len(self.cached))
+
+    @property
+    def size(self) -> int:
+        """Number of lanes."""
+        return int(self.cached.shape[1])
+
+    @property
+    def sizes(self) -> dict[str, Array]:
+        """The sizes by name."""
+        named = {
+            "sequences": self.sequences,
+            "new": self.new,
+            "cached": self.cached,
+            "prompt": self.prompt,
+        }
+        return named if self.fullest is None else named | {"fullest": self.fullest}
+
+    def pieces(self) -> Iterator[tuple[slice, dict[str, Array]]]:
+        """A few lanes at a time, and their sizes by name."""
+        sizes = self.sizes
+        for start in range(0, self.size, _PIECE):
+            at = slice(start, start + _PIECE)
+            yield at, {name: values[:, at] for name, values in sizes.items()}
+
+    def picked(self, at: Some) -> Lanes:
+        """Some of the lanes; their split is that of all."""
+        sizes: dict[str, Any] = {name: values[:, at] for name, values in self.sizes.items()}
+        return replace(self, **sizes)
+
+    def of_rank(self) -> Array:
+        """Sequences of the fullest attention rank, [nodes or 1, lanes]."""
+        return Group(self.sequences, self.new, self.cached, fullest=self.fullest).of_rank(
+            self.split.dp
+        )
+
+    def flat(self) -> tuple[Group, Parallelism]:
+        """One group of all steps, and their degrees, [nodes x lanes]."""
+        shape = (self.nodes, self.size)
+        sizes = {name: np.broadcast_to(v, shape).ravel() for name, v in self.sizes.items()}
+        group = Group(
+            sizes["sequences"],
+            sizes["new"],
+            sizes["cached"],
+            self.drafted,
+            self.sampled,
+            sizes["prompt"],
+            sizes.get("fullest"),
+        )
+        varying: dict[str, Any] = {
+            name: np.tile(getattr(self.split, name), self.nodes)
+            for name in SPLIT
+            if np.ndim(getattr(self.split, name))
+        }
+        return group, replace(self.split, **varying) if varying else self.split
+
+
+def sum_nodes(values: Array, weights: Array) -> Array:
+    """Values [..., nodes x lanes] summed with weights [nodes, lanes], [..., lanes]."""
+    split = values.reshape(*values.shape[:-1], *weights.shape)
+    total: Array = split[..., 0, :] * weights[0]
+    for node in range(1, len(weights)):
+        total += split[..., node, :] * weights[node]
+    return total
+
+
+def sum_broadcast(values: Array, weights: Array) -> Array:
+    """Values [nodes or 1, lanes] summed with weights [nodes, lanes], [lanes]."""
+    total: Array = values[0]
+    if len(weights) > 1:
+        total = np.einsum("kc,kc->c", np.broadcast_to(values, weights.shape), weights)
+    return total

@@ -1,0 +1,178 @@
+"""The plan of one split and one kind of lanes, and what it gives for lanes of that kind."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from genz_core.compiled.kinds import Kind
+from genz_core.compiled.lanes import Lanes, sum_broadcast, sum_nodes
+from genz_core.compiled.parts import Part, evaluated
+from genz_core.deployment import Deployment
+from genz_core.latency import Pricer
+from genz_core.latency.models import Phase, depends_on_phase
+from genz_core.latency.pricer import decoding
+from genz_core.latency.roofline import roofline
+from genz_core.programs import Program, Rows
+from genz_core.step import of_busiest_rank, stage_runs
+from genz_core.symbols import Formulas, Symbol
+from genz_core.types import Array, Graph, Mask, Num, Op, Parallelism, Step, System
+
+
+class Priced(NamedTuple):
+    """Lanes priced, their nodes summed [s].
+
+    expected_s: of one run of each operator, [ops, lanes].
+    stage_s: of the slowest pipeline stage; least_s: of the step; [lanes].
+    """
+
+    expected_s: Array
+    stage_s: Array
+    least_s: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A graph with everything but its sizes worked out, and what it takes to price it.
+
+    graph: its numbers are symbols of `formulas`, or constants.
+    parts: of the graph.  runs: of each operator, [ops].
+    unless: what must not hold of any lane: an operator decodes that is priced as one that reads.
+    """
+
+    formulas: Formulas
+    graph: Graph
+    parts: tuple[Part, ...]
+    runs: Array
+    unless: Program
+    system: System
+    _columns: dict[Hashable, tuple[Program, Rows]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, deployed: Deployment, split: Parallelism, kind: Kind) -> Plan:
+        """The plan of one split, its degrees numbers.
+
+        Raises:
+            Unresolved: the graph's shape, or a branch, depends on the sizes.
+            MissingSpec: the system states no peak or link that an operator needs.
+        """
+        formulas = Formulas()
+        step = Step((kind.group(formulas),))
+        graph = of_busiest_rank(deployed.executed.graph(step, split), split)
+        pricer = Pricer(deployed.system, deployed.engine)
+        every, settled = range(len(graph.ops)), [_phase(op) for op in graph.ops]
+        phases = [phase for phase, _ in settled]
+        depends = formulas.depends("cached")
+        later = [kind.reads or kind.fullest or _follows(op, depends) for op in graph.ops]
+        by_stage = stage_runs(graph, int(split.pp))
+        parts = [
+            Part.of_rows(formulas, graph, rows, pricer, phases, nodes, by_stage)
+            for nodes in (False, True)
+            if (rows := [at for at in every if later[at] == nodes])
+        ]
+        return cls(
+            formulas,
+            graph,
+            tuple(parts),
+            np.array([op.count for op in graph.ops], dtype=float),
+            Program.of(formulas, (unsure for _, unsure in settled)),
+            deployed.system,
+        )
+
+    def holds(self, lanes: Lanes) -> bool:
+        """Whether the phase of every operator is that of the plan in all of the lanes."""
+        return not any(np.any(decodes) for decodes in self.unless(lanes.sizes))
+
+    def price(self, lanes: Lanes, weights: Array) -> Priced:
+        """Price steps; weights: of the nodes of a lane, [nodes, lanes]."""
+        size, nodes = lanes.size, len(weights)
+        priced = Priced(np.empty((len(self.graph.ops), size)), np.empty(size), np.empty(size))
+        for at, sizes in lanes.pieces():
+            some = weights[:, at]
+            stage: Num = 0.0
+            least: Num = 0.0
+            for part in self.parts:
+                results = part.results(sizes, nodes)
+                bound = part.bound_s(results)
+                time = part.expected_s(results, bound)
+                least = least + (part.runs @ bound).reshape(-1, some.shape[1])
+                on_stages = part.by_stage @ time
+                stage = stage + on_stages.reshape(len(on_stages), -1, some.shape[1])
+                priced.expected_s[part.rows, at] = part.of_operators(time, some)
+            priced.stage_s[at] = sum_broadcast(np.max(stage, axis=0), some)
+            priced.least_s[at] = sum_broadcast(np.asarray(least), some)
+        return priced
+
+    def seconds(self, lanes: Lanes, wanted: Mask) -> Array:
+        """Expected time of one run of each operator [s], [ops, lanes], of lanes of one node; 0 of
+        operators that share no part with wanted ones, [ops]."""
+        seconds = np.zeros((len(self.graph.ops), lanes.size))
+        parts = [part for part in self.parts if wanted[part.rows].any()]
+        for at, sizes in lanes.pieces():
+            for part in parts:
+                results = part.results(sizes, 1)
+                time = part.expected_s(results, part.bound_s(results))
+                seconds[part.rows, at] = time[part.of]
+        return seconds
+
+    def bound_s(self, lanes: Lanes, weights: Array) -> Array:
+        """Least times of one run of each operator, the nodes summed [s], [ops, lanes]."""
+        bound = np.empty((len(self.graph.ops), lanes.size))
+        for at, sizes in lanes.pieces():
+            for part in self.parts:
+                found = part.bound_s(part.results(sizes, len(weights)))
+                bound[part.rows, at] = part.of_operators(found, weights[:, at])
+        return bound
+
+    def figures(self, lanes: Lanes, weights: Array) -> Array:
+        """`FIGURES` of every operator, nodes summed, [figures, ops, lanes]."""
+        if "figures" not in self._columns:
+            least = [roofline(op, self.system) for op in self.graph.ops]
+            self._columns["figures"] = self._rows(
+                *(limit.compute_s for limit in least),
+                *(limit.memory_s for limit in least),
+                *(limit.communication_s for limit in least),
+                *(op.flops for op in self.graph.ops),
+                *(op.memory_bytes for op in self.graph.ops),
+            )
+        found = self._taken("figures", lanes, len(weights))
+        return sum_nodes(found, weights) if len(weights) > 1 else found
+
+    def columns(self, names: tuple[str, ...], lanes: Lanes) -> Array:
+        """Fields of every operator, [names, ops, lanes], of lanes of one node."""
+        if names not in self._columns:
+            numbers = (getattr(op, name) for name in names for op in self.graph.ops)
+            self._columns[names] = self._rows(*numbers)
+        return self._taken(names, lanes, 1)
+
+    def _rows(self, *numbers: Any) -> tuple[Program, Rows]:
+        program = Program.of(self.formulas, numbers)
+        return program, Rows.of(numbers, program)
+
+    def _taken(self, key: Hashable, lanes: Lanes, nodes: int) -> Array:
+        """Rows of fields, [fields, ops, nodes x lanes]."""
+        program, rows = self._columns[key]
+        found = rows.taken(evaluated(program, lanes.sizes, nodes))
+        return found.reshape(-1, len(self.graph.ops), found.shape[1])
+
+
+def _phase(op: Op) -> tuple[Phase, Symbol | None]:
+    """The phase of an operator, and what decides it where the sizes do: it reads unless that."""
+    if "new_tokens" not in op.dims or not depends_on_phase(op.kind):
+        return "prefill", None
+    decodes = decoding(op)
+    if isinstance(decodes, Symbol):
+        return "prefill", decodes
+    return ("decode" if decodes else "prefill"), None
+
+
+def _follows(op: Op, depends: Sequence[bool]) -> bool:
+    """Whether any number of an operator depends on what `depends` marks."""
+    numbers = (
+        op.flops, op.weight_bytes, op.input_bytes, op.output_bytes, op.kv_read_bytes,
+        op.kv_write_bytes, op.message_bytes, *op.dims.values(),
+    )  # fmt: skip
+    return any(isinstance(number, Symbol) and depends[number.at] for number in numbers)

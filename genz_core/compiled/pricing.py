@@ -1,0 +1,172 @@
+"""Lanes priced by their plans: a plan is made once, and each prices the lanes of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from genz_core.compiled.kinds import Kind, kinds
+from genz_core.compiled.lanes import OF_GRAPH, Lanes, Some, sum_broadcast
+from genz_core.compiled.plan import Plan, Priced
+from genz_core.deployment import Deployment
+from genz_core.latency import Pricer
+from genz_core.memo import ByIdentity
+from genz_core.step import Figures, Laid, StepEstimate, of_busiest_rank
+from genz_core.symbols import Unresolved
+from genz_core.types import Array, Graph, Mask, Parallelism, Step
+from genz_core.validity import stack
+
+_WORTH = 1000  # steps of a kind that take longer in a graph of all kinds than to make its plan
+_PLANS: ByIdentity[Plan | None] = ByIdentity(256)
+
+
+def plan_of(deployed: Deployment, split: Parallelism, kind: Kind) -> Plan | None:
+    """The plan of one split, its degrees numbers; made once.
+
+    None where the sizes decide more than numbers, or where one's work hides another's time.
+    """
+    if split.overlap != "none" or deployed.placement is not None:
+        return None
+
+    def make() -> Plan | None:
+        try:
+            return Plan.of(deployed, split, kind)
+        except Unresolved:
+            return None
+
+    degrees = (getattr(split, name) for name in OF_GRAPH)
+    numbers = tuple(None if degree is None else float(degree) for degree in degrees)
+    key = (*numbers, split.sequence_parallel, split.order, kind)
+    return _PLANS.get(make, deployed.model, deployed.system, deployed.engine, values=key)
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """The plan of every lane.
+
+    lanes: all of them.  of_kinds: for each kind its plan, its lanes, and their places among all.
+    Weights are of the nodes of all lanes, [nodes, lanes].
+    """
+
+    lanes: Lanes
+    of_kinds: tuple[tuple[Plan, Lanes, Some], ...]
+
+    @property
+    def graph(self) -> Graph:
+        """The operators; their numbers are not to be read."""
+        return self.of_kinds[0][0].graph
+
+    @property
+    def runs(self) -> Array:
+        """Runs of each operator in a step, [ops]."""
+        return self.of_kinds[0][0].runs
+
+    def price(self, weights: Array) -> Priced:
+        """The lanes priced, nodes summed."""
+        return Priced(*self._all(lambda plan, lanes, at: plan.price(lanes, weights[:, at])))
+
+    def bound_s(self, weights: Array) -> Array:
+        """Least time of one run of each operator, nodes summed [s], [ops, lanes]."""
+        (bound,) = self._all(lambda plan, lanes, at: (plan.bound_s(lanes, weights[:, at]),))
+        return bound
+
+    def figures(self, weights: Array) -> Array:
+        """`FIGURES` of every operator, nodes summed, [figures, ops, lanes]."""
+        (figures,) = self._all(lambda plan, lanes, at: (plan.figures(lanes, weights[:, at]),))
+        return figures
+
+    def columns(self, names: tuple[str, ...]) -> Array:
+        """Fields of every operator, [names, ops, lanes], of lanes of one node."""
+        (columns,) = self._all(lambda plan, lanes, at: (plan.columns(names, lanes),))
+        return columns
+
+    def seconds(self, wanted: Mask) -> Array:
+        """Expected time of one run of each operator [s], [ops, lanes], of lanes of one node;
+        anything of operators that are not wanted, [ops]."""
+        (seconds,) = self._all(lambda plan, lanes, at: (plan.seconds(lanes, wanted),))
+        return seconds
+
+    def _all(self, ask: Callable[[Plan, Lanes, Some], tuple[Array, ...]]) -> tuple[Array, ...]:
+        """What every plan says of its lanes, put together: arrays [..., lanes]."""
+        if len(self.of_kinds) == 1:
+            return ask(*self.of_kinds[0])
+        whole: tuple[Array, ...] = ()
+        for plan, lanes, at in self.of_kinds:
+            found = ask(plan, lanes, at)
+            whole = whole or tuple(np.empty((*a.shape[:-1], self.lanes.size)) for a in found)
+            for array, of_lanes in zip(whole, found, strict=True):
+                array[..., at] = of_lanes
+        return whole
+
+
+def plans(deployed: Deployment, lanes: Lanes) -> Plans | None:
+    """The plan of every lane; None where any has none."""
+    told_apart = list(kinds(lanes))
+    if len(told_apart) > 2 and lanes.size * lanes.nodes < _WORTH * len(told_apart):
+        return None
+    if not (lanes.sequences > 0).all():
+        return None
+    found = []
+    for split, kind, at in told_apart:
+        some = lanes if len(told_apart) == 1 else lanes.picked(at)
+        plan = plan_of(deployed, split, kind) if kind.has(some) else None
+        if plan is None or not plan.holds(some):
+            return None
+        found.append((plan, some, at))
+    return Plans(lanes, tuple(found))
+
+
+def by_plans(deployed: Deployment, found: Plans, weights: Array) -> StepEstimate:
+    """Lanes priced by their plans, nodes summed with weights [nodes, lanes]."""
+    engine, lanes, priced = deployed.engine, found.lanes, found.price(weights)
+    host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * lanes.of_rank()
+    each = weights.sum(axis=0)
+    return StepEstimate(
+        laid=Laid(found.graph, partial(_graph, deployed, lanes)),
+        system=deployed.system,
+        engine=engine,
+        figures=Figures(partial(found.figures, weights)),
+        runs=found.runs,
+        expected_s=priced.expected_s,
+        stage_s=priced.stage_s,
+        wait_s=np.maximum(priced.least_s - found.runs @ priced.expected_s, 0.0),
+        least_s=priced.least_s,
+        stages=lanes.split.pp * each,
+        micro_batches=each,
+        host_s=sum_broadcast(host, weights),
+        learned_s=np.zeros(lanes.size),
+        node_weights=None if len(weights) == 1 else weights,
+    )
+
+
+def operator_columns(
+    deployed: Deployment, lanes: Lanes, names: tuple[str, ...]
+) -> tuple[Graph, Array]:
+    """Fields of every operator, [names, ops, lanes], of lanes of one node; and the graph, whose
+    numbers are not to be read."""
+    found = plans(deployed, lanes)
+    if found is not None:
+        return found.graph, found.columns(names)
+    graph = _graph(deployed, lanes)
+    fields = [stack((getattr(op, name) for op in graph.ops), lanes.size) for name in names]
+    return graph, np.stack(fields)
+
+
+def operator_seconds(deployed: Deployment, lanes: Lanes, wanted: Mask) -> Array:
+    """Expected time of one run of the wanted operators [s], [ops, lanes], of lanes of one node;
+    anything of others."""
+    found = plans(deployed, lanes)
+    if found is not None:
+        return found.seconds(wanted)
+    graph, pricer = _graph(deployed, lanes), Pricer(deployed.system, deployed.engine)
+    pairs = zip(graph.ops, wanted, strict=True)
+    return stack((pricer.expected_s(op) if asked else 0.0 for op, asked in pairs), lanes.size)
+
+
+def _graph(deployed: Deployment, lanes: Lanes) -> Graph:
+    """The graph of lanes with its numbers, [nodes x lanes]."""
+    group, split = lanes.flat()
+    return of_busiest_rank(deployed.graph(Step((group,)), split), split)
