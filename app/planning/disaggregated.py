@@ -26,15 +26,12 @@ from genz_core.errors import InvalidValue, MissingSpec
 from genz_core.limits import LIMITS
 from genz_core.model_kinds import prompt_tokens
 from genz_core.serving.disaggregation import ServingPool
-from genz_core.serving.pools import (
-    Combinations,
+from genz_core.serving.pools.asked import Combinations, Habits, Learned
+from genz_core.serving.pools.load import PooledLoad, pooled_load
+from genz_core.serving.pools.workers import (
     DecodeWorkers,
-    Habits,
-    Learned,
-    PooledLoad,
     PrefillWorkers,
     decode_workers,
-    pooled_load,
     prefill_workers,
 )
 from genz_core.serving.room import sequences_that_fit

@@ -13,15 +13,9 @@ from genz_core.errors import InvalidValue
 from genz_core.memory import memory
 from genz_core.serving.asked_loads import check_load, of_kind, rates
 from genz_core.serving.disaggregation import Disaggregation, ServingPool
-from genz_core.serving.pools import (
-    Combinations,
-    Habits,
-    Learned,
-    PooledLoad,
-    decode_workers,
-    pooled_load,
-    prefill_workers,
-)
+from genz_core.serving.pools.asked import Combinations, Habits, Learned
+from genz_core.serving.pools.load import PooledLoad, pooled_load
+from genz_core.serving.pools.workers import decode_workers, prefill_workers
 from genz_core.serving.served_model import OVERLOADED, ServedModel
 from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
 from genz_core.speculative import steps_per_token
