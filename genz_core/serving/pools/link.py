@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from genz_core.serving.queues import FULLEST
 from genz_core.types import Array
-
-#: Share of what is sustained at which a queue still has a finite length: judgement.
-_FULLEST = 0.9995
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +38,6 @@ class LinkStation:
         The larger of the two: judgement.  Source of the latter: the Pollaczek-Khinchine formula for
         M/D/1 (Kleinrock, Queueing Systems 1 (1975), ch. 5).
         """
-        used = np.minimum(per_s / self.workers * self.busy_s, _FULLEST)
+        used = np.minimum(per_s / self.workers * self.busy_s, FULLEST)
         queue = used / (2.0 * (1.0 - used))
         return self.latency_s + self.busy_s * (1.0 + np.maximum(ahead, queue))

@@ -12,6 +12,7 @@ from genz_core.serving.pools.asked import Combinations, Habits, Learned
 from genz_core.serving.pools.link import LinkStation
 from genz_core.serving.pools.reading import ReadingStation
 from genz_core.serving.pools.workers import DecodeWorkers, PrefillWorkers
+from genz_core.serving.queues import median_share
 from genz_core.types import Array, Mask, Num, Places
 
 #: Each halves the interval that holds a balance; 2^-48 of it is left, as little as rounding.
@@ -180,11 +181,7 @@ class _Series:
         if users is not None:
             queue = np.maximum(users / per_s - answer - first, 0.0)
             first = first + queue
-        # of a wait with an exponential tail that so many have
-        waits = np.maximum(waits, 1e-15)
-        crowded = np.maximum(chance, 0.5)
-        usual = waits * np.log(2.0 * crowded) / crowded
-        median = first - waits + usual
+        median = first - waits * (1.0 - median_share(chance))
         later = self.habits.late_steps * step
         shown = travel + admission if self.habits.shown_by == "prefill" else 0.0
         gaps = max(osl - 1.0, 1.0)

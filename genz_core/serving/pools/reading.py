@@ -7,13 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.serving.pools.workers import PrefillWorkers
+from genz_core.serving.queues import FULLEST, all_busy, busy_share, waited
 from genz_core.step_correction import StepCorrection
 from genz_core.types import Array, Places
-
-#: Share of what is sustained at which a queue still has a finite length: judgement.
-_FULLEST = 0.9995
-#: Arrivals in a step that reads, beyond which its length is that of its room: judgement.
-_MOST_READING = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,24 +78,17 @@ class ReadingStation:
         """(wait and reading of a prompt, the wait alone [s], chance of one) at a rate of all.
 
         The wait is what is left of a running step, half of it (a residual of even steps), and the
-        queue of M/D/c beyond.  Sources: Sakasegawa, Annals of the Institute of Statistical
-        Mathematics 29 (1977), 67-75 (the wait of M/M/c, and the chance of one); half of that where
-        service takes a fixed time: Allen and Cunneen's form for G/G/c; what others read together
-        with a prompt add is Ridgeline's.
+        queue of M/D/c beyond (`genz_core.serving.queues`).  What others that are read with a prompt
+        add is Ridgeline's.
         """
         rate = per_s / self.groups
-        used = np.minimum(per_s / self.most_per_s, _FULLEST)
+        used = np.minimum(per_s / self.most_per_s, FULLEST)
         step = self.together_s(self._met(rate))
-        arriving = np.minimum(rate * step, _MOST_READING)
-        # One step follows another unless nobody arrived while it ran: e^a in a row, then a pause of
-        # 1 / a steps.  Derived for Poisson arrivals, a of them in a step.
-        chain = arriving * np.exp(arriving)
         several = np.clip(self.together - 1.0, 0.0, 1.0)
-        busy = used + several * np.maximum(chain / (1.0 + chain) - used, 0.0)
-        held = busy ** (np.sqrt(2.0 * (self.groups + 1.0)) - 1.0)  # all groups at once
-        waiting = used ** (np.sqrt(2.0 * (self.servers + 1.0)) - 1.0) / self.servers / (1.0 - used)
+        busy = busy_share(used, rate * step, several)
+        held = all_busy(busy, self.groups)
         each = self.full * self.abreast / self.together
-        queue = np.maximum(waiting - used / self.servers, 0.0) / 2.0 * each
+        queue = np.maximum(waited(used, self.servers) - used / self.servers, 0.0) / 2.0 * each
         # to the same ranks, where others stand with as little to do; long steps gather more
         beside = rate * held / np.maximum(busy, 1e-12)
         longer = self.together_s(1.0 + beside * step)
