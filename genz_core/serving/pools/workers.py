@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.deployment import Deployment
-from genz_core.memory import Memory
-from genz_core.serving.room import sequences_that_fit
+from genz_core.serving.room import USUAL_TOKENS, sequences_that_fit
 from genz_core.serving.sharing import ALONE, Sharing
 from genz_core.step_correction import StepCorrection
 from genz_core.types import Array, Group, Mask, Num, Parallelism, Places, Step, Workload
@@ -17,8 +16,6 @@ from genz_core.workload import decode_step, mixed
 
 #: Numbers of sequences that a decode worker is priced at: judgement.
 _RUNNING = 48
-#: Tokens of a step of an engine that states no limit, unless a prompt is longer: judgement.
-_USUAL_TOKENS = 8192.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +43,7 @@ class PrefillWorkers:
 
     one: a prompt alone.  each: one on every rank.  full: as many on every rank as a step takes,
     `together`.  ranks: of a worker; coupled: whether they wait for one another.
-    cache_bytes: of a prompt on the fullest device.  fits: whether weights and a prompt do; memory:
-    of the fullest device with one.
+    cache_bytes: of a prompt on the fullest device.  fits: whether weights and a prompt do.
     """
 
     one: Reading
@@ -57,7 +53,6 @@ class PrefillWorkers:
     ranks: Array
     coupled: bool
     cache_bytes: Array
-    memory: Memory
     fits: Mask
 
     @property
@@ -107,7 +102,7 @@ def prefill_workers(
     budget: tokens of a step, 0 for the engine's default.
     """
     ranks, engine = columns(Workload(), split)["dp"], deployed.engine
-    chunk = float(budget or engine.chunk_tokens or max(isl, _USUAL_TOKENS))
+    chunk = float(budget or engine.chunk_tokens or max(isl, USUAL_TOKENS))
     if engine.scheduler == "tensorrt_llm":  # which never cuts a prompt
         chunk = max(chunk, isl - cached)
     together = max(float(np.floor(chunk / (isl - cached))), 1.0)
@@ -127,7 +122,6 @@ def prefill_workers(
         ranks=ranks,
         coupled=_coupled(deployed, split),
         cache_bytes=single.kv_bytes,
-        memory=single,
         fits=fit >= 1.0,
     )
 
