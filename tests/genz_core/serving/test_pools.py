@@ -71,6 +71,16 @@ def test_workers_of_every_shape_are_priced_as_alone(model, system, shapes, price
     assert np.all(read.one.bound_s <= read.one.total_s)
 
 
+def test_an_engine_without_a_limit_of_tokens_reads_as_many_prompts_together(model, system, shapes):
+    """One rule for the balance of both pools and for the load over them."""
+    deployed = Deployment(model, system, replace(ENGINE, chunk_tokens=0))
+    read = prefill_workers(deployed, shapes, ISL)
+    assert read.together == 5.0
+    for at in range(4):
+        pool = one(deployed, shapes, at)
+        assert read.prompts_per_s[at] == pytest.approx(prompts_per_s(pool, ISL), rel=1e-9)
+
+
 def test_one_user_waits_for_nobody(priced):
     """Prefill, the way of the cache and the decode steps, one after the other."""
     read, written = priced
