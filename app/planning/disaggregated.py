@@ -169,7 +169,6 @@ def of_table(family: Family, prefill: Array, decode: Array, table: Array) -> Can
     which = Combinations(first, second, table[2], table[3], busy, latency)
     pools = _Pools(family, (reader, writer), (prefill, decode), which)
     habits = Habits(
-        ahead_steps=writer.engine.ahead_steps,
         late_steps=(question.stream_interval - 1.0) * writer.engine.held_share,
         look_every=question.recv_interval,
     )

@@ -184,7 +184,6 @@ class _Asked:
         streamed = (_of(self.traffic.stream_interval, self.size)[at] - 1.0) * engine.held_share
         habits = Habits(
             waves=_of(self.traffic.waves, self.size)[at],
-            ahead_steps=engine.ahead_steps if np.all(np.asarray(second.pp) == 1.0) else 0.0,
             late_steps=streamed,
             look_every=_of(self.traffic.recv_interval, self.size)[at],
             shown_by=self.disaggregation.transfer.shown_by,

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genz_core.serving.pools.asked import Habits
 from genz_core.serving.pools.workers import DecodeWorkers
-from genz_core.types import Array
+from genz_core.types import Array, Num
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +18,7 @@ class AnsweringStation:
     [numbers].  steps: of an answer, 0 where a prompt has all that is asked.
     scale: measured over priced time of a step.  workers: their number.  most: sequences of one.
     apart: workers, or their ranks where these do not wait for one another.
+    ahead_steps: planned when a cache arrives.
     """
 
     numbers: Array
@@ -29,6 +29,7 @@ class AnsweringStation:
     workers: Array
     most: Array
     apart: Array
+    ahead_steps: float
 
     @classmethod
     def of(
@@ -44,6 +45,7 @@ class AnsweringStation:
             workers=workers,
             most=np.broadcast_to(priced.most_running[shape], workers.shape),
             apart=workers * (1.0 if priced.coupled else priced.ranks[shape]),
+            ahead_steps=float(priced.ahead_steps[shape]),
         )
 
     @property
@@ -72,7 +74,7 @@ class AnsweringStation:
         """Answers that so many sequences of each worker complete, of all workers [1/s]."""
         return self.workers * running / (self.steps * self.seen_s(running, others))
 
-    def admission_s(self, running: Array, step: Array, habits: Habits) -> Array:
+    def admission_s(self, running: Array, step: Array, look_every: Num) -> Array:
         """What is left of the running step when a cache arrives, and the steps planned [s].
 
         Half of the running step, and of the steps between two looks: a cache arrives at any time of
@@ -80,6 +82,6 @@ class AnsweringStation:
         running: of each worker, those of others.
         """
         busy = -np.expm1(-running * self.workers / self.apart)
-        looks = (np.maximum(habits.look_every, 1.0) - 1.0) / 2.0
+        looks = (np.maximum(look_every, 1.0) - 1.0) / 2.0
         some = 1.0 if self.steps > 0 else 0.0
-        return some * busy * (0.5 + habits.ahead_steps + looks) * step
+        return some * busy * (0.5 + self.ahead_steps + looks) * step

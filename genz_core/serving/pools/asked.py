@@ -55,13 +55,12 @@ class Habits:
     """How requests come, and how the decode workers take them.
 
     waves: that each user sends from a common start, 0 for a steady loop; a number or
-    [deployments].  ahead_steps: see `EngineProfile`.  late_steps: decode steps between the first
-    token and its delivery.  look_every: between two looks at new requests.
+    [deployments].  late_steps: decode steps between the first token and its delivery.
+    look_every: between two looks at new requests.
     shown_by: the pool that brings the user the first token, see `Transfer`.
     """
 
     waves: Num = 0.0
-    ahead_steps: float = 0.0
     late_steps: Num = 0.0
     look_every: Num = 1.0
     shown_by: Literal["prefill", "decode"] = "decode"

@@ -162,7 +162,7 @@ class _Series:
         step = self.answering.seen_s(running, others)
         per_s = self.answering.answers_per_s(running, others)
         first = self._first_s(np.minimum(per_s, self.most_per_s) * others)
-        first = first + self.answering.admission_s(running * others, step, self.habits)
+        first = first + self.answering.admission_s(running * others, step, self.habits.look_every)
         found = self.answering.workers * running + per_s * first
         return np.where(per_s < self.most_per_s * _FULL, found, np.inf)
 
@@ -174,7 +174,7 @@ class _Series:
         step = self.answering.seen_s(decodes, others)
         reading, waits, chance = self.reading.seconds(met)
         travel = self.link.seconds(met, self.reading.ahead(met))
-        admission = self.answering.admission_s(running * others, step, self.habits)
+        admission = self.answering.admission_s(running * others, step, self.habits.look_every)
         answer = self.answering.steps * step
         first = self.before_s + reading + travel + admission
         queue = np.zeros_like(first)

@@ -73,7 +73,8 @@ class DecodeWorkers:
     running: sequences, none at first; per_s: that generate per second, never fewer with more of
     them; bound_s: least time of a step, [numbers, shapes].  steps: mean decode steps of an answer
     after its first token.  coupled, ranks: as of `PrefillWorkers`.
-    most_running, cache_bytes, memory_bytes, fits: [shapes].
+    ahead_steps: see `EngineProfile`; ahead_steps, most_running, cache_bytes, memory_bytes, fits:
+    [shapes].
     """
 
     running: Array
@@ -82,6 +83,7 @@ class DecodeWorkers:
     steps: float
     ranks: Array
     coupled: bool
+    ahead_steps: Array
     most_running: Array
     cache_bytes: Array
     memory_bytes: Array
@@ -197,6 +199,7 @@ def decode_workers(
         steps=steps,
         ranks=ranks,
         coupled=_coupled(deployed, split),
+        ahead_steps=np.where(columns(Workload(), split)["pp"] > 1.0, 0.0, engine.ahead_steps),
         most_running=most,
         cache_bytes=single.kv_bytes,
         memory_bytes=single.total_bytes + single.kv_bytes * np.maximum(most / ranks - 1.0, 0.0),

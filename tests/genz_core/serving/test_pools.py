@@ -213,6 +213,24 @@ def test_arrays_of_loads_and_degrees_are_each_alone(both):
     assert many.devices.tolist() == [5.0, 5.0, 8.0, 8.0]
 
 
+def test_a_scheduler_plans_ahead_where_a_worker_is_no_pipeline(both):
+    """Beside pipelines, a deployment of one stage waits for its planned steps as it does alone."""
+    apart, decode = both
+    engine = replace(ENGINE, ahead_steps=2.0)
+    ahead = replace(decode, deployed=replace(decode.deployed, engine=engine))
+    load = Traffic(1000, 64, concurrency=12.0)
+
+    def first_s(pool, stages):
+        split = Parallelism(pp=np.asarray(stages))
+        return serve_pools(apart, replace(pool, parallelism=split), load).ttft_s
+
+    plain, waits = first_s(decode, [1.0, 2.0]), first_s(ahead, [1.0, 2.0])
+    alone = first_s(ahead, [1.0]) - first_s(decode, [1.0])
+    assert waits[0] - plain[0] == pytest.approx(alone[0], rel=0.01)
+    assert alone[0] > 0.0
+    assert waits[1] == pytest.approx(plain[1], rel=1e-9)
+
+
 def test_what_the_pools_do_not_sustain_is_overloaded_and_says_so(both):
     found = serve_pools(*both, Traffic(1000, 64, rate_per_s=1e4), on_error="status")
     assert found.status[0] == "overloaded" and np.isinf(found.ttft_s[0])
