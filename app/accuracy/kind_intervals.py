@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from app.accuracy import disaggregated_runs as runs
-from app.accuracy.decisions import held_out
+from app.accuracy.decisions.loads import held_out
 from app.accuracy.measured_points import measured_rows
 from app.scenario import served_rows
 from app.simulation import points

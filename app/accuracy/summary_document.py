@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.accuracy import decisions, disaggregated_runs, saturated_runs, shipped_errors
+from app.accuracy import disaggregated_runs, saturated_runs, shipped_errors
+from app.accuracy.decisions import kept as kept_decisions
 from app.answers.table import TableFormat, render
 
 Row = dict[str, Any]
@@ -102,7 +103,7 @@ def document(day: str) -> str:
         _table(disaggregated_runs.shipped_table("split")),
         "## Decisions",
         _DECISIONS,
-        _table(decisions.shipped_table()),
+        _table(kept_decisions.shipped_table()),
         "## One batch",
         "One prefill, one decode step or one static batch, as published for NVIDIA, AMD, Intel, "
         "Apple and AWS devices, data-centre and consumer, 2022 to 2026.",

@@ -15,7 +15,7 @@ from app.planning.candidates import economy_columns, latency_columns
 from app.planning.families import Family, LeftOut, asking_for, families
 from app.planning.space import DEGREES, shapes
 from app.question.asking import Asked
-from app.question.evidence import of_served
+from app.question.comparison import of_served
 from app.scenario.served_rows import served
 from genz_core.errors import RidgelineError
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent

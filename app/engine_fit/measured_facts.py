@@ -1,6 +1,6 @@
 """What the measured runs had, counted: number formats, degrees, and ranges of numbers.
 
-Written to hardware_db/engines/measured.csv, which `app.question.evidence` reads.  It depends on the
+Written to hardware_db/engines/measured.csv, which `app.question.measured` reads.  It depends on the
 measurements alone, not on a fit: `python -m app.engine_fit.measured_facts` writes it again.
 """
 
@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from app.accuracy.measured_points import measured_rows
-from app.question.evidence import ALL, LEAST_ROWS, formats_of, input_facts, split_facts
+from app.question.facts import formats_of, input_facts, split_facts
+from app.question.measured import ALL, LEAST_ROWS
 from app.scenario.points_row import Point, parse
 from app.scenario.scenario import Resolved, resolve
 

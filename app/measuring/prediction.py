@@ -13,7 +13,7 @@ import numpy as np
 import genz_core
 import hardware_db
 import model_registry
-from app.question.evidence import of_split
+from app.question.comparison import of_split
 from app.scenario import intervals
 from app.scenario.intervals import Latency
 from genz_core.deployment import as_measured

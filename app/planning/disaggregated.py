@@ -26,15 +26,12 @@ from genz_core.errors import InvalidValue, MissingSpec
 from genz_core.limits import LIMITS
 from genz_core.model_kinds import prompt_tokens
 from genz_core.serving.disaggregation import ServingPool
-from genz_core.serving.pools import (
-    Combinations,
+from genz_core.serving.pools.asked import Combinations, Habits, Learned
+from genz_core.serving.pools.load import PooledLoad, pooled_load
+from genz_core.serving.pools.workers import (
     DecodeWorkers,
-    Habits,
-    Learned,
-    PooledLoad,
     PrefillWorkers,
     decode_workers,
-    pooled_load,
     prefill_workers,
 )
 from genz_core.serving.room import sequences_that_fit
@@ -172,7 +169,6 @@ def of_table(family: Family, prefill: Array, decode: Array, table: Array) -> Can
     which = Combinations(first, second, table[2], table[3], busy, latency)
     pools = _Pools(family, (reader, writer), (prefill, decode), which)
     habits = Habits(
-        ahead_steps=writer.engine.ahead_steps,
         late_steps=(question.stream_interval - 1.0) * writer.engine.held_share,
         look_every=question.recv_interval,
     )

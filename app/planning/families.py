@@ -12,7 +12,8 @@ from typing import Any
 from app.planning import demand
 from app.planning.space import DEGREES, choices, formats, split, systems
 from app.question.asking import Asked
-from app.question.evidence import DRAFTED, Evidence, of_split
+from app.question.comparison import DRAFTED, of_split
+from app.question.evidence import Evidence
 from app.question.groups import DRAFTS
 from app.question.parameters import in_group
 from app.question.question import STANDARD, Question

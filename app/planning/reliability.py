@@ -14,7 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from app.accuracy import decisions, measured_points
+from app.accuracy import measured_points
+from app.accuracy.decisions.choices import choices
+from app.accuracy.decisions.kept import shipped_correction
+from app.accuracy.decisions.loads import held_out_loads
+from app.accuracy.decisions.scores import reliability_rows
 from app.answers.table import TableFormat, render
 from genz_core.types import Array
 from hardware_db.intervals import Interval, probability_below
@@ -137,10 +141,9 @@ def document(records: Sequence[Mapping[str, Any]], day: str = "") -> str:
 def of_choices() -> list[Row]:
     """Said and met of choices on measured frontiers, a row a split and class of probability."""
     rows = []
-    for split, loads in decisions.held_out_loads().items():
-        kept = decisions.shipped_correction(split)
-        rows += [{"split": split, **row}
-                 for row in decisions.reliability_rows(decisions.choices(loads), kept)]  # fmt: skip
+    for split, loads in held_out_loads().items():
+        kept = shipped_correction(split)
+        rows += [{"split": split, **row} for row in reliability_rows(choices(loads), kept)]
     return rows
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from app.answers.columns import ends
 from app.planning.sweep_axes import NUMERIC, STRUCTURAL, Block
-from app.question import evidence
+from app.question import comparison
 from app.question.parameters import PARAMETERS
 from app.question.question import SPLIT, STANDARD
 from app.scenario import intervals
@@ -184,7 +184,7 @@ def _static(resolved: Resolved, numbers: Mapping[str, Array], size: int) -> Colu
         "tpot_s": result.tpot_s,
         "e2e_s": result.e2e_s,
     }
-    bound, of = intervals.bounds_of(result), evidence.of_batch(result)
+    bound, of = intervals.bounds_of(result), comparison.of_batch(result)
     known = intervals.of_batch(result, of)
     figures = intervals.beside(seconds, known, bound)
     figures |= intervals.of_throughput(result.output_tokens_per_s, figures)
@@ -206,7 +206,7 @@ def _served(resolved: Resolved, numbers: Mapping[str, Array], size: int) -> Colu
     figures = served_columns(resolved, result, _LATENCIES, (), closed=kind == "concurrency")
     status = figures.pop("status")
     valid = status != InvalidParallelism.code
-    of = evidence.of_served(result, resolved.engine.name, resolved.model)
+    of = comparison.of_served(result, resolved.engine.name, resolved.model)
     devices = np.broadcast_to(np.asarray(result.devices, dtype=float), (size,))
     return _complete(resolved, devices, figures, result.output_tokens_per_s) | {
         "status": status.astype(object),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from app.accuracy.decisions import KNOWN, Correction, given_away, shipped_correction
+from app.accuracy.decisions.correction import Correction
+from app.accuracy.decisions.kept import given_away, shipped_correction
+from app.accuracy.decisions.loads import KNOWN
 from app.planning.families import Family
 from hardware_db.measured_runs import shipped_recipes
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import hardware_db
 from app.answers.columns import THROUGHPUT_ENDS, ends
-from app.question import evidence
+from app.question import comparison
 from app.question.evidence import Evidence
 from app.wording import quantities
 from genz_core import Estimate
@@ -117,9 +117,9 @@ def of_batch(estimate: Estimate, of: Evidence | None = None) -> dict[str, Interv
     NaN, or None for all, where nobody measured a category of the configuration
     (`app.question.evidence`).
 
-    of: what of the batches was measured, where the caller has it (`evidence.of_batch`).
+    of: what of the batches was measured, where the caller has it (`comparison.of_batch`).
     """
-    of = of or evidence.of_batch(estimate)
+    of = of or comparison.of_batch(estimate)
     known = _known(OF_BATCH, estimate.system, estimate.engine, of)
     if estimate.status.size > 1:
         return known
@@ -136,7 +136,7 @@ def of_load(
 
     NaN, or None for all, where nobody measured a category of the loads.
 
-    of: what of the loads was measured (`evidence.of_served`); default: all of it.
+    of: what of the loads was measured (`comparison.of_served`); default: all of it.
     novelty: of the loads (`ServingEstimate.novelty`), whose intervals are arrays then; default: a
     load of usual novelty.
     """
@@ -147,7 +147,7 @@ def of_served(
     system: System, engine: EngineProfile, model: Model, result: ServingEstimate
 ) -> dict[str, Interval | None]:
     """The intervals of loads that were priced, with arrays as ends; see `of_load`."""
-    of = evidence.of_served(result, engine.name, model)
+    of = comparison.of_served(result, engine.name, model)
     return of_load(system, engine, of, result.novelty)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from app.answers.columns import THROUGHPUT_ENDS, ends
-from app.question import evidence
+from app.question import comparison
 from app.question.asking import Sources
 from app.scenario import intervals
 from app.scenario.points_row import Point, notes, parse
@@ -239,7 +239,7 @@ def _static(resolved: Resolved, arrays: Mapping[str, Array]) -> _Figures:
         "e2e_s": result.e2e_s,
     }
     bounds = {**intervals.bounds_of(result), "decode_step_s": step.bound_total_s * each}
-    of, rate = evidence.of_batch(result), result.output_tokens_per_s
+    of, rate = comparison.of_batch(result), result.output_tokens_per_s
     columns = intervals.beside(latencies, intervals.of_batch(result, of), bounds)
     return _Figures(
         status=result.status,
@@ -263,7 +263,7 @@ def _served(resolved: Resolved, arrays: Mapping[str, Array]) -> _Figures:
     closed = resolved.scenario.kind == "concurrency"
     result = served(resolved, arrays)
     table = served_columns(resolved, result, _LATENCIES, ("output_tokens_per_s",), closed=closed)
-    of = evidence.of_served(result, resolved.engine.name, resolved.model)
+    of = comparison.of_served(result, resolved.engine.name, resolved.model)
     return _Figures(
         status=table.pop("status"),
         messages=messages(resolved, result, resolved.notes, of),

@@ -11,7 +11,7 @@ import numpy as np
 
 from app.answers.columns import THROUGHPUT_ENDS
 from app.answers.table import Table
-from app.question import evidence
+from app.question import comparison
 from app.question.asking import Asked
 from app.question.question import SPLIT, Question, nominal_lengths
 from app.question.validity import has_pool
@@ -234,7 +234,7 @@ def columns(
     closed: whether the loads are numbers of open requests.  beyond: what of them no measured run
     had, so that nothing is validated.
     """
-    of = evidence.of_served(result, resolved.engine.name, resolved.model, beyond)
+    of = comparison.of_served(result, resolved.engine.name, resolved.model, beyond)
     known = intervals.of_load(resolved.system, resolved.engine, of, result.novelty)
     seconds = {name: _column(result, name) for name in latencies}
     timed = intervals.beside(seconds, known, intervals.bounds_of_load(result))
@@ -264,7 +264,7 @@ def table(
     load: "concurrency" or "rate".  values: of the load, [loads].  beyond: see `columns`.
     """
     figures = columns(resolved, result, closed=load == "concurrency", beyond=beyond)
-    of = evidence.of_served(result, resolved.engine.name, resolved.model, beyond)
+    of = comparison.of_served(result, resolved.engine.name, resolved.model, beyond)
     priced = {
         load: np.asarray(values, dtype=float),
         **figures,

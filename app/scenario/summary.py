@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.answers.columns import ends
 from app.answers.table import Table, later
-from app.question import evidence
+from app.question import comparison
 from app.question.evidence import Evidence
 from app.scenario import intervals
 from app.scenario.gate import meaningless_in_rows
@@ -39,7 +39,7 @@ def facts(resolved: Resolved, result: Estimate) -> Table:
     memory, load = result.memory, result.workload
     latencies = {name: getattr(result, name) for name in ("ttft_s", "tpot_s", "e2e_s")}
     rated = {"usd_per_million_tokens": cost, "joules_per_token": energy}
-    of = cache(partial(evidence.of_batch, result))
+    of = cache(partial(comparison.of_batch, result))
 
     @cache
     def trusted() -> dict[str, Any]:

@@ -12,9 +12,8 @@ Arrivals do not wait for the end of a step, so that long steps gather more of th
 * prompts of which a step reads a part queue as at servers of fixed time, M/D/c: a router sends each
   to the least loaded of the ranks.
 
-Sources: Kleinrock, Queueing Systems 1 (1975), ch. 5 (residual life, M/G/1); Sakasegawa, Annals of
-the Institute of Statistical Mathematics 29 (1977), 67-75 (several servers); Ridgeline's for the
-rest.
+Sources: Kleinrock, Queueing Systems 1 (1975), ch. 5 (residual life, M/G/1);
+`genz_core.serving.queues` for several servers; Ridgeline's for the rest.
 """
 
 from __future__ import annotations
@@ -24,12 +23,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.serving.queueing import Batching
+from genz_core.serving.queues import FULLEST, MOST_READING, busy_share, median_share, waited
 from genz_core.serving.step_cycles import largest
 from genz_core.types import Array
 
-_FULLEST = 0.9995  # of a queue whose length is still finite
-_ROUNDS = 3  # of the balance of arrivals and requests that decode
-_MOST_READING = 6.0  # arrivals in a step that reads, beyond which its length is that of its room
+_ROUNDS = 3  # of the balance of arrivals and requests that decode: judgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
         busy = np.maximum(-np.expm1(-open_), 1e-9)
         longest = full if batching.mixed else plain + full
         met = _met_s(batching, plain, cycle, reading, longest, prompts * ranks / busy)
-        used = np.minimum(per_s * isl * full / room / lanes, _FULLEST)
+        used = np.minimum(per_s * isl * full / room / lanes, FULLEST)
         before = _before(batching, used, room)
         together = per_s * met / lanes
         beside_own = np.where(
@@ -89,8 +87,7 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
         first = batching.host_s + busy * wait + own + batching.late_steps * plain
         longer = _longer_s(batching, own, cycle, plain, longest)
         decodes = np.minimum(per_s * (gaps * cycle + longer), batching.admitted)
-    crowded = np.maximum(used, 0.5)
-    median = first - queue * (1.0 - np.log(2.0 * crowded) / crowded)
+    median = first - queue * (1.0 - median_share(used))
     gap = cycle + longer / np.maximum(gaps, 1e-9)
     if batching.ahead_steps and lanes == 1:
         # answers of two tokens: all that were read end with the next step, and nothing runs while
@@ -112,18 +109,16 @@ def read_s(batching: Batching, per_s: Array) -> Array:
     rate, most = per_s / lanes, np.maximum(room / isl, 1.0)
     full = batching.cycle_s(none, room, room)
     alone = batching.reading_s(none, isl, isl, room, none)
-    used = np.minimum(rate * full / most, _FULLEST)
+    used = np.minimum(rate * full / most, FULLEST)
     step, group = np.minimum(alone, full), np.ones_like(per_s)
     several = np.clip(most - 1.0, 0.0, 1.0)  # whether a step has room for more than one
     for _ in range(_ROUNDS):
         # as many as arrive while they are read, a step growing evenly with its prompts
         added = np.maximum(full - step, 0.0) / np.maximum(most - group, 1e-9)
-        each = rate * (step - added * group) / np.maximum(1.0 - rate * added, 1.0 - _FULLEST)
+        each = rate * (step - added * group) / np.maximum(1.0 - rate * added, 1.0 - FULLEST)
         group = np.where(most > group, np.clip(each, 1.0, most), most)
         step = batching.cycle_s(none, np.minimum(group * isl, room), np.minimum(group * isl, room))
-    arriving = np.minimum(rate * batching.times.ranks * step, _MOST_READING)
-    chain = arriving * np.exp(arriving)
-    busy = used + several * np.maximum(chain / (1.0 + chain) - used, 0.0)
+    busy = busy_share(used, rate * batching.times.ranks * step, several)
     beside = isl * busy * rate * step
     own = batching.reading_s(none, isl, isl + beside, room, np.minimum(beside, room))
     queue = _before(batching, used, room) / room * full
@@ -155,14 +150,14 @@ def _cycle_s(
     arriving = per_s * ranks / lanes
     reading = one
     for _ in range(_ROUNDS - 1):
-        chain = np.exp(np.minimum(arriving * reading, _MOST_READING))
+        chain = np.exp(np.minimum(arriving * reading, MOST_READING))
         reads = -np.expm1(-arriving * plain) * chain
         each = np.maximum(arriving * (plain / np.maximum(reads, 1e-12) + reading), 1.0)
         tokens = np.maximum(each / ranks, 1.0) * batching.isl
         part = np.minimum(tokens, room)
         step = batching.cycle_s(none, part, np.minimum(each / ranks * batching.isl, room))
         reading = np.maximum(tokens / room, 1.0) * step
-    work = np.minimum(per_s * batching.isl / room * full / lanes, _FULLEST)
+    work = np.minimum(per_s * batching.isl / room * full / lanes, FULLEST)
     # no more decode than are admitted: then prompts wait for them
     most = batching.admitted / np.maximum(per_s * np.maximum(batching.steps - 1.0, 1e-9), 1e-12)
     least = plain / (1.0 - work)
@@ -183,7 +178,7 @@ def _side_by_side_s(
     found, full = cycle, batching.cycle_s(running, some, np.zeros_like(some))
     parts = np.maximum(batching.isl / room, 1.0)
     for _ in range(_ROUNDS):
-        follows = np.exp(np.minimum(arriving * parts * full, _MOST_READING))
+        follows = np.exp(np.minimum(arriving * parts * full, MOST_READING))
         reads = parts * -np.expm1(-arriving * plain) * follows
         share = reads / (1.0 + reads)
         each = np.maximum(arriving * found * parts / np.maximum(share, 1e-12), 1.0)
@@ -225,8 +220,7 @@ def _before(batching: Batching, used: Array, room: Array) -> Array:
     """
     part = np.minimum(batching.isl, room)
     servers = batching.routed
-    waiting = used ** (np.sqrt(2.0 * (servers + 1.0)) - 1.0) / servers / (1.0 - used)
-    tokens = batching.isl * waiting - part * used / servers
+    tokens = batching.isl * waited(used, servers) - part * used / servers
     return np.maximum(tokens, 0.0) / 2.0
 
 
@@ -238,7 +232,7 @@ def _longer_s(batching: Batching, own: Array, cycle: Array, plain: Array, longes
     """
     gaps = np.maximum(batching.steps - 1.0, 0.0)
     lag = 1.0 + batching.ahead_steps
-    share = np.clip(1.0 - plain / cycle, 0.0, _FULLEST) / batching.lanes
+    share = np.clip(1.0 - plain / cycle, 0.0, FULLEST) / batching.lanes
     later = np.maximum(gaps - (lag - 1.0) / 2.0, 0.0) / lag
     followed = share * (1.0 - share**later) / (1.0 - share) / batching.routed
     if not batching.mixed:  # all that arrive are read before a decode, but one that is planned

@@ -18,6 +18,7 @@ from genz_core.deployment import Deployment, deploy
 from genz_core.errors import InvalidValue
 from genz_core.memory import memory
 from genz_core.serving.options import Options
+from genz_core.serving.room import USUAL_TOKENS
 from genz_core.speculative import Speculation, SpeculativeModel, speculative_model
 from genz_core.step import StepEstimate
 from genz_core.types import Array, Group, Link, Num, Parallelism, Step, Workload
@@ -167,7 +168,8 @@ def prompts_per_s(pool: ServingPool, isl: float) -> float:
 
 def _chunk(pool: ServingPool, isl: float) -> float:
     engine = pool.deployed.engine
-    return float(pool.options.max_num_batched_tokens or engine.chunk_tokens or isl)
+    told = pool.options.max_num_batched_tokens or engine.chunk_tokens
+    return float(told or max(isl, USUAL_TOKENS))
 
 
 def _reading(pool: ServingPool, isl: float, together: float) -> tuple[Array, Array]:

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from genz_core.serving.queues import FULLEST, median_share
 from genz_core.serving.step_cycles import Gathered, StepCycles
 from genz_core.types import Array
 
 _JITTER = 0.1  # of the output, by which requests of one length drift apart where prompts and
 # decodes share steps: judgement
-_FULLEST = 0.9995  # of a queue whose length is still finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +113,10 @@ class Batching(StepCycles):
         waits = (looks - 1.0) / 2.0 + np.minimum(decodes, 1.0) * self.group_wait_steps(prompts)
         residual = busy * (residual + self.ahead_steps * planned + waits * step)
         room = self.room(beside)
-        used = np.minimum(prompts * self.isl / room, _FULLEST)
+        used = np.minimum(prompts * self.isl / room, FULLEST)
         before = self.isl * used / 2.0 / (1.0 - used)
         if median:
-            crowded = np.maximum(used, 0.5)
-            before = before / crowded * np.log(2.0 * crowded)
+            before = before * median_share(used)
         others = np.maximum(self.admitted - 1.0, 0.0) * (1.0 - self.joined / 2.0)
         before = np.minimum(before, others * self.isl)
         beside_own = np.where(self.times.ranks > 1, prompts, self.group(prompts) - 1.0)
@@ -206,7 +205,7 @@ class Batching(StepCycles):
             return self.admitted
         most = self.admitted
         for _ in range(3):
-            room = self.room(most) * _FULLEST
+            room = self.room(most) * FULLEST
             kept_up = room / self.isl * np.maximum(self.steps - 1.0, 1e-9) * self.lanes
             most = np.minimum(self.admitted, kept_up)
         return most

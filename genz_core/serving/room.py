@@ -11,6 +11,9 @@ from genz_core.serving.sharing import ALONE, Sharing
 from genz_core.serving.spilled import Banks, movable
 from genz_core.types import Array, Model, Num, Parallelism, System, Workload
 
+#: Tokens of a step of an engine that states no limit, unless a prompt is longer: judgement.
+USUAL_TOKENS = 8192.0
+
 
 def sequences_that_fit(
     model: Model,
@@ -49,7 +52,7 @@ def step_rooms(
 
     told: tokens of a step that the engine was told, 0 for its default.
     """
-    usual = float(engine.chunk_tokens) or np.maximum(isl, 8192.0)
+    usual = float(engine.chunk_tokens) or np.maximum(isl, USUAL_TOKENS)
     budget = np.where(told > 0, told, usual)
     room = np.maximum(np.floor(budget / isl), 1.0) * isl if whole else budget
     room = np.minimum(room, np.ceil(np.maximum(admitted, 1.0)) * isl)

@@ -13,15 +13,9 @@ from genz_core.errors import InvalidValue
 from genz_core.memory import memory
 from genz_core.serving.asked_loads import check_load, of_kind, rates
 from genz_core.serving.disaggregation import Disaggregation, ServingPool
-from genz_core.serving.pools import (
-    Combinations,
-    Habits,
-    Learned,
-    PooledLoad,
-    decode_workers,
-    pooled_load,
-    prefill_workers,
-)
+from genz_core.serving.pools.asked import Combinations, Habits, Learned
+from genz_core.serving.pools.load import PooledLoad, pooled_load
+from genz_core.serving.pools.workers import decode_workers, prefill_workers
 from genz_core.serving.served_model import OVERLOADED, ServedModel
 from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
 from genz_core.speculative import steps_per_token
@@ -190,7 +184,6 @@ class _Asked:
         streamed = (_of(self.traffic.stream_interval, self.size)[at] - 1.0) * engine.held_share
         habits = Habits(
             waves=_of(self.traffic.waves, self.size)[at],
-            ahead_steps=engine.ahead_steps if np.all(np.asarray(second.pp) == 1.0) else 0.0,
             late_steps=streamed,
             look_every=_of(self.traffic.recv_interval, self.size)[at],
             shown_by=self.disaggregation.transfer.shown_by,

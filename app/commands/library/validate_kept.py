@@ -69,22 +69,22 @@ def decisions(by: str, rows: Path | None, keep: bool, form: TableFormat) -> None
     Raises:
         InvalidValue: another column.
     """
-    from app.accuracy import decisions as made
+    from app.accuracy.decisions import kept, loads, scores
 
     groups = ("model", "system", "target")
     if by and by not in groups:
         raise InvalidValue(f"no column {by!r}; there are {', '.join(groups)}")
-    found = made.loads_by_split()
+    found = loads.loads_by_split()
     if rows is not None:
-        opt.write_text(rows, to_csv(made.choice_rows(found)) + "\n")
-    table = made.group_table(found, by) if by else made.split_table(found)
+        opt.write_text(rows, to_csv(scores.choice_rows(found)) + "\n")
+    table = scores.group_table(found, by) if by else scores.split_table(found)
     typer.echo(render(table, form))
-    corrections = made.choice_corrections(found)
+    corrections = scores.choice_corrections(found)
     if form in _READ and not by:
         _print([corrections], form, again=True)
     if keep:
-        _keep(made.kept_path(), made.kept_rows(found))
-        _keep(made.choices_path(), corrections)
+        _keep(kept.kept_path(), kept.kept_rows(found))
+        _keep(kept.choices_path(), corrections)
 
 
 def _print(tables: Sequence[Sequence[Row]], form: TableFormat, *, again: bool = False) -> None:

@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.accuracy import decisions
-from app.accuracy.decisions import Choice, Load
+from app.accuracy import measured_points
+from app.accuracy.decisions import kept
+from app.accuracy.decisions.choices import TARGETS_S, Choice, choices, gpu_pairs, most_users
+from app.accuracy.decisions.correction import Correction, correction
+from app.accuracy.decisions.loads import KNOWN, Load, held_out, held_out_loads, measured_loads
+from app.accuracy.decisions.scores import reliability_rows, scores
 from hardware_db.intervals import Interval
 
 
@@ -22,10 +26,10 @@ def load(system="a", engine="x", users=1, tpot=(0.01, 0.01), tokens=(10.0, 10.0)
 def test_the_regret_is_the_share_of_the_best_measured_throughput_that_the_choice_lacks():
     better = load(engine="x", tokens=(100.0, 80.0))
     chosen = load(engine="y", tokens=(75.0, 90.0))
-    of_target = {one.target_s: one for one in decisions.choices([better, chosen])}
-    assert set(of_target) == set(decisions.TARGETS_S)
+    of_target = {one.target_s: one for one in choices([better, chosen])}
+    assert set(of_target) == set(TARGETS_S)
     assert all(one.regret == pytest.approx(0.25) for one in of_target.values())
-    assert decisions.scores([better, chosen])["given away %"] == 25.0
+    assert scores([better, chosen])["given away %"] == 25.0
 
 
 def test_a_target_that_is_missed_or_that_nothing_is_predicted_to_meet_loses_all():
@@ -34,7 +38,7 @@ def test_a_target_that_is_missed_or_that_nothing_is_predicted_to_meet_loses_all(
     good = load(engine="y", tpot=(0.009, 0.009), tokens=(100.0, 100.0))
     hidden = load(engine="x", tpot=(0.009, 0.2), tokens=(100.0, 100.0))
     dark = load(engine="y", tpot=(0.009, 0.2), tokens=(90.0, 90.0))
-    first, within, none = (decisions.choices(pair)[0] for pair in
+    first, within, none = (choices(pair)[0] for pair in
                            ([slow, good], [near, good], [hidden, dark]))  # fmt: skip
     assert (first.regret, first.missed) == (1.0, True)
     assert (within.regret, within.missed) == (0.0, False)
@@ -42,42 +46,42 @@ def test_a_target_that_is_missed_or_that_nothing_is_predicted_to_meet_loses_all(
 
 
 def test_one_deployment_alone_asks_nothing():
-    assert not decisions.choices([load(users=1), load(users=2, tokens=(20.0, 20.0))])
+    assert not choices([load(users=1), load(users=2, tokens=(20.0, 20.0))])
 
 
 def test_gpus_are_ranked_by_the_most_tokens_within_the_target():
     one = [load("a", tokens=(100.0, 50.0)), load("a", users=2, tpot=(0.2, 0.2), tokens=(900, 900))]
     other, like = load("b", tokens=(80.0, 60.0)), load("c", tokens=(98.0, 10.0))
-    assert decisions.gpu_pairs([*one, other]) == [False] * len(decisions.TARGETS_S)
-    assert decisions.gpu_pairs([one[0], like]) == []  # within 5 % by measurement
+    assert gpu_pairs([*one, other]) == [False] * len(TARGETS_S)
+    assert gpu_pairs([one[0], like]) == []  # within 5 % by measurement
 
 
 def test_most_users_are_compared_where_some_loads_miss_the_target():
     tpots = ((0.008, 0.008), (0.012, 0.018), (0.018, 0.025))
     loads = [load(users=2**at, tpot=tpot) for at, tpot in enumerate(tpots)]
-    found = list(decisions.most_users(loads))
+    found = list(most_users(loads))
     assert found == [1.0, 0.5]  # 10 ms: one and one; 15 ms: two measured, one said
 
 
 def test_a_perfect_prediction_gives_nothing_away():
-    rows = decisions.measured_points.measured_rows("serving")
+    rows = measured_points.measured_rows("serving")
     truth = {row["id"]: tuple(float(row[f"measured_{name}"]) for name in ("ttft_s", "tpot_s"))
              for row in rows}  # fmt: skip
-    score = decisions.scores(decisions.measured_loads(truth))
+    score = scores(measured_loads(truth))
     assert score["questions"] > 300
     assert score["given away %"] == score["target missed %"] == score["none found %"] == 0.0
     assert score["ranked as measured %"] == score["same %"] == 100.0
 
 
 def test_held_out_predictions_are_worse_than_those_of_runs_that_were_known():
-    kept = {row["split"]: row for row in decisions.shipped_table()}
-    if not kept:
+    rows = {row["split"]: row for row in kept.shipped_table()}
+    if not rows:
         pytest.skip("no table was kept")
-    assert list(kept)[: len(decisions.KNOWN)] == list(decisions.KNOWN)
-    for split in list(decisions.KNOWN)[1:]:
-        assert len(decisions.held_out(split)) > 1000
-        assert kept[split]["questions"] > 300
-    assert kept["in sample"]["given away %"] <= kept["one model left out"]["given away %"]
+    assert list(rows)[: len(KNOWN)] == list(KNOWN)
+    for split in list(KNOWN)[1:]:
+        assert len(held_out(split)) > 1000
+        assert rows[split]["questions"] > 300
+    assert rows["in sample"]["given away %"] <= rows["one model left out"]["given away %"]
 
 
 # ------------------------------------------------------------------------------- said and met
@@ -96,22 +100,22 @@ def test_what_can_be_expected_is_chosen_over_what_is_most():
     edge = replace(load(engine="x", tpot=(0.0101, 0.0108), tokens=(90.0, 100.0)), spread=spread)
     sure = replace(load(engine="y", tpot=(0.006, 0.006), tokens=(60.0, 60.0)), spread=spread)
     assert edge.chance(0.01) < 0.5 and sure.chance(0.01) > 0.95
-    first = next(one for one in decisions.choices([edge, sure]) if one.target_s == 0.01)
+    first = next(one for one in choices([edge, sure]) if one.target_s == 0.01)
     assert first.said == pytest.approx(sure.chance(0.01)) and first.met and not first.regret
 
 
 def test_choices_that_kept_their_word_need_no_correction_and_others_are_brought_down():
     generator = np.random.default_rng(5)
     said = generator.uniform(0.5, 0.999, 4000)
-    honest = decisions.correction(made(said, generator.uniform(size=4000) < said))
+    honest = correction(made(said, generator.uniform(size=4000) < said))
     assert np.max(np.abs(honest.of(said) - said)) < 0.05
-    boasting = decisions.correction(made(said, generator.uniform(size=4000) < 0.75))
+    boasting = correction(made(said, generator.uniform(size=4000) < 0.75))
     assert np.mean(boasting.of(said)) == pytest.approx(np.minimum(0.75, said).mean(), abs=0.04)
 
 
 @given(st.floats(0.2, 1.0), st.floats(-1.0, 0.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
 def test_a_corrected_probability_is_one_and_keeps_the_order(slope, shift, one, other):
-    corrected = decisions.Correction(slope, shift)
+    corrected = Correction(slope, shift)
     low, high = sorted((one, other))
     assert 0.0 <= corrected.of(low) <= corrected.of(high) <= high
     assert corrected.of(low) <= low and np.isnan(corrected.of(np.nan))
@@ -119,11 +123,10 @@ def test_a_corrected_probability_is_one_and_keeps_the_order(slope, shift, one, o
 
 def test_said_and_met_agree_on_held_out_choices_after_the_correction():
     """From 80 % on within nine of ten times' band; from even odds on no more is said than met."""
-    for split, loads in decisions.held_out_loads().items():
-        found = decisions.choices(loads)
-        rows = decisions.reliability_rows(found, decisions.correction(found))
-        kept = decisions.shipped_correction(split)
-        assert kept.choices == len(found)
+    for split, loads in held_out_loads().items():
+        found = choices(loads)
+        rows = reliability_rows(found, correction(found))
+        assert kept.shipped_correction(split).choices == len(found)
         for row in rows:
             if row["probability"].startswith("0%"):
                 continue  # nothing else was there to choose

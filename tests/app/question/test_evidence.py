@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 import hardware_db
 import model_registry
 from app.engine_fit.measured_facts import measured_facts
-from app.question import evidence
-from app.question.evidence import Evidence, measured, of_split
+from app.question import comparison
+from app.question.comparison import of_split
+from app.question.evidence import Evidence
+from app.question.measured import measured
 from app.question.question import Question
 from app.scenario import intervals, points_file, served_rows, summary
 from app.scenario.scenario import estimate, estimate_resolved, resolve
@@ -142,7 +144,7 @@ def test_a_parameter_that_no_table_has_is_unmeasured():
 
 def test_a_format_that_the_engine_was_not_measured_with_is_known_as_an_unmeasured_engine_is():
     fitted = resolve(replace(BASE, engine="fastertransformer", weights="fp8"))
-    of = evidence.of_batch(estimate_resolved(fitted))
+    of = comparison.of_batch(estimate_resolved(fitted))
     assert not of.together and not of.without.any()
     unknown = replace(fitted.engine, measured_on="")
     known = intervals.of_batch(estimate_resolved(fitted))["e2e_s"]
@@ -170,7 +172,7 @@ def test_rows_of_an_array_have_or_lack_their_interval_each():
 
 def test_messages_of_many_are_those_of_each():
     many = estimate(replace(BASE, batch=1), cp=np.array([1.0, 8.0]), isl=np.array([1e3, 1.2e5]))
-    of = evidence.of_batch(many)
+    of = comparison.of_batch(many)
     assert of.messages(2).tolist() == [of.words(0), of.words(1)]
     assert of.words(0) == ""
     assert of.words(1) == (
@@ -217,7 +219,7 @@ def test_users_beyond_the_measured_ones_are_named_and_widen():
 def test_arrivals_count_as_the_requests_that_they_keep_open():
     resolved = resolve(replace(BASE, batch=1, rate=12.0))
     result = served_rows.served(resolved)
-    of = evidence.of_served(result, "vllm", resolved.model)
+    of = comparison.of_served(result, "vllm", resolved.model)
     assert of.categories() == [] and not of.distance().any()
 
 
@@ -252,7 +254,7 @@ def test_among_runs_of_a_recipe_their_novelty_widens_and_never_narrows():
     result = served_rows.served(asked_at, {"concurrency": users, "isl": lengths})
     assert np.all(np.diff(result.novelty.tpot) >= 0.0)
     assert result.novelty.tpot[0] < 0.6 and result.novelty.tpot[-1] > 0.95
-    of = evidence.of_served(result, "vllm", found.model)
+    of = comparison.of_served(result, "vllm", found.model)
     assert np.all(np.diff(of.distance()) >= 0.0) and float(of.distance()[-1]) > 1.0
     assert not of.distance(among_runs=True).any()
 
@@ -275,7 +277,7 @@ def test_users_and_lengths_add_and_degrees_count_once():
 
 
 def test_a_first_token_does_not_depend_on_the_length_of_the_output():
-    of = evidence.of_batch(estimate(replace(BASE, batch=1, osl=100_000)))
+    of = comparison.of_batch(estimate(replace(BASE, batch=1, osl=100_000)))
     assert float(of.distance()) > 1.0 and float(of.distance(first_token=True)) == 0.0
 
 

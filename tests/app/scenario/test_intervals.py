@@ -10,7 +10,7 @@ import hardware_db
 from app.answers.columns import ends
 from app.answers.table import TableFormat, folded, render
 from app.dashboard import cached, display_tables, load_curves
-from app.question import evidence
+from app.question import comparison
 from app.question.question import Question
 from app.scenario import intervals, points_file, served_rows, summary
 from app.scenario.intervals import Latency
@@ -218,7 +218,7 @@ def test_no_interval_under_load_reaches_below_the_speed_of_light():
     bound = float(row["bound_decode_step_s"])
     found = resolve(asked)
     load = served(replace(found, scenario=replace(asked, concurrency=1)))
-    of = evidence.of_served(load, found.engine.name, found.model)
+    of = comparison.of_served(load, found.engine.name, found.model)
     measured = intervals.of_load(found.system, found.engine, of, load.novelty)
     assert measured["tpot_s"] is not None
     lowest = max(bound, float(row["tpot_s"]) * measured["tpot_s"].low[0])

@@ -19,14 +19,9 @@ from genz_core.serving.disaggregation import (
     prompt_s,
     prompts_per_s,
 )
-from genz_core.serving.pools import (
-    Combinations,
-    Habits,
-    Learned,
-    decode_workers,
-    pooled_load,
-    prefill_workers,
-)
+from genz_core.serving.pools.asked import Combinations, Habits, Learned
+from genz_core.serving.pools.load import pooled_load
+from genz_core.serving.pools.workers import decode_workers, prefill_workers
 from genz_core.serving.series import serve_pools
 from genz_core.step_correction import StepCorrection
 from genz_core.types import Parallelism
@@ -74,6 +69,16 @@ def test_workers_of_every_shape_are_priced_as_alone(model, system, shapes, price
         assert written.most_running[at] == pytest.approx(matched.running)
         assert written.answers_per_s[-1, at] == pytest.approx(matched.answers_per_s, rel=1e-6)
     assert np.all(read.one.bound_s <= read.one.total_s)
+
+
+def test_an_engine_without_a_limit_of_tokens_reads_as_many_prompts_together(model, system, shapes):
+    """One rule for the balance of both pools and for the load over them."""
+    deployed = Deployment(model, system, replace(ENGINE, chunk_tokens=0))
+    read = prefill_workers(deployed, shapes, ISL)
+    assert read.together == 5.0
+    for at in range(4):
+        pool = one(deployed, shapes, at)
+        assert read.prompts_per_s[at] == pytest.approx(prompts_per_s(pool, ISL), rel=1e-9)
 
 
 def test_one_user_waits_for_nobody(priced):
@@ -206,6 +211,24 @@ def test_arrays_of_loads_and_degrees_are_each_alone(both):
         for name in ("ttft_s", "tpot_s", "output_tokens_per_s", "devices", "running"):
             assert getattr(many, name)[at] == pytest.approx(getattr(alone, name)[0], rel=1e-9)
     assert many.devices.tolist() == [5.0, 5.0, 8.0, 8.0]
+
+
+def test_a_scheduler_plans_ahead_where_a_worker_is_no_pipeline(both):
+    """Beside pipelines, a deployment of one stage waits for its planned steps as it does alone."""
+    apart, decode = both
+    engine = replace(ENGINE, ahead_steps=2.0)
+    ahead = replace(decode, deployed=replace(decode.deployed, engine=engine))
+    load = Traffic(1000, 64, concurrency=12.0)
+
+    def first_s(pool, stages):
+        split = Parallelism(pp=np.asarray(stages))
+        return serve_pools(apart, replace(pool, parallelism=split), load).ttft_s
+
+    plain, waits = first_s(decode, [1.0, 2.0]), first_s(ahead, [1.0, 2.0])
+    alone = first_s(ahead, [1.0]) - first_s(decode, [1.0])
+    assert waits[0] - plain[0] == pytest.approx(alone[0], rel=0.01)
+    assert alone[0] > 0.0
+    assert waits[1] == pytest.approx(plain[1], rel=1e-9)
 
 
 def test_what_the_pools_do_not_sustain_is_overloaded_and_says_so(both):

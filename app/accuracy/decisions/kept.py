@@ -1,0 +1,62 @@
+"""The tables of choices that documents and plans read: where they are kept, and what they say."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from app.accuracy.decisions.correction import Correction
+from app.accuracy.decisions.loads import Load
+from app.accuracy.decisions.scores import Row, split_table
+from hardware_db import tables
+
+_KEPT = "decisions"  # `split_table`
+_KEPT_CHOICES = "choices"  # `choice_corrections`: by what a chosen plan's probability is corrected
+
+
+def kept_path() -> Path:
+    """Where `kept_rows` are kept."""
+    return tables.folder("measurements") / f"{_KEPT}.csv"
+
+
+def kept_rows(by_split: Mapping[str, Sequence[Load]], day: str = "") -> list[Row]:
+    """`split_table` with the day of its pricing, today's unless given."""
+    day = day or datetime.datetime.now(datetime.UTC).date().isoformat()
+    return [{**row, "date": day} for row in split_table(by_split)]
+
+
+def shipped_table() -> list[Row]:
+    """The kept rows, numbers as floats; [] before any was written."""
+    return [
+        {
+            name: text if name == "split" else _cell(text)
+            for name, text in row.items()
+            if name != "date"
+        }
+        for row in tables.table("measurements", _KEPT)
+    ]
+
+
+def _cell(text: str) -> float | int | None:
+    if not text:
+        return None
+    return float(text) if "." in text else int(text)
+
+
+def given_away(split: str) -> Row | None:
+    """The kept row of a split; None before it was written."""
+    return next((row for row in shipped_table() if row["split"] == split), None)
+
+
+def choices_path() -> Path:
+    """Where `choice_corrections` are kept."""
+    return tables.folder("measurements") / f"{_KEPT_CHOICES}.csv"
+
+
+def shipped_correction(split: str) -> Correction:
+    """The kept correction of a split; one that changes nothing before any was written."""
+    for row in tables.table("measurements", _KEPT_CHOICES):
+        if row["split"] == split:
+            return Correction(float(row["slope"]), float(row["shift"]), int(row["choices"]))
+    return Correction()

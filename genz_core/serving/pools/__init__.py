@@ -1,0 +1,21 @@
+"""Two stations in series: workers that read prompts, workers that write answers, a load over both.
+
+A prompt waits in one queue for all ranks that read, is read with those that wait beside it, and its
+cache travels.  It then waits for the step that runs on its decode worker, and is written in steps
+that hold nothing but decodes.  Workers of every shape are priced in one call, and the load is
+balanced for all combinations of shapes and numbers at once.
+
+With X requests/s, c workers that read and R that decode, r sequences on each of these::
+
+    X <= c prompts/s,  X <= R answers/s,  X <= c / (time on the link)
+    X = R r / (steps T(r))                         T: a decode step of r sequences
+    open requests = X (before + reading + travel + admission) + R r
+
+`workers` prices what workers of each shape can do, `asked` says which of them are combined and how
+requests come, `reading`, `link` and `answering` are the stations that a request passes, and `load`
+balances them and gives the figures.
+
+In a closed loop of N users a prompt meets the load of the N - 1 others.
+Source: Reiser and Lavenberg, Journal of the ACM 27 (1980), 313-322 (what an arrival in a closed
+loop meets).  Waits are named where they stand; the form as a whole is Ridgeline's.
+"""
