@@ -207,7 +207,7 @@ def least_s(deployed: Deployment, batches: Batches) -> Array:
 @dataclass(frozen=True, slots=True)
 class _Way:
     """A split of whole sequences, [configs]: parts, of which `larger` have `large` sequences and
-    the others `small`, one fewer where they do not divide."""
+    the others `small`, one fewer where they do not divide.  Without a pipeline all are one part."""
 
     parts: Array
     larger: Array
@@ -227,7 +227,7 @@ def _ways(batches: Batches) -> list[_Way]:
     for parts in wanted:
         parts = np.where(stages > 1, np.where(chosen > 0, chosen, parts), 1.0)
         parts = np.minimum(parts, sequences)
-        small = np.floor(sequences / parts)
+        small = np.where(stages > 1, np.floor(sequences / parts), sequences)
         left = sequences - small * parts
         ways.append(_Way(parts, np.where(left > 0, left, parts), small + (left > 0), small))
     return ways

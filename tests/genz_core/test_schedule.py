@@ -117,3 +117,14 @@ def test_uneven_micro_batches_are_whole_sequences(model, system):
     expected = pair.total_s + 3 * single.stage_s
     assert step.total_s == pytest.approx(expected)
     assert step.micro_batches == 4
+
+
+def test_a_split_without_stages_is_priced_alike_beside_one_with_stages(model, system):
+    """Mean numbers of sequences are no whole ones, and nothing cuts them where nothing is piped."""
+    running = np.array([1.0, 3.7, 9.5, 64.2])
+    alone = genz_core.decode_step(model, system, running, 1056.0, Parallelism(), ENGINE)
+    beside = genz_core.decode_step(
+        model, system, np.repeat(running, 2), 1056.0,
+        Parallelism(pp=np.tile([1.0, 2.0], running.size)), ENGINE,
+    )  # fmt: skip
+    np.testing.assert_array_equal(beside.total_s[::2], alone.total_s)
