@@ -10,18 +10,17 @@ the conditions of then are the ones to compare with from then on.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, pstdev
 from typing import Any
 
 from app.question.asking import Asked
 from app.watching.causes import STEPS, Change, change
-from app.watching.expected import FIGURES, Conditions, Expectation, Pricing, mean_of
+from app.watching.expected import FIGURES, Conditions, Pricing, mean_of
 from app.watching.pages import Between, Look, between, page_of
 from app.wording import quantities
 from genz_core.errors import ReportError
-from genz_core.progress import Cancel, never
 from profilers.serving_results import ServingMeasurement
 from profilers.serving_results.prometheus import Page
 
@@ -204,8 +203,8 @@ class Watcher:
             return  # nobody asks anything
         conditions = self._conditions(found, row)
         measured = {
-            "tpot_s": _mean(found.tpot_s.mean, found.itl_s.mean, row.tpot_s.mean if row else None),
-            "ttft_s": _mean(found.ttft_s.mean, row.ttft_s.mean if row else None),
+            "tpot_s": _known(found.tpot_s.mean, found.itl_s.mean, row.tpot_s.mean if row else None),
+            "ttft_s": _known(found.ttft_s.mean, row.ttft_s.mean if row else None),
         }
         priced = self.pricing.at(conditions)
         expected = {n: priced.values[n] * math.exp(self._learned[n].mean) for n in FIGURES}
@@ -222,13 +221,13 @@ class Watcher:
         if self._base is None:
             self._learn(window)
         else:
-            self._judge(window, priced)
+            self._judge(window)
 
     def _conditions(self, found: ServingMeasurement, row: ServingMeasurement | None) -> Conditions:
         """What was asked: of the page, else of the log, else what the question says."""
         question, given = self.stated.question, self.stated.given
         lengths = {
-            name: _mean(
+            name: _known(
                 getattr(found.lengths, name).mean,
                 getattr(row.lengths, name).mean if row else None,
                 getattr(question, name) if name in given else None,
@@ -252,7 +251,7 @@ class Watcher:
             for learned in self._learned.values():
                 learned.settle()
 
-    def _judge(self, window: Window, priced: Expectation) -> None:
+    def _judge(self, window: Window) -> None:
         """Whether a window lies outside, and an alarm where several do."""
         assert self._base is not None
         at_base = self.pricing.at(self._base).values
@@ -308,9 +307,9 @@ class Watcher:
                 "predicted": last.expected[name],
                 "measured": last.measured[name],
                 "ratio": last.ratio[name],
-                "drift": math.exp(self._learned[name].mean),
+                "drift": drift,
             }
-            for name in FIGURES
+            for name, drift in self.drift.items()
         }
 
     @property
@@ -346,18 +345,6 @@ class Watched:
 def watched(watcher: Watcher) -> Watched:
     """What a watcher has seen so far."""
     return Watched(tuple(watcher.windows), tuple(watcher.events), watcher.drift)
-
-
-def watch(
-    asked: Asked, looks: Iterable[Look], window_s: float = 60.0, cancelled: Cancel = never
-) -> Watched:
-    """Watch a recording."""
-    watcher = Watcher(asked, window_s)
-    for look in looks:
-        watcher.look(look)
-        if cancelled():
-            break
-    return watched(watcher)
 
 
 def sentences(found: Watched) -> list[str]:
@@ -400,7 +387,7 @@ def _log(window: Window, name: str) -> float:
     return math.log(one / other) if one > 0 and other > 0 else math.nan
 
 
-def _mean(*values: float | None) -> float:
+def _known(*values: float | None) -> float:
     """The first that is known."""
     return next((float(v) for v in values if v is not None and math.isfinite(v)), math.nan)
 
