@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from app.answers.columns import ends
+from app.benchmarks.levels import quantile
 from app.planning.space import formats
 from app.planning.targets import FIGURES, Figure, Target, figure, parse_targets
 from app.question.asking import Asked, ask
@@ -24,6 +25,7 @@ from app.scenario import results
 from app.scenario.scenario import find_model, find_system
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import Array
+from hardware_db.intervals import LEVEL
 
 #: Value of one parameter by its name.
 Setting = Mapping[str, Any]
@@ -31,8 +33,6 @@ Setting = Mapping[str, Any]
 MOST = 20_000
 #: Figures of a run that are not latencies.
 RATES = ("output_tokens_per_s", "requests_per_s", "output_tokens_per_s_per_device", "interactivity")
-#: 80 % of a normal distribution lie within so many standard deviations.
-_OF_INTERVAL = 1.2816
 #: Deviation of ln(measured / predicted) where no interval is known, and within which one is
 #: believed; and what a percentile adds, which is predicted as its mean.  The figures are judgement.
 _UNKNOWN, _LEAST, _MOST, _PERCENTILE = 0.5, 0.05, 1.5, 0.5
@@ -246,7 +246,7 @@ def _expected(
     value = _column(rows, name)
     low, high = (_column(rows, end) for end in ends(name))
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = np.log(high / low) / (2.0 * _OF_INTERVAL)
+        spread = np.log(high / low) / (2.0 * quantile(LEVEL))
         log = power * np.log(value * scale)
     deviation = np.clip(np.where(np.isfinite(spread), spread, _UNKNOWN), _LEAST, _MOST)
     if one.percentile:
