@@ -242,7 +242,7 @@ class Watcher:
     def _learn(self, window: Window) -> None:
         self._learning.append(window)
         for name, learned in self._learned.items():
-            if math.isfinite(log := _log(window, name)):
+            if math.isfinite(log := _log(window.measured[name], window.predicted[name])):
                 learned.logs.append(log)
         if len(self._learning) >= LEARN:
             self._base = mean_of([one.conditions for one in self._learning])
@@ -257,12 +257,12 @@ class Watcher:
         at_base = self.pricing.at(self._base).values
         left: list[str] = []
         for name, learned in self._learned.items():
-            miss = math.log(window.measured[name] / at_base[name]) - learned.mean
+            miss = _log(window.measured[name], at_base[name]) - learned.mean
             if not math.isfinite(miss):
                 continue
             if abs(miss) <= learned.width:
                 learned.outside.clear()
-                learned.keep_current(_log(window, name))
+                learned.keep_current(_log(window.measured[name], window.predicted[name]))
                 continue
             if learned.outside and math.copysign(1.0, learned.outside[-1]) * miss < 0:
                 learned.outside.clear()
@@ -274,7 +274,7 @@ class Watcher:
 
     def _alarm(self, left: Sequence[str]) -> None:
         """Say that latencies left their interval and why, and begin anew from here."""
-        recent = self.windows[-IN_A_ROW:]
+        recent = [one for one in self.windows if not one.why][-IN_A_ROW:]
         assert self._base is not None
         now = mean_of([one.conditions for one in recent])
         preempted = fmean(one.preemptions for one in recent) - self._preempted
@@ -382,8 +382,8 @@ def _sentence(shown: Change, before: Conditions, now: Conditions, preempted: flo
     )
 
 
-def _log(window: Window, name: str) -> float:
-    one, other = window.measured[name], window.predicted[name]
+def _log(one: float, other: float) -> float:
+    """ln of a ratio, NaN where one of both is 0 or not known."""
     return math.log(one / other) if one > 0 and other > 0 else math.nan
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,35 @@ def test_llama_cpp_has_no_histograms_and_is_watched_by_its_sums():
     assert found.windows[0].measured["tpot_s"] > 0
     unknown = of_looks(asked("vllm"), looks(served, engine, 120.0, EVERY), WINDOW)
     assert "nothing says" in unknown.events[0].sentence and not unknown.alarms
+
+
+def without(name: str, one: Look) -> Look:
+    """A look at a page that lacks a figure."""
+    return Look(one.at, "\n".join(line for line in one.page.splitlines() if name not in line))
+
+
+def test_a_window_that_cannot_be_priced_is_no_part_of_an_alarm():
+    served = in_turn([(LOAD, 240, 1.0), ({**LOAD, "rate": 14.0}, 240, 1.0)])
+    looked = [
+        without("request_prompt_tokens", one) if one.at == 300.0 else one
+        for one in looks(served, "vllm", 480.0, EVERY)
+    ]
+    found = of_looks(asked("vllm"), looked, WINDOW)
+    assert [event.kind for event in found.events] == ["note", "alarm"]
+    [alarm] = found.alarms
+    assert alarm.at == 330.0 and alarm.change.cause == "load"
+    assert "nan" not in alarm.sentence
+    assert sum(alarm.change.parts.values()) == pytest.approx(math.log(alarm.change.ratio))
+
+
+def test_a_latency_of_zero_is_not_judged():
+    looked = [
+        Look(one.at, re.sub(r"(first_token_seconds_sum{.*}) .*", r"\1 0", one.page))
+        if one.at > 200.0 else one
+        for one in pages(360.0)
+    ]  # fmt: skip
+    found = of_looks(asked("vllm"), looked, WINDOW)
+    assert not found.alarms
 
 
 # ------------------------------------------------------------------------------- pages
