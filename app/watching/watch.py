@@ -22,6 +22,7 @@ from app.watching.pages import Between, Look, between, page_of
 from app.wording import quantities
 from genz_core.errors import ReportError
 from profilers.serving_results import ServingMeasurement
+from profilers.serving_results.fields import ratio
 from profilers.serving_results.prometheus import Page
 
 #: Windows that calibrate, and windows in a row that lie outside before it is said.
@@ -42,7 +43,8 @@ class Window:
 
     at: its end.  measured, expected: latencies by name [s], NaN where there is none; `expected`
     with what was learned, under the conditions of this window.  predicted: without what was
-    learned.  ratio: measured over expected.  preemptions: of a request.
+    learned.  ratio: measured over expected.  preemptions: of a request, NaN where the page does
+    not count them.
     """
 
     at: float
@@ -210,7 +212,7 @@ class Watcher:
         expected = {n: priced.values[n] * math.exp(self._learned[n].mean) for n in FIGURES}
         window = Window(
             at, gap.seconds, conditions, measured, priced.values, expected,
-            (found.server.get("preemptions") or 0.0) / max(ended or 0, 1),
+            _known(ratio(found.server.get("preemptions"), ended)),
             found.throughput.requests_per_s or math.nan, self._base is None, priced.why,
         )  # fmt: skip
         if window.why and not any(one.why == window.why for one in self.windows[-1:]):

@@ -81,6 +81,7 @@ def test_llama_cpp_has_no_histograms_and_is_watched_by_its_sums():
     found = of_looks(question, looks(served, engine, 480.0, EVERY), WINDOW)
     assert [event.change.cause for event in found.alarms] == ["steps"]
     assert found.windows[0].measured["tpot_s"] > 0
+    assert all(math.isnan(window.preemptions) for window in found.windows)  # it has no counter
     unknown = of_looks(asked("vllm"), looks(served, engine, 120.0, EVERY), WINDOW)
     assert "nothing says" in unknown.events[0].sentence and not unknown.alarms
 
