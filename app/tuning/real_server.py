@@ -36,7 +36,7 @@ _LINES, _LONGEST_LINE = 12, 400
 #: Pages that a server answers once it can serve, unless another is named.
 _READY = ("health", "v1/models")
 #: Clients by name; anything else is a command.
-CLIENTS = (endpoint.AUTO, endpoint.OWN, "aiperf", "guidellm", "vllm")
+CLIENTS = (endpoint.AUTO, endpoint.OWN, *(client.name for client in clients.CLIENTS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import numpy as np
 
 from app.answers.columns import ends
 from app.benchmarks.levels import quantile
+from app.planning.demand import lengths
 from app.planning.space import formats
 from app.planning.targets import FIGURES, Figure, Target, figure, parse_targets
 from app.question.asking import Asked, ask
@@ -55,7 +56,7 @@ class Space:
 
     asked: the question of the verb "tune".  settings: that can run, by the prediction.  refused:
     the others, with why.  expected: by figure.  features: where settings lie beside each other,
-    [settings, axes].  devices: [settings].
+    [settings, axes].
     """
 
     asked: Asked
@@ -65,7 +66,6 @@ class Space:
     refused: tuple[tuple[Setting, str], ...]
     expected: Mapping[str, Expected]
     features: Array
-    devices: Array
 
     @property
     def sign(self) -> float:
@@ -136,12 +136,11 @@ def space(asked: Asked, goal: str) -> Space:
     kept, found = [every[at] for at in able], [row for row in rows if row is not None]
     devices = np.array([devices_of(asked, setting) for setting in kept])
     figures = {one.name: one for one in (best, *(target.figure for target in targets))}
-    q = asked.question
-    answer = max(q.osl * (1.0 + (1.0 if q.length_ratio is None else q.length_ratio)) / 2.0, 1.0)
-    expected = {name: _expected(one, found, devices, answer) for name, one in figures.items()}
+    wanted = lengths(asked.question).wanted
+    expected = {name: _expected(one, found, devices, wanted) for name, one in figures.items()}
     return Space(
         asked, best, targets, tuple(kept), tuple(refused), expected,
-        _features(axes, kept, found), devices,
+        _features(axes, kept, found),
     )  # fmt: skip
 
 
@@ -226,21 +225,21 @@ def devices_of(asked: Asked, setting: Setting) -> float:
 
 
 def _expected(
-    one: Figure, rows: Sequence[Mapping[str, Any]], devices: Array, answer: float
+    one: Figure, rows: Sequence[Mapping[str, Any]], devices: Array, wanted: float
 ) -> Expected:
     """A figure of every setting with the deviation that its interval states.
 
     A percentile is taken as its mean until runs say otherwise; a rate of requests errs as one of
     tokens does, and so does one of a device.
 
-    answer: mean tokens of one.
+    wanted: mean tokens that a user gets of a request.
     """
     name = f"{one.latency}_s" if one.latency else "output_tokens_per_s"
     scale, power = np.ones(len(rows)), 1.0
     if one.name == "output_tokens_per_s_per_device":
         scale = 1.0 / devices
     if one.name == "requests_per_s":
-        scale = scale / answer
+        scale = scale / wanted
     if one.name == "interactivity":  # tokens/s of one user
         name, power = "tpot_s", -1.0
     value = _column(rows, name)
