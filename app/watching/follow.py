@@ -67,7 +67,7 @@ class RequestLog:
             raise ReportError(f"{self.path.name} lists no requests: give a log with a row each")
         return found.requests
 
-    def __call__(self, _start: float, _end: float) -> ServingMeasurement | None:
+    def __call__(self) -> ServingMeasurement | None:
         """What the rows that are new say, None where there are none."""
         try:
             rows = self._rows()

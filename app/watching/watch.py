@@ -116,14 +116,14 @@ class _Learned:
         self.mean += _CURRENT * (log - self.mean)
 
 
-Reader = Callable[[float, float], "ServingMeasurement | None"]
+Reader = Callable[[], "ServingMeasurement | None"]
 
 
 class Watcher:
     """Takes looks one by one; `windows` and `events` grow.
 
-    window_s: least seconds of a window.  log: what a log of requests says of the time between two
-    moments, for what the page does not say; None without one.
+    window_s: least seconds of a window.  log: what the rows of a log of requests say that are new
+    since it was called, for what the page does not say; None without one.
     """
 
     def __init__(self, asked: Asked, window_s: float = 60.0, log: Reader | None = None) -> None:
@@ -199,7 +199,7 @@ class Watcher:
 
     def _window(self, at: float, gap: Between) -> None:
         found = gap.found
-        row = self.log(at - gap.seconds, at) if self.log else None
+        row = self.log() if self.log else None
         ended = found.load.completed
         if ended is not None and ended < _ENDED and row is None:
             return  # nobody asks anything
