@@ -14,8 +14,10 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from app.dashboard.question_form import controls, set_controls
-from app.line.reading import LONGEST, Line, NotUnderstood, Unread, read
+from app.line.line import Line
+from app.line.reading import LONGEST, read
 from app.line.sentence import Part, sentence, words
+from app.line.unread import NotUnderstood, Unread
 from app.line.writing import written
 from app.question import typed
 from app.question.asking import Asked

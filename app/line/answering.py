@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from app.line.reading import Line, read
+from app.line.line import Line
+from app.line.reading import read
 from app.line.sentence import sentence, words
 from app.question import typed
 from app.question.asking import Asked, Sources, ask

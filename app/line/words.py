@@ -21,6 +21,12 @@ def words(line: str) -> list[str]:
     return [word for word in (word.removesuffix(".") for word in found) if word]
 
 
+def joined(rest: Sequence[str], count: int = 1, start: int = 0) -> str:
+    """So many words from `start` on, in lower case; "" where there are not as many."""
+    found = rest[start : start + count]
+    return " ".join(found).casefold() if len(found) == count else ""
+
+
 def unquoted(word: str) -> str:
     """A word without its quotes."""
     return _QUOTED.sub(lambda found: re.sub(r"\\(.)", r"\1", found[1]), word)

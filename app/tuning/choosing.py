@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm
 
+from app.benchmarks.levels import quantile
 from app.planning.targets import Target
 from app.tuning.learning import Belief, beliefs, starts
 from app.tuning.outcome import Outcome
@@ -78,7 +79,7 @@ def choose(
     if not left.any():
         return Choice(None, f"all {len(space.settings):,} settings were run", 0.0)
     believed, starting = beliefs(space, runs), starts(space, runs)
-    z = float(norm.ppf(0.5 + level / 2.0))
+    z = quantile(level)
     goal, meets = believed[space.goal.name], starting.copy()
     may_meet = starting >= _HARDLY
     for target in space.targets:

@@ -9,12 +9,8 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import socket
 import subprocess
 import tempfile
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,18 +26,17 @@ from genz_core.errors import InvalidValue, MeasurementError, ReportError
 from genz_core.progress import Cancel, Cancelled, Progress
 from profilers import account
 from profilers.collect import programs
-from profilers.collect.serving import clients, endpoint
+from profilers.collect.serving import clients, endpoint, starting
 from profilers.collect.serving.client import Server
 from profilers.collect.serving.endpoint_load import EndpointLoad
 from profilers.serving_results import ServingMeasurement, read_results
 
 RESULT, SERVER_LOG, CLIENT_LOG = "result.json", "server.log", "client.log"
-_POLL_S, _ANSWER_S = 0.2, 5.0
 _LINES, _LONGEST_LINE = 12, 400
 #: Pages that a server answers once it can serve, unless another is named.
 _READY = ("health", "v1/models")
 #: Clients by name; anything else is a command.
-CLIENTS = (endpoint.AUTO, endpoint.OWN, "aiperf", "guidellm", "vllm")
+CLIENTS = (endpoint.AUTO, endpoint.OWN, *(client.name for client in clients.CLIENTS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,28 +116,17 @@ class RealServer:
     def _run(
         self, setting: Setting, folder: Path, progress: Progress, cancelled: Cancel
     ) -> Outcome:
-        values, log = self.values(setting, folder, _free_port()), folder / SERVER_LOG
+        values, log = self.values(setting, folder, starting.free_port()), folder / SERVER_LOG
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         with programs.background(filled(self.commands.server, values), log, environment) as child:
             progress(0.05, "starting the server")
-            if why := self._not_ready(child, values["address"], cancelled):
+            health = self.commands.health
+            ready = (health.strip("/"),) if health else _READY
+            pages = [f"{values['address']}/{page}" for page in ready]
+            if why := starting.why_not_ready(child, pages, self.commands.start_s, cancelled):
                 return Outcome("failed", why=why, log=_tail(log))
             progress(0.4, "under load")
             return self._loaded(child, setting, values, folder, cancelled)
-
-    def _not_ready(self, child: subprocess.Popen[bytes], address: str, cancelled: Cancel) -> str:
-        """Wait until the server answers; returns why it does not, "" once it does."""
-        deadline = time.monotonic() + self.commands.start_s
-        pages = (self.commands.health.strip("/"),) if self.commands.health else _READY
-        while not any(_answers(f"{address}/{page}") for page in pages):
-            if (code := child.poll()) is not None:
-                return f"the server ended with code {code} before it was ready"
-            if time.monotonic() > deadline:
-                return f"the server was not ready within {self.commands.start_s:g} s"
-            if cancelled():
-                raise Cancelled("starting the server")
-            time.sleep(_POLL_S)
-        return ""
 
     def _loaded(
         self,
@@ -223,25 +207,5 @@ def of_measurement(found: ServingMeasurement, devices: float) -> Outcome:
     return Outcome("measured", known)
 
 
-def _answers(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(address, timeout=_ANSWER_S) as answer:
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError, ValueError):
-        return False
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
 def _tail(log: Path) -> tuple[str, ...]:
-    """The last lines of a log that say something."""
-    try:
-        text = log.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ()
-    lines = [line.rstrip()[:_LONGEST_LINE] for line in text.splitlines() if line.strip()]
-    return tuple(lines[-_LINES:])
+    return starting.last_lines(log, _LINES, _LONGEST_LINE)

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from app.answers.columns import ends
+from app.benchmarks.levels import quantile
+from app.planning.demand import lengths
 from app.planning.space import formats
 from app.planning.targets import FIGURES, Figure, Target, figure, parse_targets
 from app.question.asking import Asked, ask
@@ -24,6 +26,7 @@ from app.scenario import results
 from app.scenario.scenario import find_model, find_system
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import Array
+from hardware_db.intervals import LEVEL
 
 #: Value of one parameter by its name.
 Setting = Mapping[str, Any]
@@ -31,8 +34,6 @@ Setting = Mapping[str, Any]
 MOST = 20_000
 #: Figures of a run that are not latencies.
 RATES = ("output_tokens_per_s", "requests_per_s", "output_tokens_per_s_per_device", "interactivity")
-#: 80 % of a normal distribution lie within so many standard deviations.
-_OF_INTERVAL = 1.2816
 #: Deviation of ln(measured / predicted) where no interval is known, and within which one is
 #: believed; and what a percentile adds, which is predicted as its mean.  The figures are judgement.
 _UNKNOWN, _LEAST, _MOST, _PERCENTILE = 0.5, 0.05, 1.5, 0.5
@@ -55,7 +56,7 @@ class Space:
 
     asked: the question of the verb "tune".  settings: that can run, by the prediction.  refused:
     the others, with why.  expected: by figure.  features: where settings lie beside each other,
-    [settings, axes].  devices: [settings].
+    [settings, axes].
     """
 
     asked: Asked
@@ -65,7 +66,6 @@ class Space:
     refused: tuple[tuple[Setting, str], ...]
     expected: Mapping[str, Expected]
     features: Array
-    devices: Array
 
     @property
     def sign(self) -> float:
@@ -136,12 +136,11 @@ def space(asked: Asked, goal: str) -> Space:
     kept, found = [every[at] for at in able], [row for row in rows if row is not None]
     devices = np.array([devices_of(asked, setting) for setting in kept])
     figures = {one.name: one for one in (best, *(target.figure for target in targets))}
-    q = asked.question
-    answer = max(q.osl * (1.0 + (1.0 if q.length_ratio is None else q.length_ratio)) / 2.0, 1.0)
-    expected = {name: _expected(one, found, devices, answer) for name, one in figures.items()}
+    wanted = lengths(asked.question).wanted
+    expected = {name: _expected(one, found, devices, wanted) for name, one in figures.items()}
     return Space(
         asked, best, targets, tuple(kept), tuple(refused), expected,
-        _features(axes, kept, found), devices,
+        _features(axes, kept, found),
     )  # fmt: skip
 
 
@@ -226,27 +225,27 @@ def devices_of(asked: Asked, setting: Setting) -> float:
 
 
 def _expected(
-    one: Figure, rows: Sequence[Mapping[str, Any]], devices: Array, answer: float
+    one: Figure, rows: Sequence[Mapping[str, Any]], devices: Array, wanted: float
 ) -> Expected:
     """A figure of every setting with the deviation that its interval states.
 
     A percentile is taken as its mean until runs say otherwise; a rate of requests errs as one of
     tokens does, and so does one of a device.
 
-    answer: mean tokens of one.
+    wanted: mean tokens that a user gets of a request.
     """
     name = f"{one.latency}_s" if one.latency else "output_tokens_per_s"
     scale, power = np.ones(len(rows)), 1.0
     if one.name == "output_tokens_per_s_per_device":
         scale = 1.0 / devices
     if one.name == "requests_per_s":
-        scale = scale / answer
+        scale = scale / wanted
     if one.name == "interactivity":  # tokens/s of one user
         name, power = "tpot_s", -1.0
     value = _column(rows, name)
     low, high = (_column(rows, end) for end in ends(name))
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = np.log(high / low) / (2.0 * _OF_INTERVAL)
+        spread = np.log(high / low) / (2.0 * quantile(LEVEL))
         log = power * np.log(value * scale)
     deviation = np.clip(np.where(np.isfinite(spread), spread, _UNKNOWN), _LEAST, _MOST)
     if one.percentile:

@@ -23,12 +23,19 @@ def of_recordings(
     Raises:
         ReportError: one is no recording.  InvalidValue: no model is named.
     """
-    return followed(_watcher(asked, window), _every(paths), cancelled=cancelled)
+    return of_looks(asked, _every(paths), window, cancelled)
 
 
-def _watcher(asked: Asked, window: float) -> Watcher:
+def of_looks(
+    asked: Asked, looks: Iterable[Look], window: float = 60.0, cancelled: Cancel = never
+) -> Watched:
+    """Watch looks that were taken before.
+
+    Raises:
+        InvalidValue: no model is named.
+    """
     refuse_unnamed(asked)
-    return Watcher(asked, window)
+    return followed(Watcher(asked, window), looks, cancelled=cancelled)
 
 
 def refuse_unnamed(asked: Asked) -> None:

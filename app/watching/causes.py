@@ -63,7 +63,8 @@ def change(
     """The change of a figure between two conditions.
 
     ratio: measured now over what was expected of before.  preempted: preemptions of a request
-    more than before.  arrivals: of requests a second now over before, NaN where not known.
+    more than before, NaN where nothing counts them.  arrivals: of requests a second now over
+    before, NaN where not known.
     """
     parts = dict.fromkeys(CAUSES, 0.0)
     orders = list(itertools.permutations(_CHANGES))

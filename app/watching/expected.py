@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.answers.columns import ends
 from app.question.asking import Asked, ask
 from app.question.parameters import PARAMETERS
 from app.question.verbs import parameters_of
@@ -41,11 +40,9 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """Figures by name, their 80 % interval, or why there are none."""
+    """Figures by name, NaN with why there are none."""
 
     values: Mapping[str, float]
-    low: Mapping[str, float]
-    high: Mapping[str, float]
     why: str = ""
 
 
@@ -99,11 +96,7 @@ class Pricing:
             return _nothing(f"{wrong['status']}: {wrong['message']}")
         share = (conditions.users - least) / (most - least) if most > least else 0.0
         share = min(max(share, 0.0), 1.0)
-        return Expectation(
-            {name: _mixed(rows, name, share) for name in FIGURES},
-            {name: _mixed(rows, ends(name)[0], share) for name in FIGURES},
-            {name: _mixed(rows, ends(name)[1], share) for name in FIGURES},
-        )
+        return Expectation({name: _mixed(rows, name, share) for name in FIGURES})
 
 
 def _mixed(rows: Sequence[Mapping[str, Any]], name: str, share: float) -> float:
@@ -112,8 +105,7 @@ def _mixed(rows: Sequence[Mapping[str, Any]], name: str, share: float) -> float:
 
 
 def _nothing(why: str) -> Expectation:
-    empty = dict.fromkeys(FIGURES, math.nan)
-    return Expectation(empty, empty, empty, why)
+    return Expectation(dict.fromkeys(FIGURES, math.nan), why)
 
 
 def mean_of(conditions: Sequence[Conditions]) -> Conditions:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,12 +56,11 @@ class Exporter:
             ) from None
 
     def show(self, watcher: Watcher) -> None:
-        """Take over what a watcher knows."""
+        """Take over what a watcher knows; a figure that the latest window lacks is NaN."""
         self._up.set(float(watcher.up))
         for figure, values in watcher.state().items():
             for name, key in zip(GAUGES, _KEYS, strict=True):
-                if math.isfinite(values[key]):
-                    self._gauges[name].labels(figure.removesuffix("_s")).set(values[key])
+                self._gauges[name].labels(figure.removesuffix("_s")).set(values[key])
         for event in watcher.events[self._told :]:
             if event.change is not None:
                 self._alarms.labels(event.change.cause).inc()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +12,14 @@ from app.watching.pages import Look
 from genz_core.errors import MeasurementError, ReportError
 from genz_core.progress import Cancel, never
 from profilers.collect.serving import addresses
-from profilers.serving_results import Percentiles, ServingMeasurement, read_results
+from profilers.serving_results import (
+    Lengths,
+    MeasuredLoad,
+    ServingMeasurement,
+    Subject,
+    read_results,
+)
+from profilers.serving_results.samples import distribution
 
 _NAP_S = 0.2
 
@@ -55,45 +61,31 @@ class RequestLog:
         self.path, self._read = path, 0
         self._rows()  # refuses what is no log before anything is watched
 
-    def _rows(self) -> pd.DataFrame | None:
+    def _rows(self) -> pd.DataFrame:
         [found] = read_results(self.path)[:1]
         if found.requests is None:
             raise ReportError(f"{self.path.name} lists no requests: give a log with a row each")
         return found.requests
 
-    def __call__(self, _start: float, _end: float) -> ServingMeasurement | None:
+    def __call__(self) -> ServingMeasurement | None:
         """What the rows that are new say, None where there are none."""
         try:
             rows = self._rows()
         except (ReportError, OSError):
             return None  # a line that is being written
-        assert rows is not None
         if len(rows) < self._read:
             self._read = 0
         new, self._read = rows.iloc[self._read :], len(rows)
-        new = new[new["ok"]]
-        if new.empty:
-            return None
-        found = read_means(new)
-        return found
+        answered = new[new["ok"]]
+        return None if answered.empty else measured(answered)
 
 
-def read_means(rows: pd.DataFrame) -> ServingMeasurement:
-    """The means of some requests."""
-    from profilers.serving_results import Lengths, MeasuredLoad, Subject
-
-    def mean(name: str) -> Percentiles:
-        values = rows[name].dropna()
-        return (
-            Percentiles(float(values.mean()), count=len(values)) if len(values) else (Percentiles())
-        )
-
-    found = ServingMeasurement("request log", Subject("request log"))
-    return replace(
-        found,
+def measured(rows: pd.DataFrame) -> ServingMeasurement:
+    """What requests that were answered came to."""
+    lengths = Lengths(distribution(rows["isl"]), distribution(rows["osl"]))
+    return ServingMeasurement(
+        "request log",
+        Subject("request log"),
         load=MeasuredLoad(completed=len(rows)),
-        lengths=Lengths(mean("isl"), mean("osl")),
-        ttft_s=mean("ttft_s"),
-        tpot_s=mean("tpot_s"),
-        e2e_s=mean("e2e_s"),
-    )
+        lengths=lengths,
+    ).with_latencies({name: distribution(rows[name]) for name in ("ttft_s", "tpot_s", "e2e_s")})

@@ -8,9 +8,8 @@ from typing import Any
 
 from app.question.asking import ask
 from app.question.extras import extras_of, read_extras
-from app.watching.answer import followed, refuse_unnamed
+from app.watching.answer import of_looks
 from app.watching.pages import looks_of
-from app.watching.watch import Watcher
 from genz_core.progress import Cancel, Progress
 
 
@@ -26,9 +25,7 @@ def watched(
     """
     given, name, content = asked
     extras, values = read_extras(extras_of("watch"), given)
-    question = ask("watch", values)
-    refuse_unnamed(question)
     lines = io.StringIO(content.decode("utf-8", "replace"))
     progress(0.1, "reading the looks")
-    watcher = Watcher(question, float(extras["window"]))
-    return followed(watcher, looks_of(name, lines), cancelled=cancelled).document()
+    looks, window = looks_of(name, lines), float(extras["window"])
+    return of_looks(ask("watch", values), looks, window, cancelled).document()

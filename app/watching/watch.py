@@ -10,19 +10,19 @@ the conditions of then are the ones to compare with from then on.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, pstdev
 from typing import Any
 
 from app.question.asking import Asked
 from app.watching.causes import STEPS, Change, change
-from app.watching.expected import FIGURES, Conditions, Expectation, Pricing, mean_of
+from app.watching.expected import FIGURES, Conditions, Pricing, mean_of
 from app.watching.pages import Between, Look, between, page_of
 from app.wording import quantities
 from genz_core.errors import ReportError
-from genz_core.progress import Cancel, never
 from profilers.serving_results import ServingMeasurement
+from profilers.serving_results.fields import ratio
 from profilers.serving_results.prometheus import Page
 
 #: Windows that calibrate, and windows in a row that lie outside before it is said.
@@ -43,7 +43,8 @@ class Window:
 
     at: its end.  measured, expected: latencies by name [s], NaN where there is none; `expected`
     with what was learned, under the conditions of this window.  predicted: without what was
-    learned.  ratio: measured over expected.  preemptions: of a request.
+    learned.  ratio: measured over expected.  preemptions: of a request, NaN where the page does
+    not count them.
     """
 
     at: float
@@ -115,14 +116,14 @@ class _Learned:
         self.mean += _CURRENT * (log - self.mean)
 
 
-Reader = Callable[[float, float], "ServingMeasurement | None"]
+Reader = Callable[[], "ServingMeasurement | None"]
 
 
 class Watcher:
     """Takes looks one by one; `windows` and `events` grow.
 
-    window_s: least seconds of a window.  log: what a log of requests says of the time between two
-    moments, for what the page does not say; None without one.
+    window_s: least seconds of a window.  log: what the rows of a log of requests say that are new
+    since it was called, for what the page does not say; None without one.
     """
 
     def __init__(self, asked: Asked, window_s: float = 60.0, log: Reader | None = None) -> None:
@@ -198,20 +199,20 @@ class Watcher:
 
     def _window(self, at: float, gap: Between) -> None:
         found = gap.found
-        row = self.log(at - gap.seconds, at) if self.log else None
+        row = self.log() if self.log else None
         ended = found.load.completed
         if ended is not None and ended < _ENDED and row is None:
             return  # nobody asks anything
         conditions = self._conditions(found, row)
         measured = {
-            "tpot_s": _mean(found.tpot_s.mean, found.itl_s.mean, row.tpot_s.mean if row else None),
-            "ttft_s": _mean(found.ttft_s.mean, row.ttft_s.mean if row else None),
+            "tpot_s": _known(found.tpot_s.mean, found.itl_s.mean, row.tpot_s.mean if row else None),
+            "ttft_s": _known(found.ttft_s.mean, row.ttft_s.mean if row else None),
         }
         priced = self.pricing.at(conditions)
         expected = {n: priced.values[n] * math.exp(self._learned[n].mean) for n in FIGURES}
         window = Window(
             at, gap.seconds, conditions, measured, priced.values, expected,
-            (found.server.get("preemptions") or 0.0) / max(ended or 0, 1),
+            _known(ratio(found.server.get("preemptions"), ended)),
             found.throughput.requests_per_s or math.nan, self._base is None, priced.why,
         )  # fmt: skip
         if window.why and not any(one.why == window.why for one in self.windows[-1:]):
@@ -222,13 +223,13 @@ class Watcher:
         if self._base is None:
             self._learn(window)
         else:
-            self._judge(window, priced)
+            self._judge(window)
 
     def _conditions(self, found: ServingMeasurement, row: ServingMeasurement | None) -> Conditions:
         """What was asked: of the page, else of the log, else what the question says."""
         question, given = self.stated.question, self.stated.given
         lengths = {
-            name: _mean(
+            name: _known(
                 getattr(found.lengths, name).mean,
                 getattr(row.lengths, name).mean if row else None,
                 getattr(question, name) if name in given else None,
@@ -243,7 +244,7 @@ class Watcher:
     def _learn(self, window: Window) -> None:
         self._learning.append(window)
         for name, learned in self._learned.items():
-            if math.isfinite(log := _log(window, name)):
+            if math.isfinite(log := _log(window.measured[name], window.predicted[name])):
                 learned.logs.append(log)
         if len(self._learning) >= LEARN:
             self._base = mean_of([one.conditions for one in self._learning])
@@ -252,18 +253,18 @@ class Watcher:
             for learned in self._learned.values():
                 learned.settle()
 
-    def _judge(self, window: Window, priced: Expectation) -> None:
+    def _judge(self, window: Window) -> None:
         """Whether a window lies outside, and an alarm where several do."""
         assert self._base is not None
         at_base = self.pricing.at(self._base).values
         left: list[str] = []
         for name, learned in self._learned.items():
-            miss = math.log(window.measured[name] / at_base[name]) - learned.mean
+            miss = _log(window.measured[name], at_base[name]) - learned.mean
             if not math.isfinite(miss):
                 continue
             if abs(miss) <= learned.width:
                 learned.outside.clear()
-                learned.keep_current(_log(window, name))
+                learned.keep_current(_log(window.measured[name], window.predicted[name]))
                 continue
             if learned.outside and math.copysign(1.0, learned.outside[-1]) * miss < 0:
                 learned.outside.clear()
@@ -275,7 +276,7 @@ class Watcher:
 
     def _alarm(self, left: Sequence[str]) -> None:
         """Say that latencies left their interval and why, and begin anew from here."""
-        recent = self.windows[-IN_A_ROW:]
+        recent = [one for one in self.windows if not one.why][-IN_A_ROW:]
         assert self._base is not None
         now = mean_of([one.conditions for one in recent])
         preempted = fmean(one.preemptions for one in recent) - self._preempted
@@ -308,9 +309,9 @@ class Watcher:
                 "predicted": last.expected[name],
                 "measured": last.measured[name],
                 "ratio": last.ratio[name],
-                "drift": math.exp(self._learned[name].mean),
+                "drift": drift,
             }
-            for name in FIGURES
+            for name, drift in self.drift.items()
         }
 
     @property
@@ -348,18 +349,6 @@ def watched(watcher: Watcher) -> Watched:
     return Watched(tuple(watcher.windows), tuple(watcher.events), watcher.drift)
 
 
-def watch(
-    asked: Asked, looks: Iterable[Look], window_s: float = 60.0, cancelled: Cancel = never
-) -> Watched:
-    """Watch a recording."""
-    watcher = Watcher(asked, window_s)
-    for look in looks:
-        watcher.look(look)
-        if cancelled():
-            break
-    return watched(watcher)
-
-
 def sentences(found: Watched) -> list[str]:
     """What was seen, in words."""
     judged = [one for one in found.windows if not one.why]
@@ -395,12 +384,12 @@ def _sentence(shown: Change, before: Conditions, now: Conditions, preempted: flo
     )
 
 
-def _log(window: Window, name: str) -> float:
-    one, other = window.measured[name], window.predicted[name]
+def _log(one: float, other: float) -> float:
+    """ln of a ratio, NaN where one of both is 0 or not known."""
     return math.log(one / other) if one > 0 and other > 0 else math.nan
 
 
-def _mean(*values: float | None) -> float:
+def _known(*values: float | None) -> float:
     """The first that is known."""
     return next((float(v) for v in values if v is not None and math.isfinite(v)), math.nan)
 

@@ -108,7 +108,7 @@ def test_the_document_shows_the_lines_of_nginx_that_the_example_has():
 
 
 def test_the_login_of_the_examples_has_what_a_login_needs():
-    from app.commands.library.dashboard import check_login
+    from app.commands.library.dashboard_server import check_login
 
     check_login(EXAMPLES / "login.toml")
 

@@ -11,9 +11,9 @@ from app.commands.library.listening import (
     LOOPBACK,
     Log,
     LogOption,
-    check_free,
-    check_tokens,
-    tokens_of,
+    check_installed,
+    serve_at,
+    users_at,
 )
 
 _HOSTS = ("localhost", "127.0.0.1", "[::1]")
@@ -42,27 +42,20 @@ def api(
     body_mb: Annotated[float, typer.Option(help="Largest question in MB.")] = 10.0,
     upload_mb: Annotated[float, typer.Option(help="Most MB of files in one request.")] = 50.0,
 ) -> None:
-    from functools import partial
-    from importlib.util import find_spec
-
     from genz_core.errors import InvalidValue
     from genz_core.installing import pip_install_extra
     from genz_core.limits import checked_duration
 
     for name in ("fastapi", "uvicorn", "prometheus_client"):
-        if find_spec(name) is None:
-            raise InvalidValue(f"{name} is not installed; run: {pip_install_extra('api')}")
+        check_installed(name, pip_install_extra("api"))
     for option, size in (("--body-mb", body_mb), ("--upload-mb", upload_mb)):
         if not 0.0 < size <= 1e4:
             raise InvalidValue(f"{option} = {size:g}: give a size above 0, up to 10,000")
-    users = tokens_of(tokens)
-    check_tokens(host, token, users)
-    check_free(host, port)
+    users = users_at(host, port, token, tokens)
 
     from app.api.answers import Answers
     from app.api.doors import Bounds
     from app.api.rest import application
-    from app.api.serving import serve
     from app.api.workers import Workers
 
     workers = Workers(at_once, limit_s=checked_duration("--seconds", seconds))
@@ -70,11 +63,4 @@ def api(
     bounds = Bounds(int(body_mb * 1e6), int(upload_mb * 1e6), token, hosts, users)
     served = application(bounds, Answers(workers))
     typer.echo(f"http://{host}:{port}/openapi.json describes what can be asked", err=True)
-    serve(
-        served,
-        workers,
-        host,
-        port,
-        log.written(host not in LOOPBACK),
-        partial(typer.echo, err=True),
-    )
+    serve_at(host, port, log, served, workers)

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from app.api.workers import Workers
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
@@ -30,6 +35,42 @@ LogOption = Annotated[
     Log,
     typer.Option(help="A line a request on standard error; auto: where others ask."),
 ]
+
+
+def check_installed(name: str, command: str) -> None:
+    """Refuse to go on without a package.  command: installs it.
+
+    Raises:
+        InvalidValue: it is not installed.
+    """
+    from importlib.util import find_spec
+
+    from genz_core.errors import InvalidValue
+
+    if find_spec(name) is None:
+        raise InvalidValue(f"{name} is not installed; run: {command}")
+
+
+def users_at(host: str, port: int, token: str, tokens: Path | None) -> dict[str, str]:
+    """The users' tokens of a server that may listen at an address.
+
+    Raises:
+        InvalidValue: as `tokens_of`, `check_tokens` and `check_free`.
+    """
+    users = tokens_of(tokens)
+    check_tokens(host, token, users)
+    check_free(host, port)
+    return users
+
+
+def serve_at(host: str, port: int, log: Log, served: ASGIApp, workers: Workers) -> None:
+    """Answer programs at an address until a signal comes."""
+    from functools import partial
+
+    from app.api.serving import serve
+
+    say = partial(typer.echo, err=True)
+    serve(served, workers, host, port, log.written(host not in LOOPBACK), say)
 
 
 def check_tokens(host: str, token: str, users: Mapping[str, str]) -> None:

@@ -8,12 +8,11 @@ from typing import Annotated
 import typer
 
 from app.commands.library.listening import (
-    LOOPBACK,
     Log,
     LogOption,
-    check_free,
-    check_tokens,
-    tokens_of,
+    check_installed,
+    serve_at,
+    users_at,
 )
 
 
@@ -35,17 +34,13 @@ def mcp(
     log: LogOption = Log.auto,
     seconds: Annotated[float, typer.Option(help="Longest time of one answer.")] = 60.0,
 ) -> None:
-    from functools import partial
-    from importlib.util import find_spec
-
-    from genz_core.errors import InvalidValue
     from genz_core.installing import pip_install_extra
     from genz_core.limits import checked_duration
 
-    if find_spec("mcp") is None:
-        raise InvalidValue(f"mcp is not installed; run: {pip_install_extra('mcp')}")
+    check_installed("mcp", pip_install_extra("mcp"))
+
     from app.api.answers import Answers
-    from app.api.mcp_server import server
+    from app.api.mcp_server import over_http, server
     from app.api.workers import Workers
 
     workers = Workers(limit_s=checked_duration("--seconds", seconds))
@@ -53,23 +48,11 @@ def mcp(
     if not http:
         made.run("stdio")
         return
-    users = tokens_of(tokens)
-    check_tokens(host, token, users)
-    check_free(host, port)
+    users = users_at(host, port, token, tokens)
     for name in ("uvicorn", "prometheus_client"):
-        if find_spec(name) is None:
-            raise InvalidValue(f"{name} is not installed; run: {pip_install_extra('mcp')}")
+        check_installed(name, pip_install_extra("mcp"))
 
     from app.api.doors import Bounds
-    from app.api.mcp_server import over_http
-    from app.api.serving import serve
 
     served = over_http(made, host, Bounds(token=token, users=users))
-    serve(
-        served,
-        workers,
-        host,
-        port,
-        log.written(host not in LOOPBACK),
-        partial(typer.echo, err=True),
-    )
+    serve_at(host, port, log, served, workers)

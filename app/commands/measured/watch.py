@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.commands import options as opt
 from app.commands.question_options import Extra, Given, add_verb
+
+if TYPE_CHECKING:
+    from app.watching.watch import Event
 
 
 def register(cli: typer.Typer) -> None:
@@ -48,46 +51,27 @@ def watch(
     ] = False,
     json: opt.Json = False,
 ) -> None:
-    from contextlib import ExitStack
-
     from app.answers.table import to_json
     from app.commands.progress_bar import running
     from app.watching import kept
-    from app.watching.answer import followed, of_recordings, refuse_unnamed
-    from app.watching.exporter import Exporter
-    from app.watching.follow import RequestLog, follow
+    from app.watching.answer import of_recordings, refuse_unnamed
     from app.watching.grafana import dashboard as drawn
-    from app.watching.pages import Look
-    from app.watching.watch import Event, Watcher, sentences
+    from app.watching.live import Live, of_page
+    from app.watching.watch import sentences
     from profilers.collect.serving import addresses
 
     asked = given.ask("watch")
     refuse_unnamed(asked)
     if dashboard is not None:
         opt.write_text(dashboard, to_json(drawn()) + "\n")
-    with ExitStack() as stack:
-        job = stack.enter_context(running("watching"))
-        if "://" not in source:
+    with running("watching") as job:
+        if "://" in source:
+            addresses.require_loopback(source, allow_remote)
+            live = Live(window, every, seconds, log, record, export)
+            found = of_page(asked, source, live, _tell, job.cancelled)
+        else:
             paths = [Path(name) for name in source.split(",") if name]
             found = of_recordings(asked, paths, window, job.cancelled)
-        else:
-            addresses.require_loopback(source, allow_remote)
-            watcher = Watcher(asked, window, RequestLog(log) if log else None)
-            exporter = Exporter(export) if export is not None else None
-            if exporter is not None:
-                stack.callback(exporter.close)
-
-            def told(look: Look, events: list[Event]) -> None:
-                for event in events:
-                    typer.echo(f"\n{event.kind}: {event.sentence}", err=True)
-                if record is not None:
-                    with record.open("a", encoding="utf-8") as file:
-                        file.write(look.line() + "\n")
-                if exporter is not None:
-                    exporter.show(watcher)
-
-            looks = follow(source, every, seconds, job.cancelled)
-            found = followed(watcher, looks, told, job.cancelled)
     words = sentences(found)
     document = found.document()
     if keep:
@@ -95,3 +79,8 @@ def watch(
         words.append(f"{scale.sentence}; kept in {kept.keep(asked, scale)}")
         document["kept"] = scale.sentence
     opt.show(json, document, "\n".join(words))
+
+
+def _tell(event: Event) -> None:
+    """An event beside the progress bar, as it comes."""
+    typer.echo(f"\n{event.kind}: {event.sentence}", err=True)

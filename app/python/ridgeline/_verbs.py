@@ -387,13 +387,11 @@ def watch(asked: Asked, window: float, source: Any, every: float, seconds: float
     Raises:
         RidgelineError: a source that is none, or no model to compare with.
     """
-    from app.watching.answer import followed, of_recordings, refuse_unnamed
-    from app.watching.follow import follow
-    from app.watching.watch import Watcher
+    from app.watching.answer import of_recordings
+    from app.watching.live import Live, of_page
 
-    refuse_unnamed(asked)
     if isinstance(source, str) and "://" in source:
-        return followed(Watcher(asked, window), follow(source, every, seconds))
+        return of_page(asked, source, Live(window, every, seconds))
     return of_recordings(asked, [Path(one) for one in _listed(source)], window)
 
 

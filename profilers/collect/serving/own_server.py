@@ -12,11 +12,7 @@ import importlib.util
 import json
 import math
 import os
-import socket
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,9 +21,10 @@ from typing import Any
 
 from genz_core.errors import MeasurementError
 from genz_core.installing import pip_install
-from genz_core.progress import Cancel, Cancelled, never
+from genz_core.progress import Cancel, never
 from profilers.collect import programs
 from profilers.collect.building import RunSettings, build, libraries
+from profilers.collect.serving import starting
 from profilers.collect.serving.client import Server
 from profilers.collect.serving.prompts import WORDS
 
@@ -50,7 +47,7 @@ CONFIG: Mapping[str, Any] = {
     "bos_token_id": None,
     "eos_token_id": None,
 }
-_START_S, _POLL_S = 180.0, 0.2
+_START_S = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +131,7 @@ def running(
         Cancelled: `cancelled` returned True before it answered.
     """
     check_installed()
-    port = _free_port()
+    port = starting.free_port()
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": str(settings.threads),
@@ -143,13 +140,9 @@ def running(
     }
     with programs.background(_argv(folder, settings, port), log, environment) as child:
         address = f"http://127.0.0.1:{port}"
-        deadline = time.monotonic() + _START_S
-        while not _answers(address):
-            if child.poll() is not None or time.monotonic() > deadline:
-                raise MeasurementError(f"transformers serve did not start: {_last_line(log)}")
-            if cancelled():
-                raise Cancelled("starting the server")
-            time.sleep(_POLL_S)
+        if starting.why_not_ready(child, [f"{address}/health"], _START_S, cancelled):
+            said = "".join(starting.last_lines(log, 1, 300)).strip()
+            raise MeasurementError(f"transformers serve did not start: {said or 'it said nothing'}")
         yield RunningServer(Server(address, str(folder)), child.pid)
 
 
@@ -167,23 +160,3 @@ def _argv(folder: Path, settings: ServerSettings, port: int) -> list[str]:
 def _dtype(folder: Path) -> str:
     document = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     return str(document.get("dtype", "bfloat16"))
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
-def _answers(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{address}/health", timeout=5.0) as answer:
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
-
-
-def _last_line(log: Path) -> str:
-    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return (lines or ["it said nothing"])[-1][:300]

@@ -17,7 +17,9 @@ from app.api.mcp_server import server
 from app.api.rest import application
 from app.cli import cli
 from app.line.answering import command
-from app.line.reading import ASKED, NotUnderstood, read
+from app.line.reading import read
+from app.line.unread import NotUnderstood
+from app.line.verb import ASKED
 from app.question.verbs import VERBS
 
 SERVED = "llama 8b fp8 on h200 vllm 37 users 900/110"

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from app.line.presets import PRESETS
-from app.line.reading import NotUnderstood, read
+from app.line.reading import read
 from app.line.sentence import sentence, words
+from app.line.unread import NotUnderstood
 from app.line.writing import written
 from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS

@@ -50,6 +50,14 @@ def test_a_search_needs_a_third_of_the_runs_of_a_blind_one_over_twenty_spaces():
     assert len(ends) >= 0.8 * len(found), "a search that stops has found it"
 
 
+@pytest.mark.parametrize(("load", "tokens"), [({}, 64), ({"samples": 4}, 256),
+                                              ({"length_ratio": 0.5}, 48)])  # fmt: skip
+def test_a_rate_of_requests_is_that_of_tokens_over_those_that_a_request_wants(load, tokens):
+    goals = ("output_tokens_per_s", "requests_per_s")
+    written, answered = (space(asked(**load), goal).expected[goal].log for goal in goals)
+    assert np.exp(written - answered) == pytest.approx(tokens)
+
+
 def test_a_run_corrects_all_settings_and_its_neighbours_most():
     found = space(asked(), "output_tokens_per_s")
     before = beliefs(found, ())["output_tokens_per_s"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import math
 import threading
 import urllib.request
 from itertools import chain, repeat
@@ -15,6 +16,7 @@ from app.question.asking import ask
 from app.watching.exporter import ALARMS, GAUGES, UP, Exporter
 from app.watching.follow import follow
 from app.watching.grafana import dashboard
+from app.watching.pages import Look
 from app.watching.simulated_pages import in_turn, looks
 from app.watching.watch import Watcher
 from genz_core.errors import InvalidValue, MeasurementError
@@ -89,3 +91,22 @@ def test_gauges_are_those_of_the_latest_window_and_the_dashboard_asks_for_them()
     assert all(name in asked for name in (*GAUGES, UP, ALARMS))
     names = {line.partition("{")[0].partition(" ")[0] for line in values}
     assert {*GAUGES, UP, f"{ALARMS}_total"} <= names
+
+
+def test_a_gauge_of_what_the_latest_window_lacks_is_no_earlier_figure():
+    watcher, exporter = Watcher(ask("watch", GIVEN), 30.0), Exporter(0)
+    for look in pages(60.0, 10.0):
+        lines = look.page.splitlines()
+        if look.at == 60.0:
+            lines = [line for line in lines if "time_to_first_token" not in line]
+        watcher.look(Look(look.at, "\n".join(lines)))
+        if look.at == 30.0:
+            assert watcher.windows[-1].measured["ttft_s"] > 0
+            exporter.show(watcher)
+    exporter.show(watcher)
+    exporter.close()
+    name = "ridgeline_watch_measured_seconds"
+    ttft, tpot = (
+        exporter.registry.get_sample_value(name, {"figure": one}) for one in ("ttft", "tpot")
+    )
+    assert math.isnan(ttft) and tpot > 0

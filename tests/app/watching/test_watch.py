@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
 
 from app.question.asking import ask
 from app.watching import causes, kept
-from app.watching.answer import followed
+from app.watching.answer import followed, of_looks
 from app.watching.expected import Conditions, Pricing
 from app.watching.follow import RequestLog
 from app.watching.pages import Look, recorded
 from app.watching.simulated_pages import ENGINES, in_turn, looks
-from app.watching.watch import Watcher, watch
+from app.watching.watch import Watcher
 from genz_core.errors import ReportError
 
 GIVEN = {"model": "meta-llama/Llama-3.1-8B", "system": "h100", "engine": "vllm"}
@@ -38,7 +39,7 @@ def test_each_of_three_changes_is_named_with_its_cause_within_a_minute(engine: s
         (calm, 240, 1.0), (load(engine, rate=14.0), 240, 1.0),
         (load(engine, isl=4096), 240, 1.0), (load(engine, isl=4096), 240, 1.4),
     ]  # fmt: skip
-    found = watch(asked(engine), looks(in_turn(parts), engine, 960.0, EVERY), WINDOW)
+    found = of_looks(asked(engine), looks(in_turn(parts), engine, 960.0, EVERY), WINDOW)
     assert [event.change.cause for event in found.alarms] == ["load", "lengths", "steps"]
     for event, change in zip(found.alarms, (240.0, 480.0, 720.0), strict=True):
         assert change < event.at <= change + 2 * WINDOW
@@ -49,14 +50,14 @@ def test_each_of_three_changes_is_named_with_its_cause_within_a_minute(engine: s
 def test_fewer_cache_hits_are_named(engine: str):
     parts = [(load(engine, shared_tokens=1024, isl=256), 240, 1.0),
              (load(engine, isl=1280), 240, 1.0)]  # fmt: skip
-    found = watch(asked(engine), looks(in_turn(parts), engine, 480.0, EVERY), WINDOW)
+    found = of_looks(asked(engine), looks(in_turn(parts), engine, 480.0, EVERY), WINDOW)
     assert [event.change.cause for event in found.alarms] == ["cache hits"]
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_an_hour_without_a_change_has_no_alarm(engine: str):
     served = in_turn([(load(engine), 3600, 1.0)])
-    found = watch(asked(engine), looks(served, engine, 3600.0, 10.0), WINDOW)
+    found = of_looks(asked(engine), looks(served, engine, 3600.0, 10.0), WINDOW)
     assert not found.alarms and len(found.windows) > 110
     assert found.drift["tpot_s"] == pytest.approx(1.0, abs=0.1)
 
@@ -77,11 +78,41 @@ def test_llama_cpp_has_no_histograms_and_is_watched_by_its_sums():
     engine = "llama.cpp"
     served = in_turn([(load("vllm"), 300, 1.0), (load("vllm"), 180, 1.5)])
     question = asked("vllm", isl=1024, osl=128)
-    found = watch(question, looks(served, engine, 480.0, EVERY), WINDOW)
+    found = of_looks(question, looks(served, engine, 480.0, EVERY), WINDOW)
     assert [event.change.cause for event in found.alarms] == ["steps"]
     assert found.windows[0].measured["tpot_s"] > 0
-    unknown = watch(asked("vllm"), looks(served, engine, 120.0, EVERY), WINDOW)
+    assert all(math.isnan(window.preemptions) for window in found.windows)  # it has no counter
+    unknown = of_looks(asked("vllm"), looks(served, engine, 120.0, EVERY), WINDOW)
     assert "nothing says" in unknown.events[0].sentence and not unknown.alarms
+
+
+def without(name: str, one: Look) -> Look:
+    """A look at a page that lacks a figure."""
+    return Look(one.at, "\n".join(line for line in one.page.splitlines() if name not in line))
+
+
+def test_a_window_that_cannot_be_priced_is_no_part_of_an_alarm():
+    served = in_turn([(LOAD, 240, 1.0), ({**LOAD, "rate": 14.0}, 240, 1.0)])
+    looked = [
+        without("request_prompt_tokens", one) if one.at == 300.0 else one
+        for one in looks(served, "vllm", 480.0, EVERY)
+    ]
+    found = of_looks(asked("vllm"), looked, WINDOW)
+    assert [event.kind for event in found.events] == ["note", "alarm"]
+    [alarm] = found.alarms
+    assert alarm.at == 330.0 and alarm.change.cause == "load"
+    assert "nan" not in alarm.sentence
+    assert sum(alarm.change.parts.values()) == pytest.approx(math.log(alarm.change.ratio))
+
+
+def test_a_latency_of_zero_is_not_judged():
+    looked = [
+        Look(one.at, re.sub(r"(first_token_seconds_sum{.*}) .*", r"\1 0", one.page))
+        if one.at > 200.0 else one
+        for one in pages(360.0)
+    ]  # fmt: skip
+    found = of_looks(asked("vllm"), looked, WINDOW)
+    assert not found.alarms
 
 
 # ------------------------------------------------------------------------------- pages
@@ -94,7 +125,7 @@ def pages(seconds: float = 600.0) -> list[Look]:
 def test_a_page_that_is_away_loses_nothing_and_is_said():
     whole = pages()
     away = [Look(one.at, why="connection refused") if 200 < one.at < 320 else one for one in whole]
-    found, all_ = (watch(asked("vllm"), some, WINDOW) for some in (away, whole))
+    found, all_ = (of_looks(asked("vllm"), some, WINDOW) for some in (away, whole))
     assert [event.kind for event in found.events] == ["away", "back"]
     assert "connection refused" in found.events[0].sentence
     requests = [sum(w.requests_per_s * w.seconds for w in one.windows) for one in (found, all_)]
@@ -105,7 +136,7 @@ def test_a_restart_is_said_and_its_counters_are_not_negative():
     served = in_turn([(LOAD, 600, 1.0)])
     before = [one for one in looks(served, "vllm", 300.0, EVERY)]
     after = [one for one in looks(served, "vllm", 600.0, EVERY, since_s=310.0)]
-    found = watch(asked("vllm"), [*before, *after], WINDOW)
+    found = of_looks(asked("vllm"), [*before, *after], WINDOW)
     assert [event.kind for event in found.events] == ["restart"]
     assert all(window.requests_per_s > 0 for window in found.windows)
 
@@ -119,20 +150,20 @@ def test_counters_that_jump_are_not_judged():
         return Look(one.at, "\n".join(lines))
 
     looked = [jumped(one) if one.at > 300 else one for one in pages()]
-    found = watch(asked("vllm"), looked, WINDOW)
+    found = of_looks(asked("vllm"), looked, WINDOW)
     assert [event.kind for event in found.events] == ["jump"]
     assert "counters jumped" in found.events[0].sentence
 
 
 def test_a_page_of_something_else_is_said():
-    found = watch(asked("vllm"), [Look(0.0, "python_info 1\n")], WINDOW)
+    found = of_looks(asked("vllm"), [Look(0.0, "python_info 1\n")], WINDOW)
     assert "neither vLLM" in found.events[0].sentence
     assert found.document()["sentences"][-1] == "no window could be judged"
 
 
 def test_a_clock_that_goes_back_is_said():
     looked = pages(120.0)
-    found = watch(asked("vllm"), [*looked, Look(5.0, looked[-1].page)], WINDOW)
+    found = of_looks(asked("vllm"), [*looked, Look(5.0, looked[-1].page)], WINDOW)
     assert [event.kind for event in found.events] == ["jump"]
 
 
@@ -153,10 +184,10 @@ def test_a_recording_is_watched_as_the_live_page(tmp_path: Path):
 
 def test_the_scale_that_is_learned_predicts_what_was_measured(own_data):
     question = asked("vllm")
-    found = watch(question, looks(in_turn([(LOAD, 300, 1.3)]), "vllm", 300.0, EVERY), WINDOW)
+    found = of_looks(question, looks(in_turn([(LOAD, 300, 1.3)]), "vllm", 300.0, EVERY), WINDOW)
     scale = kept.scale_of(question, found)
     kept.keep(question, scale)
-    later = watch(question, looks(in_turn([(LOAD, 300, 1.3)]), "vllm", 300.0, EVERY), WINDOW)
+    later = of_looks(question, looks(in_turn([(LOAD, 300, 1.3)]), "vllm", 300.0, EVERY), WINDOW)
     assert found.drift["tpot_s"] > 1.2
     assert later.drift["tpot_s"] == pytest.approx(1.0, abs=0.03)
 

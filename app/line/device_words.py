@@ -1,0 +1,100 @@
+"""Words of devices: "8 h100", "up to 8 gpus", "tp4", and what their number is to a question.
+
+Functions of words: as in `app.line.load_words`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.line import names
+from app.line.stated import Stated
+from app.line.vocabulary import NUMBERS
+from app.line.words import joined
+from genz_core.errors import InvalidValue
+
+_DEVICES = ("gpus", "gpu", "devices", "device", "chips", "chip", "accelerators")
+_TIMES = ("x", "×")
+_UP_TO = ("up to", "at most", "upto")
+#: Devices of one line, at most.
+_MOST = 65_536
+_GLUED = re.compile(r"(\d+)[x×](.*)")
+_DEGREE = re.compile(r"(tp|pp|dp|ep|cp|moe_tp|moe-tp)(\d+)", re.I)
+
+
+def count(rest: Sequence[str], stated: Stated) -> int:
+    """ "8 h100", "up to 8 x h100", "2 to 8 gpus", "8xh100"."""
+    start = next((n for words in _UP_TO if joined(rest, n := len(words.split())) == words), 0)
+    least, rest = (1 if start else 0), rest[start:]
+    glued = _GLUED.fullmatch(joined(rest))
+    if glued and glued[2]:
+        most = int(glued[1])
+        name = [rest[0][glued.start(2) :], *rest[1:]]
+        return _before_system(name, least or most, most, start, stated)
+    most = int(glued[1]) if glued else _whole(joined(rest))
+    if not most:
+        return 0
+    taken = 1
+    if not start and joined(rest, 1, 1) in ("to", "-") and (last := _whole(joined(rest, 1, 2))):
+        least, most, taken = most, last, 3
+    word = joined(rest, 1, taken)
+    if word in (*_DEVICES, *_TIMES):
+        taken += 1
+    found = _before_system(rest[taken:], least or most, most, start + taken, stated)
+    if found or word not in _DEVICES:
+        return found
+    stated.say_devices(least or most, most)
+    return start + taken
+
+
+def _before_system(rest: Sequence[str], least: int, most: int, taken: int, stated: Stated) -> int:
+    """A number of devices, of `taken` words, before the name of a system; returns the words of
+    both, 0 where no system is named."""
+    found = names.named(rest[: names.MOST_WORDS])
+    if not found or "system" not in found[1].given:
+        return 0
+    stated.say_devices(least, most)
+    stated.say_named(found[1])
+    return taken + found[0]
+
+
+def _whole(word: str) -> int:
+    """The whole number that a word is, at most `_MOST`; 0 for another word."""
+    word = NUMBERS.get(word, word)
+    return int(word) if word.isdecimal() and len(word) < 6 and int(word) <= _MOST else 0
+
+
+def degree(rest: Sequence[str], stated: Stated) -> int:
+    """ "tp4"."""
+    match = _DEGREE.fullmatch(joined(rest))
+    if match:
+        stated.say_text(match[1].replace("-", "_"), match[2])
+    return 1 if match else 0
+
+
+def with_devices(
+    given: Mapping[str, Any], devices: tuple[int, int] | None, verb: str
+) -> dict[str, Any]:
+    """Values with the number of devices: of a search, else as degrees of one replica.
+
+    Raises:
+        InvalidValue: degrees that are said have another number.
+    """
+    if devices is None:
+        return dict(given)
+    least, most = devices
+    if verb == "plan":
+        return {**given, "devices": f"{least}:{most}"}
+    ranks = 1
+    for name in ("tp", "pp", "dp"):
+        ranks *= given.get(name, 1)
+    if ranks == most:
+        return dict(given)
+    if {"tp", "pp", "dp"} & set(given):
+        raise InvalidValue(
+            f"{most} devices, but tp x pp x dp = {ranks}: say all degrees, or a target or "
+            '"any layout" to search them'
+        )
+    return {**given, "tp": most}

@@ -1,0 +1,57 @@
+"""What a line says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.line.unread import NotUnderstood, Unread
+from app.question.question import Question
+from app.question.verbs import VERBS
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a line says.
+
+    given: values by parameter, several of one as a tuple where the verb chooses among them.
+    verb: what it asks.  notes: sentences on what names were taken as.  unread: what is not
+    understood.
+    """
+
+    text: str
+    verb: str = "estimate"
+    given: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    unread: tuple[Unread, ...] = ()
+
+    def understood(self) -> Line:
+        """This line.
+
+        Raises:
+            NotUnderstood: something in it is not understood.
+        """
+        if self.unread:
+            raise NotUnderstood(self.unread)
+        return self
+
+    @property
+    def several(self) -> Mapping[str, tuple[Any, ...]]:
+        """Values to choose among, by parameter."""
+        among = VERBS["plan"].several
+        return {
+            name: value
+            for name, value in self.given.items()
+            if name in among and isinstance(value, tuple)
+        }
+
+    @property
+    def question(self) -> Question:
+        """The question; the first of several values stands in it.
+
+        Raises:
+            InvalidValue: a value that cannot be.
+        """
+        first = {name: values[0] for name, values in self.several.items()}
+        return Question(**{**self.given, **first})

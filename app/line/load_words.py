@@ -1,0 +1,100 @@
+"""Words of a load and of what it has to meet: "chat", "2k/500", "20/s", "p99 tpot < 30 ms".
+
+Each function takes the words that are not read yet, says what the first of them state, and returns
+how many these are: 0 where they are none of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from app.line.presets import PRESETS
+from app.line.stated import Stated
+from app.line.vocabulary import NUMBERS, UNITS
+from app.line.words import is_number, joined, split_unit
+from app.planning.targets import figure, parse_targets
+from genz_core.errors import InvalidValue
+
+_CACHED = ("cached", "hits", "hit", "reused")
+_SHARE = re.compile(r"([\d.]+) ?% (\w+)|(\w+) ([\d.]+) ?%")
+_BELOW, _ABOVE = ("<", "<=", "under", "below"), (">", ">=", "over", "above")
+
+
+def target(rest: Sequence[str], stated: Stated) -> int:
+    """ "p99 tpot < 30 ms", "tpot p99 under 30ms", "usd_per_mtok<0.4"."""
+    for count in (2, 1):
+        name, sign = _figure(joined(rest, count).split()), joined(rest, 1, count)
+        if not name or sign not in (*_BELOW, *_ABOVE):
+            continue
+        value = joined(rest, 1, count + 1)
+        unit = joined(rest, 1, count + 2)
+        apart = unit in ("ms", "s", "us") and is_number(value)
+        compared = ">" if sign in _ABOVE else "<"
+        text = f"{name} {sign if sign[0] in '<>' else compared} {value}{unit if apart else ''}"
+        parse_targets(text)
+        stated.say("target", (text,))
+        return count + 2 + apart
+    return 0
+
+
+def _figure(found: list[str]) -> str:
+    """The name of a figure: of "p99 tpot", "tpot p99", "tpot"; "" for others."""
+    for text in ("_".join(found), "_".join(reversed(found))):
+        try:
+            return figure(text).name
+        except InvalidValue:
+            continue
+    return ""
+
+
+def preset(rest: Sequence[str], stated: Stated) -> int:
+    """The name of a usual load."""
+    for name, values in PRESETS.items():
+        count = len(name.split())
+        if joined(rest, count) == name:
+            stated.usual |= values
+            return count
+    return 0
+
+
+def lengths(rest: Sequence[str], stated: Stated) -> int:
+    """ "2k/500", "2k / 500"."""
+    for count in (1, 3):
+        both = joined(rest, count).split("/")
+        if len(both) == 2 and all(map(is_number, both)):
+            for name, text in zip(("isl", "osl"), both, strict=True):
+                stated.say_text(name, text)
+            return count
+    return 0
+
+
+def cached(rest: Sequence[str], stated: Stated) -> int:
+    """ "90% cached", "90 % cached", "cached 90%"."""
+    for count in (2, 3):
+        match = _SHARE.fullmatch(joined(rest, count))
+        if match and (match[2] or match[3]) in _CACHED:
+            stated.say_text("prefix_hits", f"{match[1] or match[4]}%")
+            return count
+    return 0
+
+
+def quantity(rest: Sequence[str], stated: Stated) -> int:
+    """ "20/s", "16 users", "2k in", "20 req / s"."""
+    word = joined(rest)
+    number, unit = split_unit(word, tuple(UNITS))
+    if number:
+        _say_quantity(number, unit, stated)
+        return 1
+    number = NUMBERS.get(word, word)
+    for count in (3, 2, 1):
+        unit = joined(rest, count, 1)
+        if is_number(number) and unit in UNITS:
+            _say_quantity(number, unit, stated)
+            return 1 + count
+    return 0
+
+
+def _say_quantity(number: str, unit: str, stated: Stated) -> None:
+    per = unit if unit in ("/min", "/h") else ""
+    stated.say_text(UNITS[unit], f"{number}{per}")

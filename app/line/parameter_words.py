@@ -1,0 +1,130 @@
+"""Words that name a parameter, and those that name one of its values.
+
+Functions of words: as in `app.line.load_words`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.line import names
+from app.line.stated import Stated
+from app.line.vocabulary import FILLERS, choices, parameters
+from app.line.words import folded, is_number, joined, unquoted
+from app.question.parameter import Parameter
+from app.question.verbs import VERBS
+from genz_core.errors import InvalidValue
+
+#: Words that a parameter's name, other name or label has at most.
+_MOST_WORDS = 4
+_SEARCHED = ("engine", "engines", "layout", "degrees", "devices", "shape")
+
+
+def option(rest: Sequence[str], stated: Stated) -> int:
+    """ "name=value", "--name value", "--name=value"."""
+    word = rest[0]
+    name, equals, value = word.partition("=")
+    if not equals and not word.startswith("--"):
+        return 0
+    one = parameters().get(folded(name.lstrip("-")))
+    truth = one or parameters().get(folded(name.lstrip("-").removeprefix("no-")))
+    if truth is not None and truth.kind == "truth" and not equals:
+        stated.say(truth.name, one is not None)
+        return 1
+    if one is None:
+        return 0
+    if not equals and len(rest) == 1:
+        raise InvalidValue(f"{word} without a value: give {one.name}=VALUE")
+    stated.say_text(one.name, unquoted(value if equals else rest[1]))
+    return 1 if equals else 2
+
+
+def named(rest: Sequence[str], stated: Stated) -> int:
+    """A parameter's name, one of its other names or its label, then its value."""
+    for count in range(_MOST_WORDS, 0, -1):
+        text = folded(joined(rest, count))
+        one = parameters().get(text) if text else None
+        if one is None and text.startswith("no "):
+            one = parameters().get(text.removeprefix("no "))
+            if one is not None and one.kind == "truth":
+                stated.say(one.name, False)
+                return count
+        if one is None:
+            continue
+        if one.kind == "truth":
+            stated.say(one.name, True)
+            return count
+        if joined(rest, 1, count) == "any" and one.name in VERBS["plan"].several:
+            stated.searches = True
+            return count + 1
+        if count < len(rest) and one.kind != "list":
+            return count + _value(one, rest[count:], stated)
+    return 0
+
+
+def _value(one: Parameter, rest: Sequence[str], stated: Stated) -> int:
+    """The value that stands behind a parameter's name; returns how many words it has."""
+    if one.name in ("model", "system", "engine"):
+        found = names.named(rest)
+        if found and one.name in found[1].given:
+            stated.say_named(found[1])
+            return found[0]
+    text = unquoted(rest[0])
+    if len(rest) > 1 and one.unit and is_number(text):  # "think time 30 s"
+        try:
+            value = stated.value(one, f"{text}{rest[1]}")
+        except InvalidValue:
+            pass
+        else:
+            stated.say(one.name, value)
+            return 2
+    stated.say_text(one.name, text)
+    return 1
+
+
+def counted(rest: Sequence[str], stated: Stated) -> int:
+    """A number, then the parameter that it is of: "256 max-num-seqs", "2 images"."""
+    word = joined(rest)
+    if not is_number(word.removesuffix("%")):
+        return 0
+    for count in range(_MOST_WORDS, 0, -1):
+        text = folded(joined(rest, count, 1))
+        one = parameters().get(text) if text else None
+        if one is not None and one.numeric:
+            stated.say_text(one.name, word)
+            return count + 1
+    return 0
+
+
+def name(rest: Sequence[str], stated: Stated) -> int:
+    """The name of a model, a system, an engine or a number format, without the parameter's."""
+    found = names.named(rest[: names.MOST_WORDS])
+    if not found or found[1].fits or joined(rest) in FILLERS:
+        return 0
+    stated.say_named(found[1])
+    return found[0]
+
+
+def choice(rest: Sequence[str], stated: Stated) -> int:
+    """A value that only one parameter may have: "eagle3", "aggregated"."""
+    word = joined(rest).replace("-", "_")
+    if word not in choices():
+        return 0
+    stated.say_text(choices()[word], word)
+    return 1
+
+
+def any_of(rest: Sequence[str], stated: Stated) -> int:
+    """ "any engine", "cheapest": a search over what is not said."""
+    if joined(rest) in ("cheapest", "best"):
+        stated.searches = True
+        return 1
+    if joined(rest) == "any" and joined(rest, 1, 1) in _SEARCHED:
+        stated.searches = True
+        return 2
+    return 0
+
+
+def filler(rest: Sequence[str], _stated: Stated) -> int:
+    """A word that only joins others."""
+    return 1 if joined(rest) in FILLERS else 0

@@ -1,0 +1,109 @@
+"""What the words of a line state, collected as they are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.line.names import Named
+from app.question import typed
+from app.question.asking import read
+from app.question.parameter import Parameter
+from app.question.parameters import PARAMETERS
+from app.question.question import LOADS
+from app.question.verbs import VERBS
+from genz_core.errors import InvalidValue
+
+
+@dataclass(slots=True)
+class Stated:
+    """What the words that were read so far state.
+
+    given: values by parameter, several of one as a tuple.  usual: those of a usual load, which
+    `given` overrides.  devices: their least and most number, None where nothing says it.
+    searches: whether something is left to be chosen.  notes: what names were taken as.
+    """
+
+    given: dict[str, Any] = field(default_factory=dict)
+    usual: dict[str, Any] = field(default_factory=dict)
+    devices: tuple[int, int] | None = None
+    searches: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def value(self, one: Parameter, text: str) -> Any:
+        """A value of a parameter from its text, several of it as a tuple.
+
+        Raises:
+            InvalidValue: it is none.
+        """
+        if one.name in VERBS["plan"].several and "," in text:
+            self.searches = True
+            found = tuple(typed.values(one, text))
+            return found if len(found) > 1 else found[0]
+        return read(one, text)
+
+    def say(self, name: str, value: Any) -> None:
+        """Take the value of a parameter.
+
+        Raises:
+            InvalidValue: the parameter has another, and takes one only.
+        """
+        if name not in self.given:
+            self.given[name] = value
+            return
+        before = self.given[name]
+        if name == "target":
+            self.given[name] = (*before, *value)
+        elif name in VERBS["plan"].several:
+            both = tuple(dict.fromkeys((*_each(before), *_each(value))))
+            self.given[name] = both if len(both) > 1 else both[0]
+            self.searches = self.searches or len(both) > 1
+        elif before != value:
+            raise InvalidValue(
+                f"{name} is said twice, {typed.text(before)} and {typed.text(value)}: say it once"
+            )
+
+    def say_text(self, name: str, text: str) -> None:
+        """Take the value of a parameter from its text.
+
+        Raises:
+            InvalidValue: as `value` and `say`.
+        """
+        self.say(name, self.value(PARAMETERS[name], text))
+
+    def say_named(self, found: Named) -> None:
+        """Take what some words name.
+
+        Raises:
+            InvalidValue: the line names another model, or another version of the engine.
+        """
+        for name, value in found.given.items():
+            if name in ("model", "engine_version") and self.given.get(name, value) != value:
+                raise InvalidValue(
+                    f"{self.given[name]} and {value}: a line asks of one {name.replace('_', ' ')}"
+                )
+            self.say(name, value)
+        if found.note:
+            self.notes.append(found.note)
+
+    def say_devices(self, least: int, most: int) -> None:
+        """Take the number of devices.
+
+        Raises:
+            InvalidValue: the line has another.
+        """
+        if self.devices not in (None, (least, most)):
+            raise InvalidValue("the number of devices is said twice: say it once")
+        self.devices = (least, most)
+        self.searches = self.searches or least != most
+
+    def values(self) -> dict[str, Any]:
+        """All values by parameter; a usual load is without its number of users where the line
+        has another load."""
+        loaded = set(LOADS) & set(self.given)
+        usual = {name: v for name, v in self.usual.items() if not (loaded and name in LOADS)}
+        return {**usual, **self.given}
+
+
+def _each(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)

@@ -1,0 +1,54 @@
+"""Words of a line that are not understood, with the known words nearest to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.line import names
+from app.line.presets import PRESETS
+from app.line.verb import ASKED
+from app.line.vocabulary import UNITS, choices, parameters
+from app.line.words import is_number
+from app.planning.targets import FIGURES
+from app.question import typed
+from genz_core.errors import InvalidValue
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A word that is not understood.  near: what may be meant.  fits: whether each of them may."""
+
+    word: str
+    near: tuple[str, ...] = ()
+    fits: bool = False
+
+    def __str__(self) -> str:
+        if self.fits:
+            return f"{self.word!r} fits {', '.join(self.near)}: say which"
+        return f"{self.word!r} is not understood" + (
+            f": did you mean {' or '.join(self.near)}?" if self.near else ""
+        )
+
+
+class NotUnderstood(InvalidValue):
+    """A line with words that are not understood.  near: what the first of them may stand for."""
+
+    code = "not_understood"
+
+    def __init__(self, unread: tuple[Unread, ...]) -> None:
+        self.unread, self.near = unread, list(unread[0].near)
+        super().__init__("; ".join(map(str, unread)))
+
+
+def not_understood(rest: Sequence[str]) -> tuple[int, Unread]:
+    """How many of the first words are not understood together, and what they may stand for."""
+    found = names.named(rest[: names.MOST_WORDS])
+    if found and found[1].fits:
+        count, named = found
+        return count, Unread(" ".join(rest[:count]), named.fits, True)
+    word = rest[0]
+    known = [*parameters(), *FIGURES, *PRESETS, *UNITS, *ASKED, *choices(), *names.known()]
+    low = {each.casefold(): each for each in known}
+    near = () if is_number(word) else typed.near(word, low)
+    return 1, Unread(word, tuple(low[each] for each in near))

@@ -1,0 +1,28 @@
+"""The verb that a line asks: the one it begins with, else the one that its values need."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from app.question.question import LOADS
+from app.question.verbs import LEFT_OUT
+
+#: Verbs that a line may ask, in the order in which they are tried where it names none.
+ASKED = ("serve", "simulate", "estimate", "plan", "sensitivity", "economics")
+_OF_A_SEARCH = frozenset(
+    ("target", "devices", "pools", "cross_systems", "rank", "confidence", "top", "break_even")
+)
+
+
+def suggested(given: Collection[str], searches: bool) -> str:
+    """The verb that what was given asks.
+
+    given: names of parameters.  searches: whether the line leaves something to be chosen.
+    """
+    stated = set(given)
+    if (searches or stated & _OF_A_SEARCH) and "batch" not in stated:
+        return "plan"
+    if not stated & set(LOADS[1:]):
+        return "estimate"
+    fitting = (verb for verb in ("serve", "simulate") if not stated & set(LEFT_OUT[verb]))
+    return next(fitting, "serve")

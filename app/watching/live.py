@@ -1,0 +1,73 @@
+"""A live server watched: what is done at each look, and how the looks end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.question.asking import Asked
+from app.watching.answer import followed, refuse_unnamed
+from app.watching.exporter import Exporter
+from app.watching.follow import RequestLog, follow
+from app.watching.pages import Look
+from app.watching.watch import Event, Watched, Watcher
+from genz_core.progress import Cancel, never
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """How a live page is watched.
+
+    window_s: least seconds of a window.  every_s: between two looks.  seconds: in all, 0 until it
+    is cancelled.  log: of requests, that grows beside the page.  record: where the looks are
+    appended.  port: that answers Prometheus with the watch's gauges; None for none of these.
+    """
+
+    window_s: float = 60.0
+    every_s: float = 5.0
+    seconds: float = 0.0
+    log: Path | None = None
+    record: Path | None = None
+    port: int | None = None
+
+
+def of_page(
+    asked: Asked,
+    address: str,
+    live: Live,
+    told: Callable[[Event], None] = lambda event: None,
+    cancelled: Cancel = never,
+) -> Watched:
+    """Watch the page of a server until its time is over.
+
+    told: called with each event as it comes.
+
+    Raises:
+        InvalidValue: no model is named, or the port is taken.  MeasurementError: a package is
+        missing.  ReportError: `log` is no log of requests.
+    """
+    refuse_unnamed(asked)
+    watcher = Watcher(asked, live.window_s, RequestLog(live.log) if live.log else None)
+    with ExitStack() as stack:
+        exporter = None
+        if live.port is not None:
+            exporter = stack.enter_context(closing(Exporter(live.port)))
+
+        def taken(look: Look, events: list[Event]) -> None:
+            for event in events:
+                told(event)
+            if live.record is not None:
+                _append(live.record, look)
+            if exporter is not None:
+                exporter.show(watcher)
+
+        looks = follow(address, live.every_s, live.seconds, cancelled)
+        return followed(watcher, looks, taken, cancelled)
+
+
+def _append(recording: Path, look: Look) -> None:
+    """Write a look at the end of a recording."""
+    with recording.open("a", encoding="utf-8") as file:
+        file.write(look.line() + "\n")
