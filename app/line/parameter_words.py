@@ -44,12 +44,11 @@ def named(rest: Sequence[str], stated: Stated) -> int:
     for count in range(_MOST_WORDS, 0, -1):
         text = folded(joined(rest, count))
         one = parameters().get(text) if text else None
-        if one is None and text.startswith("no "):
-            one = parameters().get(text.removeprefix("no "))
-            if one is not None and one.kind == "truth":
-                stated.say(one.name, False)
-                return count
         if one is None:
+            denied = parameters().get(text.removeprefix("no ")) if text.startswith("no ") else None
+            if denied is not None and denied.kind == "truth":
+                stated.say(denied.name, False)
+                return count
             continue
         if one.kind == "truth":
             stated.say(one.name, True)

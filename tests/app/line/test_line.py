@@ -129,6 +129,11 @@ def test_what_is_not_understood_is_named_with_the_nearest(text: str, word: str, 
         read(text).understood()
 
 
+def test_what_cannot_be_denied_is_not_taken_as_said():
+    (unread,) = read("llama-3.1-8b h100 no tp 4").unread
+    assert unread.word == "no"
+
+
 @pytest.mark.parametrize(
     "text",
     [
