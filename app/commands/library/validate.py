@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
-from app.answers.table import TableFormat
+from app.answers.table import TableFormat, render, to_csv
 from app.commands import options as opt
+from app.commands.progress_bar import running
+from genz_core.errors import InvalidValue
 
 _KEPT = ("disaggregated", "decisions")
 _WHAT = ("serving", "published", "operators", "throughput", *_KEPT, "simulation", "plan")
@@ -46,8 +48,6 @@ def validate(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from genz_core.errors import InvalidValue
-
     if what not in _WHAT:
         raise InvalidValue(f"cannot validate {what!r}; choose {', '.join(_WHAT)}")
     if what in _KEPT and write_docs is None:
@@ -83,7 +83,6 @@ def _kept(what: str, by: str, worst: int, rows: Path | None, keep: bool, form: T
 
 def _plan(write_docs: Path | None, form: TableFormat) -> None:
     """Print how often targets were met by what probability of the planner."""
-    from app.answers.table import render
     from app.planning import reliability
 
     records = reliability.measured()
@@ -105,8 +104,6 @@ def _simulation(
     import os
 
     from app.accuracy import simulation_document, simulation_grid
-    from app.answers.table import render
-    from app.commands.progress_bar import running
 
     with running("simulating") as under_way:
         compared = simulation_grid.compared(
@@ -130,7 +127,6 @@ def _simulation(
 def _operators(by: str, worst: int, rows: Path | None, form: TableFormat) -> None:
     """Print errors of the latency models; a row an operator and split, or the columns of --by."""
     from app.accuracy import likely_causes, shipped_errors
-    from app.answers.table import render
 
     series = shipped_errors.operator_series()
     columns = list(filter(None, by.split(","))) or ["operator"]
@@ -146,7 +142,6 @@ def _operators(by: str, worst: int, rows: Path | None, form: TableFormat) -> Non
 def _throughput(by: str, worst: int, rows: Path | None, form: TableFormat) -> None:
     """Print errors of the tokens a second of runs that send all requests at once."""
     from app.accuracy import saturated_runs
-    from app.answers.table import render, to_csv
 
     found = saturated_runs.records()
     columns = list(filter(None, by.split(",")))
@@ -165,7 +160,6 @@ def _throughput(by: str, worst: int, rows: Path | None, form: TableFormat) -> No
 def _measured(what: str, by: str, worst: int, rows: Path | None, form: TableFormat) -> None:
     """Print errors on measured rows as the constants ship, then on held-out rows."""
     from app.accuracy import likely_causes, measured_points, shipped_errors
-    from app.answers.table import render
 
     columns = ["metric", *filter(None, by.split(","))]
     _check(columns, measured_points.columns(what))
@@ -188,8 +182,6 @@ def _measured(what: str, by: str, worst: int, rows: Path | None, form: TableForm
 
 def _check(columns: list[str], there_are: list[str]) -> None:
     """Raises InvalidValue: one of `columns` is not among those that there are."""
-    from genz_core.errors import InvalidValue
-
     unknown = [name for name in columns if name not in there_are]
     if unknown:
         raise InvalidValue(f"no column {unknown[0]!r}; there are {', '.join(there_are)}")
