@@ -71,7 +71,7 @@ def _operators(series: Sequence[Row]) -> list[str]:
         return ["## Operators", "Not validated yet."]
     matrix = shipped_errors.operator_matrix(series)
     held_out = [row for row in series if row["split"] == "held-out shapes"]
-    meaning = _meaning(OPERATOR_SPLITS)
+    meaning = "\n".join(f"- **{name}**: {words}" for name, words in OPERATOR_SPLITS.items())
     return [
         "## Operators",
         shipped_errors.operator_sentence(matrix),
@@ -160,10 +160,6 @@ def _common(records: Sequence[Row], metrics: Sequence[str], columns: Sequence[st
     coverage = shipped_errors.interval_coverage(metrics)
     words = f"80 % intervals on points that made neither, by what was known. {shipped_errors.KNOWN}"
     return [*parts, words, _table(_filled(coverage))]
-
-
-def _meaning(splits: Mapping[str, str]) -> str:
-    return "\n".join(f"- **{name}**: {words}" for name, words in splits.items())
 
 
 def _worst(records: Sequence[Row], shown: Sequence[Row]) -> list[str]:

@@ -43,11 +43,9 @@ _NS = 1e-9
 def sniff(text: str) -> bool:
     """Whether a text holds activity or a summary of unitrace."""
     head = text[: 1 << 20]
-    return (" (append) " in head and "] [ns] " in head.replace('"', "")) or _titled(head)
-
-
-def _titled(head: str) -> bool:
-    return "Timing Summary ===" in head and "Backend ==" in head
+    return (" (append) " in head and "] [ns] " in head.replace('"', "")) or (
+        "Timing Summary ===" in head and "Backend ==" in head
+    )
 
 
 @dataclass(slots=True)
