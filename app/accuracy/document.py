@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,14 @@ from app.accuracy import (
     measured_points,
     shipped_errors,
     summary_document,
+    tables,
     worked_example_document,
 )
+from app.accuracy.tables import Row
 from app.answers.table import TableFormat, render
 from genz_core.errors import InvalidValue
 from hardware_db.profiles.validation import OPERATOR_SPLITS
 
-Row = dict[str, Any]
 _WORST = 20
 
 
@@ -31,7 +31,7 @@ def write_documents(target: Path, published: Sequence[Row], serving: Sequence[Ro
     Raises:
         InvalidValue: the folder cannot be written.
     """
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    today = tables.today()
     texts = {
         target: summary_document.document(today),
         target.with_name("accuracy-tables.md"): markdown(published, serving, today),

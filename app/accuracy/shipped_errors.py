@@ -10,11 +10,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from app.accuracy.tables import Row
 from hardware_db.profiles import residual_quantiles
 from hardware_db.profiles.validation import OPERATOR_SPLITS, validation_rows
 from hardware_db.tables import Room, table
-
-Row = dict[str, Any]
 
 #: Splits of what was measured under load, with what each means.
 SERVING_SPLITS: Mapping[str, str] = {
