@@ -19,8 +19,6 @@ from profilers.readers.columns import MAX_NAME_CHARS, label_of
 from profilers.readers.csv_tables import CsvTable, find_tables, read_text
 from profilers.schema import (
     HOST_COLUMNS,
-    METRIC_COLUMNS,
-    RANGE_COLUMNS,
     Report,
     copy_table,
     kernel_table,
@@ -91,9 +89,7 @@ def read(path: Path) -> Report:
         label=label_of(path),
         kernels=kernels,
         copies=_copies(activity),
-        ranges=table(RANGE_COLUMNS, {}),
         host=host,
-        metrics=table(METRIC_COLUMNS, {}),
         notes=notes,
     )
 
