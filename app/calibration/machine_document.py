@@ -6,6 +6,7 @@ from typing import Any
 
 from app.answers.table import TableFormat, render
 from app.calibration.machine_validation import Validation
+from genz_core.operator_calibration import Calibration
 
 #: Median error that a calibration aims at.
 TARGET = 0.15
@@ -31,19 +32,19 @@ def summary(validation: Validation) -> dict[str, Any]:
         "doubts": list(validation.doubts),
         "phases": {name: phase.row() for name, phase in validation.phases.items()},
         "rows": list(validation.rows),
-        "operators": operator_errors(validation),
+        "operators": operator_errors(machine.calibration),
     }
 
 
-def operator_errors(validation: Validation) -> list[dict[str, Any]]:
-    """MAPE of the fit on its own microbenchmarks, before and after, by operator."""
-    calibration = validation.machine.calibration
+def operator_errors(calibration: Calibration) -> list[dict[str, Any]]:
+    """Errors of the fit on its own microbenchmarks, before and after, by operator."""
     return [
         {
             "operator": key,
             "points": after.points,
             "mape_before": calibration.before[key].mape,
             "mape_after": after.mape,
+            "p90_after": after.p90,
         }
         for key, after in calibration.after.items()
     ]
@@ -143,7 +144,7 @@ def _fits(validation: Validation) -> list[dict[str, Any]]:
             "MAPE before": f"{row['mape_before']:.1%}",
             "MAPE after": f"{row['mape_after']:.1%}",
         }
-        for row in operator_errors(validation)
+        for row in operator_errors(validation.machine.calibration)
     ]
 
 

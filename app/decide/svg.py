@@ -1,4 +1,4 @@
-"""A small chart as SVG text: a report holds it without a script, and prints it."""
+"""Small charts as SVG text: a report holds them without a script, and prints them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 from app.decide.candidate_points import Points
+from app.decide.study import Study
 from app.wording import quantities
 
 _WIDE, _HIGH = 720, 380
@@ -16,6 +18,9 @@ _COLORS = ("#1459c2", "#bc6c11", "#1c9d73", "#9f50a5", "#b09a00", "#697583", "#5
 _INK, _FAINT, _ALARM = "#1b232e", "#5f6b7a", "#b3261e"
 #: Points of a chart; a report is a page, not a data file.
 _MOST = 1500
+#: Of a study: its width, where its bars begin and end, and the height of a row.
+_STUDY_WIDE, _LABELS, _BARS, _ROW, _STUDY_TOP = 1180, 420, 300, 24, 56
+_STUDY_HEAD = "Output tokens a second and device; TPOT; cost; energy; decode bound by"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,48 @@ def _dots(points: Points, across: _Scale, upwards: _Scale) -> list[str]:
     return parts
 
 
+def study(found: Study) -> str:
+    """A bar a combination, as long as its tokens a second and device; a colour a technique; what
+    cannot run has its reason in place of a bar."""
+    speeds = [row.get("output_tokens_per_s_per_device") or 0.0 for row in found.rows]
+    largest = max(speeds, default=0.0) or 1.0
+    colors = {
+        name: _COLORS[at % len(_COLORS)]
+        for at, name in enumerate(dict.fromkeys(row["technique"] for row in found.rows))
+    }
+    high = _STUDY_TOP + _ROW * len(found.rows) + 16
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_STUDY_WIDE} {high}" '
+        f'width="{_STUDY_WIDE}" font-family="sans-serif" font-size="12">',
+        f'<rect width="{_STUDY_WIDE}" height="{high}" fill="#ffffff"/>',
+        _text(16, 24, found.title, color=_INK, size=16),
+        _text(_LABELS, 44, _STUDY_HEAD, color=_INK),
+    ]
+    for at, (row, speed) in enumerate(zip(found.rows, speeds, strict=True)):
+        y = _STUDY_TOP + _ROW * at
+        names = (row["chip"], row["format"], row["technique"])
+        named = ", ".join(one for one in names if one != "as it is")
+        parts.append(_text(16, y + 14, named, color=_INK))
+        long = _BARS * speed / largest
+        parts.append(
+            f'<rect x="{_LABELS}" y="{y + 2}" width="{long:.1f}" height="{_ROW - 8}" '
+            f'fill="{colors[row["technique"]]}"/>'
+        )
+        parts.append(_text(_LABELS + long + 8, y + 14, _figures(row, speed), color=_INK))
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _figures(row: dict[str, Any], speed: float) -> str:
+    if row["status"] != "ok":
+        return f"{row['status']}: {row['message'][:80]}"
+    said = [f"{speed:,.4g}/s", f"{1e3 * row['tpot_s']:,.3g} ms"]
+    if (cost := row.get("usd_per_million_tokens")) is not None:
+        said.append(f"{cost:,.3g} $/M")
+    if (energy := row.get("joules_per_token")) is not None:
+        said.append(f"{energy:,.3g} J")
+    return "; ".join([*said, row.get("decode_bound_by", "")])
+
+
 def _line(x0: float, y0: float, x1: float, y1: float, color: str, dash: str = "") -> str:
     dashed = f' stroke-dasharray="{dash}"' if dash else ""
     return (
@@ -132,8 +179,11 @@ def _line(x0: float, y0: float, x1: float, y1: float, color: str, dash: str = ""
     )
 
 
-def _text(x: float, y: float, words: str, anchor: str, color: str = _FAINT) -> str:
+def _text(
+    x: float, y: float, words: str, anchor: str = "start", color: str = _FAINT, size: int = 0
+) -> str:
+    sized = f' font-size="{size}"' if size else ""
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}">'
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}"{sized}>'
         f"{escape(words)}</text>"
     )

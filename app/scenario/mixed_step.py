@@ -1,13 +1,16 @@
-"""A mixed step as it is typed: prompts and decodes in one batch, priced together."""
+"""A mixed step as it is typed, or as its operators were counted before, priced."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from app.scenario.scenario import Resolved
+from app.question.asking import Asked
+from app.scenario.scenario import Resolved, combined, find_system
 from app.scenario.summary import operator_rows, parts_of
 from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.limits import checked_size
@@ -15,6 +18,7 @@ from genz_core.step import StepEstimate
 from genz_core.types import Group, Workload
 from genz_core.validity import check
 from genz_core.workload import mixed
+from model_registry.reports.chain import SCHEMAS, stated_model
 
 _GROUP = re.compile(r"(\d+)x(\d+)(?:@(\d+))?")
 _MOST_GROUPS = 64
@@ -85,3 +89,18 @@ def document(resolved: Resolved, groups: tuple[Group, ...], step: StepEstimate) 
         "not_validated": "step_s",
         "operators": operator_rows(step),
     }
+
+
+def stated(data: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
+    """The step of an ops document in seconds, as `document`.
+
+    asked: its system and engine.
+
+    Raises:
+        RidgelineError: operators or names that are none, a figure that the system lacks.
+    """
+    model = stated_model(data)
+    system, engine = find_system(asked.named("system")), asked.named("engine")
+    resolved = combined(replace(asked.question, tp=model.tp), model, system, engine=engine)
+    step = price(resolved, model.groups)
+    return {"schema": SCHEMAS["step"], **document(resolved, model.groups, step)}

@@ -40,7 +40,7 @@ def invalid_reason(
 
     filled: what the engine fills up, so that a degree up to its number need not divide it.
     """
-    degrees = {name: _scalar(getattr(par, name)) for name in (*DEGREES, "redundant_experts")}
+    degrees = {name: scalar(getattr(par, name)) for name in (*DEGREES, "redundant_experts")}
     for name, degree in list(degrees.items())[: len(DEGREES)]:
         if degree < 1 or degree != int(degree):
             return f"{name} {degree:g} is no degree of parallelism; use a whole number from 1"
@@ -50,7 +50,7 @@ def invalid_reason(
         return reason
     limits = [limit for limit in split_limits(spec) if not _fills(limit, degrees, filled)]
     return _exceeded(spec, limits, "tp", int(degrees["tp"])) or _experts_reason(
-        spec, limits, degrees, _scalar(par.expert_tp)
+        spec, limits, degrees, scalar(par.expert_tp)
     )
 
 
@@ -84,7 +84,8 @@ def _limits_of(spec: ModelSpec) -> list[SplitLimit]:
     return list(dict.fromkeys(limit for block in blocks for limit in block.limits()))
 
 
-def _scalar(value: Num) -> float:
+def scalar(value: Num) -> float:
+    """A figure of one configuration: a number, or an array of one."""
     return float(np.asarray(value, dtype=float).reshape(-1)[0])
 
 

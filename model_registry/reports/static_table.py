@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 
-import numpy as np
-
 from genz_core.cells import markdown_cell, spreadsheet_cell
 from genz_core.errors import InvalidValue
-from genz_core.types import Graph, Group, Model, Num, Op, Parallelism, Step
+from genz_core.types import Graph, Group, Model, Op, Parallelism, Step
+from model_registry.graph.parallel_limits import scalar
 
 COLUMNS = ("Node", "Blocks", "Compute", "Weights", "Input", "Output", "KV cache", "FLOP/byte")
 #: Batches and token counts beyond this are refused.
@@ -115,8 +114,8 @@ def table_of(model: Model, step: Step, parallelism: Parallelism) -> StaticTable:
     """The static table of a step, a query a group."""
     graph = model.graph(step, parallelism)
     rows = _merged([_row(op, graph.layers) for op in _joined(graph.ops) if _shown(op)])
-    queries = tuple((_number(g.cached_tokens), _number(g.new_tokens)) for g in step.groups)
-    batch = sum(int(_number(group.sequences)) for group in step.groups)
+    queries = tuple((scalar(g.cached_tokens), scalar(g.new_tokens)) for g in step.groups)
+    batch = sum(int(scalar(group.sequences)) for group in step.groups)
     return StaticTable(
         model.name, queries, batch, tuple(rows), _total(rows, graph), _storage(graph), graph.notes
     )
@@ -160,12 +159,8 @@ def checked_count(name: str, value: float, least: int = 1) -> float:
     return float(value)
 
 
-def _number(value: Num) -> float:
-    return float(np.asarray(value, dtype=float).reshape(-1)[0])
-
-
 def _shown(op: Op) -> bool:
-    return op.operator_class != "collective" or _number(op.message_bytes) > 0
+    return op.operator_class != "collective" or scalar(op.message_bytes) > 0
 
 
 def _joined(ops: Sequence[Op]) -> list[Op]:
@@ -194,11 +189,11 @@ def _row(op: Op, layers: int) -> OperatorRow:
         op.kind,
         len(op.layers),
         layers if op.layers else 0,
-        _number(op.flops),
-        _number(op.weight_bytes),
-        _number(op.input_bytes),
-        _number(op.output_bytes),
-        _number(op.kv_read_bytes) + _number(op.kv_write_bytes),
+        scalar(op.flops),
+        scalar(op.weight_bytes),
+        scalar(op.input_bytes),
+        scalar(op.output_bytes),
+        scalar(op.kv_read_bytes) + scalar(op.kv_write_bytes),
         op.repeat,
     )
 
@@ -222,12 +217,12 @@ def _total(rows: list[OperatorRow], graph: Graph) -> OperatorRow:
 def _storage(graph: Graph) -> Storage:
     weights = kv = idle_experts = table = 0.0
     for op in graph.ops:
-        size = _number(op.held_weight_bytes) * op.count
-        kv += _number(op.held_kv_bytes) * op.count
+        size = scalar(op.held_weight_bytes) * op.count
+        kv += scalar(op.held_kv_bytes) * op.count
         if op.kind == "embedding":
             table += size
         elif op.kind == "moe":
-            idle = max(size - _number(op.weight_bytes) * op.count, 0.0)
+            idle = max(size - scalar(op.weight_bytes) * op.count, 0.0)
             idle_experts, weights = idle_experts + idle, weights + size - idle
         else:
             weights += size

@@ -20,6 +20,7 @@ from genz_core.types import Graph, Group, Model, Op, Parallelism, Precision, Ste
 from model_registry.finding.loading import load, traced
 from model_registry.finding.sources import ModelSource, find_checkpoint
 from model_registry.graph.model import DescribedModel
+from model_registry.graph.parallel_limits import scalar
 from model_registry.modules.polynomial import Polynomial, fit_grid
 from model_registry.reports.static_table import checked_count
 
@@ -104,13 +105,9 @@ def _described(op: Op) -> dict[str, Any]:
         "module": op.module,
         "repeat": op.repeat,
         "weights": op.weights,
-        "held_weight_bytes": _number(op.held_weight_bytes),
-        "dims": {name: _number(value) for name, value in op.dims.items()},
+        "held_weight_bytes": scalar(op.held_weight_bytes),
+        "dims": {name: scalar(value) for name, value in op.dims.items()},
     }
-
-
-def _number(value: Any) -> float:
-    return float(np.asarray(value, dtype=float).reshape(-1)[0])
 
 
 # ------------------------------------------------------------------------------- with symbols
@@ -213,8 +210,8 @@ def _at_bytes(model: Model, graph: Graph, step: Step, given: Mapping[str, float]
         steps = [(given.get(symbol, of_op) - 2.0) / 2.0 for symbol, of_op in own]
         figures = {}
         for name in FIGURES:
-            two = _number(getattr(plain, name))
-            fours = [_number(getattr(other, name)) for other in wide]
+            two = scalar(getattr(plain, name))
+            fours = [scalar(getattr(other, name)) for other in wide]
             figures[name] = two + sum(
                 (four - two) * by for four, by in zip(fours, steps, strict=True)
             )
@@ -282,7 +279,7 @@ def analysed(
     step = Step((group,))
     graph = model.graph(step, Parallelism())
     counted: Figures = (
-        (op, {name: _number(getattr(op, name)) for name in FIGURES}) for op in graph.ops
+        (op, {name: scalar(getattr(op, name)) for name in FIGURES}) for op in graph.ops
     )
     if element_bytes:
         counted = _at_bytes(model, graph, step, _checked_bytes(element_bytes))
@@ -311,7 +308,7 @@ def _checked_bytes(given: Mapping[str, float]) -> Mapping[str, float]:
 def graph_total(graph: Graph, figure: str, classes: Sequence[str] = ()) -> float:
     """The sum of a figure over the runs of a graph's operators; of those `classes`, or of all."""
     return sum(
-        _number(getattr(op, figure)) * op.count
+        scalar(getattr(op, figure)) * op.count
         for op in graph.ops
         if not classes or op.operator_class in classes
     )

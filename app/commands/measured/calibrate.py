@@ -88,18 +88,10 @@ def _validate(
 
 
 def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
+    from app.calibration.machine_document import operator_errors
     from profilers.collect.clock import contention_note
 
-    rows = [
-        {
-            "operator": key,
-            "points": after.points,
-            "mape_before": calibrated.calibration.before[key].mape,
-            "mape_after": after.mape,
-            "p90_after": after.p90,
-        }
-        for key, after in calibrated.calibration.after.items()
-    ]
+    rows = operator_errors(calibrated.calibration)
     facts = {
         "system": calibrated.system.slug,
         "engine": calibrated.engine.name,

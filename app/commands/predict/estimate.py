@@ -46,7 +46,6 @@ def estimate(
 ) -> None:
     from app.scenario import mixed_step, results
     from app.scenario.scenario import resolve
-    from app.scenario.stated_step import stated_step
 
     chosen = opt.table_format(format_, json)
     if points is not None:
@@ -54,7 +53,7 @@ def estimate(
         return
     if given.get("model") == PIPE:
         asked = given.ask("estimate", model="stated")
-        _print_step(stated_step(piped("ops"), asked), chosen)
+        _print_step(mixed_step.stated(piped("ops"), asked), chosen)
         return
     if "model" not in given:
         raise InvalidValue("name a model, or give a file with --points")

@@ -22,12 +22,12 @@ def study(
     format_: opt.Form = TableFormat.text,
 ) -> None:
     from app.decide import study as decide
-    from app.decide.study_chart import svg
+    from app.decide import svg
     from app.scenario.local_files import sources
     from hardware_db import yaml_document
 
     found = decide.study(yaml_document.read(file), sources)
     if chart is not None:
-        opt.write_text(chart, svg(found))
+        opt.write_text(chart, svg.study(found))
     rows = list(found.rows)
     opt.show(opt.table_format(format_, json), {"title": found.title, "rows": rows}, rows)
