@@ -210,8 +210,8 @@ def extents(
     threads: of the whole grid, by axis, as AMD's tools count them.  groups: threads of a group.
     """
     blocks = [-(-whole // np.maximum(size, 1)) for whole, size in zip(threads, groups, strict=True)]
-    grid, block = (
+    said: list[list[str | None]] = [
         [f"{x},{y},{z}" for x, y, z in zip(*(axis.tolist() for axis in axes), strict=True)]
         for axes in (blocks, groups)
-    )
-    return grid, block
+    ]
+    return said[0], said[1]
