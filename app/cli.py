@@ -38,6 +38,7 @@ COMMANDS = (
     "predict.serve",
     "predict.simulate",
     "predict.predictor",
+    "predict.export",
     "library.validate",
     "measured.import_",
     "measured.compare",
