@@ -114,6 +114,13 @@ class Kernel:
 
         shared: which pairs share what, by name of `SHARED`, [m, n] or to be broadcast.
         """
+        fading = self.fading(one, other)
+        fading *= sum(sd**2 * shared[name] for name, sd in self.near.items())
+        fading += sum(sd**2 * shared[name] for name, sd in self.constant.items())
+        return fading
+
+    def fading(self, one: Array, other: Array) -> Array:
+        """What is left of what is near between runs of sizes [m, sizes] and [n, sizes], [m, n]."""
         one, other = (sizes / np.asarray(self.lengths) for sizes in (one, other))
         between = np.einsum("cs,rs->cr", one, other)  # alike in every row, as a product is not
         between *= 2.0
@@ -122,13 +129,10 @@ class Kernel:
         np.maximum(distance, 0.0, out=distance)
         distance *= 3.0
         np.sqrt(distance, out=distance)
-        fading = np.exp(np.negative(distance, out=between), out=between)
+        fading: Array = np.exp(np.negative(distance, out=between), out=between)
         distance += 1.0
         fading *= distance
-        fading *= sum(sd**2 * shared[name] for name, sd in self.near.items())
-        fading += sum(sd**2 * shared[name] for name, sd in self.constant.items())
-        covariance: Array = fading
-        return covariance
+        return fading
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +186,30 @@ class MeasuredRuns:
 
         Drafts that no run has count as none: their steps are priced, and otherwise alike.
         """
-        solved, logs = self._expecting[latent], np.log(sizes)
+        kernel, (near, alike), logs = self.kernels[latent], self._adds(latent, facts), np.log(sizes)
         parts = [
-            np.einsum("cr,r->c", self._near(latent, facts, logs[start : start + _AT_ONCE]), solved)
+            np.einsum("cr,r->c", kernel.fading(logs[start : start + _AT_ONCE], self.sizes), near)
             for start in range(0, len(logs), _AT_ONCE)
         ]
-        return np.concatenate(parts)
+        said = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return np.asarray((said + alike) * self._beyond(logs, _FADING))
+
+    def _adds(self, latent: str, facts: RunFacts) -> tuple[Array, float]:
+        """What each run adds to an expectation where it is near, [runs], and all of them wherever
+        they are; told once."""
+        if (latent, facts) not in self._added:
+            shared, kernel = self._shared_with(facts), self.kernels[latent]
+            solved = self._expecting[latent] * self._teaches[latent]
+            near = sum(sd**2 * shared[name] for name, sd in kernel.near.items())
+            alike = sum(sd**2 * shared[name] for name, sd in kernel.constant.items())
+            if facts in self._apart[latent]:
+                alike = alike + _OWN**2 * self._of(frozenset([facts]))
+            self._added[latent, facts] = np.asarray(near * solved), float(np.sum(alike * solved))
+        return self._added[latent, facts]
+
+    @cached_property
+    def _added(self) -> dict[tuple[str, RunFacts], tuple[Array, float]]:
+        return {}
 
     def correction(self, latent: str, facts: RunFacts, sizes: Array) -> Correction:
         """The same with how sure it is, and which runs say so."""

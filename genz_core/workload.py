@@ -25,8 +25,11 @@ from genz_core.model_kinds import generates
 from genz_core.offload import Offload, What, offload, second_memory
 from genz_core.placement import placed
 from genz_core.schedule import (
+    NODES,
+    WEIGHTS,
     Batches,
     as_batches,
+    context,
     least_s,
     scheduled,
 )
@@ -37,8 +40,6 @@ from genz_core.step_correction import StepCorrection, least_scale, step_correcti
 from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
 from genz_core.validity import OnError, check, columns, raise_for_status, spread_out
 
-#: Gauss-Legendre nodes and weights on [0, 1]: exact for costs up to degree five in the context.
-_NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(3)[0] + 1) / 2, np.array([5, 8, 5]) / 18
 OUT_OF_MEMORY = OutOfMemory.code
 CONTEXT_TOO_LONG = ContextTooLong.code
 #: Reason codes of configurations that keep their times: they would run if they fitted.
@@ -353,11 +354,11 @@ def _outputs(model: Model, workload: Workload, parallelism: Parallelism) -> Batc
     """Decode steps at the nodes of the output, [nodes, configs]; passes of a diffusion model."""
     sizes, split = spread_out(workload, parallelism)
     isl, osl = sizes["isl"], sizes["osl"]
-    cached = isl + _NODES[:, None] * np.maximum(osl - 2.0, 0.0)
+    cached = context(isl, osl, NODES[:, None])
     new = np.ones_like(cached)
     if denoising(model):
         new, cached = np.broadcast_to(isl + osl, cached.shape), np.zeros_like(cached)
-    return Batches(sizes["batch"], new, cached, split, _WEIGHTS, follows=True, prompt=isl)
+    return Batches(sizes["batch"], new, cached, split, WEIGHTS, follows=True, prompt=isl)
 
 
 def mixed(

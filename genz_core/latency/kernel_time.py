@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 
 from genz_core.latency.numerics import chunked, common_shape, distinct, flattened
+from genz_core.symbols import number
 from genz_core.types import Array, Num
 
 _NONE: Mapping[str, Array] = {}
@@ -90,7 +91,7 @@ class Stages:
         """Time of the best way with all that follows [s], [shapes]."""
         time = self._of_each_way()
         best = time.min(axis=0) if time.ndim > 1 else time
-        return np.asarray(sum(self.after.values(), start=best))
+        return number(sum(self.after.values(), start=best))
 
     def terms(self) -> Terms:
         """`total_s` taken apart."""
@@ -108,7 +109,7 @@ class Stages:
         return Terms.overlapped(stages, taken(self.together_s)).plus(**of_way, **self.after)
 
     def _of_each_way(self) -> Array:
-        return np.asarray(sum(self.of_way.values(), start=self.together_s))
+        return number(sum(self.of_way.values(), start=self.together_s))
 
 
 @dataclass(frozen=True, slots=True)
