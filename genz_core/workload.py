@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from genz_core.alone import Alone
+from genz_core.alone import priced as priced_alone
 from genz_core.deployment import Deployment, deploy
 from genz_core.diffusion import denoising
 from genz_core.engine import EngineProfile
@@ -222,6 +224,9 @@ def estimate(
         workload = replace(workload, osl=1)
     deployed = deploy(model, system, engine)
     model, engine = deployed.model, deployed.engine
+    if spill is None and (alone := priced_alone(deployed, workload, parallelism, _phases)):
+        status = np.where(alone.memory.fits, "ok", OUT_OF_MEMORY)
+        return _answered(deployed, workload, parallelism, alone, status, {}, None, on_error)
     checked = check(model, workload, parallelism)
     load, split = checked.workload, checked.parallelism
     second = spill == "levels" and second_memory(system) is not None
@@ -237,20 +242,41 @@ def estimate(
     least = least_scale(later.total_s, later.bound_total_s)
     learned = step_correction(engine, model, system, sizes, least, read)
     status = np.where((checked.status == "ok") & ~fits, OUT_OF_MEMORY, checked.status)
+    steps = Alone(
+        learned.of_step(_with_offload(first, moved), reads=True),
+        learned.of_step(_with_offload(later, moved)),
+        learned,
+        weighed,
+    )
+    complaints = checked.complaints
+    return _answered(deployed, workload, parallelism, steps, status, complaints, moved, on_error)
+
+
+def _answered(
+    deployed: Deployment,
+    workload: Workload,
+    parallelism: Parallelism,
+    steps: Alone,
+    status: NDArray[np.str_],
+    complaints: Mapping[int, str],
+    moved: Offload | None,
+    on_error: OnError,
+) -> Estimate:
+    """The estimate, or the error of its first configuration that cannot run."""
     priced = Estimate(
         model=deployed.model,
-        system=system,
-        engine=engine,
+        system=deployed.system,
+        engine=deployed.engine,
         workload=workload,
         parallelism=parallelism,
-        prefill=learned.of_step(_with_offload(first, moved), reads=True),
-        decode=learned.of_step(_with_offload(later, moved)),
-        correction=learned,
-        memory=weighed,
+        prefill=steps.prefill,
+        decode=steps.decode,
+        correction=steps.correction,
+        memory=steps.memory,
         offload=moved,
         status=status,
-        complaints=checked.complaints,
-        notes=(*deployed.model.notes, *deployed.notes, *learned.notes),
+        complaints=complaints,
+        notes=(*deployed.model.notes, *deployed.notes, *steps.correction.notes),
     )
     if on_error == "raise":
         priced.raise_for_status()

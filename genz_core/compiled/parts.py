@@ -103,6 +103,10 @@ class Part:
         time, distinct = np.zeros(bound.shape), Distinct()
         for kernels in self.kernels:
             time[kernels.at] = kernels.seconds(results, distinct)
+        return self.at_least(time, bound)
+
+    def at_least(self, time: Array, bound: Array) -> Array:
+        """Time of operators [s] whose kernels take `time`; bound: their least."""
         return np.maximum(launched(time, self.launch_s), bound)
 
     def of_operators(self, values: Array, weights: Array) -> Array:

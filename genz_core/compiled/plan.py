@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -39,7 +39,7 @@ class Plan:
     """A graph with everything but its sizes worked out, and what it takes to price it.
 
     graph: its numbers are symbols of `formulas`, or constants.
-    parts: of the graph.  runs: of each operator, [ops].
+    parts: of the graph.  runs: of each operator, [ops]; by_stage: on each stage, [stages, ops].
     unless: what must not hold of any lane: an operator decodes that is priced as one that reads.
     """
 
@@ -47,6 +47,7 @@ class Plan:
     graph: Graph
     parts: tuple[Part, ...]
     runs: Array
+    by_stage: Array
     unless: Program
     system: System
     _columns: dict[Hashable, tuple[Program, Rows]] = field(default_factory=dict)
@@ -78,6 +79,7 @@ class Plan:
             graph,
             tuple(parts),
             np.array([op.count for op in graph.ops], dtype=float),
+            by_stage,
             Program.of(formulas, (unsure for _, unsure in settled)),
             deployed.system,
         )
@@ -143,10 +145,20 @@ class Plan:
 
     def columns(self, names: tuple[str, ...], lanes: Lanes) -> Array:
         """Fields of every operator, [names, ops, lanes], of lanes of one node."""
+        self._make(names)
+        return self._taken(names, lanes, 1)
+
+    def numbers(self, names: tuple[str, ...], sizes: Mapping[str, Any]) -> list[list[Any]]:
+        """Fields of every operator, by name and operator; sizes: numbers or symbols by name."""
+        self._make(names)
+        program, rows = self._columns[names]
+        found, count = rows.numbers(program(sizes)), len(self.graph.ops)
+        return [found[at : at + count] for at in range(0, len(found), count)]
+
+    def _make(self, names: tuple[str, ...]) -> None:
         if names not in self._columns:
             numbers = (getattr(op, name) for name in names for op in self.graph.ops)
             self._columns[names] = self._rows(*numbers)
-        return self._taken(names, lanes, 1)
 
     def _rows(self, *numbers: Any) -> tuple[Program, Rows]:
         program = Program.of(self.formulas, numbers)

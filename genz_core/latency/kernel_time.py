@@ -165,6 +165,11 @@ class KernelTime:
         return chunked(lambda *flat: self.stages(*flat).total_s(), *axes, chunk=self.chunk)
 
 
+def worked(time: Array, launch_s: Num, work: Num) -> Array:
+    """Time of kernels whose stages take `time` [s]; zero where there is no work."""
+    return np.where(number(work) > 0, launch_s + time, 0.0)
+
+
 _FEW = 64  # shapes of a kernel that take less time than the call that evaluates them
 
 
@@ -181,7 +186,7 @@ def seconds_of(kernels: Sequence[KernelTime]) -> list[Array]:
     for places in alike.values():
         group = [kernels[at] for at in places]
         for at, kernel, time in zip(places, group, _in_one_call(group), strict=True):
-            times[at] = np.where(np.asarray(kernel.work) > 0, kernel.launch_s + time, 0.0)
+            times[at] = worked(time, kernel.launch_s, kernel.work)
     return times
 
 
