@@ -10,8 +10,8 @@ numbers) is priced as an array of length one.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial, reduce
+from dataclasses import dataclass, field
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ from genz_core.types import Array, Graph, Group, Num, Parallelism, Workload
 from genz_core.validity import check
 
 #: Calls of a deployment that are priced as arrays before it is worth a program of its own.
-WORTH = 3
+WORTH = 10
 _NAMES = ("batch", "new", "cached", "isl", "osl", "said_steps", "said_wait")
 _FIGURES = ("stage_s", "wait_s", "least_s", "host_s", "learned_s")
 
@@ -98,7 +98,7 @@ def priced(
     if programs is None or isl - cached <= 1.0:
         return None
     load = Workload(batch, isl, osl, cached)
-    return programs.priced(load, partial(steps, deployed, load, split))
+    return programs.priced(load, lambda: steps(deployed, load, split))
 
 
 @dataclass(slots=True)
@@ -122,16 +122,14 @@ _ASKED: ByIdentity[_Asked] = ByIdentity(256)
 class _Programs:
     """The programs of a deployment.
 
-    exceeds: whether prompts are read in more than one step.  degrees: logarithms are taken of them
-    beside isl, osl and batch, as `SIZES`.  whole, cut: the program of prompts read in one step, or
-    in several; None where there is none.
+    exceeds: whether prompts are read in more than one step; None: they never are.
+    made: the program of prompts that are, or are not, once it was needed; None: there is none.
     """
 
     deployed: Deployment
     split: Parallelism
     exceeds: Callable[..., tuple[Any, ...]] | None
-    whole: _Program | None
-    cut: _Program | None
+    made: dict[bool, _Program | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, deployed: Deployment, split: Parallelism) -> _Programs | None:
@@ -144,24 +142,31 @@ class _Programs:
         try:
             if check(deployed.model, Workload(), split).complaints:
                 return None
-            made = [_Program.of(deployed, split, cut) for cut in (False, True)]
-        except (Unresolved, RidgelineError):
+        except RidgelineError:
             return None
         exceeds = None
         if deployed.engine.chunk_tokens:
             formulas = Formulas()
-            sizes = {name: formulas.size(name, 1.0) for name in _NAMES}
+            sizes: dict[str, Any] = {name: formulas.size(name, 1.0) for name in _NAMES}
             of_rank = Group(sizes["batch"], sizes["new"], 0.0).of_rank(split.dp)
             most = most_tokens(sizes["new"], reading_engine(deployed))
             exceeds = straight(Program.of(formulas, [of_rank * sizes["new"] > most]), _NAMES)
-        return cls(deployed, split, exceeds, *made)
+        return cls(deployed, split, exceeds)
+
+    def _program(self, cut: bool) -> _Program | None:
+        if cut not in self.made:
+            try:
+                self.made[cut] = _Program.of(self.deployed, self.split, cut)
+            except (Unresolved, RidgelineError):
+                self.made[cut] = None
+        return self.made[cut]
 
     def priced(self, load: Workload, steps: Callable[[], Any]) -> Alone | None:
         """A load of numbers that can run."""
-        batch, isl, osl, cached = load.batch, load.isl, load.osl, load.cached
+        batch, isl, osl, cached = map(float, (load.batch, load.isl, load.osl, load.cached))
         sizes = (batch, new := isl - cached, cached, isl, osl)
-        exceeds = self.exceeds and any(self.exceeds(*sizes, 0.0, 0.0))
-        program = self.cut if exceeds else self.whole
+        exceeds = self.exceeds is not None and any(self.exceeds(*sizes, 0.0, 0.0))
+        program = self._program(exceeds)
         if program is None:
             return None
         deployed, split = self.deployed, self.split
@@ -194,8 +199,10 @@ class _Program:
     def of(cls, deployed: Deployment, split: Parallelism, cut: bool) -> _Program | None:
         formulas = Formulas(arrays=True)
         least = {"cached": 0.0, "new": float(np.nextafter(1.0, np.inf))}
-        sizes = {name: formulas.size(name, least.get(name, 1.0)) for name in _NAMES[:5]}
-        said = [formulas.size(name, -np.inf) for name in _NAMES[5:]]
+        sizes: dict[str, Any] = {
+            name: formulas.size(name, least.get(name, 1.0)) for name in _NAMES[:5]
+        }
+        said: Any = [formulas.size(name, -np.inf) for name in _NAMES[5:]]
         batch, new, cached, isl, osl = sizes.values()
         unless: list[Any] = []
         kernels = _Kernels(formulas)
@@ -220,9 +227,9 @@ class _Program:
         times = kernels.times()
         steps = [phase.step(times, deployed, split) for phase in phases]
         totals = [step.total_s for step in steps]
-        said_of = said if deployed.engine.neighbours is not None else None
+        has_runs = deployed.engine.neighbours is not None
         scale = least_scale(totals[1], steps[1].least_s)
-        learned: Any = corrected(deployed.engine.recipe, said_of, scale)
+        learned: Any = corrected(deployed.engine.recipe, said if has_runs else None, scale)
         for step, total, reads in zip(steps, totals, (True, False), strict=True):
             corrects = learned.seconds(total, step.host_s, step.least_s, reads=reads)
             step.learned_s = corrects - total
@@ -249,7 +256,8 @@ class _Program:
     def made(self, deployed: Deployment, values: Array, steps: Any) -> Alone:
         """The estimate that the numbers of a program are of."""
         held, learned, start = values[:3], StepCorrection(*values[3:6]), 6
-        lazily, made, weights = _Once(steps), [], values[-2:] if self.cut else None
+        lazily, weights = _Once(steps), values[-2:] if self.cut else None
+        made: list[StepEstimate] = []
         for at, (graph, runs) in enumerate(zip(self.graphs, self.runs, strict=True)):
             end = start + len(runs)
             figures = dict(zip(_FIGURES, values[end:], strict=False))
@@ -270,25 +278,27 @@ class _Program:
                     **figures,
                 )
             )
-        return Alone(*made, learned, on_device(deployed, *held))
+        first, later = made
+        return Alone(first, later, learned, on_device(deployed, *held))
 
 
 class _Once:
     """Steps priced as arrays, once something asks for what only they tell."""
 
     def __init__(self, steps: Callable[[], tuple[StepEstimate, StepEstimate]]) -> None:
-        self._steps, self._priced = steps, None
+        self._steps = steps
 
-    def _step(self, at: int) -> StepEstimate:
-        if self._priced is None:
-            self._priced = self._steps()
-        return self._priced[at]
+    @cached_property
+    def _priced(self) -> tuple[StepEstimate, StepEstimate]:
+        return self._steps()
 
     def graph(self, at: int) -> Graph:
-        return self._step(at).graph
+        """The graph of one of the steps."""
+        return self._priced[at].graph
 
     def figures(self, at: int) -> Array:
-        return self._step(at).figures.array
+        """The figures of its operators."""
+        return self._priced[at].figures.array
 
 
 # ------------------------------------------------------------------------------- on symbols
@@ -467,7 +477,8 @@ class _Kernels:
             return list(np.broadcast_to(time, (len(every),)))
         last = time.size - 1
         return [
-            formulas.result(item, time.plain(), min(at, last), shape=()) for at in range(len(every))
+            formulas.result(item, time.plain(), min(at, last), least=time.least, shape=())
+            for at in range(len(every))
         ]
 
 

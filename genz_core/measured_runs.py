@@ -66,6 +66,7 @@ NEAR_PHYSICS: Mapping[str, float] = {"steps": float(np.log(1.3)), "wait": float(
 _OWN = 0.5  # standard deviation of what runs share that teach their own alone; judgement
 FREEDOM = 4.0  # degrees of Student's t
 _ROUNDS = 5  # of weights
+_TENFOLD = float(np.log(10.0))
 _AT_ONCE = 4096  # configurations whose neighbours are compared in one array
 
 
@@ -122,17 +123,22 @@ class Kernel:
     def fading(self, one: Array, other: Array) -> Array:
         """What is left of what is near between runs of sizes [m, sizes] and [n, sizes], [m, n]."""
         one, other = (sizes / np.asarray(self.lengths) for sizes in (one, other))
-        between = np.einsum("cs,rs->cr", one, other)  # alike in every row, as a product is not
-        between *= 2.0
-        distance = (one**2).sum(1)[:, None] + (other**2).sum(1)
-        distance -= between
-        np.maximum(distance, 0.0, out=distance)
-        distance *= 3.0
-        np.sqrt(distance, out=distance)
-        fading: Array = np.exp(np.negative(distance, out=between), out=between)
-        distance += 1.0
-        fading *= distance
-        return fading
+        return _faded(one, other, (other**2).sum(1))
+
+
+def _faded(one: Array, other: Array, squares: Array) -> Array:
+    """`Kernel.fading` of sizes over lengths; squares: of `other`, summed, [n]."""
+    between = np.einsum("cs,rs->cr", one, other)  # alike in every row, as a product is not
+    between *= 2.0
+    distance = (one**2).sum(1)[:, None] + squares
+    distance -= between
+    np.maximum(distance, 0.0, out=distance)
+    distance *= 3.0
+    np.sqrt(distance, out=distance)
+    fading: Array = np.exp(np.negative(distance, out=between), out=between)
+    distance += 1.0
+    fading *= distance
+    return fading
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +192,12 @@ class MeasuredRuns:
 
         Drafts that no run has count as none: their steps are priced, and otherwise alike.
         """
-        kernel, (near, alike), logs = self.kernels[latent], self._adds(latent, facts), np.log(sizes)
+        near, alike = self._adds(latent, facts)
+        lengths, runs, squares = self._scaled[latent]
+        logs = np.log(sizes)
+        scaled = logs / lengths
         parts = [
-            np.einsum("cr,r->c", kernel.fading(logs[start : start + _AT_ONCE], self.sizes), near)
+            np.einsum("cr,r->c", _faded(scaled[start : start + _AT_ONCE], runs, squares), near)
             for start in range(0, len(logs), _AT_ONCE)
         ]
         said = parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -206,6 +215,13 @@ class MeasuredRuns:
                 alike = alike + _OWN**2 * self._of(frozenset([facts]))
             self._added[latent, facts] = np.asarray(near * solved), float(np.sum(alike * solved))
         return self._added[latent, facts]
+
+    @cached_property
+    def _scaled(self) -> Mapping[str, tuple[Array, Array, Array]]:
+        """Lengths, sizes of the runs over them, and their squares summed, by latent."""
+        lengths = {latent: np.asarray(kernel.lengths) for latent, kernel in self.kernels.items()}
+        scaled = {latent: self.sizes / length for latent, length in lengths.items()}
+        return {at: (lengths[at], sizes, (sizes**2).sum(1)) for at, sizes in scaled.items()}
 
     @cached_property
     def _added(self) -> dict[tuple[str, RunFacts], tuple[Array, float]]:
@@ -258,9 +274,14 @@ class MeasuredRuns:
 
         sizes: logarithms, [configs, sizes].  names: of `SIZES`, those whose range counts.
         """
-        columns = [SIZES.index(name) for name in names]
-        beyond = np.maximum(sizes - self.sizes.max(0), 0.0)[:, columns]
-        return np.asarray(10.0 ** -((beyond / np.log(10.0)) ** 2).sum(1))
+        columns = map(SIZES.index, names)
+        beyond = (np.maximum(sizes[:, at] - self._most[at], 0.0) / _TENFOLD for at in columns)
+        return np.asarray(10.0 ** -sum(tenfolds * tenfolds for tenfolds in beyond))
+
+    @cached_property
+    def _most(self) -> list[float]:
+        most: list[float] = self.sizes.max(0).tolist()
+        return most
 
     @cached_property
     def shared(self) -> Mapping[str, Mask]:

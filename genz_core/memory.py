@@ -224,7 +224,8 @@ def activations_bytes(graph: Graph, operands: Sequence[Sequence[Num]]) -> Num:
     moved = [read + written for read, written in zip(*operands, strict=True)]
     stream = [moved[row] for row, op in enumerate(graph.ops) if op.kind == "norm"]
     residual = reduce(np.maximum, stream) / 2.0 if stream else 0.0
-    return reduce(np.maximum, moved) + residual
+    largest: Num = reduce(np.maximum, moved)
+    return largest + residual
 
 
 def max_batch(

@@ -439,6 +439,16 @@ def _up(a: Any) -> Any:
     return a.formulas.result(np.ceil, a, least=float(np.ceil(least)) if isfinite(least) else least)
 
 
+def _positive(ufunc: np.ufunc) -> Callable[..., Any]:
+    """What is not negative of numbers that are not."""
+
+    def fold(a: Any, *more: Any) -> Any:
+        least = 0.0 if _least(a) >= 0.0 else -inf
+        return _formulas(a, *more).result(ufunc, a, *more, least=least)
+
+    return fold
+
+
 def _divided(a: Any, b: Any) -> Any:
     return tuple(_formulas(a, b).result(part, a, b) for part in (np.floor_divide, np.remainder))
 
@@ -457,6 +467,8 @@ _FOLDS: Mapping[np.ufunc, Callable[..., Any]] = {
     np.logical_or: _either,
     np.bitwise_or: _either,
     np.ceil: _up,
+    np.sqrt: _positive(np.sqrt),
+    np.power: _positive(np.power),
     np.divmod: _divided,
 }
 

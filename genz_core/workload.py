@@ -39,6 +39,7 @@ from genz_core.short_repr import clipped, counts, spans
 from genz_core.speculative import steps_per_token
 from genz_core.step import StepEstimate, price
 from genz_core.step_correction import StepCorrection, least_scale, step_correction
+from genz_core.symbols import number
 from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
 from genz_core.validity import OnError, check, columns, raise_for_status, spread_out
 
@@ -380,7 +381,7 @@ def _outputs(model: Model, workload: Workload, parallelism: Parallelism) -> Batc
     """Decode steps at the nodes of the output, [nodes, configs]; passes of a diffusion model."""
     sizes, split = spread_out(workload, parallelism)
     isl, osl = sizes["isl"], sizes["osl"]
-    cached = context(isl, osl, NODES[:, None])
+    cached = number(context(isl, osl, NODES[:, None]))
     new = np.ones_like(cached)
     if denoising(model):
         new, cached = np.broadcast_to(isl + osl, cached.shape), np.zeros_like(cached)

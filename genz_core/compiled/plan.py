@@ -16,10 +16,14 @@ from genz_core.latency import Pricer
 from genz_core.latency.models import Phase, depends_on_phase
 from genz_core.latency.pricer import decoding
 from genz_core.latency.roofline import roofline
+from genz_core.memo import ByIdentity
 from genz_core.programs import Program, Rows
 from genz_core.step import of_busiest_rank, stage_runs
 from genz_core.symbols import Formulas, Symbol
 from genz_core.types import Array, Graph, Mask, Num, Op, Parallelism, Step, System
+
+#: One for all plans of a deployment, so that kernels of one formula are told by its objects.
+_PRICERS: ByIdentity[Pricer] = ByIdentity()
 
 
 class Priced(NamedTuple):
@@ -63,7 +67,8 @@ class Plan:
         formulas = Formulas()
         step = Step((kind.group(formulas),))
         graph = of_busiest_rank(deployed.executed.graph(step, split), split)
-        pricer = Pricer(deployed.system, deployed.engine)
+        system, engine = deployed.system, deployed.engine
+        pricer = _PRICERS.get(lambda: Pricer(system, engine), system, engine)
         every, settled = range(len(graph.ops)), [_phase(op) for op in graph.ops]
         phases = [phase for phase, _ in settled]
         depends = formulas.depends("cached")

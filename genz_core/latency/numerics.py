@@ -22,6 +22,9 @@ def p_norm(p: float, *times: Num) -> Array:
     for array in arrays[1:]:
         peak = np.maximum(peak, array)
     safe = np.where(peak > 0, peak, 1.0)
+    if len(arrays) == 2:  # the larger of two is one of itself
+        total = 1.0 + (np.minimum(*arrays) / safe) ** p
+        return number(peak * total ** (1.0 / p))
     total = sum(((array / safe) ** p for array in arrays), start=np.zeros(()))
     return number(peak * np.maximum(total, 1.0) ** (1.0 / p))
 
