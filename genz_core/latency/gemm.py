@@ -143,6 +143,16 @@ def _least_area(m: Array, n: Array, units: float, least_rows: int) -> Array:
     """Smallest work of the busiest unit over tiles, as output elements; [splits, shapes]."""
     allowed = _TILES[_TILES[:, 0] >= least_rows]
     rows, columns = allowed[:, :1], allowed[:, 1:]
+    thinnest = float(rows.min())  # all rows are multiples of it
+    if m.size > _FEW and n.size == 1 and m.max() < thinnest * m.size / 2.0:
+        tiles = np.ceil(m / thinnest).astype(np.intp)
+        every = thinnest * np.arange(tiles.max() + 1.0)
+        return _area(every, n, units, rows, columns)[:, tiles]
+    return _area(m, n, units, rows, columns)
+
+
+def _area(m: Array, n: Array, units: float, rows: Array, columns: Array) -> Array:
+    """`_least_area` of tiles [tiles, 1]."""
     one_wave = rows * columns
     area = np.ceil(m / rows) * np.ceil(n / columns) * (one_wave / units)
     if m.size <= _FEW:

@@ -10,6 +10,8 @@ import numpy as np
 from genz_core.symbols import number
 from genz_core.types import Array, Num
 
+_LEAST = 1e-290  # seconds to divide by: nothing that works takes less
+
 
 def p_norm(p: float, *times: Num) -> Array:
     """Time of stages that overlap in part, (sum t_i^p)^(1/p) [unit of `times`].
@@ -21,7 +23,7 @@ def p_norm(p: float, *times: Num) -> Array:
     peak = arrays[0]
     for array in arrays[1:]:
         peak = np.maximum(peak, array)
-    safe = np.where(peak > 0, peak, 1.0)
+    safe = np.maximum(peak, _LEAST)
     if len(arrays) == 2:  # the larger of two is one of itself
         total = 1.0 + (np.minimum(*arrays) / safe) ** p
         return number(peak * total ** (1.0 / p))

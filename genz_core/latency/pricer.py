@@ -302,6 +302,8 @@ def _sends_nothing(op: Op) -> bool:
 
 def launched(time: Num, launch_s: float) -> Array:
     """Times of kernels [s], none that works shorter than the host takes to launch one."""
+    if not launch_s:
+        return number(time)
     return np.where(number(time) > 0, np.maximum(time, launch_s), 0.0)
 
 
