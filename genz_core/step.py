@@ -223,8 +223,7 @@ class StepEstimate:
     def total_s(self) -> Array:
         """Expected latency of the step, [configs]: operators, pipeline wait, host, and what
         measured runs add."""
-        operators_s: Array = self.runs @ self.expected_s
-        total_s: Array = operators_s + self.pipeline_s + self.host_s + self.learned_s
+        total_s: Array = self.operators_s.sum(0) + self.pipeline_s + self.host_s + self.learned_s
         return total_s
 
     def learned_factor(self, config: int = 0) -> float:
