@@ -81,6 +81,8 @@ class Estimate:
     def valid(self) -> NDArray[np.bool_]:
         """Whether each configuration has times: it can run, or does not fit."""
         timed: NDArray[np.bool_] = self.status == "ok"
+        if timed.all():
+            return timed
         for code in WITH_TIMES:
             timed |= self.status == code
         return timed
