@@ -11,11 +11,12 @@ import pytest
 import genz_core
 import hardware_db
 import model_registry
-from genz_core import alone, schedule, workload
+from genz_core import alone, errors, schedule, workload
 from genz_core.compiled import pricing
 from genz_core.memo import ByIdentity
 from genz_core.programs import Program
-from genz_core.symbols import Formulas, Unresolved, number
+from genz_core.straight import straight
+from genz_core.symbols import Formulas, Unresolved, item, number
 from genz_core.types import Parallelism, Workload
 from tests.draws import cases, seed
 
@@ -166,6 +167,70 @@ def test_a_program_evaluates_formulas_for_arrays_and_leaves_out_what_nobody_want
     (found,) = program(sizes)
     assert (found * wanted.factor + wanted.constant).tolist() == [80.0, 8.0]
     assert np.exp not in [function for _, function, _ in program.steps]
+
+
+def test_straight_line_python_gives_what_the_program_gives():
+    formulas = Formulas(arrays=True)
+    tokens, cached = formulas.size("tokens", 1.0), formulas.size("cached", 0.0)
+    ways = np.array([1.0, 2.0, 4.0])[:, None]
+    best = (np.ceil(tokens / ways) * 3.0 + np.maximum(cached, ways) ** 1.5).min(axis=0)
+    wanted = [
+        np.where(cached > 10.0, tokens * cached, number(tokens) + 1.0),
+        np.sqrt(tokens) + np.floor(cached / 3.0) - np.log2(tokens),
+        formulas.result(item, best, 0, shape=()),
+    ]
+    program = Program.of(formulas, wanted)
+    run = straight(program, ("tokens", "cached"))
+    for one in ({"tokens": 7.0, "cached": 20.0}, {"tokens": 1.0, "cached": 0.0}):
+        found = np.array(run(**one), dtype=float)
+        assert found == pytest.approx([float(each) for each in program(one)], rel=1e-15)
+
+
+def test_a_symbol_stands_beside_arrays_only_where_its_formulas_allow_it():
+    ways = np.array([1.0, 2.0])
+    assert (Formulas(arrays=True).size("tokens", 1.0) * ways).shape == (2,)
+    with pytest.raises(Unresolved):
+        Formulas().size("tokens", 1.0) * ways
+
+
+@pytest.mark.parametrize(
+    ("load", "split", "error"),
+    [
+        (Workload(0, 1000, 128), Parallelism(), errors.InvalidValue),
+        (Workload(1, 1000.5, 128), Parallelism(), errors.InvalidValue),
+        (Workload(1, float("nan"), 128), Parallelism(), errors.InvalidValue),
+        (Workload(1, 10**400, 128), Parallelism(), errors.InvalidValue),
+        (Workload(1, 1000, 128), Parallelism(tp=3), errors.InvalidParallelism),
+        (Workload(10_000, 10_000, 128), Parallelism(), errors.OutOfMemory),
+    ],
+)
+def test_one_configuration_is_refused_alike_with_a_program_and_without(
+    load, split, error, monkeypatch
+):
+    model, system = model_registry.load("meta-llama/Llama-3.1-8B"), hardware_db.load("h100")
+    said = []
+    for worth in (NEVER, 0):
+        monkeypatch.setattr(alone, "WORTH", worth)
+        monkeypatch.setattr(alone, "_ASKED", ByIdentity())
+        with pytest.raises(error) as refused:
+            genz_core.estimate(model, system, load, split)
+        said.append(str(refused.value))
+    assert said[0] == said[1]
+
+
+def test_a_program_is_made_of_what_is_asked_for_often(monkeypatch):
+    """Its first answers are those of arrays, the later ones the same but for rounding."""
+    monkeypatch.setattr(alone, "_ASKED", ByIdentity())
+    monkeypatch.setattr(alone, "WORTH", 2)
+    model, system = model_registry.load("meta-llama/Llama-3.1-8B"), hardware_db.load("h100")
+    engine = hardware_db.load_engine("vllm")
+    for isl in (1000, 20_000):  # in one step, and in several
+        load = Workload(4, isl)
+        answers = [genz_core.estimate(model, system, load, None, engine) for _ in range(4)]
+        for answer in answers[1:]:
+            same(answers[0], answer)
+    ((_, asked),) = alone._ASKED._kept.values()
+    assert asked.made is not None and set(asked.made.made) == {False, True}
 
 
 @pytest.mark.parametrize("ask", [bool, float, np.any, lambda symbol: np.asarray(symbol, float)])
