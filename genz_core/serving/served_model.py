@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
@@ -50,7 +50,8 @@ class ServedModel:
     capacity: Array
     status: NDArray[np.str_]
     messages: dict[int, str]
-    kept: dict[int, tuple[Batching, Places]]
+    kept: dict[int, tuple[Batching, Places]] = field(default_factory=dict)
+    decoded: dict[bytes, tuple[Array, Array, Array]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -78,9 +79,7 @@ class ServedModel:
             messages[at] = reason or _NO_ROOM
         status = np.where(full, OUT_OF_MEMORY, status)
         split = checked.parallelism
-        return cls(
-            model, system, engine, split, traffic, load, single, capacity, status, messages, {}
-        )
+        return cls(model, system, engine, split, traffic, load, single, capacity, status, messages)
 
     @property
     def osl(self) -> Array:
@@ -135,11 +134,13 @@ class ServedModel:
     def _decoding(self, running: Array) -> tuple[Array, Array, Array]:
         """Time of a step in which so many requests decode, the host's part, and its bound [s]."""
         sequences = np.maximum(np.round(running), 1.0) * self.traffic.sharing.branches
-        load = Workload(sequences, self.load.isl, self.osl)
-        return step_seconds(
-            lambda loads, split: decode(self.model, self.system, loads, split, self.engine),
-            load, self.parallelism,
-        )  # fmt: skip
+        key = sequences.tobytes()
+        if key not in self.decoded:
+            self.decoded[key] = step_seconds(
+                lambda loads, split: decode(self.model, self.system, loads, split, self.engine),
+                Workload(sequences, self.load.isl, self.osl), self.parallelism,
+            )  # fmt: skip
+        return self.decoded[key]
 
     def users(self) -> Array:
         """Requests that are open, [configs]."""
