@@ -66,11 +66,12 @@ class ScaledPrice:
 
     def __call__(self, ranks: Sequence[RankWork]) -> StepTime:
         """See `StepPrice`."""
-        time = self.price(ranks)
-        if self.prompts != 1.0 and any(rank.prompts for rank in ranks):
-            plain = self.price([RankWork(rank.decodes, rank.tokens) for rank in ranks])
-            time = StepTime(*(p + self.prompts * (t - p) for p, t in zip(plain, time, strict=True)))
-        return StepTime(time.latency_s * self.scale, time.stage_s * self.scale)
+        latency, stage = self.price(ranks)
+        if self.prompts != 1.0 and any([rank.prompts for rank in ranks]):
+            plain, plain_stage = self.price([RankWork(rank.decodes, rank.tokens) for rank in ranks])
+            latency = plain + self.prompts * (latency - plain)
+            stage = plain_stage + self.prompts * (stage - plain_stage)
+        return StepTime(latency * self.scale, stage * self.scale)
 
 
 # ------------------------------------------------------------------------------- one model
@@ -312,7 +313,8 @@ class StepTables:
         sequences = max([rank.decodes + len(rank.prompts) for rank in ranks])
         host = self._step_s + self._sequence_s * sequences
         if len(device) == 1:
-            return StepTime(device[0] + host, device[0] + host)
+            whole = device[0] + host
+            return StepTime(whole, whole)
         return StepTime(sum(device) + host, max(*device, host))
 
 
