@@ -120,7 +120,8 @@ class _Stage:
 
     tokens, experts, rows: seconds by tokens of the busiest rank, by tokens of the mean rank (None
     without experts), and by tokens that are sampled.  decodes: by sequences and context of each.
-    prompts: by new and cached tokens of one.  joined: see `_Joined`.
+    prompts: by new and cached tokens of one.  joined: see `_Joined`.  alone: `decodes` and those of
+    `joined`, of a step without prompts.
     """
 
     tokens: Curve
@@ -129,6 +130,7 @@ class _Stage:
     decodes: Surface
     prompts: Surface
     joined: Sequence[_Joined]
+    alone: Surface
 
     def products_s(self, tokens: float, mean: float, sampled: float) -> float:
         """Seconds of products, messages, experts and head."""
@@ -139,7 +141,10 @@ class _Stage:
         """Seconds of what depends on how a rank's tokens are spread."""
         seconds = 0.0
         if rank.decodes:
-            seconds = self.decodes(rank.decodes, rank.tokens / rank.decodes)
+            context = rank.tokens / rank.decodes
+            if not rank.prompts:
+                return self.alone(rank.decodes, context)
+            seconds = self.decodes(rank.decodes, context)
         for new, cached in rank.prompts:
             seconds += self.prompts(new, cached)
         for shared in self.joined:
@@ -204,6 +209,7 @@ class ModelTables:
                         for first, second in shared
                         if first[at].any() or second[at].any()
                     ],
+                    Surface(by_decodes, contexts, sum((s[at] for s, _ in shared), decodes[at])),
                 )
                 for at in range(priced.stages)
             ],
