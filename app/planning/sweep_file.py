@@ -27,6 +27,7 @@ from hardware_db.whole_file import write_whole
 
 ROWS_A_PART = 50_000
 _HERE = Where()
+_GOOD = b"good"  # name of the number of rows of a part that can run, in its metadata
 #: Columns in which a few values stand again and again.
 _REPEATED = (
     *sweep_block.STRUCTURAL, *sweep_block.NUMERIC, "status", "message", "devices", "not_validated",
@@ -157,7 +158,7 @@ def _kept(path: Path) -> Any:
 
 
 def _arrow(columns: Columns) -> Any:
-    """A table of columns; cells that are not a number are nothing.
+    """A table of columns with the number of rows that can run; what is not a number is nothing.
 
     Of buffers: `pyarrow.array` loads pandas, which takes as long as thousands of rows.
     """
@@ -177,7 +178,8 @@ def _arrow(columns: Columns) -> Any:
             kind, cells = pyarrow.float64(), np.ascontiguousarray(values)
         buffers = [pyarrow.py_buffer(known), pyarrow.py_buffer(cells)]
         arrays.append(pyarrow.Array.from_buffers(kind, len(values), buffers))
-    return pyarrow.Table.from_arrays(arrays, names=list(columns))
+    good = str(np.count_nonzero(columns["status"] == "ok"))
+    return pyarrow.Table.from_arrays(arrays, names=list(columns), metadata={_GOOD: good})
 
 
 def _strings(values: Any) -> Any:
@@ -209,10 +211,13 @@ def _as_parquet(parts: Iterator[Any], draft: Path) -> int:
     try:
         for part in parts:
             writer = writer or parquet.ParquetWriter(
-                draft, part.schema, compression="snappy", use_dictionary=list(_REPEATED)
+                draft,
+                part.schema.remove_metadata(),
+                compression="snappy",
+                use_dictionary=list(_REPEATED),
             )
-            writer.write_table(part)
-            good += _good(part)
+            writer.write_table(part.replace_schema_metadata())
+            good += int(part.schema.metadata[_GOOD])
     finally:
         if writer is not None:
             writer.close()
@@ -228,14 +233,8 @@ def _as_csv(parts: Iterator[Any], draft: Path) -> int:
                 lines.writerow(part.column_names)
             columns = (_cells(part[name]) for name in part.column_names)
             lines.writerows(zip(*columns, strict=True))
-            good += _good(part)
+            good += int(part.schema.metadata[_GOOD])
     return good
-
-
-def _good(part: Any) -> int:
-    import pyarrow.compute
-
-    return int(pyarrow.compute.sum(pyarrow.compute.equal(part["status"], "ok")).as_py() or 0)
 
 
 def _cells(column: Any) -> list[Any]:
