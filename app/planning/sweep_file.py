@@ -10,6 +10,7 @@ import csv
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +74,7 @@ def sweep(
     left = [part for part in _parts(axes) if not _path(folder, part).exists()]
     total, missing = len(axes), sum(part.stop - part.start for part in left)
     kept = done = total - missing
-    for part, columns in priced(left, bounds_only, where, cancelled):
-        with write_whole(_path(folder, part)) as draft:
-            _keep(_arrow(columns), draft)
+    for part in priced(left, bounds_only, where, partial(_keep, folder), cancelled):
         done += part.stop - part.start
         progress(done / max(total, 1), f"{done:,} of {total:,} rows")
     if done < total:
@@ -142,11 +141,15 @@ def _path(folder: Path, part: Part) -> Path:
     return folder / f"{part.number:06d}.arrow"
 
 
-def _keep(table: Any, draft: Path) -> None:
+def _keep(folder: Path, part: Part, columns: Columns) -> None:
     """Write a part as it lies in memory."""
     import pyarrow
 
-    with pyarrow.ipc.new_file(draft, table.schema) as writer:
+    table = _arrow(columns)
+    with (
+        write_whole(_path(folder, part)) as draft,
+        pyarrow.ipc.new_file(draft, table.schema) as writer,
+    ):
         writer.write_table(table)
 
 
