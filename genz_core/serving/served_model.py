@@ -171,7 +171,7 @@ class ServedModel:
         """The loads in balance; those with the same number of pipeline stages side by side."""
         stages = np.broadcast_to(np.asarray(self.parallelism.pp), self.status.shape)
         whole = {name: np.empty(self.status.size) for name in Balance.__dataclass_fields__}
-        for degree in np.unique(stages):
+        for degree in sorted(set(stages.tolist())):
             chosen = np.flatnonzero(stages == degree)
             part = self._balance_of(chosen, int(degree), correction.picked(chosen))
             for name, column in whole.items():
