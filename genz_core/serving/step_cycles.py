@@ -24,6 +24,7 @@ from genz_core.step_correction import StepCorrection
 from genz_core.types import Array, Places
 
 _POISSON = 64  # terms of the largest of several Poisson numbers
+_NOTHING = 1e-20  # a term that adds nothing, nor do smaller ones
 _MANY = 30.0  # prompts a step, from which their number is taken as normal
 
 
@@ -277,6 +278,8 @@ def largest(mean: Array, of: Array) -> tuple[Array, Array]:
         term = term * few / number
         below = np.minimum(below + term, 1.0)
         total = total + 1.0 - below**of
+        if term.max(initial=0.0) < _NOTHING and number > few.max(initial=0.0):
+            break
     normal = mean + np.sqrt(2.0 * mean * np.log(of))
     largest = np.where(mean > _MANY, normal, total)
     return any_at_all, np.where(mean > 1e-12, np.maximum(largest / safe, 1.0), 1.0)
