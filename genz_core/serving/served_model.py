@@ -170,8 +170,11 @@ class ServedModel:
     def balance(self, correction: StepCorrection) -> Balance:
         """The loads in balance; those with the same number of pipeline stages side by side."""
         stages = np.broadcast_to(np.asarray(self.parallelism.pp), self.status.shape)
+        degrees = sorted(set(stages.tolist()))
+        if len(degrees) == 1:
+            return self._balance_of(np.arange(self.status.size), int(degrees[0]), correction)
         whole = {name: np.empty(self.status.size) for name in Balance.__dataclass_fields__}
-        for degree in sorted(set(stages.tolist())):
+        for degree in degrees:
             chosen = np.flatnonzero(stages == degree)
             part = self._balance_of(chosen, int(degree), correction.picked(chosen))
             for name, column in whole.items():
@@ -315,7 +318,8 @@ class ServedModel:
 
     def _chosen(self, values: Num, chosen: NDArray[np.intp]) -> Array:
         """Values of some of the loads, of a number or an array [configs]."""
-        return np.broadcast_to(np.asarray(values, dtype=float), self.status.shape)[chosen]
+        array = np.asarray(values, dtype=float)
+        return array[chosen] if array.shape == self.status.shape else np.full(chosen.size, array)
 
     def estimate(
         self, balance: Balance, correction: StepCorrection, users: Array
