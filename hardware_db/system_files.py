@@ -188,7 +188,7 @@ def _named(path: Path, modified: int) -> lookup.NamedSystem:
     if path.parent != SHIPPED:
         return _described(path, modified)
     entries = "".join(_NAMES.findall(path.read_text(encoding="utf-8")))
-    names = yaml_document.parse(entries, path.name)
+    names = yaml_document.parse(entries, path.name, ships=True)
     return lookup.NamedSystem(names["id"], (names["id"], names["name"], *names.get("aliases", ())))
 
 

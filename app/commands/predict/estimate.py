@@ -42,7 +42,6 @@ def estimate(
 ) -> None:
     from app.scenario import mixed_step, results
     from app.scenario.scenario import resolve
-    from app.scenario.stated_step import stated_step
     from genz_core.errors import InvalidValue
     from genz_core.workload import OUT_OF_MEMORY
 
@@ -51,6 +50,8 @@ def estimate(
         _price_points(points, output)
         return
     if given.get("model") == PIPE:
+        from app.scenario.stated_step import stated_step
+
         asked = given.ask("estimate", model="stated")
         _print_step(stated_step(piped("ops"), asked), chosen)
         return

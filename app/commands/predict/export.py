@@ -1,4 +1,4 @@
-"""ridgeline export: a step in the files of network simulators, and what such a file holds."""
+"""ridgeline export: a step in the files of network simulators."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from typing import Annotated
 
 import typer
 
-from app.answers.table import TableFormat
-from app.commands import options as opt
 from app.commands.question_options import Given, add_verb
-
-_LONGEST = 512 * 2**20
 
 
 def register(cli: typer.Typer) -> None:
     help_ = "Write a step as Chakra traces, one a device, with an ASTRA-sim network."
     add_verb(cli, "estimate", export, help_, name="export")
-    cli.command("chakra", help="Operators of a Chakra trace: runs, seconds, FLOPs, bytes.")(show)
 
 
 def export(
@@ -43,22 +38,3 @@ def export(
         except OSError as error:
             raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
         typer.echo(f"-> {path}", err=True)
-
-
-def show(
-    file: Annotated[Path, typer.Argument(help="A trace: step.0.et.")],
-    json: opt.Json = False,
-    format_: opt.Form = TableFormat.text,
-) -> None:
-    from app.exchange.step_trace import read_rows
-    from genz_core.errors import InvalidValue
-
-    try:
-        if file.stat().st_size > _LONGEST:
-            raise InvalidValue(f"{file} is larger than {_LONGEST // 2**20} MiB")
-        content = file.read_bytes()
-    except OSError as error:
-        raise InvalidValue(f"{file} cannot be read: {error.strerror}") from None
-    about, rows = read_rows(content)
-    head = " · ".join(f"{name} {value}" for name, value in about.items())
-    opt.show(opt.table_format(format_, json), {**about, "rows": rows}, head, rows)
