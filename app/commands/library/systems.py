@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from app.answers.table import TableFormat
+from app.answers.table import TableFormat, render
 from app.commands import options as opt
+from genz_core.errors import InvalidValue
 
 
 def register(cli: typer.Typer) -> None:
@@ -30,7 +31,6 @@ def systems(
     format_: opt.Form = TableFormat.text,
 ) -> None:
     import hardware_db
-    from app.answers.table import render
     from app.scenario.system_facts import latency_words, listed, peak_words, sourced_facts
 
     chosen = opt.table_format(format_, json)
@@ -60,7 +60,6 @@ def _check_file(path: str, chosen: TableFormat) -> None:
         RidgelineError: no such file, or one that does not fit the schema, in a sentence.
     """
     from app.scenario.local_files import system_source
-    from genz_core.errors import InvalidValue
     from hardware_db import contribution
 
     source = system_source(path)
