@@ -16,7 +16,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 # The same examples every time and no clock: a busy machine must not fail a law.
 settings.register_profile(
-    "repeatable", deadline=None, derandomize=True, database=None, max_examples=draws.cases(50)
+    "repeatable", deadline=None, derandomize=True, database=None, max_examples=draws.cases(25)
 )
 settings.load_profile("repeatable")
 
@@ -58,9 +58,24 @@ MEASURED = (
 )
 
 
+def leave_to_the_night(items: list[pytest.Item]) -> None:
+    """Mark as slow all cases of a test but the first n, spread evenly, of its by_day(n)."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("by_day"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for all_cases in cases.values():
+        by_day = all_cases[0].get_closest_marker("by_day").args[0]
+        kept = draws.spread(all_cases, by_day)
+        for item in all_cases:
+            if item not in kept:
+                item.add_marker("slow")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what lies under benchmarks/ and browser/, and what draws, before -m selects."""
+    leave_to_the_night(items)
     places: dict[str, int] = {}
     for item in items:
         test = getattr(item, "function", None)

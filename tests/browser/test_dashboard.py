@@ -198,6 +198,7 @@ def test_the_camera_saves_a_chart_as_svg_in_the_browser(open_page):
 # ------------------------------------------------------------------------------- looks
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("path", PATHS)
 def test_a_page_fits_a_phone_and_asks_nobody_but_its_own_server(
     page, requested: list[str], app_url: str, path: str

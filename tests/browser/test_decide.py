@@ -17,6 +17,7 @@ DRAWN = ".js-plotly-plot .main-svg"
 PAGES = ("plan", "frontiers", "sensitivity", "economics")
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("width", [1400, 390])
 def test_the_answer_fits_the_screen(open_page, width: int):
     page = open_page("plan", **QUESTION)
@@ -69,6 +70,7 @@ def test_the_report_and_the_plan_are_saved(open_page):
     assert named["plans"][0]["tpot_s"] < 0.03
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_that_decides_opens_with_a_chart(open_page, path: str):
     page = open_page(path, batch=16, engine="vllm")

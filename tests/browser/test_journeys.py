@@ -33,6 +33,7 @@ def walked(journey: Journey, page) -> str:
     return answer
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", [name for name in BY_NAME if name not in MINUTES])
 def test_a_question_is_answered_in_few_clicks(open_page, name: str):
     page = open_page()

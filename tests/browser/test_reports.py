@@ -56,6 +56,7 @@ def test_a_whole_and_a_cut_upload_end_in_a_page_and_a_sentence(open_page):
     assert page.locator('[data-testid="stMetricValue"]').first.inner_text() == "555"
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("path", ["reports", "measured", "run", "calibrate"])
 def test_a_page_fits_a_phone(open_page, page, path: str):
     page.set_viewport_size({"width": 390, "height": 844})

@@ -28,6 +28,7 @@ def uploaded(page) -> None:
     page.wait_for_selector("text=trace.csv")
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("width", [1400, 390])
 def test_a_trace_is_played_and_fits_the_screen(open_page, width: int):
     page = open_page("serving", serving_tab="Simulate", engine="vllm", load="Trace")

@@ -98,6 +98,7 @@ def test_logging_out_ends_the_session(server: Served):
         assert "Log in" in session.open().words("button")
 
 
+@pytest.mark.slow
 def test_visitors_keep_their_own_systems_from_one_visit_to_the_next(
     server: Served, oidc: Provider, data: Path
 ):

@@ -320,6 +320,7 @@ _RUNS_AS = {"rope": "rope", "activation": "activation", "routing": "routing"}
 _CLASS_RUNS_AS = {"collective": "communication"}
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 @pytest.mark.parametrize("tp", [1, 8])
 @pytest.mark.parametrize(

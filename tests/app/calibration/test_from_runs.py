@@ -57,6 +57,7 @@ def test_static_batches_count_too():
     assert abs(shown["error_after"]) < abs(shown["error_before"])
 
 
+@pytest.mark.slow
 def test_each_recipe_of_a_file_is_calibrated_apart():
     """A call for each recipe; the progress runs through both."""
     fp8 = [{**row, "weights": "fp8"} for row in measured_runs(loads=("32",))]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from app.watching.simulated_pages import in_turn, looks
 from tests.app.pages import finished, opened, pressed
 
@@ -16,6 +18,7 @@ def unfolded(page: str, key: str):
     return app.run()
 
 
+@pytest.mark.slow
 def test_a_dry_run_is_searched_on_the_run_page(own_data):
     app = unfolded("run", "tune")
     app.text_input("tune_question").set_value(

@@ -23,9 +23,7 @@ from model_registry.modules.entry import ModuleEntry
 from tests.model_registry.shared_models import derived
 from tests.model_registry.tracing_cases import tiny
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers", minversion="5.0")
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = pytest.mark.usefixtures("transformers", "own_cache")
 RELU = "torch.nn.modules.activation.ReLU"
 
 

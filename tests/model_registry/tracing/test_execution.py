@@ -53,6 +53,7 @@ def products(graph: Graph) -> float:
     return total
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize("model_type", TINY)
 def test_a_trace_counts_the_flops_that_are_executed(model_type: str) -> None:
     config = tiny(model_type)
