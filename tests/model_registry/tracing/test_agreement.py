@@ -17,8 +17,7 @@ from model_registry.tracing.capture import record_pass
 from tests.model_registry.shared_models import built, traced
 from tests.model_registry.tracing_cases import STEPS, TINY, facts, tiny
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers", minversion="5.0")
+pytestmark = pytest.mark.usefixtures("transformers")
 
 #: One shipped model of each family that differs in kind; the rest run with -m slow.
 SOME = (
