@@ -28,6 +28,7 @@ def test_a_sample_is_drawn_on_its_curve(open_page):
     page.wait_for_selector('[data-testid="stDataFrame"]')
 
 
+@pytest.mark.slow
 def test_the_page_fits_a_phone(open_page, page):
     page.set_viewport_size({"width": 390, "height": 844})
     open_page("benchmarks", model="meta-llama/Llama-3.1-405B", system="h200-sxm-141gb", tp=8)

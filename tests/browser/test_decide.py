@@ -37,6 +37,7 @@ def test_a_change_of_a_target_is_in_the_answer_and_in_the_address(open_page):
     page.wait_for_selector("text=/tpot < 15.0 ms/ >> visible=true")
 
 
+@pytest.mark.slow
 def test_a_click_on_a_point_opens_it_as_the_scenario(open_page):
     page = open_page("plan", **QUESTION)
     page.wait_for_selector(DRAWN)
@@ -58,6 +59,7 @@ def test_a_click_on_a_point_opens_it_as_the_scenario(open_page):
     page.wait_for_function("() => location.search.includes('engine=')")
 
 
+@pytest.mark.slow
 def test_the_report_and_the_plan_are_saved(open_page):
     page = open_page("plan", plan_tab="Take it along", **QUESTION)
     with page.expect_download() as saving:

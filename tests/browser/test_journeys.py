@@ -59,6 +59,7 @@ def test_a_model_measured_here_stands_beside_its_prediction_in_few_clicks(browse
             page.close()
 
 
+@pytest.mark.slow
 def test_the_clicks_of_a_walk_are_the_presses_of_the_mouse(open_page):
     page = open_page()
     page.evaluate(

@@ -60,6 +60,7 @@ def test_a_deep_link_draws_its_page_and_asks_below_the_path_alone(page, requeste
     assert addresses and all(url.startswith(f"{base_url}/") for url in addresses)
 
 
+@pytest.mark.slow
 def test_a_table_is_saved_from_below_the_path(page, base_url: str):
     page.goto(f"{base_url}/breakdown?batch=4")
     page.wait_for_selector(".js-plotly-plot .main-svg")
@@ -104,6 +105,7 @@ def test_a_page_of_another_server_cannot_frame_it(page, base_url: str, elsewhere
     assert asked and page.frames[1].locator('[data-testid="stApp"]').count() == 0
 
 
+@pytest.mark.slow
 def test_what_a_visitor_may_not_do_is_said_on_the_page(page, base_url: str):
     page.goto(f"{base_url}/run")
     page.wait_for_selector(SETTLED)

@@ -40,6 +40,7 @@ def test_a_trace_is_played_and_fits_the_screen(open_page, width: int):
     assert page.locator("text=Latencies").count()
 
 
+@pytest.mark.slow
 def test_the_requests_of_a_simulation_are_saved(open_page):
     page = open_page("serving", serving_tab="Simulate", engine="vllm", load="Trace")
     uploaded(page)
@@ -51,6 +52,7 @@ def test_the_requests_of_a_simulation_are_saved(open_page):
     assert len(rows) == 80 and float(rows[0]["ttft_s"]) > 0
 
 
+@pytest.mark.slow
 def test_the_address_keeps_the_tab(open_page):
     page = open_page("serving")
     page.get_by_role("tab", name="Simulate").click()

@@ -149,6 +149,7 @@ def test_no_file_of_the_machine_can_be_named(path, tmp_path, monkeypatch):
     assert refused("import", text=path)
 
 
+@pytest.mark.slow
 def test_it_is_asked_over_stdio():
     async def over_stdio() -> Any:
         paths = f"{ROOT}:{ROOT / 'app' / 'python'}"

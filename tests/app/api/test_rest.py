@@ -329,6 +329,7 @@ def test_a_body_that_is_too_large_is_refused_stated_or_not():
     assert answer.status_code == 413
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_ended_and_the_next_is_answered():
     workers = Workers(1, limit_s=0.05)
     with TestClient(application(answers=Answers(workers))) as client:

@@ -116,6 +116,7 @@ def test_a_server_that_ends_cancels_its_work_and_names_it(tmp_path: Path):
     )
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_504_and_what_finds_no_process_says_when_to_ask_again():
     workers = Workers(1, waiting_s=0.01, limit_s=0.3)
     with TestClient(application(answers=Answers(workers))) as client:

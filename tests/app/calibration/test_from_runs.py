@@ -40,6 +40,7 @@ def test_a_kept_recipe_is_named_and_other_models_are_left_alone(calibration):
     assert resolve(other).engine == before
 
 
+@pytest.mark.slow
 def test_calibrating_again_starts_from_what_ships(calibration):
     rows = measured_runs()
     from_runs.keep(calibration)

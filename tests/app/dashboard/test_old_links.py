@@ -10,6 +10,7 @@ OPEN = "open loop (arrival rate)"
 KINDS = ("text_input", "selectbox", "multiselect", "toggle", "segmented_control")
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("old", "controls"),
     [

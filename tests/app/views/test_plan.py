@@ -64,6 +64,7 @@ def test_all_candidates_are_drawn_with_the_target_as_a_guide():
     assert any("tpot" in note["text"] for note in chart["layout"]["annotations"])
 
 
+@pytest.mark.slow
 def test_what_cannot_be_met_says_what_would_have_to_change():
     app = opened("plan", target="tpot < 0.5ms", devices="1:2")
     app = settled(app)
@@ -95,6 +96,7 @@ def test_a_point_becomes_a_scenario_of_one_replica():
     assert fields["batch"] == 22 and fields["tp"] == 2 and fields["weights"] == "as checkpoint"
 
 
+@pytest.mark.slow
 def test_the_best_plan_is_saved_for_a_cluster_as_python_writes_it():
     ask = {**ASKED, "plan_engine": "vllm", "plan_tab": "Take it along"}
     app = opened("plan", **ask, plan_deployment="kubernetes")

@@ -71,6 +71,7 @@ def test_operators_of_a_trace_with_shapes_are_drawn_under_the_roof_of_their_devi
     assert any("of kernel time" in caption.value for caption in app.caption)
 
 
+@pytest.mark.slow
 def test_ranks_of_one_run_are_drawn_beside_each_other(tmp_path: Path):
     ranks = [tmp_path / f"run_rank{number}.json.gz" for number in (0, 1)]
     for path in ranks:

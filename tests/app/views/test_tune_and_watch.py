@@ -42,6 +42,7 @@ def test_what_cannot_be_searched_is_refused_on_the_run_page(own_data):
     assert "give name=value" in app.error[0].value
 
 
+@pytest.mark.slow
 def test_a_recording_is_watched_on_the_benchmarks_page(own_data, tmp_path: Path):
     load = {"model": MODEL, "system": "h100", "engine": "vllm", "rate": 4.0, "osl": 64}
     served = in_turn([(load, 360, 1.0)])

@@ -72,6 +72,7 @@ def test_a_damaged_entry_is_said_in_one_sentence() -> None:
         read_entry("ReLU")
 
 
+@pytest.mark.slow
 def test_modules_have_the_sizes_of_the_model_they_were_derived_in() -> None:
     flops = []
     for width in (96, 192):
