@@ -1,5 +1,7 @@
 """The page Benchmarks in a real browser."""
 
+import pytest
+
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 SAMPLE = '[class*="benchmark_samples"] [data-testid="stButtonGroup"] button'
 
