@@ -89,6 +89,7 @@ ALONE: dict[str, tuple[tuple[str, ...], Callable[[Any], Any], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("feature", ALONE)
 def test_commands_give_the_figure_by_hand(feature: str) -> None:
     words, figure, expected = ALONE[feature]
