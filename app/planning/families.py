@@ -77,6 +77,22 @@ class Family:
         """Of the replicas, or of the decode workers."""
         return self.resolved.system
 
+    def pool_of(self, row: Mapping[str, float]) -> dict[str, Any]:
+        """The workers of a candidate that only read prompts, as parameters; {} where it has none.
+
+        row: of `app.planning.candidates.COLUMNS`.
+        """
+        reading, own = self.prefill, (self.system.slug, self.question.weights)
+        if reading is None:
+            return {}
+        same = (reading.system.slug, reading.scenario.weights) == own
+        return {
+            "prefill_workers": int(row["prefill_workers"]),
+            "prefill_system": "" if same else reading.scenario.system,
+            "prefill_weights": "" if same else bulk_format(reading.model),
+            **{f"prefill_{name}": int(row[f"prefill_{name}"]) for name in DEGREES},
+        }
+
     def evidence(self, columns: Mapping[str, Array]) -> Evidence:
         """What of some candidates was measured: their degrees, formats, users and lengths.
 
