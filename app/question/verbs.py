@@ -48,7 +48,7 @@ class Verb:
 _CLOSED = ("batch", "concurrency", "rate")
 _SPACE = (
     "system", "engine", "weights", "kv", "tp", "pp", "dp", "ep", "max_num_seqs", "speculation",
-    "offload",
+    "offload", "redundant_experts",
 )  # fmt: skip
 _NAMES = ("model", "system", "engine", "engine_version", "weights", "moe_weights", "kv",
           "activations", "compute")  # fmt: skip

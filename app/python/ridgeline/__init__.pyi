@@ -426,7 +426,7 @@ def plan(
     ep: int | Sequence[int] | np.ndarray | Mapping[str, Any] | str | None = None,
     moe_tp: int | str | None = None,
     expert_imbalance: float | str = 1.0,
-    redundant_experts: int | str = 0,
+    redundant_experts: int | Sequence[int] | np.ndarray | Mapping[str, Any] | str = 0,
     overlap: str = "none",
     max_num_seqs: int | Sequence[int] | np.ndarray | Mapping[str, Any] | str = 0,
     max_num_batched_tokens: int | str = 0,
