@@ -18,7 +18,6 @@ from genz_core.step import StepEstimate
 from genz_core.types import Group, Workload
 from genz_core.validity import check
 from genz_core.workload import mixed
-from model_registry.reports.chain import SCHEMAS, stated_model
 
 _GROUP = re.compile(r"(\d+)x(\d+)(?:@(\d+))?")
 _MOST_GROUPS = 64
@@ -99,6 +98,8 @@ def stated(data: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
     Raises:
         RidgelineError: operators or names that are none, a figure that the system lacks.
     """
+    from model_registry.reports.chain import SCHEMAS, stated_model  # no other step needs it
+
     model = stated_model(data)
     system, engine = find_system(asked.named("system")), asked.named("engine")
     resolved = combined(replace(asked.question, tp=model.tp), model, system, engine=engine)

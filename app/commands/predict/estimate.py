@@ -52,8 +52,6 @@ def estimate(
         _price_points(points, output)
         return
     if given.get("model") == PIPE:
-        from app.scenario.stated_step import stated_step
-
         asked = given.ask("estimate", model="stated")
         _print_step(mixed_step.stated(piped("ops"), asked), chosen)
         return
