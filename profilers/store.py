@@ -157,13 +157,6 @@ class Store:
         with run_folder.in_words(self.folder):
             self._tag((run.id, tag.strip()) for tag in tags if tag.strip())
 
-    def untag(self, identity: str, *tags: str) -> None:
-        """Remove tags from a run."""
-        run = self.find(identity)
-        with run_folder.in_words(self.folder), self._index.transaction() as index:
-            rows = [(run.id, tag) for tag in tags]
-            index.executemany("DELETE FROM tags WHERE run = ? AND tag = ?", rows)
-
     def delete(self, identity: str) -> None:
         """Remove a run from its place, then from the index, then its files."""
         run = self.find(identity)

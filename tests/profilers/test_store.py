@@ -149,8 +149,6 @@ def test_runs_are_found_by_the_start_of_their_id_and_by_tag(store: Store):
     store.tag(first, "baseline", "h200", "")
     assert store.find(first[:10]).tags == ("baseline", "h200")
     assert [run.id for run in store.runs("baseline")] == [first]
-    store.untag(first, "h200")
-    assert store.find(first).tags == ("baseline",)
     for nothing in ("", "no such run"):
         with pytest.raises(UnknownName):
             store.find(nothing)
