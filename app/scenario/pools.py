@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.question.question import Question
 from app.question.validity import has_pool
@@ -20,11 +20,12 @@ from genz_core.serving.disaggregation import (
     balance,
 )
 from genz_core.serving.options import Options
-from genz_core.serving.series import serve_pools
-from genz_core.serving.simulation import Requests
 from genz_core.speculative import Speculation
 from genz_core.types import Link, Parallelism, System
 from model_registry import in_formats
+
+if TYPE_CHECKING:
+    from genz_core.serving.simulation import Requests
 
 _BYTES_PER_GBIT = 1e9 / 8
 _DEGREES = ("tp", "pp", "dp", "ep")
@@ -208,6 +209,8 @@ def served(
     Raises:
         InvalidValue: as `genz_core.serving.series.serve_pools`.
     """
+    from genz_core.serving.series import serve_pools
+
     site = Deployment(decode.model, decode.system, decode.engine)
     pool = ServingPool(site, degrees, decode.scenario.replicas)
     return serve_pools(prefill.disaggregation(Options()), pool, load, on_error="status")

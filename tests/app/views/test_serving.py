@@ -19,6 +19,7 @@ def captions(app: AppTest) -> str:
     return " ".join(caption.value for caption in app.caption)
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(
     "query",
     [
