@@ -189,6 +189,9 @@ class EngineProfile:
     held_share: of a stream interval, for which a first token is held back.  ahead_steps: that the
     scheduler plans ahead of the device, which a new request waits for while others run; none in a
     pipeline.
+    hand_over_steps: that a decode worker runs from the arrival of a prompt's cache to its admission
+    where others run: a scheduler looks once a step at what the pools have agreed on, allocated and
+    sent.
     step_jitter, delivery_jitter: of a simulation's clock, shares of a step's time; see
     `genz_core.serving.simulation.jitter`.
     eager: costs of its unfused kernels, for an engine that was measured running eagerly.
@@ -247,6 +250,7 @@ class EngineProfile:
     kv_cache: Literal["checkpoint", "model"] = "checkpoint"
     held_share: float = 1.0
     ahead_steps: float = 0.0
+    hand_over_steps: float = 0.0
     step_jitter: float = 0.0
     delivery_jitter: float = 0.0
     source: str = "assumed"

@@ -40,6 +40,7 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
     "expert_efficiency": ("expert_efficiency", 1.0),
     "held_share": ("held_share", 1.0),
     "ahead_steps": ("ahead_steps", 1.0),
+    "hand_over_steps": ("hand_over_steps", 1.0),
     "step_jitter": ("step_jitter", 1.0),
     "delivery_jitter": ("delivery_jitter", 1.0),
     "sampling_s": ("sampling_us", MICRO),
@@ -246,6 +247,7 @@ class EngineRecord(BaseModel):
     expert_efficiency: Fact | None = None
     held_share: Fact | None = None
     ahead_steps: Fact | None = None
+    hand_over_steps: Fact | None = None
     step_jitter: Fact | None = None
     delivery_jitter: Fact | None = None
     sampling_us: Fact | None = None

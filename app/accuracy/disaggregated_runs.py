@@ -3,8 +3,9 @@
 Runs of a public benchmark with what was launched (`hardware_db/measurements/disaggregated.csv`):
 lengths uniform from 80 to 100 % of nominal, all users at once, ten requests each.  Of these three
 are simulated (of many users two): the first, which all send at once, one that stands for those that
-follow, and the last, behind which nobody comes.  No run of a pool teaches anything, so what is left
-out of a split is what aggregated runs teach of the steps of both pools: all of it.
+follow, and the last, behind which nobody comes.  Runs of pools teach one number, the same for all
+engines: the steps of a hand-over (`hand_over_steps`).  A split learns it without what it leaves
+out, and leaves out all that aggregated runs teach of the steps of both pools.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ RAN = 10  # requests of a user
 _EACH, _LEAST, _MOST = 3, 64, 3000  # requests of a user, of a run, that are simulated
 _CROWD = 1500  # users, of whom each sends one request less
 _CLASSES = (16, 128, 1024)  # users
+_MOST_STEPS = 40  # of a hand-over
 
 
 def asked(row: Mapping[str, str], *, learned: bool = True) -> dict[str, str]:
@@ -74,11 +76,19 @@ def records(
 
 
 def record(row: Mapping[str, str], *, learned: bool = True) -> Row:
-    """One run with its simulation, see `records`."""
+    """One run with its simulation, see `records`.
+
+    step_s: of a decode worker, 0 for one user, who waits for nobody's.
+    """
     status, message, means = "ok", "", dict.fromkeys(METRICS)
+    step_s, agreed = 0.0, 0.0
     try:
         outcome = simulate(points.parse(asked(row, learned=learned))).run
         means = {metric: mean_of_all(outcome, metric) for metric in METRICS}
+        agreed = outcome.resolved.engine.hand_over_steps
+        if int(row["concurrency"]) > 1:
+            gaps = outcome.simulation
+            step_s = float(np.average(gaps.gaps_s, weights=gaps.gap_counts))
     except RidgelineError as error:
         status, message = error.code, str(error)
     facts = {name: text for name, text in row.items() if not name.startswith("measured_")}
@@ -89,6 +99,8 @@ def record(row: Mapping[str, str], *, learned: bool = True) -> Row:
         "lengths": f"{row['isl']}/{row['osl']}",
         "status": status,
         "message": message,
+        "step_s": step_s,
+        "hand_over_steps": agreed,
         **{f"measured_{metric}": float(row[f"measured_{metric}"]) for metric in METRICS},
         **{f"predicted_{metric}": means[metric] for metric in METRICS},
     }
@@ -143,8 +155,41 @@ def split_table(shipped: Sequence[Row], physics: Sequence[Row]) -> list[Row]:
     shipped, physics: `records` with and without what runs teach.
     """
     whole = {"split": AS_SHIPPED, **errors(shipped)}
-    known = {split: [row for row in physics if row[by]] for split, by in SPLITS.items()}
-    return [whole, *({"split": split, **errors(rows)} for split, rows in known.items())]
+    return [
+        whole,
+        *({"split": split, **errors(left_out(physics, by))} for split, by in SPLITS.items()),
+    ]
+
+
+def hand_over_steps(found: Sequence[Row]) -> int:
+    """The steps of a hand-over that first tokens say: those of their least mean absolute error, 0
+    of no runs."""
+    priced = [row for row in found if row["status"] == "ok"]
+
+    def error(steps: int) -> float:
+        late = (with_hand_over(row, steps) for row in priced)
+        ratios = (row["predicted_ttft_s"] / row["measured_ttft_s"] for row in late)
+        return statistics.mean(abs(ratio - 1.0) for ratio in ratios)
+
+    return min(range(_MOST_STEPS + 1), key=error) if priced else 0
+
+
+def with_hand_over(row: Row, steps: float) -> Row:
+    """A priced run with hand-overs of so many steps: each adds one of its steps to a first token
+    (others come later for it, too, which this leaves as it is)."""
+    more = (steps - row["hand_over_steps"]) * row["step_s"]
+    return {**row, "predicted_ttft_s": row["predicted_ttft_s"] + more, "hand_over_steps": steps}
+
+
+def left_out(found: Sequence[Row], by: str) -> list[Row]:
+    """Runs with the hand-over that those teach which do not share the column `by`."""
+    known = [row for row in found if row[by] and row["status"] == "ok"]
+    taught = {
+        value: hand_over_steps([row for row in known if row[by] != value])
+        for value in {row[by] for row in known}
+    }
+    refused = [row for row in found if row[by] and row["status"] != "ok"]
+    return [*(with_hand_over(row, taught[row[by]]) for row in known), *refused]
 
 
 def group_table(found: Sequence[Row], by: Sequence[str]) -> list[Row]:

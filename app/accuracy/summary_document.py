@@ -43,7 +43,8 @@ _SATURATED = (
 )
 _APART = (
     "Mean TTFT and TPOT of closed-loop runs with workers of their own for prompts, beside their "
-    "simulation (`ridgeline validate disaggregated`). No such run fitted or corrected anything: "
+    "simulation (`ridgeline validate disaggregated`). One number, the same for all engines, was "
+    "fitted on them: the steps of a hand-over, which each split learns without what it leaves out. "
     "*as shipped* has what aggregated runs teach of the steps of both pools; with a GPU, a model "
     "or an engine left out stands physics alone, its constants as they ship. *ratio* is the median "
     "of predicted over measured; what is not priced is refused with its reason."

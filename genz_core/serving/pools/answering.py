@@ -18,7 +18,7 @@ class AnsweringStation:
     [numbers].  steps: of an answer, 0 where a prompt has all that is asked.
     scale: measured over priced time of a step.  workers: their number.  most: sequences of one.
     apart: workers, or their ranks where these do not wait for one another.
-    ahead_steps: planned when a cache arrives.
+    ahead_steps: before an admission, when a cache arrives.
     """
 
     numbers: Array
@@ -75,7 +75,8 @@ class AnsweringStation:
         return self.workers * running / (self.steps * self.seen_s(running, others))
 
     def admission_s(self, running: Array, step: Array, look_every: Num) -> Array:
-        """What is left of the running step when a cache arrives, and the steps planned [s].
+        """What is left of the running step when a cache arrives, and the steps before its admission
+        [s].
 
         Half of the running step, and of the steps between two looks: a cache arrives at any time of
         them.  A step runs unless no sequence does, of a Poisson number: judgement.

@@ -73,7 +73,8 @@ class DecodeWorkers:
     running: sequences, none at first; per_s: that generate per second, never fewer with more of
     them; bound_s: least time of a step, [numbers, shapes].  steps: mean decode steps of an answer
     after its first token.  coupled, ranks: as of `PrefillWorkers`.
-    ahead_steps: see `EngineProfile`; ahead_steps, most_running, cache_bytes, memory_bytes, fits:
+    ahead_steps: with those of the hand-over, see `EngineProfile`; it, most_running, cache_bytes,
+    memory_bytes and fits:
     [shapes].
     """
 
@@ -199,7 +200,8 @@ def decode_workers(
         steps=steps,
         ranks=ranks,
         coupled=_coupled(deployed, split),
-        ahead_steps=np.where(columns(Workload(), split)["pp"] > 1.0, 0.0, engine.ahead_steps),
+        ahead_steps=engine.hand_over_steps
+        + np.where(columns(Workload(), split)["pp"] > 1.0, 0.0, engine.ahead_steps),
         most_running=most,
         cache_bytes=single.kv_bytes,
         memory_bytes=single.total_bytes + single.kv_bytes * np.maximum(most / ranks - 1.0, 0.0),

@@ -184,7 +184,16 @@ def workers(
         waits = options.recv_interval, options.batch_wait
         ahead = site.engine.ahead_steps > 0 and lanes == 1
         made += [
-            Worker(group, scheduler, price, *waits, ahead=ahead, jitter=jitter) for group in groups
+            Worker(
+                group,
+                scheduler,
+                price,
+                *waits,
+                ahead=ahead,
+                jitter=jitter,
+                hand_over=site.engine.hand_over_steps,
+            )
+            for group in groups
         ]
     return made
 

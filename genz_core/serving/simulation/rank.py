@@ -168,12 +168,13 @@ class Rank:
     reserves: a sequence's whole cache is taken when it is admitted, so that it never grows.
     waiting: requests that the scheduler knows and has not admitted, in order; mail: those that it
     has not looked at, the first `seen` of which it knew at the last step; received: decode steps
-    since it last looked.  preempted: see `preempt`.
+    since it last looked.  coming: sequences that another pool has read and that wait for its step.
+    preempted: see `preempt`.
     """
 
     __slots__ = (
-        "__weakref__", "_token_bytes", "cache", "lanes", "mail", "preempted", "received", "seen",
-        "waiting",
+        "__weakref__", "_token_bytes", "cache", "coming", "lanes", "mail", "preempted", "received",
+        "seen", "waiting",
     )  # fmt: skip
 
     def __init__(self, cache: KvCache, lanes: int, *, reserves: bool) -> None:
@@ -184,6 +185,7 @@ class Rank:
         self.mail: deque[Job] = deque()
         self.received = 0
         self.seen = 0
+        self.coming = 0
         self.preempted: list[Job] = []
 
     @property
@@ -196,7 +198,7 @@ class Rank:
     @property
     def load(self) -> int:
         """Requests that it has, running or not."""
-        return self.running + len(self.waiting) + len(self.mail)
+        return self.running + len(self.waiting) + len(self.mail) + self.coming
 
     def hit(self, job: Job) -> int:
         """Tokens of a prompt that others share: whole blocks, never the last token."""

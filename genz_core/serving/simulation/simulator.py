@@ -18,7 +18,7 @@ from genz_core.types import Array
 
 Progress = Callable[[int, int], None]
 Cancel = Callable[[], bool]
-_LANDS, _ARRIVES, _STARTS = range(3)  # the order of events of one moment
+_LANDS, _ARRIVES, _AGREED, _STARTS = range(4)  # the order of events of one moment
 _REPORT_EVERY = 1000
 
 
@@ -134,6 +134,8 @@ class Simulator:
             elif kind == _ARRIVES:
                 self._arriving -= 1
                 self._arrive(now, *payload)
+            elif kind == _AGREED:
+                self._agreed(now, *payload)
             else:
                 self._start(now, *payload)
         left = len(self._requests) - self._record.ended
@@ -197,8 +199,20 @@ class Simulator:
             self._record.refused(job.row, now)
             self._answered(now, job.row)
             return
-        worker = self._pools[pool].workers[number]
         self._record.routed(job.row, at)
+        if pool and (later_s := self._pools[pool].workers[number].hand_over_s):
+            rank.coming += 1
+            self._push(now + later_s, _AGREED, (pool, number, rank, job))
+        else:
+            self._accept(now, pool, number, rank, job)
+
+    def _agreed(self, now: float, pool: int, number: int, rank: Rank, job: Job) -> None:
+        """A worker takes a sequence that another pool has read."""
+        rank.coming -= 1
+        self._accept(now, pool, number, rank, job)
+
+    def _accept(self, now: float, pool: int, number: int, rank: Rank, job: Job) -> None:
+        worker = self._pools[pool].workers[number]
         worker.accept(rank, job)
         for lane, flight in enumerate(worker.flights):
             if flight is None:

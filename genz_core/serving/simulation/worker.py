@@ -70,6 +70,7 @@ class Worker:
     batch_wait: that a new request waits at most until every rank has one, or on a single rank
     until new prompts fill a step.  ahead: whether the next step is planned while one runs, so that
     a new request is in the one after.
+    hand_over: steps that a sequence of another pool waits for while others run.
     jitter: of its clock, None for none.
     stage_free_s: when the next step may start.  link_free_s: when its link to another pool has
     sent what it has to send.  busy_s: time in steps so far, of its lanes on average.
@@ -84,6 +85,7 @@ class Worker:
         batch_wait: int = 0,
         *,
         ahead: bool = False,
+        hand_over: float = 0.0,
         jitter: Jitter | None = None,
     ) -> None:
         self.ranks = ranks
@@ -92,6 +94,7 @@ class Worker:
         self.recv_interval = recv_interval
         self.batch_wait = batch_wait
         self.ahead = ahead
+        self.hand_over = hand_over
         self.jitter = jitter
         self._waited = 0  # decode steps that the first of the held requests has waited
         self.lanes = len(ranks[0].lanes)
@@ -104,6 +107,12 @@ class Worker:
     def accept(self, rank: Rank, job: Job) -> None:
         """A request for one of the ranks arrives."""
         rank.mail.append(job)
+
+    @property
+    def hand_over_s(self) -> float:
+        """Time until a sequence of another pool that arrives now may be admitted."""
+        running = (flight.step_s for flight in self.flights if flight)
+        return self.hand_over * max(running, default=0.0)
 
     @property
     def least_steps(self) -> int:

@@ -84,6 +84,8 @@ def row(engine, tpot, ttft, status="ok"):
         "model": "m",
         "status": status,
         "message": "",
+        "step_s": 0.1,
+        "hand_over_steps": 2.0,
         **ends,
         **measured,
     }
@@ -102,6 +104,17 @@ def test_errors_are_of_what_is_priced_and_the_rest_is_said():
     table = runs.split_table(found, found[:2])
     assert [one["split"] for one in table] == [runs.AS_SHIPPED, *runs.SPLITS]
     assert {one["runs"] for one in table[1:]} == {2}
+
+
+def test_what_is_left_out_is_priced_with_the_hand_over_that_others_teach():
+    """Two engines whose first tokens come five and ten steps later than without a hand-over."""
+    late = {"a": 5, "b": 10}
+    found = [row(engine, 1.0, 1.0 - 0.1 * (steps - 2)) for engine, steps in late.items()]
+    assert [runs.hand_over_steps([one]) for one in found] == [5, 10]
+    for one in runs.left_out(found, "engine"):
+        own, taught = late[one["engine"]], late["b" if one["engine"] == "a" else "a"]
+        assert one["predicted_ttft_s"] == pytest.approx(1.0 + 0.1 * (taught - own))
+        assert one["hand_over_steps"] == taught
 
 
 def test_a_run_is_priced_with_and_without_what_runs_teach():

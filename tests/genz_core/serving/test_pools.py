@@ -231,6 +231,18 @@ def test_a_scheduler_plans_ahead_where_a_worker_is_no_pipeline(both):
     assert waits[1] == pytest.approx(plain[1], rel=1e-9)
 
 
+def test_a_hand_over_lasts_steps_of_those_that_run_and_nothing_where_none_does(both):
+    apart, decode = both
+    engine = replace(ENGINE, hand_over_steps=12.0)
+    agreed = replace(decode, deployed=replace(decode.deployed, engine=engine))
+    for users, least, most in ((1.0, 0.0, 1e-9), (60.0, 11.0, 12.0)):
+        load = Traffic(1000, 64, concurrency=users)
+        plain, later = (serve_pools(apart, pool, load) for pool in (decode, agreed))
+        waits = (later.ttft_s[0] - plain.ttft_s[0]) / later.decode_step_s[0]
+        assert least <= waits + 1e-12 and waits <= most * 1.2
+        assert later.output_tokens_per_s[0] <= plain.output_tokens_per_s[0] * (1 + 1e-9)
+
+
 def test_what_the_pools_do_not_sustain_is_overloaded_and_says_so(both):
     found = serve_pools(*both, Traffic(1000, 64, rate_per_s=1e4), on_error="status")
     assert found.status[0] == "overloaded" and np.isinf(found.ttft_s[0])

@@ -80,6 +80,29 @@ def test_one_request_is_read_travels_once_and_is_answered(model, system, shown_b
     assert gaps.max() == pytest.approx(0.01 + way_s - shown, rel=0.01)
 
 
+def first_tokens(model, system, steps, load, name="vllm"):
+    """First tokens where a worker looks `steps` times at what it is to take."""
+    engine = replace(ENGINE, scheduler=name, hand_over_steps=steps)
+    apart = Disaggregation(pool(model, system, name, 2), Transfer(1e9, 1e-3, shown_by="decode"))
+    run = simulate(model, system, load, engine=engine, disaggregation=apart, price=Linear(),
+                   concurrency=8)  # fmt: skip
+    assert np.isfinite(run.e2e_s).all()
+    return run.ttft_s
+
+
+@every_scheduler
+def test_a_sequence_waits_for_the_steps_of_its_hand_over_while_others_run(name, model, system):
+    load = requests(400, osl=200)
+    at_once, later = (first_tokens(model, system, steps, load, name) for steps in (0.0, 12.0))
+    assert later[50:].mean() - at_once[50:].mean() == pytest.approx(12 * 0.01, rel=0.1)
+
+
+def test_an_idle_worker_takes_a_sequence_at_once(model, system):
+    alone = Requests(10.0 * np.arange(20), np.full(20, 500), np.full(20, 50))
+    at_once, later = (first_tokens(model, system, steps, alone) for steps in (0.0, 12.0))
+    assert later == pytest.approx(at_once)
+
+
 def test_a_request_of_one_token_never_travels(model, system):
     slow = Transfer(1.0)
     run = served(model, system, Requests([0.0], [1000], [1]), transfer=slow)
