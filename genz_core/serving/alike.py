@@ -12,7 +12,6 @@ from genz_core.step import StepEstimate
 from genz_core.types import Array, Parallelism, Places, Workload
 from genz_core.validity import columns, split_of
 
-
 _ONE: Places = np.zeros(1, dtype=np.intp)
 
 
