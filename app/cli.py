@@ -41,6 +41,8 @@ COMMANDS = {
     "serve": "predict.serve",
     "simulate": "predict.simulate",
     "predictor": "predict.predictor",
+    "export": "predict.export",
+    "chakra": "library.chakra",
     "validate": "library.validate",
     "import": "measured.import_",
     "compare": "measured.compare",

@@ -50,8 +50,7 @@ def beside(decode: Resolved, prefill_system: SystemSource | System = "") -> Pref
     resolved = _resolved(replace(decode, scenario=scenario), prefill_system)
     if complaint := resolved.model.invalid(scenario.parallelism):
         raise InvalidParallelism(f"prefill pool: {complaint}")
-    workers = question.prefill_workers or 1
-    devices = question.replicas * _devices(question) + workers * _devices(scenario)
+    workers, devices = question.prefill_workers or 1, sum(devices_of(question))
     return Prefill(resolved, workers, *_way(question, resolved.system, decode.system, devices))
 
 
@@ -77,6 +76,13 @@ def _of_experts(question: Question) -> dict[str, Any]:
 def _devices(question: Question) -> int:
     """Devices of one deployment."""
     return question.tp * question.pp * question.dp
+
+
+def devices_of(question: Question) -> tuple[int, int]:
+    """Devices of a question: (those that read prompts alone, 0 without a pool; all others)."""
+    read = question.prefill_tp * question.prefill_pp * question.prefill_dp
+    readers = (question.prefill_workers or 1) * read if has_pool(question) else 0
+    return readers, question.replicas * _devices(question)
 
 
 def _resolved(decode: Resolved, prefill_system: SystemSource | System) -> Resolved:

@@ -248,6 +248,7 @@ def test_static_tables_take_queries_of_their_own():
     assert attention["flops"] == 2 * (1048577 + 1025) * 32 * 256
 
 
+@pytest.mark.slow
 def test_modules_are_derived_of_a_class_or_of_a_model():
     pytest.importorskip("transformers", minversion="5.0")
     silu = json.loads(run("modules", "derive", "torch.nn.modules.activation.SiLU", "--json"))

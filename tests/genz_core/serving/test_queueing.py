@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.stats import poisson
 
 from genz_core.serving.balance import closed_loop
 from genz_core.serving.queueing import Batching
@@ -122,6 +121,8 @@ def test_of_requests_that_are_read_together_half_of_the_others_delay_the_first_t
 def test_a_lane_waits_for_what_the_other_has():
     """Two lanes of four decodes: 14 ms through, half of it a stage, and 0.4 prompts a step of a
     lane, each 10 ms through and 5 ms on a stage: a lane waits for what the other has beyond it."""
+    from scipy.stats import poisson
+
     numbers = poisson.pmf(np.arange(40), 0.4)
     beyond = np.maximum(np.subtract.outer(np.arange(40), np.arange(40)), 0)
     wait = 0.005 * numbers @ beyond @ numbers
@@ -135,6 +136,8 @@ def test_a_lane_waits_for_what_the_other_has():
 @pytest.mark.parametrize("mean", [1e-3, 0.5, 3.0, 20.0])
 @pytest.mark.parametrize("of", [1, 2, 8])
 def test_the_largest_of_several_poisson_numbers_is_that_of_their_distribution(mean, of):
+    from scipy.stats import poisson
+
     any_at_all, most = largest(mean * ONE, of * ONE)
     assert any_at_all == pytest.approx(1 - math.exp(-mean * of))
     more = 1.0 - poisson.cdf(np.arange(200), mean) ** of
@@ -142,6 +145,8 @@ def test_the_largest_of_several_poisson_numbers_is_that_of_their_distribution(me
 
 
 def test_many_prompts_are_as_normal_and_none_is_one():
+    from scipy.stats import poisson
+
     _, most = largest(400.0 * ONE, 8 * ONE)
     more = 1.0 - poisson.cdf(np.arange(2000), 400.0) ** 8
     assert most == pytest.approx(more.sum(), rel=0.05)
