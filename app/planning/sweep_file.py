@@ -18,7 +18,7 @@ import numpy as np
 
 from app.answers.table import Table
 from app.planning import sweep_block
-from app.planning.sweep_axes import SweepAxes
+from app.planning.sweep_axes import NUMERIC, STRUCTURAL, SweepAxes
 from app.planning.sweep_block import Columns
 from app.planning.sweep_workers import Part, Where, priced
 from genz_core.cells import spreadsheet_cell
@@ -31,7 +31,7 @@ _HERE = Where()
 _GOOD = b"good"  # name of the number of rows of a part that can run, in its metadata
 #: Columns in which a few values stand again and again.
 _REPEATED = (
-    *sweep_block.STRUCTURAL, *sweep_block.NUMERIC, "status", "message", "devices", "not_validated",
+    *STRUCTURAL, *NUMERIC, "status", "message", "devices", "not_validated",
 )  # fmt: skip
 KINDS = (".parquet", ".csv")
 Progress = Callable[[float, str], None]

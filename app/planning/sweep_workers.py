@@ -65,10 +65,8 @@ def priced(
         yield from _here(parts, bounds_only, keep, cancelled)
         return
     with executor(workers, where.cluster) as pool:
-        if where.cluster:
-            futures = {pool.submit(_price, part, bounds_only): part for part in parts}
-        else:
-            futures = {pool.submit(_kept, part, bounds_only, keep): part for part in parts}
+        here = None if where.cluster else keep
+        futures = {pool.submit(_price, part, bounds_only, here): part for part in parts}
         try:
             for part, columns in _gathered(futures, cancelled):
                 if columns is not None:
@@ -94,19 +92,18 @@ def _here(
         yield part
 
 
-def _price(part: Part, bounds_only: bool) -> Columns:
-    """A part's columns; what a worker of a cluster runs."""
+def _price(part: Part, bounds_only: bool, keep: Keep | None) -> Columns | None:
+    """A part's columns, or None where they were kept; what a worker runs."""
     names = sweep_block.resolve(part.block)
-    return sweep_block.price(part.block, names, part.start, part.stop, bounds_only)
-
-
-def _kept(part: Part, bounds_only: bool, keep: Keep) -> None:
-    """Price a part and keep it; what a process of this machine runs."""
-    keep(part, _price(part, bounds_only))
+    columns = sweep_block.price(part.block, names, part.start, part.stop, bounds_only)
+    if keep is None:
+        return columns
+    keep(part, columns)
+    return None
 
 
 def _gathered(
-    futures: Mapping[Future[Any], Part], cancelled: Callable[[], bool]
+    futures: Mapping[Future[Columns | None], Part], cancelled: Callable[[], bool]
 ) -> Iterator[tuple[Part, Columns | None]]:
     waiting = set(futures)
     while waiting and not cancelled():

@@ -217,11 +217,10 @@ class Recorder:
         self._steps += flight.steps
         self._events += 1
         self._now = now
-        if landed.decoded:
-            self._gap(flight.step_s, landed.decoded)
-            if flight.steps > 1:
-                together = landed.decoded * (flight.steps - 1)
-                self._gap(flight.step_s, together, self._drawn_together)
+        at = self._gap(flight.step_s, landed.decoded) if landed.decoded else None
+        if at is not None and flight.steps > 1:
+            together = landed.decoded * (flight.steps - 1)
+            self._drawn_together[at] = self._drawn_together.get(at, 0) + together
         if self._events % self._every == 0:
             self._sample(now, flight.step_s)
 
@@ -265,12 +264,13 @@ class Recorder:
             preemptions += worker.preemptions
         return preemptions
 
-    def _gap(self, seconds: float, count: int, gaps: dict[int, int] | None = None) -> None:
+    def _gap(self, seconds: float, count: int) -> int | None:
+        """Count gaps between tokens; returns their class, None where they do not count."""
         if not self._counting:
-            return
+            return None
         at = round(math.log(seconds) / _GAP_CLASS)
-        gaps = self._gaps if gaps is None else gaps
-        gaps[at] = gaps.get(at, 0) + count
+        self._gaps[at] = self._gaps.get(at, 0) + count
+        return at
 
     def _spread_gaps(self) -> tuple[Array, Array]:
         """Classes of gaps and how many there are of each, with the jitter of the last pool.

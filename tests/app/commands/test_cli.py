@@ -185,6 +185,29 @@ def test_a_sweep_into_a_file_loads_no_pandas(ending, tmp_path):
     assert result.stdout.splitlines()[-1] in ("0", "None") and target.stat().st_size
 
 
+def test_two_processes_write_the_table_that_one_writes(tmp_path):
+    start = "from app.cli import main; main()"
+    asked = (
+        "sweep",
+        "gpt2",
+        "--system",
+        "l4",
+        "--batch",
+        "1:250:1",
+        "--isl",
+        "1:250:1",
+        "--bounds-only",
+    )
+    written = []
+    for workers in ("1", "2"):
+        target = tmp_path / f"{workers}.parquet"
+        command = [sys.executable, "-c", start, *asked, "--output", target, "--workers", workers]
+        ended = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert ended.stdout.startswith("62,500 rows")
+        written.append(target.read_bytes())
+    assert written[0] == written[1]
+
+
 def test_serving_more_users_takes_longer_a_token():
     arguments = ("serve", "meta-llama/Llama-3.1-8B", "--concurrency", "1:64:x4", "--json")
     rows = json.loads(run(*arguments))
