@@ -1,5 +1,6 @@
 """What every test runs under: one thread a process, no network, no file of the user's."""
 
+import gc
 import os
 import tempfile
 from pathlib import Path
@@ -16,7 +17,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 # The same examples every time and no clock: a busy machine must not fail a law.
 settings.register_profile(
-    "repeatable", deadline=None, derandomize=True, database=None, max_examples=draws.cases(50)
+    "repeatable", deadline=None, derandomize=True, database=None, max_examples=draws.cases(25)
 )
 settings.load_profile("repeatable")
 
@@ -26,7 +27,12 @@ os.environ.pop("RIDGELINE_DATA", None)
 for variable in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
     os.environ[variable] = str(Path(_USER.name) / variable.lower())
 
+# What collecting makes stays until the end: searching it for garbage takes a sixth of that time.
+gc.disable()
+
 TESTS = Path(__file__).parent
+#: The tests that run where no -m says otherwise, see pyproject.toml.
+BY_DAY = "not benchmark and not slow and not gpu"
 # In parallel one worker runs a file, so what a module sets up is set up once, and one worker
 # drives the browser, so there is one server and one browser. (With pytest 9.2 these groups are
 # ignored silently by pytest-xdist 3.8, which is why an older pytest is pinned.)
@@ -59,8 +65,48 @@ MEASURED = (
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Run the whole suite on as many processes as there are cores, at most eight.
+
+    Where no test is chosen, `-n` is not given and pytest-xdist is there.
+    """
+    chosen = config.args_source is not pytest.Config.ArgsSource.TESTPATHS or any(
+        config.getoption(option, False) for option in ("keyword", "collectonly", "usepdb", "lf")
+    )
+    if chosen or config.option.markexpr != BY_DAY:
+        return
+    config.option.benchmark_disable = True
+    if hasattr(config, "workerinput"):  # which reads the command line, not what is set below
+        config.option.loadgroup = True
+    elif getattr(config.option, "numprocesses", 0) is None:
+        config.option.numprocesses = min(8, os.cpu_count() or 1)
+        config.option.dist = "loadgroup"
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
+def leave_to_the_night(items: list[pytest.Item]) -> None:
+    """Mark as slow all cases of a test but the first n, spread evenly, of its by_day(n)."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("by_day"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for all_cases in cases.values():
+        by_day = all_cases[0].get_closest_marker("by_day").args[0]
+        kept = draws.spread(all_cases, by_day)
+        for item in all_cases:
+            if item not in kept:
+                item.add_marker("slow")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what lies under benchmarks/ and browser/, and what draws, before -m selects."""
+    leave_to_the_night(items)
     places: dict[str, int] = {}
     for item in items:
         test = getattr(item, "function", None)

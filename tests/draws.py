@@ -6,6 +6,10 @@ them. Every test that draws has the marker `draws`; those of hypothesis have it 
 """
 
 import os
+from collections.abc import Sequence
+from typing import TypeVar
+
+Subject = TypeVar("Subject")
 
 TIMES = int(os.environ.get("RIDGELINE_DRAWS") or 1)
 SEED = os.environ.get("RIDGELINE_SEED", "")
@@ -19,3 +23,9 @@ def cases(usual: int) -> int:
 def seed(usual: int) -> int:
     """The seed to draw from: `usual`, or another for each RIDGELINE_SEED."""
     return usual + 1000 * int(SEED or 0)
+
+
+def spread(subjects: Sequence[Subject], number: int) -> list[Subject]:
+    """At most `number` of the subjects, evenly spaced, the first among them."""
+    number = min(number, len(subjects))
+    return [subjects[place * len(subjects) // number] for place in range(number)]

@@ -9,15 +9,25 @@ from typing import Any
 
 import pytest
 
+from tests import draws
+
+_BOTH = pytest.mark.parametrize(
+    "whole", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["by day", "whole"]
+)
+
 
 def for_every(
     subjects: Iterable[Any] | Callable[[], Iterable[Any]],
+    by_day: int | None = None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test for every subject, which is its first argument (of a tuple: its first ones).
 
     For cheap rules over many subjects, where a case each costs more than the rule.  A function in
     place of the subjects is called when the test runs.  Fixtures follow the subject, one for all.
     Fails where there are no subjects.  No rule may skip: it would skip all subjects.
+
+    by_day: so many of the subjects, evenly spread, are a test of the day; all of them are a second
+    case of the test, which is slow.
     """
 
     def decorate(rule: Callable[..., None]) -> Callable[..., None]:
@@ -28,6 +38,8 @@ def for_every(
         def test(**fixtures: Any) -> None:
             every = list(subjects()) if callable(subjects) else listed
             assert every, "no subjects"
+            if by_day is not None and not fixtures.pop("whole"):
+                every = draws.spread(every, by_day)
             broken = []
             for subject in every:
                 try:
@@ -41,7 +53,11 @@ def for_every(
                 pytest.fail("\n".join([f"{len(broken)} of {len(every)}", *broken]), pytrace=False)
 
         parameters = list(inspect.signature(rule).parameters.values())
-        test.__signature__ = inspect.Signature(parameters[taken:])  # type: ignore[attr-defined]
-        return test
+        parameters = parameters[taken:]
+        if by_day is not None:
+            whole = inspect.Parameter("whole", inspect.Parameter.KEYWORD_ONLY)
+            parameters.append(whole)
+        test.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return test if by_day is None else _BOTH(test)
 
     return decorate

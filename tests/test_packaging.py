@@ -167,6 +167,7 @@ def said(command: list[object], folder: Path, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_wheel_answers_beside_packages_that_have_the_names_of_ours(
     installed: Path, foreign: Path
 ):
@@ -186,6 +187,7 @@ def test_the_wheel_draws_the_first_page_beside_packages_that_have_the_names_of_o
     assert said([installed / "python", "first_page.py"], foreign).strip()
 
 
+@pytest.mark.slow
 def test_the_dashboard_of_the_wheel_serves_beside_packages_that_have_the_names_of_ours(
     installed: Path, foreign: Path
 ):
@@ -193,6 +195,7 @@ def test_the_dashboard_of_the_wheel_serves_beside_packages_that_have_the_names_o
     assert b"<title>" in first_answer(command, foreign, {**os.environ, "PYTHONPATH": "."})
 
 
+@pytest.mark.slow
 def test_a_checkout_answers_beside_packages_that_have_the_names_of_ours(foreign: Path):
     paths = os.pathsep.join([str(ROOT / "app" / "python"), str(ROOT)])
     printed = said([sys.executable, "beside.py"], foreign, PYTHONPATH=paths)

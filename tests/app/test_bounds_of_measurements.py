@@ -30,6 +30,7 @@ def points(row):
     return OperatorPoints(row["operator"], row["fmt"], dims, measured, warm_cache=True)
 
 
+@pytest.mark.slow
 def test_no_bound_lies_above_a_measured_kernel():
     beyond, checked = [], 0
     for row in table("profiles", "held_out_points"):

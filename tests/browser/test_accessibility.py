@@ -96,6 +96,7 @@ def looked_at(page, looks: tuple[Look, ...]) -> dict[str, list[str]]:
     return {look: of_look for look, of_look in found.items() if of_look}
 
 
+@pytest.mark.by_day(3)
 @each_look
 @pytest.mark.parametrize("path", paths())
 def test_a_page_has_no_serious_finding_and_a_title_of_its_own(
@@ -107,6 +108,7 @@ def test_a_page_has_no_serious_finding_and_a_title_of_its_own(
     assert shown not in ("", page.title(), "Overview" if path else "")
 
 
+@pytest.mark.by_day(1)
 @each_look
 @pytest.mark.parametrize("path", STATES)
 def test_a_page_with_something_on_it_has_no_serious_finding(

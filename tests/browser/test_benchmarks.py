@@ -1,5 +1,7 @@
 """The page Benchmarks in a real browser."""
 
+import pytest
+
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 SAMPLE = '[class*="benchmark_samples"] [data-testid="stButtonGroup"] button'
 
@@ -28,6 +30,7 @@ def test_a_sample_is_drawn_on_its_curve(open_page):
     page.wait_for_selector('[data-testid="stDataFrame"]')
 
 
+@pytest.mark.slow
 def test_the_page_fits_a_phone(open_page, page):
     page.set_viewport_size({"width": 390, "height": 844})
     open_page("benchmarks", model="meta-llama/Llama-3.1-405B", system="h200-sxm-141gb", tp=8)

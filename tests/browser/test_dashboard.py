@@ -173,6 +173,7 @@ def saved(page, label: str) -> str:
     return download.value.path().read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_tables_scenarios_and_pages_can_be_saved(open_page):
     page = open_page("breakdown", batch=4)
     drawn(page)
@@ -185,6 +186,7 @@ def test_tables_scenarios_and_pages_can_be_saved(open_page):
     assert "<title>Ridgeline: waterfall</title>" in saved(page, "waterfall (HTML)")
 
 
+@pytest.mark.slow
 def test_the_camera_saves_a_chart_as_svg_in_the_browser(open_page):
     page = open_page("roofline")
     drawn(page)
@@ -198,6 +200,7 @@ def test_the_camera_saves_a_chart_as_svg_in_the_browser(open_page):
 # ------------------------------------------------------------------------------- looks
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("path", PATHS)
 def test_a_page_fits_a_phone_and_asks_nobody_but_its_own_server(
     page, requested: list[str], app_url: str, path: str
@@ -213,6 +216,7 @@ def test_a_page_fits_a_phone_and_asks_nobody_but_its_own_server(
     assert [url for url in requested if not re.match(rf"{app_url}|data:|blob:", url)] == []
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("scheme", "paper"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(17, 22, 29)")]
 )

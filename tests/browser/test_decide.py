@@ -17,6 +17,7 @@ DRAWN = ".js-plotly-plot .main-svg"
 PAGES = ("plan", "frontiers", "sensitivity", "economics")
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("width", [1400, 390])
 def test_the_answer_fits_the_screen(open_page, width: int):
     page = open_page("plan", **QUESTION)
@@ -36,6 +37,7 @@ def test_a_change_of_a_target_is_in_the_answer_and_in_the_address(open_page):
     page.wait_for_selector("text=/tpot < 15.0 ms/ >> visible=true")
 
 
+@pytest.mark.slow
 def test_a_click_on_a_point_opens_it_as_the_scenario(open_page):
     page = open_page("plan", **QUESTION)
     page.wait_for_selector(DRAWN)
@@ -57,6 +59,7 @@ def test_a_click_on_a_point_opens_it_as_the_scenario(open_page):
     page.wait_for_function("() => location.search.includes('engine=')")
 
 
+@pytest.mark.slow
 def test_the_report_and_the_plan_are_saved(open_page):
     page = open_page("plan", plan_tab="Take it along", **QUESTION)
     with page.expect_download() as saving:
@@ -69,6 +72,7 @@ def test_the_report_and_the_plan_are_saved(open_page):
     assert named["plans"][0]["tpot_s"] < 0.03
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_that_decides_opens_with_a_chart(open_page, path: str):
     page = open_page(path, batch=16, engine="vllm")

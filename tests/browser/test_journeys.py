@@ -33,6 +33,7 @@ def walked(journey: Journey, page) -> str:
     return answer
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", [name for name in BY_NAME if name not in MINUTES])
 def test_a_question_is_answered_in_few_clicks(open_page, name: str):
     page = open_page()
@@ -58,6 +59,7 @@ def test_a_model_measured_here_stands_beside_its_prediction_in_few_clicks(browse
             page.close()
 
 
+@pytest.mark.slow
 def test_the_clicks_of_a_walk_are_the_presses_of_the_mouse(open_page):
     page = open_page()
     page.evaluate(

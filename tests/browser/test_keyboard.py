@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.browser.conftest import SETTLED
 
 #: How an element and the boxes that it lies in are framed.
@@ -65,6 +67,7 @@ def typed(page, words: str) -> None:
     page.keyboard.press("Enter")
 
 
+@pytest.mark.slow
 def test_model_and_engine_are_reached_and_changed(open_page):
     page = open_page("", batch=2)
     tabbed_to(page, "Model", exactly=True)
@@ -87,6 +90,7 @@ def test_another_page_is_reached_and_opened(open_page):
     assert "batch=2" in page.url
 
 
+@pytest.mark.slow
 def test_a_tooltip_opens_and_an_export_is_saved(open_page):
     page = open_page("breakdown", batch=2)
     page.wait_for_selector(".js-plotly-plot .main-svg")

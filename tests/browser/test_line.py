@@ -41,6 +41,7 @@ def drawn_line(at: int) -> str:
     return f"{model} on {system} sglang {luck.randint(3, 90)} users {lengths} fp8"
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.draws
 @pytest.mark.parametrize("at", range(2))
 def test_a_line_typed_on_any_page_is_answered_as_by_the_command(open_page, at: int):
@@ -56,6 +57,7 @@ def test_a_line_typed_on_any_page_is_answered_as_by_the_command(open_page, at: i
     assert users and query["concurrency"] == [users[1]] and query["weights"] == ["fp8"]
 
 
+@pytest.mark.slow
 def test_a_target_leads_to_the_plan_with_all_of_it_in_the_link(open_page):
     line = "llama 8b on up to 2 h200 vllm 3.7/s 700/90 p99 tpot<41ms aggregated"
     page = open_page("")
@@ -73,6 +75,7 @@ def test_a_target_leads_to_the_plan_with_all_of_it_in_the_link(open_page):
     assert any(f"{best['usd_per_mtok']:.3g}" in card for card in cards), cards
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_what_is_not_understood_is_named_and_mended_by_the_keyboard(open_page, scheme: str):
     page = open_page("")

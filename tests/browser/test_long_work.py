@@ -58,6 +58,7 @@ def filled(page, label: str, value: str) -> None:
     page.get_by_label(label, exact=True).first.press("Tab")
 
 
+@pytest.mark.slow
 def test_a_long_simulation_is_stopped(own_page):
     page = own_page("serving", serving_tab="Simulate", engine="vllm")
     page.get_by_role("button", name="Simulate").wait_for()

@@ -5,6 +5,7 @@ import pytest
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 
 
+@pytest.mark.slow
 def test_a_typed_model_is_the_checkpoint_of_that_name(open_page):
     page = open_page("")
     box = page.locator('.st-key-model input[role="combobox"]')
@@ -16,6 +17,7 @@ def test_a_typed_model_is_the_checkpoint_of_that_name(open_page):
     )
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("path", "query", "key"),
     [
@@ -44,6 +46,7 @@ def test_a_near_name_is_a_click_away(open_page):
     page.wait_for_selector('[data-testid="stMetricValue"]')
 
 
+@pytest.mark.slow
 def test_every_page_has_its_title_in_the_browser(open_page):
     assert open_page("").title() == "Overview · Ridgeline"
     assert open_page("roofline").title() == "Roofline · Ridgeline"

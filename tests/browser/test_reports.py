@@ -31,6 +31,7 @@ def test_a_sample_is_drawn_with_at_most_two_thousand_bars(open_page):
     assert page.locator('[data-testid="stMetricValue"]').first.inner_text() == "1,465"
 
 
+@pytest.mark.slow
 def test_the_trace_for_perfetto_is_saved_and_holds_the_kernels(open_page, tmp_path: Path):
     page = open_page("reports")
     try_sample(page)
@@ -56,6 +57,7 @@ def test_a_whole_and_a_cut_upload_end_in_a_page_and_a_sentence(open_page):
     assert page.locator('[data-testid="stMetricValue"]').first.inner_text() == "555"
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("path", ["reports", "measured", "run", "calibrate"])
 def test_a_page_fits_a_phone(open_page, page, path: str):
     page.set_viewport_size({"width": 390, "height": 844})
@@ -67,6 +69,7 @@ def test_a_page_fits_a_phone(open_page, page, path: str):
     assert not page.locator('[data-testid="stException"]').count()
 
 
+@pytest.mark.slow
 def test_predicted_beside_measured_draws_three_bars_and_the_parity(open_page):
     page = open_page("measured", model="Qwen/Qwen3-8B", system="mi300x", engine="generic", batch=32)
     try_sample(page, 1)

@@ -46,6 +46,7 @@ def elsewhere() -> Iterator[tuple[str, list[str]]]:
         server.shutdown()
 
 
+@pytest.mark.slow
 def test_a_deep_link_draws_its_page_and_asks_below_the_path_alone(page, requested, base_url: str):
     page.goto(f"{base_url}/roofline?system=mi300x&tp=2")
     page.wait_for_selector(".js-plotly-plot .main-svg")
@@ -59,6 +60,7 @@ def test_a_deep_link_draws_its_page_and_asks_below_the_path_alone(page, requeste
     assert addresses and all(url.startswith(f"{base_url}/") for url in addresses)
 
 
+@pytest.mark.slow
 def test_a_table_is_saved_from_below_the_path(page, base_url: str):
     page.goto(f"{base_url}/breakdown?batch=4")
     page.wait_for_selector(".js-plotly-plot .main-svg")
@@ -70,6 +72,7 @@ def test_a_table_is_saved_from_below_the_path(page, base_url: str):
     assert len(rows) > 5 and "predicted [µs]" in rows[0]
 
 
+@pytest.mark.slow
 def test_no_page_breaks_the_policy_that_it_is_served_with(page, base_url: str):
     broken: list[str] = []
 
@@ -102,6 +105,7 @@ def test_a_page_of_another_server_cannot_frame_it(page, base_url: str, elsewhere
     assert asked and page.frames[1].locator('[data-testid="stApp"]').count() == 0
 
 
+@pytest.mark.slow
 def test_what_a_visitor_may_not_do_is_said_on_the_page(page, base_url: str):
     page.goto(f"{base_url}/run")
     page.wait_for_selector(SETTLED)

@@ -28,6 +28,7 @@ def uploaded(page) -> None:
     page.wait_for_selector("text=trace.csv")
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("width", [1400, 390])
 def test_a_trace_is_played_and_fits_the_screen(open_page, width: int):
     page = open_page("serving", serving_tab="Simulate", engine="vllm", load="Trace")
@@ -39,6 +40,7 @@ def test_a_trace_is_played_and_fits_the_screen(open_page, width: int):
     assert page.locator("text=Latencies").count()
 
 
+@pytest.mark.slow
 def test_the_requests_of_a_simulation_are_saved(open_page):
     page = open_page("serving", serving_tab="Simulate", engine="vllm", load="Trace")
     uploaded(page)
@@ -50,6 +52,7 @@ def test_the_requests_of_a_simulation_are_saved(open_page):
     assert len(rows) == 80 and float(rows[0]["ttft_s"]) > 0
 
 
+@pytest.mark.slow
 def test_the_address_keeps_the_tab(open_page):
     page = open_page("serving")
     page.get_by_role("tab", name="Simulate").click()

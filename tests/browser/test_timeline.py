@@ -26,6 +26,7 @@ def width(page) -> float:
     return last - first
 
 
+@pytest.mark.slow
 def test_a_click_on_a_bar_zooms_to_it(open_page):
     page = open_page("reports")
     try_sample(page)
@@ -38,6 +39,7 @@ def test_a_click_on_a_bar_zooms_to_it(open_page):
     page.wait_for_function(NARROWER, arg=before / 20)
 
 
+@pytest.mark.slow
 def test_a_dragged_span_has_figures_of_its_own_and_can_be_zoomed_to(open_page):
     page = open_page("reports")
     try_sample(page)

@@ -12,6 +12,7 @@ import hardware_db
 import model_registry
 from genz_core.types import Model, Parallelism, Workload
 from model_registry.finding.catalog import shipped_models
+from tests.rules import for_every
 
 #: Growing loads: batch, prompt and output each; the first prompt has one token.
 BATCH = np.array([1, 1, 1, 4, 64])
@@ -31,13 +32,11 @@ def family_models() -> dict[str, str]:
     return {kind: name for kind, (_, name) in smallest.items()}
 
 
-@pytest.fixture(
-    scope="module", params=sorted({one.model_type for one in shipped_models().values()})
-)
-def estimate(request):
-    model = model_registry.load(family_models()[request.param])
+@cache
+def estimate(kind: str) -> genz_core.Estimate:
+    """The smallest model of a kind, at all loads."""
     return genz_core.estimate(
-        model,
+        model_registry.load(family_models()[kind]),
         hardware_db.load("h100"),
         Workload(BATCH, ISL, OSL),
         Parallelism(),
@@ -46,12 +45,17 @@ def estimate(request):
     )
 
 
+every_family = for_every(sorted({one.model_type for one in shipped_models().values()}), by_day=50)
+
+
 def test_the_families_are_many():
     assert len(family_models()) >= 60
 
 
-def test_parts_and_waits_sum_to_each_step(estimate):
-    for step in (estimate.prefill, estimate.decode):
+@every_family
+def test_parts_and_waits_sum_to_each_step(kind):
+    priced = estimate(kind)
+    for step in (priced.prefill, priced.decode):
         parts = sum(part.sum(axis=0) for part in step.parts().values())
         total = parts + step.pipeline_s + step.host_s + step.learned_s
         assert total == pytest.approx(step.total_s, rel=1e-9)
@@ -60,36 +64,44 @@ def test_parts_and_waits_sum_to_each_step(estimate):
         assert sum(table["share"]) == pytest.approx(1.0)
 
 
-def test_the_terms_of_every_operator_sum_to_its_price(estimate):
-    for step in (estimate.prefill, estimate.decode):
+@every_family
+def test_the_terms_of_every_operator_sum_to_its_price(kind):
+    priced = estimate(kind)
+    for step in (priced.prefill, priced.decode):
         for row in range(len(step.graph.ops)):
             explanation = step.explain(row, 3)
             total = sum(explanation.terms.values())
             assert total == pytest.approx(float(step.expected_s[row, 3]), rel=1e-9, abs=1e-15)
 
 
-def test_nothing_is_faster_than_its_bound(estimate):
-    for step in (estimate.prefill, estimate.decode):
+@every_family
+def test_nothing_is_faster_than_its_bound(kind):
+    priced = estimate(kind)
+    for step in (priced.prefill, priced.decode):
         assert np.all(step.expected_s >= step.bound_s)
         assert np.all(step.total_s >= step.bound_total_s)
         assert np.all(step.bound_total_s > 0)
 
 
-def test_more_work_never_takes_less_time(estimate):
-    for step in (estimate.prefill, estimate.decode):
+@every_family
+def test_more_work_never_takes_less_time(kind):
+    priced = estimate(kind)
+    for step in (priced.prefill, priced.decode):
         assert np.all(np.diff(step.total_s - step.learned_s) >= 0)
         assert np.all(np.diff(step.total_s) >= -0.02 * step.total_s[1:])
-    assert np.all(np.diff(estimate.memory.total_bytes) >= 0)
+    assert np.all(np.diff(priced.memory.total_bytes) >= 0)
 
 
-def test_each_load_is_priced_as_it_is_alone(estimate):
-    model: Model = estimate.model
+@every_family
+def test_each_load_is_priced_as_it_is_alone(kind):
+    priced = estimate(kind)
+    model: Model = priced.model
     for at in (0, 3):
         load = Workload(int(BATCH[at]), int(ISL[at]), int(OSL[at]))
         alone = genz_core.estimate(
-            model, estimate.system, load, engine=estimate.engine, on_error="status"
+            model, priced.system, load, engine=priced.engine, on_error="status"
         )
-        assert estimate.prefill.expected_s[:, at] == pytest.approx(
+        assert priced.prefill.expected_s[:, at] == pytest.approx(
             alone.prefill.expected_s[:, 0], rel=1e-9
         )
-        assert estimate.tpot_s[at] == pytest.approx(alone.tpot_s[0], rel=1e-9, nan_ok=True)
+        assert priced.tpot_s[at] == pytest.approx(alone.tpot_s[0], rel=1e-9, nan_ok=True)

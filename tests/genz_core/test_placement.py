@@ -43,6 +43,7 @@ def latencies(estimate):
     )[:, 0]
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize(("model", "split", "batch", "isl"), CASES)
 @pytest.mark.parametrize("what", ["first", "second", "rate"])
 def test_more_room_or_bandwidth_never_slows(system, model, split, batch, isl, what):

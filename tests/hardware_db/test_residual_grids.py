@@ -89,6 +89,7 @@ def test_the_nearest_table_falls_along_no_axis_and_leaves_alone_what_does_not_fa
     assert never_falling(found, np.ones(cube.shape)) == pytest.approx(found, abs=1e-9)
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize("name", ["a100", "h100", "b200", "l40s"])
 @pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "all_to_all", "reduce_scatter"])
 @settings(max_examples=cases(30), deadline=None)
@@ -108,6 +109,7 @@ def test_no_collective_is_faster_than_its_links(name):
         assert np.all(pricer.expected_s(op) >= roofline(op, pricer.system).bound_s)
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize("name", ["a100", "h100", "b200", "l40s", "rtx-pro-6000-server"])
 @pytest.mark.parametrize("grown", ["sequences", "cached_tokens", "heads"])
 @settings(max_examples=cases(30), deadline=None)

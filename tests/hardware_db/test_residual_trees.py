@@ -30,6 +30,7 @@ def alone(name, warm_cache=False):
     return Pricer(hardware_db.load(name), EngineProfile("bench"), alone=True, warm_cache=warm_cache)
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", SYSTEMS)
 @pytest.mark.parametrize("warm", [False, True])
 @settings(max_examples=cases(60), deadline=None)
@@ -56,6 +57,7 @@ def without_trees(pricer):
     return replace(pricer, system=system)
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", ["a100", "h100", "b200", "l40s"])
 @pytest.mark.parametrize("decode", [False, True])
 @settings(max_examples=cases(60), deadline=None)
@@ -75,6 +77,7 @@ def test_more_sequences_or_tokens_never_take_less_time_in_attention(
     assert_no_less(alone(name, warm_cache=True), op)
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", SYSTEMS)
 @settings(max_examples=cases(60), deadline=None)
 @given(m=size, n=size, k=size)

@@ -15,6 +15,14 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="session")
+def transformers() -> None:
+    """Skips where PyTorch or Transformers is not installed; imported when a test runs, not when
+    tests are collected."""
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers", minversion="5.0")
+
+
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache folder for one test."""

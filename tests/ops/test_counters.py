@@ -7,6 +7,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from tests.dashboards import served
 
 TOKEN = "only-for-this-test"
@@ -37,6 +39,7 @@ def test_a_shared_dashboard_counts_and_writes_a_line_a_request(tmp_path: Path):
     assert TOKEN not in log
 
 
+@pytest.mark.slow
 def test_counters_are_for_this_machine_where_no_token_is_set(tmp_path: Path):
     with served(tmp_path, environment={"RIDGELINE_API_TOKEN": ""}) as server:
         assert sent(f"{server.url}/metrics")[0] == 200

@@ -108,6 +108,7 @@ def prices() -> list[float]:
     return [float(estimate(scenario).e2e_s[0]) for scenario in scenarios]
 
 
+@pytest.mark.by_day(6)
 @unannounced
 @of_every_kind
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -180,6 +181,7 @@ def a_run() -> Path:
     return store.path(store.save(measurement()))
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("damage", [*list(DAMAGES)[:3], "missing"])
 @pytest.mark.parametrize("file", ["run.json", "operators.parquet", "../index.sqlite"])
 def test_pages_and_commands_open_beside_damaged_runs(
@@ -233,6 +235,7 @@ def two_servers(folder: Path, work: Callable[[str, int], None]) -> None:
     assert [server.exitcode for server in servers] == [0, 0]
 
 
+@pytest.mark.slow
 def test_two_servers_on_a_folder_lose_nothing(own_data: Path):
     two_servers(own_data, keep_both)
     (kept,) = recipes.own_recipes().records.values()
@@ -240,6 +243,7 @@ def test_two_servers_on_a_folder_lose_nothing(own_data: Path):
     assert len(run_store.store().runs()) == 10
 
 
+@pytest.mark.slow
 def test_two_servers_that_find_a_damaged_index_make_one(own_data: Path):
     kept = a_run().name
     (own_data / "runs" / "index.sqlite").write_bytes(b"not a database" * 100)

@@ -14,6 +14,7 @@ from tests.ops.visitor import visit
 OWN = {"include": "h100-sxm5-80gb", "id": "ours", "name": "Ours"}
 
 
+@pytest.mark.slow
 def test_two_servers_on_one_folder_see_each_others_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -42,6 +43,7 @@ def test_two_servers_on_one_folder_see_each_others_files(
     assert not list(temporary.rglob("ridgeline-*"))
 
 
+@pytest.mark.slow
 def test_the_folder_of_a_session_goes_when_the_session_is_forgotten(tmp_path: Path):
     temporary = tmp_path / "temporary"
     temporary.mkdir()

@@ -55,6 +55,7 @@ def answers_at(url: str) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_programs_are_answered(full_server: str):
     """What takes long needs a lock of the system, which the limit forbids too: it is a sentence."""
     status, said = asked(f"{full_server}/estimate")
@@ -81,6 +82,7 @@ def answered(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     "words",
     [
@@ -103,6 +105,7 @@ def test_commands_that_read_answer_as_with_room(words: tuple[str, ...], tmp_path
     assert json.loads(full.stdout) == json.loads(with_room.stdout)
 
 
+@pytest.mark.slow
 def test_a_command_that_writes_says_why_it_cannot(tmp_path: Path):
     done = answered(tmp_path, "sweep", MODEL, "--batch", "1,2", "--output", "swept.csv")
     assert done.returncode == 2 and "swept.csv" in done.stderr, done.stderr

@@ -34,6 +34,7 @@ def killed_server(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_killed_server_leaves_no_process_and_the_next_one_says_what_was_lost(
     killed_server: Path,
 ):
@@ -62,6 +63,7 @@ def test_the_run_page_says_what_the_last_server_did_not_finish(own_data: Path):
     assert not app.warning and server_queue().interrupted == []
 
 
+@pytest.mark.slow
 def test_a_large_report_is_read_by_a_job_and_its_page_draws_it(
     own_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -86,6 +88,7 @@ def test_a_report_that_a_job_cannot_read_is_one_sentence(
     assert app.error[0].value.startswith("half.json: ")
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("pattern", ["(.*)" * 20 + "!", "(a+)+$", "(?=x)", "(?:x{0,30}){0,30}!"])
 def test_no_pattern_of_a_visitor_holds_the_server(pattern: str):
     app = opened("reports")

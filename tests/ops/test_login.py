@@ -65,6 +65,7 @@ def logged_in(server: Served) -> dict[str, str]:
         return {cookie.name: str(cookie.value) for cookie in browser.cookies.jar}
 
 
+@pytest.mark.slow
 def test_without_a_login_no_page_is_drawn(server: Served):
     with visit(server.url) as session:
         for page in ("", "hardware", "run"):
@@ -98,6 +99,7 @@ def test_logging_out_ends_the_session(server: Served):
         assert "Log in" in session.open().words("button")
 
 
+@pytest.mark.slow
 def test_visitors_keep_their_own_systems_from_one_visit_to_the_next(
     server: Served, oidc: Provider, data: Path
 ):

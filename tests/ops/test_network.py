@@ -130,6 +130,7 @@ def online(folder: Path) -> dict[str, str]:
     return {"HF_HUB_OFFLINE": "0", "HF_HOME": str(folder / "hub")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", [pytest.param("127.0.0.1", marks=pytest.mark.slow), "0.0.0.0"])
 def test_a_server_asks_nobody(tmp_path: Path, host: str):
     """At its start, for pages, for names of models that lead elsewhere, for a foreign page."""
@@ -161,6 +162,7 @@ def test_a_server_asks_nobody(tmp_path: Path, host: str):
     assert "External" not in server.log.read_text()
 
 
+@pytest.mark.slow
 def test_a_hub_model_is_asked_for_by_a_button_and_by_nothing_else(tmp_path: Path):
     """The hub here is a port of 127.0.0.2 that nobody listens to; the notes tell of each try.
 
@@ -179,6 +181,7 @@ def test_a_hub_model_is_asked_for_by_a_button_and_by_nothing_else(tmp_path: Path
     assert watch.lines() and watch.outside() == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not export.can_draw(), reason="no kaleido, or no browser to draw with")
 def test_a_picture_drawn_on_the_server_asks_nobody(tmp_path: Path):
     """Chromium asks its kernel for a way to 2001:4860:4860::8888, to which nothing is sent."""

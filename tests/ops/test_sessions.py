@@ -21,6 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
+@pytest.mark.slow
 def test_two_sessions_use_the_dashboard_without_an_error(server: Served):
     result = sessions.load_test(server, 2, 1 / 3)
     assert result.errors == []
@@ -30,6 +31,7 @@ def test_two_sessions_use_the_dashboard_without_an_error(server: Served):
     assert f"{len(result.reruns)} reruns, 95 % within" in sessions.section(result)
 
 
+@pytest.mark.slow
 def test_a_session_opens_every_page_and_changes_a_control_of_its_own(server: Served):
     with visit(server.url) as visitor:
         visitor.open("batch=4")
@@ -52,6 +54,7 @@ def test_an_exception_on_a_page_is_an_error_of_the_result():
     assert result.errors == ["Memory: ValueError: 7", "ConnectionClosedError: 1006"]
 
 
+@pytest.mark.slow
 def test_the_result_replaces_the_last_one_and_nothing_else_of_its_document():
     begun = sessions.written("# Operations\n\nText.\n", "first", "docs/x.md")
     assert begun.startswith("# Operations\n\nText.\n\n## Sessions at once\n\n<!-- python")

@@ -320,6 +320,7 @@ _RUNS_AS = {"rope": "rope", "activation": "activation", "routing": "routing"}
 _CLASS_RUNS_AS = {"collective": "communication"}
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 @pytest.mark.parametrize("tp", [1, 8])
 @pytest.mark.parametrize(
@@ -356,6 +357,7 @@ def events(report_path):
 _MUTATIONS = st.sampled_from(["drop", "stretch", "move", "rename", "unlink"])
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), _MUTATIONS, st.floats(0.02, 0.6))
 @settings(
     max_examples=cases(15), deadline=None, phases=(Phase.reuse, Phase.generate),

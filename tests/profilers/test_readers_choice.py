@@ -20,6 +20,7 @@ KINDS = {
 }
 
 
+@pytest.mark.by_day(14)
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("ending", [".json", ".sqlite", ".csv", ".ncu-rep", ".nsys-rep", ""])
 def test_a_wrong_ending_changes_nothing(name, ending, report_path, tmp_path):

@@ -96,6 +96,7 @@ def test_a_parquet_folder_says_what_the_sqlite_export_says(name, report_path, re
     assert read_folder(folder).reports[0].label == "run_pqtdir"
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("packed", [False, True])
 def test_json_lines_say_what_the_sqlite_export_says(packed, report_path, report_of, tmp_path):
     path = json_lines(report_path(MFU), tmp_path / "run.json")

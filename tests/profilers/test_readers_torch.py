@@ -290,6 +290,7 @@ def test_a_trace_that_breaks_off_before_its_first_event_is_refused(report_path, 
             profilers.read_report(cut)
 
 
+@pytest.mark.slow
 def test_events_that_no_profiler_records_are_not_read_for_ever(tmp_path):
     event = b'{"ph":"X","cat":"zzz","name":"n","ts":1.0,"dur":1}'
     bomb = tmp_path / "bomb.json.gz"

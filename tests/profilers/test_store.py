@@ -251,6 +251,7 @@ def test_an_id_that_is_a_path_is_refused(store: Store, tmp_path: Path):
 # ------------------------------------------------------------------------------- accidents
 
 
+@pytest.mark.slow
 def test_processes_that_write_at_once_lose_no_run(tmp_path: Path):
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=write_many, args=(str(tmp_path), 8)) for _ in range(2)]

@@ -15,6 +15,7 @@ USERS = np.exp2(np.arange(13.0))
 RUNS = list({(r["engine"], r["model"], r["system"]): r for r in table("engines", "runs")}.values())
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize("run", RUNS[::3], ids=lambda run: f"{run['engine']}-{run['id']}")
 @pytest.mark.parametrize(("isl", "osl"), [(1024, 1024), (30000, 500)])
 def test_throughput_does_not_fall_with_users_and_tpot_hardly(run: dict[str, str], isl, osl):

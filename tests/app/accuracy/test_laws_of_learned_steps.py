@@ -49,6 +49,7 @@ def served() -> list[tuple[ServingEstimate, Any, Any]]:
     return [answer for answer in answers if answer[0].status[0] == "ok"]
 
 
+@pytest.mark.slow
 def test_open_requests_are_arrivals_times_their_time():
     for found, load, _ in served():
         lasts = found.ttft_s + np.nan_to_num((found.osl - 1.0) * found.tpot_s)
@@ -78,6 +79,7 @@ def test_one_user_is_priced_as_a_batch_of_one():
             assert found.tpot_s[0] == pytest.approx(static.tpot_s[0], rel=0.03), alone
 
 
+@pytest.mark.slow
 def test_longer_answers_bring_hardly_ever_more_requests():
     broken = []
     for _, load, named in served():

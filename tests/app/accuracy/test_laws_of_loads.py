@@ -69,6 +69,7 @@ def share_of(broken: list[str]) -> str:
     return f"{len(broken)} of {COUNT}: " + "; ".join(broken[:5])
 
 
+@pytest.mark.slow
 def test_a_second_holds_no_more_work_than_a_second():
     broken = [
         f"{utilisation(*case):.3f} {case[0]}" for case in drawn() if utilisation(*case) > 1.005

@@ -36,6 +36,7 @@ def alone(model: str, engine: str, osl: int) -> Resolved:
     return combined(question, *loaded, engine=plain)
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "generic"])
 @pytest.mark.parametrize("model", MODELS)
 def test_one_user_is_priced_alike_however_it_is_asked(model: str, engine: str):
@@ -53,6 +54,7 @@ def test_one_user_is_priced_alike_however_it_is_asked(model: str, engine: str):
     assert load.wait_s[0] == pytest.approx(asked.engine.host_request_s, rel=0.5)
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "generic"])
 @pytest.mark.parametrize("model", MODELS)
 def test_one_user_is_priced_alike_with_what_measured_runs_teach(model: str, engine: str):

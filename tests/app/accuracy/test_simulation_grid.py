@@ -38,6 +38,7 @@ def test_every_length_ratio_and_loop_comes_in_turn():
     assert all(0.1 <= case.share <= 0.9 for case in drawn if case.loop == "open")
 
 
+@pytest.mark.slow
 @pytest.mark.draws
 @pytest.mark.parametrize("figure", LIMITS)
 def test_outputs_of_many_tokens_are_within_the_limits(rows, figure):
@@ -73,6 +74,7 @@ def test_prefill_pools_are_within_the_limits(pooled, figure, share):
     assert np.median(off) < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.draws
 def test_throughput_is_near_whatever_the_length_of_the_output(rows):
     """Of closed loops: at a rate it is the rate."""
@@ -81,6 +83,7 @@ def test_throughput_is_near_whatever_the_length_of_the_output(rows):
     assert np.quantile(np.abs(np.log(ratios)), 0.9) < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.draws
 def test_a_deployment_outside_the_limits_has_a_reason_and_no_other(rows):
     for row in rows:
@@ -89,6 +92,7 @@ def test_a_deployment_outside_the_limits_has_a_reason_and_no_other(rows):
     assert counted == sum(bool(row["reason"]) for row in rows)
 
 
+@pytest.mark.slow
 def test_the_summary_counts_every_deployment(rows):
     of_all = [row for row in simulation_grid.summary(rows) if row["deployments"] == "all"]
     assert [row["figure"] for row in of_all] == list(LIMITS)
@@ -100,6 +104,7 @@ def test_the_summary_counts_every_deployment(rows):
     assert first["count"] == COUNT
 
 
+@pytest.mark.slow
 def test_the_document_has_the_tables_and_its_day(rows):
     apart = [{**row, "prefill": "1 x TP1 DP1"} for row in rows[:2]]
     text = simulation_document.document([*rows, *apart], "2026-01-31")

@@ -41,6 +41,7 @@ def refused(tool: str, **given: Any) -> str:
     return answer.content[0].text
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("scenario", STATIC, ids=named)
 def test_a_static_batch_is_that_of_the_command_line(scenario):
     keywords = {name: value for name, value in scenario.items() if name != "model"}
@@ -55,6 +56,7 @@ def test_a_static_batch_is_that_of_the_command_line(scenario):
     )
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("scenario", SERVED, ids=named)
 def test_a_load_is_that_of_the_command_line(scenario):
     keywords = {k: v for k, v in scenario.items() if k not in ("model", "batch")}
@@ -87,6 +89,7 @@ def test_a_plan_comes_with_its_manifests_where_they_are_asked_for():
     assert "deployment" not in asked("plan", model=MODEL, **given, simulate=False)
 
 
+@pytest.mark.slow
 def test_answers_are_short():
     plan = asked("plan", model=MODEL, system=["h100"], rate=4, target="tpot < 20ms")
     assert plan["plans"][0]["launch"] and len(json.dumps(plan)) < 20_000
@@ -133,6 +136,7 @@ def test_what_decides_is_short():
     assert {"bandwidth", "peak"} <= set(answers["resources"]) and len(json.dumps(answers)) < 8_000
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("path", ["/etc/passwd", "./config.json", "~/config.json", "own.yaml"])
 def test_no_file_of_the_machine_can_be_named(path, tmp_path, monkeypatch):
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
@@ -145,6 +149,7 @@ def test_no_file_of_the_machine_can_be_named(path, tmp_path, monkeypatch):
     assert refused("import", text=path)
 
 
+@pytest.mark.slow
 def test_it_is_asked_over_stdio():
     async def over_stdio() -> Any:
         paths = f"{ROOT}:{ROOT / 'app' / 'python'}"

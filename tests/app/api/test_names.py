@@ -60,6 +60,7 @@ def by_points(model: str, system: str, folder: Path, *_: object) -> Row:
 INTERFACES = (by_python, by_command, by_rest, by_mcp, by_points)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("ask", INTERFACES)
 def test_a_bare_name_is_its_checkpoint_and_its_board(
     ask: Callable[[str, str, Path, TestClient], Row], tmp_path: Path, api: TestClient

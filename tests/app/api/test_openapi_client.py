@@ -70,6 +70,7 @@ def test_names_are_looked_up(client):
     assert client._.health().status == "ok"
 
 
+@pytest.mark.slow
 def test_a_generated_client_asks_and_is_answered(address, tmp_path, monkeypatch):
     """openapi-python-client, where it is installed in an environment of its own."""
     generator = shutil.which("openapi-python-client")

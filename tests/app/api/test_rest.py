@@ -143,6 +143,7 @@ def guarded(*words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("verb", "given"),
     [
@@ -210,6 +211,7 @@ def test_what_means_nothing_to_a_verb_or_a_load_is_refused_by_name(api):
     assert said.startswith("turns means nothing to a static batch: give a concurrency or a rate")
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("verb", EXAMPLES)
 def test_every_example_of_the_document_is_answered(api, verb):
     for body in EXAMPLES[verb].values():
@@ -276,6 +278,7 @@ def paths(tmp_path: Path) -> list[str]:
     return [str(config), str(tmp_path), str(system), f"file://{config}", "~/config.json", ".", "/"]
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("verb", bodies.ASKED)
 def test_no_text_of_a_body_opens_a_file(api, verb, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -326,6 +329,7 @@ def test_a_body_that_is_too_large_is_refused_stated_or_not():
     assert answer.status_code == 413
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_ended_and_the_next_is_answered():
     workers = Workers(1, limit_s=0.05)
     with TestClient(application(answers=Answers(workers))) as client:
@@ -336,6 +340,7 @@ def test_what_takes_too_long_is_ended_and_the_next_is_answered():
         assert len(client.post("/sweep", json=body).json()["rows"]) == 2
 
 
+@pytest.mark.slow
 def test_a_process_that_cannot_start_says_so_and_does_not_speak_of_the_question():
     """Before, every process that ended was said to have taken too much memory."""
     workers = Workers(1, memory_bytes=8 << 20)  # less than NumPy needs to be imported
@@ -349,6 +354,7 @@ def test_a_process_that_cannot_start_says_so_and_does_not_speak_of_the_question(
         assert len(client.post("/sweep", json=body).json()["rows"]) == 2
 
 
+@pytest.mark.slow
 def test_work_that_ends_its_process_is_not_said_to_be_too_slow():
     with pytest.raises(Exhausted, match="ended before it was complete"):
         Workers(1).call(os._exit, 3)

@@ -92,6 +92,7 @@ def test_a_file_of_tokens_that_cannot_be_is_a_sentence(tmp_path: Path, text: str
         tokens_of(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_server_that_ends_cancels_its_work_and_names_it(tmp_path: Path):
     """Who asked hears of it, and so does the log; both within ten seconds."""
     heard: list[tuple[int, Any]] = []
@@ -115,6 +116,7 @@ def test_a_server_that_ends_cancels_its_work_and_names_it(tmp_path: Path):
     )
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_504_and_what_finds_no_process_says_when_to_ask_again():
     workers = Workers(1, waiting_s=0.01, limit_s=0.3)
     with TestClient(application(answers=Answers(workers))) as client:
@@ -150,6 +152,7 @@ def test_every_number_has_a_limit():
             one.checked(1e18)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("verb", "more", "words"),
     [
@@ -169,6 +172,7 @@ def test_sizes_that_no_number_of_the_question_states_have_a_limit(
     assert answer.status_code == 422 and words in answer.json()["error"]["message"]
 
 
+@pytest.mark.slow
 def test_mcp_has_health_and_counters(tmp_path: Path, tokens: Path):
     with started(tmp_path, "mcp", "--http", "--tokens", str(tokens)) as (url, _):
         status, said = sent(f"{url}/health")

@@ -29,6 +29,7 @@ def runs(read, factor, users=(1, 8, 32)):
         yield measured_as(run, *means)
 
 
+@pytest.mark.slow
 def test_several_runs_fit_the_engine_and_move_the_prediction_to_them(own_data, read):
     slow = list(runs(read, 1.4))
     before = compare([deployment(read(run), HARDWARE) for run in slow])

@@ -63,6 +63,7 @@ def before_without(document) -> list[dict]:
     return [{**row, "simulated": None} for row in document["runs"][0]["figures"]]
 
 
+@pytest.mark.slow
 def test_a_served_load_goes_the_whole_way(answer, ridgeline, own_data, tmp_path: Path):
     with serving(first_s=0.03, gap_s=0.01) as server:
         files = measured(answer, server.address, tmp_path)

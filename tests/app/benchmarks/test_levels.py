@@ -3,7 +3,6 @@
 import math
 
 import pytest
-from scipy.stats import norm
 
 from app.benchmarks.levels import at_level, checked_level
 from genz_core.errors import InvalidValue
@@ -18,6 +17,8 @@ def test_the_level_of_the_tables_changes_nothing():
 
 def test_the_mass_of_a_lognormal_between_the_ends_is_the_level():
     low, high = math.log(KNOWN.low), math.log(KNOWN.high)
+    from scipy.stats import norm
+
     spread = (high - low) / 2 / norm.ppf(0.9)
     law = norm((low + high) / 2, spread)
     for level in (0.9, 0.95, 0.99):

@@ -50,6 +50,7 @@ def test_it_is_judged_compared_and_teaches(own_data, answer, printed, result, fu
     assert "kept in" in printed("calibrate", "runs", result(SERVED), *typed)
 
 
+@pytest.mark.slow
 def test_it_does_not_make_a_set_of_runs_teach_nothing(own_data, read, full):
     calm = [measured_as({**RUN, "max_concurrency": n}, 0.1, 0.011) for n in (4, 8)]
     given = [deployment(read(run), HARDWARE) for run in calm]

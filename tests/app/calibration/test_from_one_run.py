@@ -30,6 +30,7 @@ def asked(own_data):
     return of
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("load", [CLOSED, OPEN], ids=["closed", "open"])
 @pytest.mark.parametrize("factor", [0.5, 1.0, 1.3, 4.0])
 def test_the_simulated_tpot_is_the_measured_one(asked, load, factor):

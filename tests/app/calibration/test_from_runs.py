@@ -40,6 +40,7 @@ def test_a_kept_recipe_is_named_and_other_models_are_left_alone(calibration):
     assert resolve(other).engine == before
 
 
+@pytest.mark.slow
 def test_calibrating_again_starts_from_what_ships(calibration):
     rows = measured_runs()
     from_runs.keep(calibration)
@@ -57,6 +58,7 @@ def test_static_batches_count_too():
     assert abs(shown["error_after"]) < abs(shown["error_before"])
 
 
+@pytest.mark.slow
 def test_each_recipe_of_a_file_is_calibrated_apart():
     """A call for each recipe; the progress runs through both."""
     fp8 = [{**row, "weights": "fp8"} for row in measured_runs(loads=("32",))]

@@ -43,6 +43,7 @@ def calibrated() -> Any:
         return machine.calibrate("cpu", 1, anyway=True)
 
 
+@pytest.mark.slow
 def test_a_calibrated_machine_is_a_system_like_any_other(
     answer, tiny: str, calibrated: Any
 ) -> None:
@@ -172,6 +173,7 @@ def test_an_unwritable_folder_ends_in_one_sentence(
         machine.save(calibrated)
 
 
+@pytest.mark.slow
 def test_figures_from_shared_cores_come_with_their_doubts(
     calibrated: Any, monkeypatch: pytest.MonkeyPatch, config: dict[str, Any]
 ) -> None:

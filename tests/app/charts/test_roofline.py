@@ -139,6 +139,7 @@ def test_a_point_of_the_roofline_spans_the_rates_of_its_interval():
         assert quantities.span(row["low_s"], row["high_s"]) in hover
 
 
+@pytest.mark.slow
 @for_every(hardware_db.names())
 def test_every_system_has_a_roofline_with_its_points_under_it(name: str):
     setup = Setup(Question(system=name))

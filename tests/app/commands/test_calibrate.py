@@ -33,6 +33,7 @@ def kept(weights: str):
     return recipes.load_recipe(recipe_key(resolved.engine, resolved.model, resolved.system))
 
 
+@pytest.mark.slow
 def test_every_recipe_of_a_file_is_kept_and_forgotten(printed, file: Path):
     text = printed("calibrate", "runs", file)
     recipes = [f"vllm on h100-sxm5-80gb, {weights} weights" for weights in ("bf16", "fp8")]
@@ -47,6 +48,7 @@ def test_every_recipe_of_a_file_is_kept_and_forgotten(printed, file: Path):
     assert again == [f"{recipe}: nothing was kept" for recipe in recipes]
 
 
+@pytest.mark.slow
 def test_runs_as_json_are_not_kept_when_told_not_to(answer, file: Path, own_data: Path):
     bf16, _ = answer("calibrate", "runs", file, "--no-save")
     assert [row["figure"] for row in bf16["runs"]] == ["ttft_s", "tpot_s"] and bf16["file"] == ""

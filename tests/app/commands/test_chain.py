@@ -35,6 +35,7 @@ def chained(model: str, *step: str, price: tuple[str, ...] = ()):
     return arch, modules, ops, run("estimate", "-", *price, "--json", given=ops)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("model", MODELS)
 def test_a_decode_step_through_the_pipe_is_that_of_estimate(model: str):
     step = ("--batch-size", "4", "--cached-tokens", "9000")
@@ -47,6 +48,7 @@ def test_a_decode_step_through_the_pipe_is_that_of_estimate(model: str):
     assert piped["step_s"] == pytest.approx(whole["tpot_s"], rel=1e-9)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("model", MODELS[:3])
 def test_a_prompt_through_the_pipe_is_the_first_token_of_estimate(model: str):
     *_, piped = chained(model, "--batch-size", "2", "--input-tokens", "3000")
@@ -66,6 +68,7 @@ def test_several_devices_and_formats_go_through_the_pipe():
     assert any(op["compute"] == "fp8" for op in ops["operators"] if op["kind"] == "gemm")
 
 
+@pytest.mark.slow
 def test_processes_chain_by_pipes():
     """ridgeline arch | ridgeline modules | ridgeline ops | ridgeline estimate."""
     words = ("arch qwen3-8b --json", "modules populate -", "ops - --cached-tokens 1024 --json",
@@ -118,6 +121,7 @@ def test_what_no_step_wrote_is_refused_in_a_sentence(words, given: str, sentence
     assert sentence in said and "Traceback" not in said
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("key", ["flops", "layers", "dims", "forced", "group"])
 @pytest.mark.parametrize("value", [None, "x", -1, [], {"a": "b"}, float("nan")])
 def test_damaged_operators_are_read_or_refused(key: str, value: object):

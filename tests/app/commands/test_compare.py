@@ -77,6 +77,7 @@ def test_sglang_samples_are_priced_for_the_steps_that_their_ranges_name(answer):
     assert prefill["phases"][0]["ratio"] < 2.2, "25.7 for one prompt"
 
 
+@pytest.mark.slow
 def test_what_is_typed_against_the_trace_is_named_with_it_and_no_finding_is_stated(answer, printed):
     call = ("compare", QWEN, "--model", "Qwen/Qwen1.5-0.5B", "--isl", "4096", "--tp", "2",
             "--system", "a100-sxm4-80gb")  # fmt: skip
@@ -147,6 +148,7 @@ def test_kernels_that_were_picked_for_ncu_are_no_step(ridgeline):
     assert "ncu timed 6 launches" in str(refused) and "no step" in str(refused)
 
 
+@pytest.mark.slow
 def test_units_and_memory_name_a_device_that_a_trace_does_not(answer, tmp_path):
     """A trace of 304 units and 206 GB became an H100."""
     trace = json.loads(gzip.decompress(QWEN.read_bytes()))

@@ -25,6 +25,7 @@ def cut(tmp_path, name, share):
     return path
 
 
+@pytest.mark.slow
 def test_a_cut_trace_says_so_first_in_text_and_json(tmp_path, own_data, printed, answer):
     path = cut(tmp_path, H100, 0.61)
     [document] = answer("import", path)

@@ -80,6 +80,7 @@ def test_an_own_server_is_refused_before_minutes_of_work(ridgeline, arguments, w
     assert words in refusal(ridgeline("measure", "own-server", *arguments))
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_loop_with_a_sentence_and_130(tmp_path):
     with serving(first_s=0.2) as server:
         child = subprocess.Popen(

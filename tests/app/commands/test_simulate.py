@@ -166,6 +166,7 @@ def test_a_file_of_simulations_names_columns_that_it_does_not_know(ridgeline, tm
 # ------------------------------------------------------------------------------- Ctrl-C
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_ctrl_c_is_one_sentence_and_leaves_no_file(tmp_path: Path):
     table = tmp_path / "requests.csv"

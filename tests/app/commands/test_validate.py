@@ -18,6 +18,7 @@ def test_operators_are_printed_by_split(printed):
     assert gemm["held-out shapes"] < gemm["unseen family"] < gemm["roofline"]
 
 
+@pytest.mark.slow
 def test_held_out_errors_and_the_worst_points_stand_beside_all_rows(printed):
     tables = printed("validate", "published", "--worst", "3").strip().split("\n\n")
     errors, heading, splits, worst = tables
@@ -51,6 +52,7 @@ def test_an_unknown_column_of_what_is_kept_is_refused_before_anything_is_priced(
     assert str(refused.exception).startswith("no column 'colour'; there are ")
 
 
+@pytest.mark.slow
 def test_choices_on_measured_frontiers_are_printed_by_what_was_known(printed, tmp_path):
     path = tmp_path / "choices.csv"
     table = printed("validate", "decisions", "--rows", path, "--format", "csv")

@@ -28,6 +28,7 @@ def test_the_first_door_answers_its_question_under_load():
     assert not doors(app), "a scenario was chosen"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("at", "page", "title"), [(1, "plan", "Plan"), (2, "reports", "Reports")])
 def test_the_other_doors_are_links_that_set_their_page_up(at: int, page: str, title: str):
     link = urlsplit(doors(opened())[at])
@@ -63,6 +64,7 @@ def test_the_last_scenarios_are_a_click_away_and_a_moved_slider_is_one():
     assert setup_of(app).scenario.batch == 4 and setup_of(app).scenario.engine == "vllm"
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("text", ["", "[", "[1]", '{"scenarios": [{"tp": "x"}, 3]}', '{"away": 0}'])
 def test_a_damaged_file_is_no_file(text: str):
     first_page._file().write_text(text, encoding="utf-8")

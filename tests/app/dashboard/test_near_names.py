@@ -85,6 +85,7 @@ def first_held(typed: str, names: Sequence[str]) -> str:
     return next((name for name in names if typed.casefold() in name.casefold()), "")
 
 
+@pytest.mark.slow
 def test_every_name_of_a_system_takes_that_system_in_a_box_of_several():
     names = name_options.library_systems()
     spelled = hardware_db.spellings()
@@ -95,6 +96,7 @@ def test_every_name_of_a_system_takes_that_system_in_a_box_of_several():
     assert not wrong
 
 
+@pytest.mark.slow
 def test_every_name_of_a_model_takes_that_model_in_a_box_of_several():
     names, spelled = name_options.shipped_models(), spellings()
     wrong = {

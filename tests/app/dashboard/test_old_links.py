@@ -10,6 +10,7 @@ OPEN = "open loop (arrival rate)"
 KINDS = ("text_input", "selectbox", "multiselect", "toggle", "segmented_control")
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("old", "controls"),
     [
@@ -23,6 +24,7 @@ def test_a_value_of_an_old_key_stands_in_the_control_of_its_parameter(old, contr
     assert not set(old) & set(page.query_params)
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("page", "old", "controls"),
     [

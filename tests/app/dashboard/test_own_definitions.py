@@ -80,6 +80,7 @@ def visited() -> AppTest:
     return opened(batch=1)
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(
     ("file", "content", "words"),
     [

@@ -30,6 +30,7 @@ def test_the_default_engine_is_vllm_where_it_runs_and_a_chosen_one_stays(system:
     assert setup_of(app).scenario.engine == "sglang"
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("typed", "tokens"), [("10k", 10_000), ("1e6", 1_000_000), ("2Ki", 2048)])
 def test_a_number_may_be_typed_with_its_unit_or_exponent(typed: str, tokens: int):
     app = opened(isl=typed)
@@ -38,6 +39,7 @@ def test_a_number_may_be_typed_with_its_unit_or_exponent(typed: str, tokens: int
     assert setup_of(app).scenario.isl == tokens
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("name", "typed"),
     [("isl", "99999999999"), ("batch", "1e9"), ("osl", "0"), ("isl", "ten"), ("batch", "1.5")],
@@ -114,6 +116,7 @@ def test_a_usual_load_sets_users_lengths_and_what_is_cached(
     assert cards(app)["TTFT"]
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("typed", "said"),
     [("x", "x"), ("1.5", "1.5"), ("1e9", "1e9"), ("0", "0"), ("-2", "-2"),

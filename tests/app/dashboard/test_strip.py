@@ -28,6 +28,7 @@ def test_the_first_screen_answers_a_served_load():
     assert quantities.seconds(answer.ttft_s) in str(cards(app)["TTFT"])
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("page", ["roofline", "memory", "serving", "plan", "sensitivity"])
 def test_every_page_of_the_question_says_it(page: str):
     app = shown(page)

@@ -117,6 +117,7 @@ def test_an_eighth_of_the_power_is_half_the_arithmetic():
     assert chips.power_factor(system, 10 * system.tdp_w) == 1.0
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("look", [style.LIGHT, style.DARK], ids=["light", "dark"])
 def test_plotly_reads_the_charts(look):
     resolved = resolve(SCENARIOS["experts"])

@@ -23,6 +23,7 @@ WORK = {
 }
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("work", WORK.values(), ids=WORK)
 def test_work_stops_between_two_families_and_returns_no_half(work: Callable[..., Any]):
     told: list[tuple[float, str]] = []

@@ -361,6 +361,7 @@ def test_intervals_cover_what_drew_neither_them_nor_the_model():
     assert all(75 <= row["coverage %"] <= 85 for row in rows)
 
 
+@pytest.mark.slow
 def test_a_load_far_from_measured_runs_or_crowded_has_a_wider_interval():
     rng = np.random.default_rng(1)
     novelty, users = rng.uniform(0.1, 1.0, 4000), 2.0 ** rng.integers(0, 11, 4000)
@@ -430,6 +431,7 @@ def test_the_files_hold_what_was_fitted(tmp_path):
     assert noise == {name: pytest.approx(k.noise, rel=1e-3) for name, k in kernels.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["openvino", "tensorrt-edge-llm"])
 def test_a_fit_made_again_gives_what_ships(engine):
     data = load_measurements(engine)[0]

@@ -56,6 +56,7 @@ def test_a_job_tells_its_progress_and_its_result(queue: Queue):
     assert not job.folder.exists()
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("work", "argument", "words"),
     [
@@ -101,6 +102,7 @@ def test_a_job_that_is_ended_leaves_no_draft_behind(queue: Queue, own_data: Path
     assert not (own_data / "runs" / job.what).exists()
 
 
+@pytest.mark.slow
 def test_no_program_that_a_job_started_outlives_it(queue: Queue, tmp_path: Path):
     job = begun(queue.submit(works.start_programs, tmp_path, "a test", LANE))
     until(lambda: len(commands_with(tmp_path)) >= 4)  # guard, worker, and what it started
@@ -193,6 +195,7 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path):
         Queue(tmp_path / "jobs")
 
 
+@pytest.mark.slow
 def test_a_visitor_of_a_shared_server_has_few_jobs_at_once(queue: Queue):
     for _ in range(MOST_OF_ONE):
         queue.submit(works.wait, None, "a long one", LANE, "ann")

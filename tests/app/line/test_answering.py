@@ -38,6 +38,7 @@ def api() -> Any:
         yield client
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [SERVED, PLANNED], ids=["serve", "plan"])
 def test_a_line_is_answered_as_its_verb_and_the_same_everywhere(line: str, api: TestClient):
     typed = json.loads(run("ask", line, "--json"))

@@ -18,6 +18,7 @@ from app.question.question import STANDARD, Question
 from genz_core.errors import InvalidValue
 from tests.app.question.samples import another
 from tests.draws import cases, seed
+from tests.rules import for_every
 
 LLAMA = "meta-llama/Llama-3.1-8B"
 H100 = "h100-sxm5-80gb"
@@ -51,6 +52,7 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.draws
 @pytest.mark.parametrize("seed", [seed(at) for at in range(cases(12))])
 def test_parts_are_understood_in_any_order(seed: int):
@@ -165,6 +167,7 @@ def drawn(one: Parameter, luck: random.Random) -> Any:
     return value or high
 
 
+@pytest.mark.by_day(20)
 @pytest.mark.draws
 @pytest.mark.parametrize("seed", [seed(at) for at in range(cases(60))])
 def test_a_written_question_reads_back_as_the_same(seed: int):
@@ -178,7 +181,7 @@ def test_a_written_question_reads_back_as_the_same(seed: int):
     assert read(text).understood().question == question, text
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@for_every(PARAMETERS)
 def test_every_parameter_can_be_written_and_read(name: str):
     values: dict[str, Any] = {"tp": 2} if name == "moe_tp" else {}
     question = Question(**{**values, name: another(PARAMETERS[name])})

@@ -33,6 +33,7 @@ def _beside(asked: dict[str, Any], report: Path) -> Comparison:
     return comparison.compare_asked(reports, ask("compare", asked), fill=False).comparison
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_class_is_that_of_its_operators(of_qwen: Comparison):
     step = estimate(Question(model="Qwen/Qwen3-8B", system="mi300x", batch=15)).prefill
     predicted = of_qwen.classes[of_qwen.classes["predicted_s"] > 0].set_index("class")

@@ -31,6 +31,7 @@ def ran(name: str, tp: int = 1) -> WhatRan:
     )  # fmt: skip
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("tp", [1, 2])
 def test_a_model_is_among_those_that_its_own_products_tell(name: str, tp: int):

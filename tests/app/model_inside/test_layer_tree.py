@@ -11,6 +11,7 @@ from tests.app.charts.figures import checked
 from tests.app.model_inside.steps import SOME, step_of
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize("name", SOME)
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_every_operator_that_takes_time_is_one_line_of_the_tree(name: str, phase: str) -> None:

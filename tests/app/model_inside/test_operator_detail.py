@@ -8,6 +8,7 @@ from genz_core.types import Op, Parallelism, Step
 from tests.app.model_inside.steps import SOME, step_of
 
 
+@pytest.mark.by_day(11)
 @pytest.mark.parametrize("name", SOME)
 @pytest.mark.parametrize("step", [Step.prefill(2.0, 777.0), Step.decode(3.0, 9000.0)])
 @pytest.mark.parametrize("split", [Parallelism(), Parallelism(tp=2)])

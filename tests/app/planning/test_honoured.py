@@ -67,6 +67,7 @@ def test_a_plan_that_was_not_simulated_has_no_percentile_and_says_so():
     assert simulated["percentiles"].startswith("simulated") and simulated["ttft_p95_s"] > 0
 
 
+@pytest.mark.slow
 def test_a_target_on_a_percentile_is_met_by_a_simulation_or_by_probability():
     """Without a simulation a plan meets it where the probability model says so, at least 80 %."""
     wanted = {**GIVEN, "devices": "1:8", "target": "ttft_p95 < 150ms"}
@@ -83,6 +84,7 @@ def test_a_target_on_a_percentile_is_met_by_a_simulation_or_by_probability():
 # ------------------------------------------------------------------------------- other words
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("said", [
     {"rate": 2.0, "target": "tpot < 40ms", "weights": "checkpoint,fp8", "price": "h100=2"},
     {"concurrency": 8, "speculation": "none,ngram", "acceptance": "0.6", "devices": (1, 4)},

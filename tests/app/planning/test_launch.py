@@ -73,12 +73,14 @@ def parser(program: str) -> Any:
         return None
 
 
+@pytest.mark.by_day(9)
 @pytest.mark.parametrize(("engine", "case"), CASES)
 def test_a_launch_line_says_what_its_program_knows(engine, case):
     for line in lines(engine, case):
         assert faults(line) == [], line
 
 
+@pytest.mark.by_day(12)
 @pytest.mark.parametrize(("engine", "case"), CASES)
 def test_the_engines_own_parser_reads_a_launch_line(engine, case):
     read = 0
@@ -146,6 +148,7 @@ def test_settings_are_filled_in_at_any_depth():
     assert filled({"a": {"b": "{value}", "c": "x"}}, {"value": 3}) == {"a": {"b": 3, "c": "x"}}
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("end", KINDS)
 def test_a_plan_is_taken_along_as_a_file(end, tmp_path):
     path = tmp_path / f"plan{end}"

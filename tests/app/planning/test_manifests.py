@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from app.planning.manifests.deployed import deployed, dns_label, label_value
 from app.planning.manifests.stacks import stacks
 from genz_core.errors import InvalidValue
 from tests.app.planning.asking import plan
+from tests.rules import for_every
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "deployments"
 VERSION = kubernetes_validate.latest_version()
@@ -96,6 +98,7 @@ def check(document: dict[str, Any]) -> None:
         kubernetes_validate.validate(whole, VERSION, strict=True)
 
 
+@pytest.mark.by_day(14)
 @pytest.mark.parametrize(("case", "engine", "kind"), CASES)
 def test_every_document_is_valid_by_its_schema(case, engine, kind):
     documents = parsed(case, engine, kind)
@@ -259,8 +262,7 @@ HOSTILE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-@pytest.mark.parametrize("kind", KINDS)
+@for_every(product(HOSTILE, KINDS), by_day=18)
 def test_a_hostile_name_stays_one_word(name, kind):
     """Neither YAML, Kubernetes nor a shell reads anything in a model's name."""
     engine, case = "vllm", "pools" if kind == "llm-d" else "one"

@@ -24,6 +24,7 @@ def planned():
     return plan(MODEL, pays=True, top=20, kind="aggregated,disaggregated", **ASKED)
 
 
+@pytest.mark.slow
 def test_workers_that_decode_apart_may_draft(planned):
     candidates = planned.answer.short.candidates
     both = [family.prefill is not None and family.speculation is not None
@@ -42,6 +43,7 @@ def test_workers_that_decode_apart_may_draft(planned):
     assert np.all(figures["tpot_s"][chosen] >= figures["bound_tpot_s"][chosen])
 
 
+@pytest.mark.slow
 def test_the_simulation_of_drafting_pools_stands_by_the_closed_form(planned):
     closed = plan(MODEL, simulate=False, **ASKED | {"kind": "disaggregated", "top": 12})
 

@@ -23,6 +23,7 @@ SCENARIOS = {
 MARKS = ("p50", "p90", "p95", "p99")
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_no_mean_lies_above_its_95th_percentile(name):
     *named, more = SCENARIOS[name]

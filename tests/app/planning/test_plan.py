@@ -25,6 +25,7 @@ def planned():
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_plan_names_what_runs_its_figures_and_how_it_is_started(planned):
     best = planned.best
     assert all(key in best for key in KEYS)
@@ -68,6 +69,7 @@ def test_where_nothing_does_it_is_said_what_would():
     assert none.measurement is None
 
 
+@pytest.mark.slow
 def test_an_eased_target_that_is_named_is_met():
     def ask(most):
         target = f"tpot < {most}ms"
@@ -79,6 +81,7 @@ def test_an_eased_target_that_is_named_is_met():
     assert ask(change["value"] * 1e3 * 0.99).best is None
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -98,12 +101,14 @@ def test_what_cannot_be_asked_is_refused(wrong):
         plan(MODEL, **{"systems": "h200", **wrong})
 
 
+@pytest.mark.slow
 def test_a_confidence_leaves_the_plans_that_reach_it():
     sure = plan(MODEL, systems="h200", devices="1:16", rate=10, target="tpot < 30ms",
                           confidence=0.95)  # fmt: skip
     assert sure.rows and all(plan["probability"] >= 0.95 for plan in sure.rows)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
 def test_launch_lines_state_the_degrees_of_the_plan(engine):
     best = plan(MODEL, systems="h100", devices=8, tp=4, pp=2, rate=4, engine=engine).best

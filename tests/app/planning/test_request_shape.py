@@ -55,6 +55,7 @@ def test_found_prefixes_make_plans_cheaper_and_nothing_claims_to_have_measured_t
     assert found.to_dict()["demand"]["prefix_hits"] == 0.75
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     "shape", [{"turns": 3, "isl": 1024}, {"shared_tokens": 3072, "isl": 1024}, {"prefix_hits": 0.5}]
 )

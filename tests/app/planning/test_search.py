@@ -26,6 +26,7 @@ def asked(model=DENSE, load=None, target=TARGETS, **more):
     return ask(model, **given, **(load or {"rate": 10.0}), target=target, simulate=False)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("model", [DENSE, EXPERTS])
 @pytest.mark.parametrize("load", [{"rate": 8.0}, {"concurrency": 40}])
 def test_deployments_side_by_side_are_priced_as_alone(model, load):
@@ -44,6 +45,7 @@ def test_deployments_side_by_side_are_priced_as_alone(model, load):
             assert alone.columns[name][0] == pytest.approx(expected, rel=1e-9, nan_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "question",
     [
@@ -98,6 +100,7 @@ def test_a_space_holds_every_sound_shape_and_number_of_replicas_once():
     assert {(int(c[0]), int(c[1]), int(c[5])) for c in table.T} == wanted
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("model", [DENSE, EXPERTS, "deepseek-ai/DeepSeek-V3"])
 @pytest.mark.parametrize("load", [{"rate": 30.0}, {"concurrency": 500}])
 def test_nothing_recommended_is_out_of_memory_overloaded_or_beyond_the_bound(model, load):

@@ -120,6 +120,7 @@ def test_what_is_weighed_is_in_the_document_and_in_the_words():
         assert named["meet_targets"] < named["deployments"]
 
 
+@pytest.mark.slow
 def test_a_plan_that_was_simulated_is_counted_and_says_its_own_probability():
     """A target on a percentile is met in a simulation alone, by few that were tried."""
     target = "ttft_p95 < 500ms, tpot < 14ms"

@@ -258,6 +258,7 @@ def test_two_workers_of_a_cluster_price_as_this_machine_does(tmp_path, monkeypat
     pd.testing.assert_frame_equal(there, swept(tmp_path, monkeypatch, "here.parquet")[1])
 
 
+@pytest.mark.slow
 def test_a_sweep_that_was_left_goes_on_in_two_processes_that_price_as_one_does(
     tmp_path, monkeypatch
 ):

@@ -39,6 +39,7 @@ from app.scenario import points_row
 from app.scenario.setup import Setup, setup_from
 from genz_core.errors import InvalidValue
 from tests.app.question.samples import MODEL, REFUSED, another, beyond
+from tests.rules import for_every
 
 #: Verbs that are no functions and no bodies: they write a calibration, a file or counts.
 COMMANDS_ALONE = ("calibrate", "predictor")
@@ -181,7 +182,7 @@ def test_a_tool_of_assistants_has_the_parameters_of_its_verb(verb: str):
         FILLED["MCP"] += 1
 
 
-@pytest.mark.parametrize("alias", ALIASES)
+@for_every(ALIASES)
 def test_another_name_is_understood_by_bodies_and_functions(alias: str):
     name = ALIASES[alias]
     verb = next(verb for verb in PROGRAMS if name in parameters_of(verb))
@@ -246,7 +247,7 @@ def test_a_points_file_has_the_columns_of_estimate():
     FILLED["points file"] += len(parameters_of("estimate"))
 
 
-@pytest.mark.parametrize("name", parameters_of("estimate"))
+@for_every(parameters_of("estimate"))
 def test_a_cell_of_a_points_file_is_read_as_the_parameter(name: str):
     one = PARAMETERS[name]
     if one.kind == "list":
@@ -287,7 +288,7 @@ def test_a_search_tries_several_values_of_what_its_space_holds(name: str):
     FILLED["space of a search"] += 1
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@for_every(PARAMETERS)
 def test_a_link_brings_a_parameter_back(name: str):
     needed = {"tp": 2} if name == "moe_tp" else {}
     question = Question(**needed, **{name: another(PARAMETERS[name])})
@@ -314,7 +315,7 @@ def test_every_parameter_has_a_control_on_a_page():
 # ------------------------------------------------------------------------------- limits
 
 
-@pytest.mark.parametrize("one", REFUSED, ids=lambda one: one.name)
+@for_every(REFUSED)
 def test_a_value_beyond_its_limits_is_refused_in_one_sentence_everywhere(one: Parameter):
     verb = next(verb for verb in PROGRAMS if one.name in parameters_of(verb))
     given: dict[str, Any] = {"model": MODEL, one.name: beyond(one)}

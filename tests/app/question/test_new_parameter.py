@@ -122,6 +122,7 @@ def seen(copy: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_every_interface_has_the_new_parameter(seen: dict[str, Any]):
     assert seen["python"] == 0 and seen["help"]
     assert seen["rest"]["default"] == 0 and seen["rest"]["description"].startswith("Tokens of the")

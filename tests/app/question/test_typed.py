@@ -13,6 +13,7 @@ from app.question.parameters import PARAMETERS
 from genz_core.errors import InvalidValue
 from genz_core.limits import LIMITS
 from tests.app.question.samples import NUMBERS, another
+from tests.rules import for_every
 
 ISL, RATE = PARAMETERS["isl"], PARAMETERS["rate"]
 
@@ -51,7 +52,7 @@ def test_the_text_of_an_allowed_number_is_read_back(one, data):
     assert typed.value(one, typed.text(value)) == value
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@for_every(PARAMETERS)
 def test_the_text_of_a_value_is_read_back(name: str):
     one = PARAMETERS[name]
     for value in (another(one), one.default):

@@ -122,6 +122,7 @@ def test_a_question_is_known_by_its_cells_and_the_files_it_names(tmp_path):
     assert digest(ROW) == digest(ROW | {"seed": "", "my notes": "hello"})
 
 
+@pytest.mark.slow
 def test_only_rows_without_an_answer_are_run_and_a_stopped_run_goes_on(tmp_path):
     rows = [{**ROW, "id": str(at), "isl": str(32 + at)} for at in range(3)]
     source, target = written(tmp_path / "in.csv", *rows), tmp_path / "out.csv"

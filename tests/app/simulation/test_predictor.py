@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-import scipy.interpolate
 from typer.testing import CliRunner
 
 from app.cli import cli
@@ -46,6 +45,8 @@ def profile(tmp_path_factory: pytest.TempPathFactory):
 
 def test_prefill_results_are_read_as_the_planner_reads_them(profile, prices):
     """The keys, the unit and the cubic interpolation of Dynamo's PrefillInterpolator."""
+    import scipy.interpolate
+
     with np.load(profile / "selected_prefill_interpolation" / "raw_data.npz") as data:
         assert set(data) == {"prefill_isl", "prefill_ttft", "prefill_thpt_per_gpu"}
         isl, ttft_ms, per_gpu = (data[n] for n in ("prefill_isl", "prefill_ttft", *_LAST))
@@ -62,6 +63,8 @@ _LAST = ("prefill_thpt_per_gpu",)
 
 def test_decode_results_are_read_as_the_planner_reads_them(profile, prices):
     """The keys, units and grids of Dynamo's DecodeInterpolator."""
+    import scipy.interpolate
+
     with np.load(profile / "selected_decode_interpolation" / "raw_data.npz") as data:
         usage, context, itl_ms, per_gpu = (
             data[n] for n in ("x_kv_usage", "y_context_length", "z_itl", "z_thpt_per_gpu")

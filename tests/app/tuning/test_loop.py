@@ -36,6 +36,7 @@ def thirds(found) -> bool:
     return bool(needed <= np.median([one.blind for one in found]) / 3.0)
 
 
+@pytest.mark.slow
 @pytest.mark.draws
 def test_a_search_needs_a_third_of_the_runs_of_a_blind_one():
     assert thirds(draws(cases(1), seed(0)))

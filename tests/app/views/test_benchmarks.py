@@ -68,6 +68,7 @@ def test_a_higher_level_holds_more_figures():
     assert inside(app) >= before and "99 %" in words(app)
 
 
+@pytest.mark.slow
 def test_requests_of_a_file_are_replayed_by_a_job():
     query = {"model": "Qwen/Qwen3-0.6B", "system": "rtx-6000-ada", "tp": 1}
     app = tab(pressed(page(AIPERF, **query), "Predict"), "Requests")
@@ -93,6 +94,7 @@ def test_what_is_kept_is_its_history(tmp_path):
     assert len(charts(app)) == 1
 
 
+@pytest.mark.slow
 def test_what_is_learnt_is_said_and_forgotten(tmp_path):
     path = tmp_path / "run.json"
     path.write_text(json.dumps(RUN))

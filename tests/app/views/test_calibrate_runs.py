@@ -75,6 +75,7 @@ def test_nothing_measured_and_nothing_possible_are_sentences():
     assert "the least this device needs" in app.error[0].value
 
 
+@pytest.mark.slow
 def test_a_row_left_empty_is_no_run():
     """Only the first of three rows is filled."""
     app = typed(opened(), measured_tpot_s=12.0)

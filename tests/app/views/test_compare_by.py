@@ -8,6 +8,7 @@ from app.decide.comparing import AXES
 from tests.app.pages import charts, opened, shown
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("words", AXES.values())
 def test_every_axis_opens_with_figures_the_best_marked_and_a_verdict(words: str):
     app = shown("compare", compare_by=words, engine="vllm", model="openai/gpt-oss-120b", tp=4)
@@ -18,6 +19,7 @@ def test_every_axis_opens_with_figures_the_best_marked_and_a_verdict(words: str)
     assert any("is best with" in text.value for text in app.markdown)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("tab", "drawn"), [("Frontier", 1), ("Breakdown", 2), ("Memory", 1)])
 def test_every_tab_has_its_charts(tab: str, drawn: int):
     app = opened("compare", compare_by="Engines", compare_tab=tab)

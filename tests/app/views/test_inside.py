@@ -37,6 +37,7 @@ def test_choosing_an_operator_shows_its_formula_with_numbers() -> None:
     assert app.dataframe[0].value["shape"][0] == "[14,336, 4,096]"
 
 
+@pytest.mark.slow
 def test_builder_and_trace_stand_side_by_side_and_agree(tmp_path, monkeypatch) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("transformers", minversion="5.0")
@@ -49,6 +50,7 @@ def test_builder_and_trace_stand_side_by_side_and_agree(tmp_path, monkeypatch) -
     assert "q_norm" in " ".join(labels(app, 1))
 
 
+@pytest.mark.slow
 def test_a_visitors_config_of_a_type_without_a_builder_is_shown_as_its_trace(
     tmp_path, monkeypatch
 ) -> None:
@@ -67,6 +69,7 @@ def test_a_visitors_config_of_a_type_without_a_builder_is_shown_as_its_trace(
     assert any("qkv_proj" in line for line in labels(app))
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_be_traced_keeps_its_builder_under_a_sentence() -> None:
     pytest.importorskip("torch")
     app = opened("inside", model="xai-org/grok-1", tp=8)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 import profilers
@@ -43,6 +44,7 @@ def test_the_steps_of_a_summary_divide_its_time():
     assert cards(app)["Decode, measured"] == "2.80 ms"
 
 
+@pytest.mark.slow
 def test_a_report_whose_phase_nothing_tells_is_taken_for_the_chosen_one():
     app = measured(SUMMARY, model="Qwen/Qwen2.5-0.5B", tp=2)
     assert not app.exception and not app.error
@@ -68,6 +70,7 @@ def test_where_what_ran_differs_both_are_named_and_one_click_fills_the_scenario(
     assert not any(button.key == "fill_scenario" for button in app.button), "nothing is left"
 
 
+@pytest.mark.slow
 def test_what_was_chosen_for_another_model_goes_when_the_one_that_ran_is_taken():
     """Before, four devices and fp8 stayed, and findings spoke of a quarter of the model."""
     app = measured(QWEN, model="meta-llama/Llama-3.1-70B", tp=4, weights="fp8")
@@ -78,6 +81,7 @@ def test_what_was_chosen_for_another_model_goes_when_the_one_that_ran_is_taken()
     assert app.selectbox("weights").value == "as checkpoint"
 
 
+@pytest.mark.slow
 def test_two_phases_of_an_engine_have_each_their_own_batch():
     torch = REPORTS / "torch"
     files = [
@@ -178,6 +182,7 @@ def test_a_scenario_that_nobody_touched_is_set_to_what_ran_and_findings_are_stat
     assert any(text.value.startswith("- ") for text in app.markdown), "findings are stated"
 
 
+@pytest.mark.slow
 def test_a_scenario_that_was_chosen_is_kept_and_the_model_that_ran_is_a_click_away():
     app = measured(QWEN, model="Qwen/Qwen3-8B")
     assert app.selectbox("model").value == "Qwen/Qwen3-8B" and app.warning

@@ -65,6 +65,7 @@ def test_a_page_opens_without_an_exception_under_its_title(page: str):
     assert app.title[0].value == TITLES[page]
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("page", TITLES)
 @pytest.mark.parametrize(
     "query",
@@ -83,6 +84,7 @@ def test_a_page_opens_on_scenarios_that_are_not_plain(page: str, query: dict):
     assert setup_of(app).changed() == Setup(Question(**query)).changed()
 
 
+@pytest.mark.by_day(9)
 @pytest.mark.parametrize(("page", "kind"), ENDS)
 def test_what_cannot_be_is_a_sentence_instead_of_figures(page: str, kind: str):
     query, words = REFUSED[kind]
@@ -94,6 +96,7 @@ def test_what_cannot_be_is_a_sentence_instead_of_figures(page: str, kind: str):
     assert not app.get("plotly_chart") and not app.metric
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(("page", "kind"), STANDS)
 def test_a_list_stands_beside_a_scenario_that_cannot_be(page: str, kind: str):
     app = opened(page, **REFUSED[kind][0])
@@ -122,6 +125,7 @@ def money(app) -> str:
     return " ".join(text for text in [*texts, *metrics] if "$" in text or "Cost" in text)
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(("page", "more"), [*GATED, ("economics", {})])
 def test_what_does_not_fit_has_a_reason_the_fewest_devices_and_no_figure(page: str, more: dict):
     app = opened(page, **LARGE, **more)
@@ -135,6 +139,7 @@ def test_what_does_not_fit_has_a_reason_the_fewest_devices_and_no_figure(page: s
     assert not any(text.value.startswith("Does not") for text in app.warning)
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(("page", "more"), [*GATED, ("economics", {})])
 def test_a_context_beyond_the_models_positions_has_a_reason_and_the_longest_that_runs(
     page: str, more: dict
@@ -148,6 +153,7 @@ def test_a_context_beyond_the_models_positions_has_a_reason_and_the_longest_that
     assert not app.error and charts(app)
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("query", [LARGE, LONG], ids=["memory", "context"])
 @pytest.mark.parametrize(("page", "more"), GATED)
 def test_if_it_fitted_every_chart_is_marked_and_nothing_has_a_price(
@@ -178,6 +184,7 @@ def test_the_memory_of_what_does_not_fit_is_drawn_as_it_is():
     assert app.warning and charts(app) and "Missing" in cards(app)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("query", "devices"),
     [
@@ -246,6 +253,7 @@ def test_pinned_scenarios_of_a_link_stand_side_by_side():
     assert "−" in table.set_index("figure").loc["TPOT", "C"]
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     "pins", ["[", "7", '["x"]', '[{"tp": "x"}]', '[{"nonsense": 1}]', "[" * 9999]
 )
@@ -263,6 +271,7 @@ def test_pinning_twice_keeps_one():
     assert json.loads(app.text_input("pins").value) == [{}]
 
 
+@pytest.mark.slow
 def test_opening_every_page_loads_neither_torch_nor_transformers():
     code = f"""
 import sys

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 
+import pytest
 import ridgeline
 
 from app.answers.columns import COLUMNS
@@ -35,6 +36,7 @@ def test_three_inputs_give_the_answer_that_python_gives():
     assert best["launch"] in [block.value for block in app.code]
 
 
+@pytest.mark.slow
 def test_what_the_sidebar_says_is_kept_and_only_the_rest_is_searched():
     plain, said = (shown("plan", **ASKED, **more) for more in ({}, {"weights": "fp8", "tp": "4"}))
     assert not said.exception and not said.error
@@ -62,6 +64,7 @@ def test_all_candidates_are_drawn_with_the_target_as_a_guide():
     assert any("tpot" in note["text"] for note in chart["layout"]["annotations"])
 
 
+@pytest.mark.slow
 def test_what_cannot_be_met_says_what_would_have_to_change():
     app = opened("plan", target="tpot < 0.5ms", devices="1:2")
     app = settled(app)
@@ -70,6 +73,7 @@ def test_what_cannot_be_met_says_what_would_have_to_change():
     assert "in place of" in text(app)
 
 
+@pytest.mark.slow
 def test_many_systems_are_priced_in_a_job():
     systems = ["h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb"]
     app = opened("plan", devices="1:8").multiselect(key="plan_system").set_value(systems).run()
@@ -92,6 +96,7 @@ def test_a_point_becomes_a_scenario_of_one_replica():
     assert fields["batch"] == 22 and fields["tp"] == 2 and fields["weights"] == "as checkpoint"
 
 
+@pytest.mark.slow
 def test_the_best_plan_is_saved_for_a_cluster_as_python_writes_it():
     ask = {**ASKED, "plan_engine": "vllm", "plan_tab": "Take it along"}
     app = opened("plan", **ask, plan_deployment="kubernetes")
@@ -124,6 +129,7 @@ def test_a_link_may_name_the_figure_that_ranks():
     assert not app.exception and "ranked by rent of all devices" in text(app)
 
 
+@pytest.mark.slow
 def test_a_stopped_search_says_so_and_can_be_asked_again():
     systems = ["h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "mi300x"]
     app = opened("plan", devices="1:64")

@@ -16,6 +16,7 @@ def test_the_reports_page_invites_before_anything_is_uploaded():
     assert "try a sample" in app.info[0].value
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("sample", list(report_uploads.SAMPLES))
 def test_every_sample_opens(sample: str):
     app = opened("reports")
@@ -70,6 +71,7 @@ def test_operators_of_a_trace_with_shapes_are_drawn_under_the_roof_of_their_devi
     assert any("of kernel time" in caption.value for caption in app.caption)
 
 
+@pytest.mark.slow
 def test_ranks_of_one_run_are_drawn_beside_each_other(tmp_path: Path):
     ranks = [tmp_path / f"run_rank{number}.json.gz" for number in (0, 1)]
     for path in ranks:
@@ -101,6 +103,7 @@ def test_a_search_in_the_timeline_says_how_many_kernels_it_found():
     assert any("No kernel or copy is called" in caption.value for caption in app.caption)
 
 
+@pytest.mark.slow
 def test_a_span_is_looked_at_moved_and_left_again():
     app = opened("reports")
     app.pills("report_samples").set_value([next(iter(report_uploads.SAMPLES))]).run()

@@ -19,6 +19,7 @@ def test_the_run_page_invites_and_lists_nothing_yet(tmp_path: Path, monkeypatch)
     assert "None yet." in [caption.value for caption in app.caption]
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("field", "typed"),
     [

@@ -14,6 +14,7 @@ def test_three_tornados_and_their_elasticities_open_first():
     assert any("adds up" in c.value or "add up" in c.value.replace("\n", " ") for c in app.caption)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("tab", ["Ridge", "Another chip", "Needed hardware"])
 @pytest.mark.parametrize("load", ["Batch", "Users"])
 def test_every_tab_opens_under_either_load(tab: str, load: str):

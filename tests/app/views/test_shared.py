@@ -63,6 +63,7 @@ def calibrated() -> AppTest:
     return app.button("save_fit").click().run()
 
 
+@pytest.mark.slow
 def test_a_calibration_is_for_the_session_that_made_it(shared: Path):
     app = calibrated()
     assert "for this session alone" in words(app)

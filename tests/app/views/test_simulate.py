@@ -63,6 +63,7 @@ POOL = {"speculation": "eagle", "acceptance": "0.8", "prefill_workers": 2,
         "prefill_system": "b200-sxm-180gb"}  # fmt: skip
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("before", ["", "sim_"], ids=["today", "earlier"])
 def test_drafts_and_a_prefill_pool_come_from_the_address(before: str):
     address = {f"{before}{name}": value for name, value in POOL.items()}
@@ -76,6 +77,7 @@ def test_drafts_and_a_prefill_pool_come_from_the_address(before: str):
         assert sentence in words(app)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
@@ -93,6 +95,7 @@ def test_pools_that_cannot_be_are_one_sentence(fields, sentence):
     assert not app.exception and sentence in app.error[0].value.replace("\\", "")
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
@@ -129,6 +132,7 @@ def test_an_uploaded_trace_is_served():
     assert not app.exception and "trace.csv · 40 requests in" in words(app)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -181,6 +185,7 @@ def test_many_requests_run_in_a_process_of_their_own():
     assert "6,000 requests in" in words(app) and panel.JOB not in app.session_state
 
 
+@pytest.mark.slow
 def test_a_kept_calibration_is_named_and_can_be_forgotten():
     asked = {"model": LLAMA, "engine": "vllm", "concurrency": 4, "isl": 256, "osl": 32}
     resolved = resolve(ask("simulate", asked).question)

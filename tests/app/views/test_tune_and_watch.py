@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from app.watching.simulated_pages import in_turn, looks
 from tests.app.pages import finished, opened, pressed
 
@@ -16,6 +18,7 @@ def unfolded(page: str, key: str):
     return app.run()
 
 
+@pytest.mark.slow
 def test_a_dry_run_is_searched_on_the_run_page(own_data):
     app = unfolded("run", "tune")
     app.text_input("tune_question").set_value(
@@ -39,6 +42,7 @@ def test_what_cannot_be_searched_is_refused_on_the_run_page(own_data):
     assert "give name=value" in app.error[0].value
 
 
+@pytest.mark.slow
 def test_a_recording_is_watched_on_the_benchmarks_page(own_data, tmp_path: Path):
     load = {"model": MODEL, "system": "h100", "engine": "vllm", "rate": 4.0, "osl": 64}
     served = in_turn([(load, 360, 1.0)])

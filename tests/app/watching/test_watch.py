@@ -32,6 +32,7 @@ def load(engine: str, **more):
     return {**LOAD, "engine": engine, **more}
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_each_of_three_changes_is_named_with_its_cause_within_a_minute(engine: str):
     calm = load(engine)
@@ -46,6 +47,7 @@ def test_each_of_three_changes_is_named_with_its_cause_within_a_minute(engine: s
         assert sum(event.change.parts.values()) == pytest.approx(math.log(event.change.ratio))
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_fewer_cache_hits_are_named(engine: str):
     parts = [(load(engine, shared_tokens=1024, isl=256), 240, 1.0),
@@ -54,6 +56,7 @@ def test_fewer_cache_hits_are_named(engine: str):
     assert [event.change.cause for event in found.alarms] == ["cache hits"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_an_hour_without_a_change_has_no_alarm(engine: str):
     served = in_turn([(load(engine), 3600, 1.0)])

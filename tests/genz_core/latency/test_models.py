@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pytest
 
@@ -10,10 +11,10 @@ from genz_core.errors import InvalidValue
 from genz_core.latency.models import PHASES, depends_on_phase, latency_model, prices
 from genz_core.registry import KINDS
 from tests.genz_core.operator_cases import OF_SEQUENCES
+from tests.rules import for_every
 
 
-@pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("kind", KINDS)
+@for_every(product(KINDS, PHASES))
 def test_every_kind_has_a_formula_whose_docstring_states_the_equation(kind, phase):
     equation = latency_model(kind, phase).formula.__doc__
     assert re.search(r"T += (launch|base) \+", equation)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 from genz_core.latency.moe import busiest_rank_rows, expected_tiles, moe_time
 from genz_core.latency.parameters import MoeParameters
@@ -99,6 +98,8 @@ def test_the_tiles_of_random_routing_are_those_of_drawn_choices(experts, top_k):
 @pytest.mark.parametrize(("tokens", "rows"), [(256, 16), (512, 32), (1024, 64), (2048, 128)])
 def test_tiles_are_counted_most_closely_where_experts_fill_one_on_average(tokens, rows):
     """Eight of 128 experts: `rows` for each of them, where half of them need a second tile."""
+    from scipy.stats import binom
+
     drawn = np.arange(tokens + 1)
     exact = 128 * (binom.pmf(drawn, tokens, 8 / 128) * np.ceil(drawn / rows)).sum()
     reached = 128 * (1 - (1 - 8 / 128) ** tokens)

@@ -130,6 +130,7 @@ OF_A_GRAPH = {
 }
 
 
+@pytest.mark.by_day(12)
 @every_format
 @settings(max_examples=cases(20))
 @given(data=st.data())
@@ -188,6 +189,7 @@ def test_an_mxfp4_expert_is_bounded_and_priced_in_one_arithmetic():
 # ------------------------------------------------------------------------------- parts
 
 
+@pytest.mark.by_day(38)
 @every_format
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_terms_of_a_price_sum_to_it(operator, fmt, engine):

@@ -52,6 +52,7 @@ def test_every_kind_of_operator_has_cases():
     assert kinds_of_both == set(OF_SEQUENCES)
 
 
+@pytest.mark.by_day(10)
 @every_case
 @several
 @given(data=st.data())
@@ -91,6 +92,7 @@ def test_no_price_lies_below_the_roofline(kind, phase, data):
         assert np.all(Pricer(SYSTEM, engine).expected_s(operator) >= least)
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize("kind", KINDS)
 @several
 @given(data=st.data())
@@ -103,6 +105,7 @@ def test_an_array_of_shapes_is_priced_as_each_alone_whatever_their_phases(kind, 
     assert together == pytest.approx(alone, rel=1e-12)
 
 
+@pytest.mark.by_day(20)
 @pytest.mark.parametrize(("kind", "phase", "size"), GROWING, ids="-".join)
 @several
 @given(data=st.data(), factor=st.integers(2, 8))

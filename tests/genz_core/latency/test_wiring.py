@@ -151,6 +151,7 @@ def test_narrow_uplinks_slow_an_exchange_more_than_a_sum():
 # ------------------------------------------------------------------------------- laws
 
 
+@pytest.mark.by_day(10)
 @every_wiring
 @every_operation
 @given(group=groups, stride=st.sampled_from([1, 2, 4, 8]))
@@ -160,6 +161,7 @@ def test_no_wiring_beats_a_switch(name, operation, group, stride):
     )
 
 
+@pytest.mark.by_day(10)
 @every_wiring
 @every_operation
 def test_groups_in_an_array_are_loaded_as_each_alone(name, operation):
@@ -186,6 +188,7 @@ def test_more_devices_on_a_mesh_bring_links_of_their_own(operation, group):
     assert load(operation, group, 1, MESH) == pytest.approx(times * 7.0 / group)
 
 
+@pytest.mark.by_day(10)
 @every_wiring
 @every_operation
 @given(size=st.floats(1.0, 1e10), factor=st.floats(1.0, 10.0), group=groups)
@@ -198,6 +201,7 @@ def test_bounds_hold_and_larger_messages_take_no_less_time(name, operation, size
     assert expected[1] >= expected[0] * (1 - 1e-9) and least[1] >= least[0]
 
 
+@pytest.mark.by_day(1)
 @given(group=groups, stride=st.sampled_from([1, 2, 4, 8, 16]))
 @every_operation
 def test_every_shipped_system_prices_every_group(operation, group, stride):

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.stats import poisson
 
 from genz_core.serving.balance import closed_loop
 from genz_core.serving.queueing import Batching
@@ -106,35 +105,39 @@ def test_a_request_sees_the_steps_that_read_but_its_own():
     """Prompts come in five of eleven steps, one of them its own: in four of ten it waits for
     those of 1.76 others, 0.8 a step on average times 11 / 5."""
     plain, reading = 0.018, 0.8 * 11 / 5 * 100 * 1e-4
-    mean = batching().mean_cycle_s(8 * ONE, 5 * ONE)
+    mean = batching().pace(8 * ONE, 5 * ONE).cycle_s
     assert mean == pytest.approx(plain + 4 / 10 * reading)
-    assert batching().mean_cycle_s(8 * ONE, 11 * ONE) == pytest.approx(plain + 0.8 * 100 * 1e-4)
+    assert batching().pace(8 * ONE, 11 * ONE).cycle_s == pytest.approx(plain + 0.8 * 100 * 1e-4)
 
 
 def test_of_requests_that_are_read_together_half_of_the_others_delay_the_first_token():
     """An engine that reads alone, in steps of one prompt: of four others two come before."""
     alone = batching(mixed=False, budget=100.0, joined=ONE)
     reading = 0.8 * 11 / 5 * (0.01 + 100e-4)
-    mean = alone.mean_cycle_s(8 * ONE, 5 * ONE)
+    mean = alone.pace(8 * ONE, 5 * ONE).cycle_s
     assert mean == pytest.approx(0.018 + (4 - 2) / 10 * reading)
 
 
 def test_a_lane_waits_for_what_the_other_has():
     """Two lanes of four decodes: 14 ms through, half of it a stage, and 0.4 prompts a step of a
     lane, each 10 ms through and 5 ms on a stage: a lane waits for what the other has beyond it."""
+    from scipy.stats import poisson
+
     numbers = poisson.pmf(np.arange(40), 0.4)
     beyond = np.maximum(np.subtract.outer(np.arange(40), np.arange(40)), 0)
     wait = 0.005 * numbers @ beyond @ numbers
     two = batching(Linear(lanes=2), lanes=2)
-    mean = two.mean_cycle_s(8 * ONE, 11 * ONE)
+    mean = two.pace(8 * ONE, 11 * ONE).cycle_s
     assert mean == pytest.approx(0.014 + 0.4 * 0.01 + wait, rel=0.03)
-    alone = two.mean_cycle_s(8 * ONE, 1 * ONE)
+    alone = two.pace(8 * ONE, 1 * ONE).cycle_s
     assert alone == pytest.approx(0.014)
 
 
 @pytest.mark.parametrize("mean", [1e-3, 0.5, 3.0, 20.0])
 @pytest.mark.parametrize("of", [1, 2, 8])
 def test_the_largest_of_several_poisson_numbers_is_that_of_their_distribution(mean, of):
+    from scipy.stats import poisson
+
     any_at_all, most = largest(mean * ONE, of * ONE)
     assert any_at_all == pytest.approx(1 - math.exp(-mean * of))
     more = 1.0 - poisson.cdf(np.arange(200), mean) ** of
@@ -142,6 +145,8 @@ def test_the_largest_of_several_poisson_numbers_is_that_of_their_distribution(me
 
 
 def test_many_prompts_are_as_normal_and_none_is_one():
+    from scipy.stats import poisson
+
     _, most = largest(400.0 * ONE, 8 * ONE)
     more = 1.0 - poisson.cdf(np.arange(2000), 400.0) ** 8
     assert most == pytest.approx(more.sum(), rel=0.05)

@@ -105,6 +105,7 @@ def test_the_same_seed_gives_the_same_answers_and_another_one_others(model, syst
     assert not np.array_equal(first.e2e_s, other.e2e_s)
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("scheduler", ["vllm", "sglang", "tensorrt_llm"])
 @pytest.mark.parametrize(
     "offered",

@@ -191,6 +191,7 @@ def test_open_requests_are_arrivals_times_their_time(name, model, system):
     assert np.mean(open_requests) * run.seconds == pytest.approx(run.e2e_s.sum(), rel=0.01)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("load", [0.2, 0.5, 0.8])
 def test_prompts_of_one_length_wait_as_in_a_queue_of_one_server(model, system, load):
     """M/D/1: the mean wait is load / (2 (1 - load)) services (Kleinrock 1975, ch. 5)."""
@@ -211,6 +212,7 @@ def test_waiting_users_never_lower_the_throughput(name, model, system):
     assert all(more > 0.97 * less for less, more in itertools.pairwise(rates))
 
 
+@pytest.mark.by_day(2)
 @every_scheduler
 @pytest.mark.parametrize("pp", [2, 4])
 def test_sequences_stopped_in_a_pipeline_end_once(name, pp, model, system):

@@ -147,6 +147,7 @@ def test_tables_are_within_a_hundredth_between_their_nodes(case):
     assert np.max(near) < 0.02  # where latent attention changes its form
 
 
+@pytest.mark.by_day(8)
 @every_case
 @pytest.mark.parametrize("axis", ["sequences", "context"])
 def test_tables_rise_where_the_step_model_does(case, axis):

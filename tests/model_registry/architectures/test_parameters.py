@@ -46,6 +46,7 @@ def test_the_active_count_less_the_embedding_is_the_published_one(name: str) -> 
     assert active == pytest.approx(published, rel=0.005)
 
 
+@pytest.mark.slow
 @for_every(COUNTED)
 def test_the_count_is_that_of_transformers_own_model(name: str) -> None:
     assert built(name).parameters == COUNTED[name]

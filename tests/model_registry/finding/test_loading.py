@@ -16,6 +16,7 @@ def require_transformers() -> None:
     pytest.importorskip("transformers", minversion="5.0")
 
 
+@pytest.mark.slow
 def test_a_type_that_no_builder_describes_loads_as_its_trace() -> None:
     require_transformers()
     model = model_registry.load(DIFF, weights="fp8", kv="fp8")

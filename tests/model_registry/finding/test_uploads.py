@@ -45,6 +45,7 @@ def test_the_archive_holds_89_configurations_and_28_quantisation_maps() -> None:
     assert sum(len(files) == 2 for files in uploads().values()) == 28
 
 
+@pytest.mark.by_day(20)
 @pytest.mark.parametrize("folder", sorted(uploads()), indirect=True)
 def test_a_real_config_loads_and_counts_as_the_compact_file_that_ships(
     folder: Path, request: pytest.FixtureRequest
@@ -59,6 +60,7 @@ def test_a_real_config_loads_and_counts_as_the_compact_file_that_ships(
     assert model.active_parameters == shipped.active_parameters
 
 
+@pytest.mark.slow
 @for_every(sorted(uploads()))
 def test_the_compact_quantisation_map_is_the_published_one(name: str) -> None:
     files = {file: json.loads(content) for file, content in uploads()[name].items()}

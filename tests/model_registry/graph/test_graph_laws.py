@@ -86,6 +86,7 @@ def step_of(kind: str, batch: float, length: float) -> Step:
     return Step.prefill(batch, length, 0.0 if kind == "prefill" else 3.0 * length)
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize("name", MODELS)
 @settings(max_examples=cases(10), deadline=None)
 @given(kind=steps, batch=st.integers(1, 64), length=st.integers(1, 20_000))
@@ -106,6 +107,7 @@ def test_tensor_parallelism_conserves_the_flops_of_what_it_splits(
             assert together == pytest.approx(alone, rel=BIASES), tp
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize("name", MODELS)
 @settings(max_examples=cases(5), deadline=None)
 @given(
@@ -223,6 +225,7 @@ def test_the_models_with_experts_are_those_that_leave_parameters_idle() -> None:
     assert idle == set(WITH_EXPERTS)
 
 
+@pytest.mark.by_day(12)
 @pytest.mark.parametrize("name", WITH_EXPERTS)
 @pytest.mark.parametrize("ep", [1, 2, 4])
 def test_the_devices_of_a_bank_share_its_work_and_its_weights(name: str, ep: int) -> None:

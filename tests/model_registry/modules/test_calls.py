@@ -10,7 +10,7 @@ from model_registry.modules import calls, costs, derivation
 from model_registry.modules.derivation import derive_class
 from model_registry.tracing.capture import record_module
 
-torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("transformers")
 #: Classes whose products torch counts itself, each at small sizes.
 COUNTED: dict[str, object] = {
     "Linear(12, 4*12)": {}, "Bilinear(3, 5, 7)": None, "Conv1d(4, 8, 3)": {},
@@ -53,6 +53,7 @@ def test_the_parts_of_one_weight_are_each_read() -> None:
 
 @pytest.mark.parametrize("called", COUNTED)
 def test_products_are_those_that_torch_counts(called: str) -> None:
+    import torch
     from torch.utils.flop_counter import FlopCounterMode
 
     path, typed = calls.split(f"torch.nn.{called}")
@@ -78,8 +79,11 @@ def test_products_are_those_that_torch_counts(called: str) -> None:
         assert counter.get_total_flops() == 0
 
 
+@pytest.mark.slow
 def test_every_class_of_torch_is_derived_or_refused_in_a_sentence(monkeypatch) -> None:
     """At two sizes of each symbol, so that all classes take seconds."""
+    import torch
+
     monkeypatch.setattr(calls, "axes", lambda call, at: [(2, 4)] * 2 + [(4, 8)] * (len(at) - 2))
     found: dict[str, str] = {}
     for name, kind in inspect.getmembers(torch.nn, inspect.isclass):
@@ -106,5 +110,7 @@ def test_every_class_of_torch_is_derived_or_refused_in_a_sentence(monkeypatch) -
 
 
 def _symbols(name: str) -> list[str]:
+    import torch
+
     kind = getattr(torch.nn, name)
     return [one for one in calls.read(kind, name, None).symbols if one not in calls.OUTER]

@@ -7,8 +7,7 @@ from model_registry.modules import derive_class, entry_names, read_entry
 from model_registry.modules.entry import ModuleEntry
 from tests.model_registry.shared_models import derived
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers", minversion="5.0")
+pytestmark = pytest.mark.usefixtures("transformers")
 
 
 def llama_entries() -> dict[str, ModuleEntry]:
@@ -105,6 +104,7 @@ def test_attention_counts_causal_pairs_over_the_context() -> None:
     assert formula.startswith("256*{batch}*{new_tokens}*{context} + 128*{batch}*{new_tokens}**2")
 
 
+@pytest.mark.slow
 def test_a_recurrence_has_formulas_of_several_tokens_and_of_one() -> None:
     """Mamba's default mixer: projections of 768 to 2 x 1536, 1536 to 80, 48 to 1536, back to 768,
     the scan's product of 16 states, all for each token."""

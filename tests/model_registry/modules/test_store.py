@@ -23,9 +23,7 @@ from model_registry.modules.entry import ModuleEntry
 from tests.model_registry.shared_models import derived
 from tests.model_registry.tracing_cases import tiny
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers", minversion="5.0")
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = pytest.mark.usefixtures("transformers", "own_cache")
 RELU = "torch.nn.modules.activation.ReLU"
 
 
@@ -74,6 +72,7 @@ def test_a_damaged_entry_is_said_in_one_sentence() -> None:
         read_entry("ReLU")
 
 
+@pytest.mark.slow
 def test_modules_have_the_sizes_of_the_model_they_were_derived_in() -> None:
     flops = []
     for width in (96, 192):

@@ -1,6 +1,7 @@
 """A user's wishes for formats come on top of what a checkpoint holds."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from model_registry.quantization.overrides import override_formats, quantised_fo
 from model_registry.quantization.resolve import resolve_precision
 from model_registry.quantization.roles import ENDS, KEPT, MODULES
 from tests.model_registry.shared_models import checkpoint_precision
+from tests.rules import for_every
 
 BF16 = resolve_precision({"model_type": "llama", "num_hidden_layers": 4, "dtype": "bfloat16"})
 ROLES = (*MODULES, *ENDS)
@@ -136,8 +138,7 @@ def test_formats_that_a_name_announces_count_as_asked_for(name: str, source: str
     assert model_registry.load(name).precision.kv_source == source
 
 
-@pytest.mark.parametrize("weights", ["", *FORMATS])
-@pytest.mark.parametrize("name", ["meta-llama/Llama-3.1-8B", "nvidia/MiniMax-M3-NVFP4"])
+@for_every(product(["meta-llama/Llama-3.1-8B", "nvidia/MiniMax-M3-NVFP4"], ["", *FORMATS]))
 def test_the_cache_is_a_convention_only_where_weights_were_asked_for_and_it_was_not(
     name: str, weights: str
 ) -> None:

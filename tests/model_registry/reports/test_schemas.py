@@ -42,6 +42,7 @@ def test_arch_and_ops_of_every_model_that_ships_fit_their_schema(name: str):
     assert not wrong("ops", counted), wrong("ops", counted)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     "model", ["Qwen/Qwen3-8B", "openai/gpt-oss-20b", "deepseek-ai/DeepSeek-V3"]
 )

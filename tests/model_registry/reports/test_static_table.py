@@ -49,6 +49,7 @@ def opened(case: dict[str, Any], origin: str) -> Model:
     return model_registry.traced(config_of(case))
 
 
+@pytest.mark.by_day(9)
 @pytest.mark.parametrize("origin", ["builder", "trace"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_tables_give_the_corrected_references(case: dict[str, Any], origin: str) -> None:

@@ -20,8 +20,7 @@ from model_registry.reports.symbolic import (
 from tests.model_registry.shared_models import derived
 from tests.model_registry.tracing_cases import tiny
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers", minversion="5.0")
+pytestmark = pytest.mark.usefixtures("transformers")
 
 
 @pytest.mark.parametrize("origin", ["builder", "trace"])

@@ -9,8 +9,7 @@ from model_registry.reports import traces_page
 from model_registry.reports.traces_page import MARKER, configs, markdown, trace_result
 from tests.model_registry.tracing_cases import tiny
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers", minversion="5.0")
+pytestmark = pytest.mark.usefixtures("transformers")
 PAGE = Path(__file__).parents[3] / "docs" / "tracing.md"
 DIFF = {**tiny("llama"), "model_type": "diffllama"}
 

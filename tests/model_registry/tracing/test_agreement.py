@@ -17,8 +17,7 @@ from model_registry.tracing.capture import record_pass
 from tests.model_registry.shared_models import built, traced
 from tests.model_registry.tracing_cases import STEPS, TINY, facts, tiny
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers", minversion="5.0")
+pytestmark = pytest.mark.usefixtures("transformers")
 
 #: One shipped model of each family that differs in kind; the rest run with -m slow.
 SOME = (
@@ -70,6 +69,7 @@ def agree(name: str) -> None:
         assert graphs[0].layers == graphs[1].layers
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", SOME)
 def test_builder_and_trace_agree_to_a_tenth_of_a_percent(name: str) -> None:
     agree(name)
@@ -88,6 +88,7 @@ def test_builder_and_trace_agree_for_every_shipped_model(name: str) -> None:
         traced(name)
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("model_type", TINY)
 def test_every_parameter_of_the_class_is_held_by_an_operator(model_type: str) -> None:
     counted, _ = language_parameters(build_on_meta(tiny(model_type)).model)

@@ -6,8 +6,7 @@ from model_registry.finding.catalog import shipped_models
 from model_registry.tracing import config_keys, trace
 from tests.model_registry.tracing_cases import tiny
 
-pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers", minversion="5.0")
+pytestmark = pytest.mark.usefixtures("transformers")
 
 
 def test_keys_that_the_class_ignores_or_fills_in_are_told() -> None:
@@ -35,6 +34,8 @@ def test_the_one_key_that_a_class_reads_is_found_among_many_in_few_readings(
     )
     strange = {f"key_{at}": at for at in range(256)}
     given = {**strange, "n_embed": 128}
+    import transformers
+
     ignored, _ = config_keys.key_report(given, transformers.BloomConfig(**given))
     assert set(ignored) == set(strange)
     assert len(readings) < 20

@@ -9,8 +9,7 @@ from genz_core.types import Graph, Parallelism, Step
 from model_registry.tracing import trace
 from tests.model_registry.tracing_cases import TINY, tiny
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers", minversion="5.0")
+pytestmark = pytest.mark.usefixtures("transformers")
 
 BATCH, PROMPT = 2, 12
 #: The reference code, op by op: what it executes is what PyTorch counts.
@@ -19,6 +18,8 @@ AS_WRITTEN = ("mla_absorbed",)
 
 def executed(config: dict[str, Any]) -> tuple[int, int]:
     """FLOPs of a prefill and of the decode step after it, by FlopCounterMode."""
+    import torch
+    import transformers
     from torch.utils.flop_counter import FlopCounterMode
 
     torch.manual_seed(0)
@@ -53,6 +54,7 @@ def products(graph: Graph) -> float:
     return total
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize("model_type", TINY)
 def test_a_trace_counts_the_flops_that_are_executed(model_type: str) -> None:
     config = tiny(model_type)

@@ -8,8 +8,7 @@ import pytest
 from model_registry.tracing import program_cache, trace
 from tests.model_registry.tracing_cases import tiny
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers", minversion="5.0")
+pytestmark = pytest.mark.usefixtures("transformers")
 
 
 def test_a_second_trace_comes_from_disk(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,7 @@ from model_registry.tracing.building import build_on_meta
 from model_registry.tracing.capture import record_pass
 from tests.model_registry.tracing_cases import tiny
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers", minversion="5.0")
+pytestmark = pytest.mark.usefixtures("transformers")
 
 LLAMA = tiny("llama")
 

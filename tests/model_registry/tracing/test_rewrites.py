@@ -9,8 +9,7 @@ from model_registry.reports.symbolic import analysed, graph_total
 from model_registry.tracing import REWRITES, trace
 from tests.model_registry.tracing_cases import tiny
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers", minversion="5.0")
+pytestmark = pytest.mark.usefixtures("transformers")
 
 #: What a latent attention with routed experts needs.
 USED = {

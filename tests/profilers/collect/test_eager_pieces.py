@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from genz_core.eager import kernel_s
 
 
+@pytest.mark.slow
 def test_facts_are_measured_on_this_machine() -> None:
     from profilers.collect.building import pick_device
     from profilers.collect.eager_pieces import measure_eager

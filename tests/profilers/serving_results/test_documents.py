@@ -137,6 +137,7 @@ def test_a_document_over_many_lines_is_one(content: Write) -> None:
     assert list(content(json.dumps(value, indent=1).encode()).documents()) == [value]
 
 
+@pytest.mark.slow
 def test_large_documents_are_read_whole_line_or_lines(content: Write) -> None:
     """Beyond four megabytes: on one line, over lines, and as the second of two lines."""
     large = {"times": [at + 1 / 3 for at in range(240_000)], "model": "a/b"}

@@ -13,6 +13,7 @@ from profilers.serving_results.lean import lean_json
 from profilers.serving_results.samples import Samples
 
 
+@pytest.mark.slow
 def test_records_stream_in_a_fraction_of_the_file(results: Path, tmp_path: Path) -> None:
     line = (results / "aiperf" / "profile_export.jsonl").read_text().splitlines()[0]
     path = tmp_path / "records.jsonl"

@@ -28,6 +28,7 @@ def installed() -> None:
         pytest.importorskip(name)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_has_weights_a_tokenizer_of_words_and_its_config(model):
     transformers = pytest.importorskip("transformers")
     tokenizer = transformers.AutoTokenizer.from_pretrained(model)
