@@ -55,8 +55,6 @@ from genz_core.validity import check
 WORTH = 10
 _NAMES = ("batch", "new", "cached", "isl", "osl", "said_steps", "said_wait")
 _FIGURES = ("stage_s", "wait_s", "least_s", "host_s", "learned_s")
-
-
 #: Prefill and decode of a workload, as arrays.
 Steps = Callable[[Deployment, Workload, Parallelism], tuple[StepEstimate, StepEstimate]]
 
@@ -106,12 +104,14 @@ class _Asked:
     """How often a deployment was asked for, and its programs once that is worth it."""
 
     times: int = 0
+    tried: bool = False
     made: _Programs | None = None
 
     def programs(self, deployed: Deployment, split: Parallelism) -> _Programs | None:
+        """The programs; None where there are none, or none yet."""
         self.times += 1
-        if self.times == WORTH + 1:
-            self.made = _Programs.of(deployed, split)
+        if self.times > WORTH and not self.tried:
+            self.made, self.tried = _Programs.of(deployed, split), True
         return self.made
 
 

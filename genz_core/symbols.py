@@ -80,7 +80,7 @@ class Formulas:
 
     def operand(self, value: Any) -> Symbol | float | bool | Array:
         """A symbol as it is, a constant as one number, or as an array where these may be."""
-        if isinstance(value, Symbol | float | bool):
+        if isinstance(value, (Symbol, float, bool)):
             return value
         if self.arrays and np.size(value) > 1:
             return np.asarray(value)

@@ -16,7 +16,7 @@ Some = Places | slice
 OF_GRAPH = (*DEGREES, "moe_tp", "expert_imbalance", "redundant_experts")
 #: What of a split may differ from lane to lane.
 SPLIT = (*OF_GRAPH, "micro_batches")
-_PIECE = 8192  # lanes at a time: few enough for a cache, enough for tokens that repeat
+_PIECE = 2048  # lanes at a time: what follows of them fits in a second-level cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,11 @@ class Lanes:
         }
         return named if self.fullest is None else named | {"fullest": self.fullest}
 
-    def pieces(self) -> Iterator[tuple[slice, dict[str, Array]]]:
+    def pieces(self, lanes: int = _PIECE) -> Iterator[tuple[slice, dict[str, Array]]]:
         """A few lanes at a time, and their sizes by name."""
         sizes = self.sizes
-        for start in range(0, self.size, _PIECE):
-            at = slice(start, start + _PIECE)
+        for start in range(0, self.size, lanes):
+            at = slice(start, start + lanes)
             yield at, {name: values[:, at] for name, values in sizes.items()}
 
     def picked(self, at: Some) -> Lanes:

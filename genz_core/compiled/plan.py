@@ -22,6 +22,7 @@ from genz_core.step import of_busiest_rank, stage_runs
 from genz_core.symbols import Formulas, Symbol
 from genz_core.types import Array, Graph, Mask, Num, Op, Parallelism, Step, System
 
+_PRICED = 8192  # lanes whose kernels are priced at a time: enough for tokens that repeat
 #: One for all plans of a deployment, so that kernels of one formula are told by its objects.
 _PRICERS: ByIdentity[Pricer] = ByIdentity()
 
@@ -97,7 +98,7 @@ class Plan:
         """Price steps; weights: of the nodes of a lane, [nodes, lanes]."""
         size, nodes = lanes.size, len(weights)
         priced = Priced(np.empty((len(self.graph.ops), size)), np.empty(size), np.empty(size))
-        for at, sizes in lanes.pieces():
+        for at, sizes in lanes.pieces(_PRICED):
             some = weights[:, at]
             stage: Num = 0.0
             least: Num = 0.0
@@ -118,7 +119,7 @@ class Plan:
         operators that share no part with wanted ones, [ops]."""
         seconds = np.zeros((len(self.graph.ops), lanes.size))
         parts = [part for part in self.parts if wanted[part.rows].any()]
-        for at, sizes in lanes.pieces():
+        for at, sizes in lanes.pieces(_PRICED):
             for part in parts:
                 results = part.results(sizes, 1)
                 time = part.expected_s(results, part.bound_s(results))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import reduce
 from math import prod
 
 import numpy as np
@@ -20,15 +21,13 @@ def p_norm(p: float, *times: Num) -> Array:
     the largest, so that no power over- or underflows.
     """
     arrays = [number(time) for time in times]
-    peak = arrays[0]
-    for array in arrays[1:]:
-        peak = np.maximum(peak, array)
+    peak = reduce(np.maximum, arrays)
     safe = np.maximum(peak, _LEAST)
     if len(arrays) == 2:  # the larger of two is one of itself
         total = 1.0 + (np.minimum(*arrays) / safe) ** p
         return number(peak * total ** (1.0 / p))
-    total = sum(((array / safe) ** p for array in arrays), start=np.zeros(()))
-    return number(peak * np.maximum(total, 1.0) ** (1.0 / p))
+    total = reduce(np.add, ((array / safe) ** p for array in arrays))
+    return number(peak * total ** (1.0 / p))
 
 
 def chunked(function: Callable[..., Array], *axes: Num, chunk: int = 2048) -> Array:
