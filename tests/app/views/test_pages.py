@@ -16,6 +16,7 @@ from app.scenario.scenario import estimate_resolved, resolve
 from app.scenario.setup import Setup
 from app.wording import quantities
 from tests.app.pages import MAIN, ROOT, cards, charts, opened, path_of, setup_of, shown
+from tests.rules import for_every
 
 PAGES = sorted(path.stem for path in (ROOT / "app" / "views").glob("*/[a-z]*.py"))
 #: Pages that price the sidebar's scenario, and those that stand without its estimate.
@@ -289,7 +290,7 @@ assert not {{"torch", "transformers", "pynvml", "nvtx"}} & set(sys.modules)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@for_every(PAGES)
 def test_a_page_is_short(page: str):
     lines = (ROOT / "app" / path_of(page)).read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 150
