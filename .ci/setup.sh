@@ -24,4 +24,6 @@ if [ -z "$browser" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; the
 fi
 
 say "$install"
-eval "$install --quiet"
+# A minute of compiling what few of the packages' modules are imported: each is when it first is.
+# (pip takes "no" for its options that begin with no-.)
+PIP_NO_COMPILE=no eval "$install --quiet"
