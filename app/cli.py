@@ -1,6 +1,7 @@
 """The command line: every command of `app.commands`, its errors as sentences.
 
-Heavy imports happen inside the commands, so that `--help` is quick.  An error, of a value or of
+Heavy imports happen inside the commands, so that `--help` is quick, and a command that is named
+first is the only one that is read.  An error, of a value or of
 the way an option is given, is one sentence on standard error and exit code 2; a file of the user's
 that is left out is a warning there.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any, NoReturn, TextIO
 
@@ -16,50 +18,44 @@ import typer
 
 from genz_core.errors import RidgelineError
 
-#: Modules of `app.commands`, in the order that --help lists them; each has `register(cli)`.
-COMMANDS = (
-    "library.dashboard",
-    "library.api",
-    "library.mcp",
-    "library.models",
-    "library.systems",
-    "library.schema",
-    "predict.ask",
-    "predict.estimate",
-    "predict.ops",
-    "predict.arch",
-    "predict.modules",
-    "predict.sweep",
-    "predict.plan",
-    "predict.sensitivity",
-    "predict.economics",
-    "predict.routing",
-    "predict.study",
-    "predict.serve",
-    "predict.simulate",
-    "predict.predictor",
-    "library.validate",
-    "measured.import_",
-    "measured.compare",
-    "measured.guard",
-    "measured.runs",
-    "library.doctor",
-    "measured.measure",
-    "measured.collect",
-    "measured.calibrate",
-    "measured.tune",
-    "measured.watch",
-)
+#: Module of `app.commands` of each command, in the order that --help lists them; each has
+#: `register(cli)`.
+COMMANDS = {
+    "app": "library.dashboard",
+    "api": "library.api",
+    "mcp": "library.mcp",
+    "models": "library.models",
+    "systems": "library.systems",
+    "schema": "library.schema",
+    "ask": "predict.ask",
+    "estimate": "predict.estimate",
+    "ops": "predict.ops",
+    "arch": "predict.arch",
+    "modules": "predict.modules",
+    "sweep": "predict.sweep",
+    "plan": "predict.plan",
+    "sensitivity": "predict.sensitivity",
+    "economics": "predict.economics",
+    "routing": "predict.routing",
+    "study": "predict.study",
+    "serve": "predict.serve",
+    "simulate": "predict.simulate",
+    "predictor": "predict.predictor",
+    "export": "predict.export",
+    "chakra": "library.chakra",
+    "validate": "library.validate",
+    "import": "measured.import_",
+    "compare": "measured.compare",
+    "guard": "measured.guard",
+    "runs": "measured.runs",
+    "doctor": "library.doctor",
+    "measure": "measured.measure",
+    "collect": "measured.collect",
+    "calibrate": "measured.calibrate",
+    "tune": "measured.tune",
+    "watch": "measured.watch",
+}
 
-cli = typer.Typer(
-    name="ridgeline",
-    help="Predict, measure and explain how fast a language model runs on a piece of hardware.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-for _command in COMMANDS:
-    import_module(f"{__package__}.commands.{_command}").register(cli)
 #: Missing arguments, unknown options and values of the wrong kind; typer does not export the class.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -72,8 +68,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@cli.callback()
-def root(
+def _root(
     version: Annotated[
         bool,
         typer.Option(
@@ -82,6 +77,33 @@ def root(
     ] = False,
 ) -> None:
     pass
+
+
+def command_line(asked: Sequence[str] = ()) -> typer.Typer:
+    """The command that is asked for, or every command where the words name none.
+
+    asked: what was typed after the program's name.
+    """
+    cli = typer.Typer(
+        name="ridgeline",
+        help="Predict, measure and explain how fast a language model runs on a piece of hardware.",
+        callback=_root,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    first = asked[0] if asked else ""
+    for name in [first] if first in COMMANDS else COMMANDS:
+        import_module(f"{__package__}.commands.{COMMANDS[name]}").register(cli)
+    return cli
+
+
+def __getattr__(name: str) -> Any:
+    """`cli`: every command, registered where it is asked for first."""
+    if name != "cli":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = cli = command_line()
+    return cli
 
 
 def _warn(
@@ -100,7 +122,7 @@ def main() -> None:
     """Run the command line; every known error ends in a sentence and exit code 2."""
     warnings.showwarning = _warn
     try:
-        code = cli(prog_name="ridgeline", standalone_mode=False)
+        code = command_line(sys.argv[1:])(prog_name="ridgeline", standalone_mode=False)
     except RidgelineError as error:
         _refuse(str(error))
     except _UsageError as error:

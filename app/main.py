@@ -1,5 +1,7 @@
 """The dashboard: its pages, and the sidebar with the scenario."""
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
@@ -56,6 +58,27 @@ pages = {
 }
 
 
+#: Addresses of pages of earlier releases, with the page and the part of it that hold them now.
+MOVED: Mapping[str, tuple[str, str]] = {}
+
+
+def moved() -> list[StreamlitPage]:
+    """A hidden page for each address of an earlier release, which leads to its page of today."""
+    return [
+        st.Page(
+            partial(_lead, *place), title=address.capitalize(), url_path=address,
+            visibility="hidden",
+        )
+        for address, place in MOVED.items()
+    ]  # fmt: skip
+
+
+def _lead(path: str, part: str) -> None:
+    """Go to a page with what stands in the address, and the part of it that is opened."""
+    state = {key: st.query_params.get_all(key) for key in st.query_params}
+    st.switch_page(f"views/{path}.py", query_params=state | ({"part": part} if part else {}))
+
+
 def main() -> None:
     """Draw the page that the address names."""
     garbage.freeze_survivors()
@@ -63,7 +86,9 @@ def main() -> None:
     cached.clear_stale_caches()
     # the icon first: else the browser asks a font's host for the page's own
     st.set_page_config(page_icon=str(HERE / "icon.svg"), layout="wide")
-    chosen = st.navigation(pages, position="top")
+    chosen = st.navigation({**pages, "Moved": moved()}, position="top")
+    if chosen.url_path in MOVED:
+        chosen.run()
     st.set_page_config(page_title=f"{chosen.title} · Ridgeline")
     page_style.show()
     with visitor.library():

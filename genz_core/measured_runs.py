@@ -66,6 +66,7 @@ NEAR_PHYSICS: Mapping[str, float] = {"steps": float(np.log(1.3)), "wait": float(
 _OWN = 0.5  # standard deviation of what runs share that teach their own alone; judgement
 FREEDOM = 4.0  # degrees of Student's t
 _ROUNDS = 5  # of weights
+_TENFOLD = float(np.log(10.0))
 _AT_ONCE = 4096  # configurations whose neighbours are compared in one array
 
 
@@ -114,21 +115,30 @@ class Kernel:
 
         shared: which pairs share what, by name of `SHARED`, [m, n] or to be broadcast.
         """
-        one, other = (sizes / np.asarray(self.lengths) for sizes in (one, other))
-        between = np.einsum("cs,rs->cr", one, other)  # alike in every row, as a product is not
-        between *= 2.0
-        distance = (one**2).sum(1)[:, None] + (other**2).sum(1)
-        distance -= between
-        np.maximum(distance, 0.0, out=distance)
-        distance *= 3.0
-        np.sqrt(distance, out=distance)
-        fading = np.exp(np.negative(distance, out=between), out=between)
-        distance += 1.0
-        fading *= distance
+        fading = self.fading(one, other)
         fading *= sum(sd**2 * shared[name] for name, sd in self.near.items())
         fading += sum(sd**2 * shared[name] for name, sd in self.constant.items())
-        covariance: Array = fading
-        return covariance
+        return fading
+
+    def fading(self, one: Array, other: Array) -> Array:
+        """What is left of what is near between runs of sizes [m, sizes] and [n, sizes], [m, n]."""
+        one, other = (sizes / np.asarray(self.lengths) for sizes in (one, other))
+        return _faded(one, other, (other**2).sum(1))
+
+
+def _faded(one: Array, other: Array, squares: Array) -> Array:
+    """`Kernel.fading` of sizes over lengths; squares: of `other`, summed, [n]."""
+    between = np.einsum("cs,rs->cr", one, other)  # alike in every row, as a product is not
+    between *= 2.0
+    distance = (one**2).sum(1)[:, None] + squares
+    distance -= between
+    np.maximum(distance, 0.0, out=distance)
+    distance *= 3.0
+    np.sqrt(distance, out=distance)
+    fading: Array = np.exp(np.negative(distance, out=between), out=between)
+    distance += 1.0
+    fading *= distance
+    return fading
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +192,40 @@ class MeasuredRuns:
 
         Drafts that no run has count as none: their steps are priced, and otherwise alike.
         """
-        solved, logs = self._expecting[latent], np.log(sizes)
+        near, alike = self._adds(latent, facts)
+        lengths, runs, squares = self._scaled[latent]
+        logs = np.log(sizes)
+        scaled = logs / lengths
         parts = [
-            np.einsum("cr,r->c", self._near(latent, facts, logs[start : start + _AT_ONCE]), solved)
+            np.einsum("cr,r->c", _faded(scaled[start : start + _AT_ONCE], runs, squares), near)
             for start in range(0, len(logs), _AT_ONCE)
         ]
-        return np.concatenate(parts)
+        said = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return np.asarray((said + alike) * self._beyond(logs, _FADING))
+
+    def _adds(self, latent: str, facts: RunFacts) -> tuple[Array, float]:
+        """What each run adds to an expectation where it is near, [runs], and all of them wherever
+        they are; told once."""
+        if (latent, facts) not in self._added:
+            shared, kernel = self._shared_with(facts), self.kernels[latent]
+            solved = self._expecting[latent] * self._teaches[latent]
+            near = sum(sd**2 * shared[name] for name, sd in kernel.near.items())
+            alike = sum(sd**2 * shared[name] for name, sd in kernel.constant.items())
+            if facts in self._apart[latent]:
+                alike = alike + _OWN**2 * self._of(frozenset([facts]))
+            self._added[latent, facts] = np.asarray(near * solved), float(np.sum(alike * solved))
+        return self._added[latent, facts]
+
+    @cached_property
+    def _scaled(self) -> Mapping[str, tuple[Array, Array, Array]]:
+        """Lengths, sizes of the runs over them, and their squares summed, by latent."""
+        lengths = {latent: np.asarray(kernel.lengths) for latent, kernel in self.kernels.items()}
+        scaled = {latent: self.sizes / length for latent, length in lengths.items()}
+        return {at: (lengths[at], sizes, (sizes**2).sum(1)) for at, sizes in scaled.items()}
+
+    @cached_property
+    def _added(self) -> dict[tuple[str, RunFacts], tuple[Array, float]]:
+        return {}
 
     def correction(self, latent: str, facts: RunFacts, sizes: Array) -> Correction:
         """The same with how sure it is, and which runs say so."""
@@ -236,9 +274,14 @@ class MeasuredRuns:
 
         sizes: logarithms, [configs, sizes].  names: of `SIZES`, those whose range counts.
         """
-        columns = [SIZES.index(name) for name in names]
-        beyond = np.maximum(sizes - self.sizes.max(0), 0.0)[:, columns]
-        return np.asarray(10.0 ** -((beyond / np.log(10.0)) ** 2).sum(1))
+        columns = map(SIZES.index, names)
+        beyond = (np.maximum(sizes[:, at] - self._most[at], 0.0) / _TENFOLD for at in columns)
+        return np.asarray(10.0 ** -sum(tenfolds * tenfolds for tenfolds in beyond))
+
+    @cached_property
+    def _most(self) -> list[float]:
+        most: list[float] = self.sizes.max(0).tolist()
+        return most
 
     @cached_property
     def shared(self) -> Mapping[str, Mask]:

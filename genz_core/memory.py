@@ -8,20 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genz_core.compiled.lanes import Lanes
 from genz_core.compiled.pricing import operator_columns
-from genz_core.deployment import deploy
+from genz_core.deployment import Deployment, deploy
 from genz_core.diffusion import denoising
 from genz_core.engine import EngineProfile
 from genz_core.memory_levels import MemoryLevel
 from genz_core.step import slowest_stage
-from genz_core.types import Array, Graph, Group, Mask, Model, Parallelism, Step, System, Workload
+from genz_core.symbols import number
+from genz_core.types import (
+    Array,
+    Graph,
+    Group,
+    Mask,
+    Model,
+    Num,
+    Parallelism,
+    Step,
+    System,
+    Workload,
+)
 from genz_core.validity import spread_out
 
+#: Bytes of an operator that stay on the device, and those that it reads and writes.
+HELD, OPERANDS = ("held_weight_bytes", "held_kv_bytes"), ("input_bytes", "output_bytes")
 _LARGEST = 2**31  # batches and contexts are not searched beyond this
 #: Share of a device that its runtime keeps at most; judgement, no engine states it.  An engine's
 #: reserve of 1.5 GB is whole from 24 GB on; a runtime must leave room on a chip of 0.5 GB.
@@ -144,29 +159,46 @@ def memory(
         whole = sizes["isl"] + sizes["osl"]
         end = Group(sizes["batch"], whole, np.zeros(size), prompt=sizes["isl"])
         chunk = Group(sizes["batch"], whole, np.zeros(size), prompt=sizes["isl"])
-    graph, (weights, cache) = operator_columns(
-        deployed, Lanes.of(end, split), ("held_weight_bytes", "held_kv_bytes")
-    )
-    operands = operator_columns(deployed, Lanes.of(chunk, split), ("input_bytes", "output_bytes"))
-    return Memory(
-        weights_bytes=slowest_stage(graph, sizes["pp"], weights),
-        kv_bytes=slowest_stage(graph, sizes["pp"], cache),
-        activations_bytes=_activations_bytes(*operands),
-        reserve_bytes=np.full(size, min(engine.reserve_bytes, RESERVE_SHARE * system.memory_bytes)),
-        usable_bytes=system.memory_bytes * engine.memory_fraction,
-        capacity_bytes=system.memory_bytes,
+    graph, (weights, cache) = operator_columns(deployed, Lanes.of(end, split), HELD)
+    operands = operator_columns(deployed, Lanes.of(chunk, split), OPERANDS)
+    return on_device(
+        deployed,
+        slowest_stage(graph, sizes["pp"], weights),
+        slowest_stage(graph, sizes["pp"], cache),
+        np.asarray(activations_bytes(operands[0], list(operands[1]))),
         second=system.second_memory if second else None,
     )
 
 
-def end_of(sizes: Mapping[str, Array], engine: EngineProfile) -> Group:
+def on_device(
+    deployed: Deployment,
+    weights_bytes: Array,
+    kv_bytes: Array,
+    activations_bytes: Array,
+    second: MemoryLevel | None = None,
+) -> Memory:
+    """What a deployment needs beside the rest that its engine takes of a device."""
+    system, engine = deployed.system, deployed.engine
+    reserve = min(engine.reserve_bytes, RESERVE_SHARE * system.memory_bytes)
+    return Memory(
+        weights_bytes,
+        kv_bytes,
+        activations_bytes,
+        reserve_bytes=np.full(weights_bytes.shape, reserve),
+        usable_bytes=system.memory_bytes * engine.memory_fraction,
+        capacity_bytes=system.memory_bytes,
+        second=second,
+    )
+
+
+def end_of(sizes: Mapping[str, Num], engine: EngineProfile) -> Group:
     """The last decode of every sequence, its cache rounded up to the engine's blocks.
 
-    sizes: batch, isl and osl, [configs].
+    sizes: batch, isl and osl, numbers or [configs].
     """
     block = float(engine.kv_block_tokens)
     tokens = np.ceil((sizes["isl"] + sizes["osl"]) / block) * block
-    return Group(sizes["batch"], np.ones(tokens.size), tokens - 1.0, prompt=sizes["isl"])
+    return Group(sizes["batch"], np.ones(np.shape(tokens)), tokens - 1.0, prompt=sizes["isl"])
 
 
 def prefill_chunk(workload: Workload, engine: EngineProfile) -> Step:
@@ -174,26 +206,26 @@ def prefill_chunk(workload: Workload, engine: EngineProfile) -> Step:
 
     Where several prompts share a chunk, the last may be in it with a part of its tokens.
     """
-    isl, batch = np.asarray(workload.isl, dtype=float), np.asarray(workload.batch, dtype=float)
+    isl, batch = number(workload.isl), number(workload.batch)
     if not engine.chunk_tokens:
         return Step.prefill(batch, isl)
     chunk = float(engine.chunk_tokens)
     return Step.prefill(np.minimum(batch, np.maximum(chunk / isl, 1.0)), np.minimum(isl, chunk))
 
 
-def _activations_bytes(graph: Graph, operands: Array) -> Array:
+def activations_bytes(graph: Graph, operands: Sequence[Sequence[Num]]) -> Num:
     """Working memory of one step, [configs]: the largest operator's operands, and the stream twice.
 
     Operators run one after another and reuse each other's buffers, so the largest decides; the
     residual stream and its norm stay alive beside it.
 
-    operands: bytes that operators read and write, [2, ops, configs].
+    operands: bytes that operators read, and that they write, numbers or [configs] by operator.
     """
-    moved = operands.sum(0)
-    stream = [row for row, op in enumerate(graph.ops) if op.kind == "norm"]
-    residual = moved[stream].max(0) / 2.0 if stream else 0.0
-    held_bytes: Array = moved.max(0) + residual
-    return held_bytes
+    moved = [read + written for read, written in zip(*operands, strict=True)]
+    stream = [moved[row] for row, op in enumerate(graph.ops) if op.kind == "norm"]
+    residual = reduce(np.maximum, stream) / 2.0 if stream else 0.0
+    largest: Num = reduce(np.maximum, moved)
+    return largest + residual
 
 
 def max_batch(

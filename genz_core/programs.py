@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.symbols import Array, Formulas, Symbol, constant
+from genz_core.symbols import Array, Formulas, Symbol, constant, key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Program:
     rows: {result, by its number in `Formulas`: its row among what is wanted}.
     """
 
-    values: list[float | None] = field(default_factory=list)
+    values: list[float | Array | None] = field(default_factory=list)
     sizes: list[tuple[int, str]] = field(default_factory=list)
     steps: list[tuple[int, Callable[..., Any], tuple[int, ...]]] = field(default_factory=list)
     results: list[int] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Program:
         made.rows.update({at: row for row, at in enumerate(wanted)})
         return made
 
-    def _add(self, step: float | str | tuple[Callable[..., Any], tuple[int, ...]]) -> int:
+    def _add(self, step: float | Array | str | tuple[Callable[..., Any], tuple[int, ...]]) -> int:
         """The place of a step that is put behind the others."""
         at = len(self.values)
         self.values.append(None if isinstance(step, str | tuple) else step)
@@ -65,7 +65,7 @@ class Program:
     def _put(self, argument: Any, places: dict[Any, int]) -> int:
         """The place of a step's argument, its factor and constant put to the symbol before it."""
         if not isinstance(argument, Symbol):
-            key: Any = ("constant", argument)
+            key: Any = ("constant", type(argument), key_of(argument))
             if key not in places:
                 places[key] = self._add(argument)
             return places[key]
@@ -115,6 +115,11 @@ class Rows:
             np.array([0.0 if s is None else s.factor for s in symbols])[:, None],
             np.array(constants)[:, None],
         )
+
+    def numbers(self, results: Sequence[Any]) -> list[Any]:
+        """The rows, of results that are numbers or symbols."""
+        rows = zip(self.at, self.factor[:, 0], self.constant[:, 0], strict=True)
+        return [results[at] * f + c if f else c for at, f, c in rows]
 
     def taken(self, results: Array) -> Array:
         """The rows, [rows, lanes]; results: [results, lanes]."""

@@ -23,9 +23,11 @@ from genz_core.engine import EngineProfile
 from genz_core.model_kinds import model_kind
 from genz_core.overlap import bound_s
 from genz_core.step import BY_CONFIG, StepEstimate, of_busiest_rank, price, stage_runs
-from genz_core.types import Array, Num, Parallelism, Step, Workload
+from genz_core.types import Array, Group, Num, Parallelism, Step, Workload
 from genz_core.validity import spread_out
 
+#: Gauss-Legendre nodes and weights on [0, 1]: exact for costs up to degree five in the context.
+NODES, WEIGHTS = (np.polynomial.legendre.leggauss(3)[0] + 1) / 2, np.array([5, 8, 5]) / 18
 _MORE_PARTS = 4.0  # micro-batches over stages of the schedule between few and one a sequence
 
 
@@ -75,6 +77,11 @@ class Batches:
         )
 
 
+def context(isl: Num, osl: Num, node: Num) -> Num:
+    """Tokens before a decode step at a node of the output; numbers or arrays that broadcast."""
+    return isl + node * np.maximum(osl - 2.0, 0.0)
+
+
 def scheduled(deployed: Deployment, batches: Batches) -> StepEstimate:
     """Price steps as they are scheduled; its operators are those of the largest micro-batch.
 
@@ -120,39 +127,64 @@ def exceeds(lanes: Lanes, engine: EngineProfile) -> bool:
     """Whether the prompts of any lane exceed the tokens that a step of a rank takes."""
     if not engine.chunk_tokens:
         return False
-    return bool(np.any(lanes.of_rank() * lanes.new > _most_tokens(lanes.new, engine)))
+    return bool(np.any(lanes.of_rank() * lanes.new > most_tokens(lanes.new, engine)))
 
 
 def chunks(lanes: Lanes, engine: EngineProfile) -> tuple[Lanes, Array]:
     """Full steps that read the prompts of lanes of one node, and the one with the rest.
 
-    Returns the mean of the first and the last as nodes, and how many there are of each,
-    [2, lanes].  Tokens, and pairs of queries and keys, are in sum those of whole prompts.  An
-    engine that takes prompts whole (TensorRT-LLM) has one of them in a step at least.
+    Returns them as nodes, and how many there are of each, [2, lanes].
     """
-    sequences, new, cached = lanes.sequences[0], lanes.new[0], lanes.cached[0]
-    total, most = (lanes.of_rank() * lanes.new)[0], _most_tokens(new, engine)
+    whole = Group(lanes.sequences[0], lanes.new[0], lanes.cached[0])
+    nodes = chunk_nodes(whole, lanes.of_rank()[0], lanes.split.cp, engine)
+    names = {"sequences": "sequences", "fullest": "fullest", "new": "new_tokens",
+             "cached": "cached_tokens"}  # fmt: skip
+    sizes: dict[str, Any] = {
+        name: np.stack([getattr(group, field) for group, _ in nodes])
+        for name, field in names.items()
+    }
+    return replace(lanes, **sizes), np.stack([times for _, times in nodes])
+
+
+def chunk_nodes(
+    whole: Group, of_rank: Num, cp: Num, engine: EngineProfile
+) -> list[tuple[Group, Array]]:
+    """The mean of the full steps that read prompts and the one with the rest: (its sequences, how
+    many there are).
+
+    Tokens, and pairs of queries and keys, are in sum those of whole prompts.  An engine that takes
+    prompts whole (TensorRT-LLM) has one of them in a step at least.
+
+    whole: the prompts, numbers or [lanes]; of_rank: those of the fullest rank.
+    """
+    sequences, new, cached = whole.sequences, whole.new_tokens, whole.cached_tokens
+    total, most = of_rank * new, most_tokens(new, engine)
     full = np.floor(total / most)
     rest = total - full * most
     # A rest of one token would be priced as one that generates: another joins it.
-    least = np.minimum(2.0 * np.asarray(lanes.split.cp, dtype=float), most / 2.0)
+    least = np.minimum(2.0 * np.asarray(cp, dtype=float), most / 2.0)
     rest = np.where((rest > 0) & (full > 0), np.maximum(rest, least), rest)
     tokens = np.where(full > 0, (total - rest) / np.maximum(full, 1.0), total)
-    each = np.stack([tokens, np.where(rest > 0, rest, tokens)])
-    taken = np.minimum(new, each)
-    chunk = replace(
-        lanes,
-        sequences=each / taken * sequences * new / total,
-        fullest=each / taken,
-        new=taken,
-        cached=cached + (new - taken) / 2.0,
-    )
-    return chunk, np.stack([full, np.where(rest > 0, 1.0, 0.0)])
+    nodes = []
+    for each, times in (
+        (tokens, full),
+        (np.where(rest > 0, rest, tokens), np.where(rest > 0, 1.0, 0.0)),
+    ):
+        taken = np.minimum(new, each)
+        chunk = replace(
+            whole,
+            sequences=each / taken * sequences * new / total,
+            fullest=each / taken,
+            new_tokens=taken,
+            cached_tokens=cached + (new - taken) / 2.0,
+        )
+        nodes.append((chunk, times))
+    return nodes
 
 
-def _most_tokens(new: Array, engine: EngineProfile) -> Array:
-    """Tokens of a step of a rank at most, in the shape of `new`."""
-    most = np.full(new.shape, float(engine.chunk_tokens) or np.inf)
+def most_tokens(new: Num, engine: EngineProfile) -> Num:
+    """Tokens of a step of a rank at most, for prompts of `new` tokens."""
+    most = float(engine.chunk_tokens) or np.inf
     return np.maximum(most, new) if engine.scheduler == "tensorrt_llm" else most
 
 

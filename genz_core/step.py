@@ -1,8 +1,8 @@
 """Price of one step: graph x system x engine -> `StepEstimate`, arrays [ops, configs].
 
-One code path: a single configuration is an array of length one.  Each operator's time is split
-into parts that sum to it, and the operators, the pipeline's wait and the host's time sum to the
-step.
+A single configuration is an array of length one; `genz_core.alone` fills in one that it prices on
+plain floats, by the same formulas.  Each operator's time is split into parts that sum to it, and
+the operators, the pipeline's wait and the host's time sum to the step.
 """
 
 from __future__ import annotations

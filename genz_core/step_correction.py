@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from genz_core.deployment import run_facts
-from genz_core.engine import EngineProfile
+from genz_core.engine import EngineProfile, Recipe
 from genz_core.step import StepEstimate
-from genz_core.types import Array, Model, Places, System
+from genz_core.types import Array, Model, Num, Places, System
 
 _WORTH_A_WORD = 0.005
 #: Share of its bound that what runs teach brings a decode step to at most.  Measured kernels that
@@ -59,8 +59,8 @@ class StepCorrection:
         total, host: priced, with the host's part.  reads: they read prompts and decode nothing.
         """
         share = self.prompts if reads else 1.0
-        corrected = np.maximum(self.steps * (host + share * (total - host)), least)
-        return np.where(self.steps * share == 1.0, total, corrected)
+        steps = np.maximum(self.steps * (host + share * (total - host)), least)
+        return np.where(np.equal(self.steps * share, 1.0), total, steps)
 
     def of_step(self, step: StepEstimate, *, reads: bool = False) -> StepEstimate:
         """A priced step with this correction, see `seconds`."""
@@ -85,13 +85,35 @@ def step_correction(
         least: that runs may make of a step, see `least_scale`, [configs].
         read: tokens of a prompt that are read, where some are cached, [configs].
     """
-    recipe, one = engine.recipe, np.ones(len(sizes))
-    steps = np.log(recipe.tpot_scale) * one
+    learned = corrected(engine.recipe, taught(engine, model, system, sizes, read), least)
+    shape = (len(sizes),)
+    each = (learned.steps, learned.prompts, learned.wait)
+    return StepCorrection(*(np.full(shape, values) for values in each))
+
+
+def taught(
+    engine: EngineProfile, model: Model, system: System, sizes: Array, read: Array | None = None
+) -> tuple[Array, Array] | None:
+    """What measured runs say of `LATENTS` at loads, as `step_correction` takes them, [configs]
+    each; None without any run."""
+    if (runs := engine.neighbours) is None:
+        return None
+    facts = run_facts(engine, model, system)
+    wait = runs.expected("wait", facts, _as_read(sizes, read))
+    return runs.expected("steps", facts, sizes), wait
+
+
+def corrected(recipe: Recipe, said: tuple[Num, Num] | None, least: Num) -> StepCorrection:
+    """The correction of a recipe and of what measured runs say, see `taught`; numbers or
+    [configs].
+
+    least: that runs may make of a step.
+    """
+    steps = np.log(recipe.tpot_scale)
     wait = np.log(recipe.ttft_scale) - steps
-    if (runs := engine.neighbours) is not None:
-        facts = run_facts(engine, model, system)
-        steps = steps + np.maximum(runs.expected("steps", facts, sizes), np.log(least))
-        wait = wait + runs.expected("wait", facts, _as_read(sizes, read))
+    if said is not None:
+        steps = steps + np.maximum(said[0], np.log(least))
+        wait = wait + said[1]
     return StepCorrection(
         steps=np.exp(steps),
         prompts=np.exp(np.minimum(wait, 0.0)),

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from genz_core.alone import Alone
+from genz_core.alone import priced as priced_alone
 from genz_core.deployment import Deployment, deploy
 from genz_core.diffusion import denoising
 from genz_core.engine import EngineProfile
@@ -25,8 +27,11 @@ from genz_core.model_kinds import generates
 from genz_core.offload import Offload, What, offload, second_memory
 from genz_core.placement import placed
 from genz_core.schedule import (
+    NODES,
+    WEIGHTS,
     Batches,
     as_batches,
+    context,
     least_s,
     scheduled,
 )
@@ -34,11 +39,10 @@ from genz_core.short_repr import clipped, counts, spans
 from genz_core.speculative import steps_per_token
 from genz_core.step import StepEstimate, price
 from genz_core.step_correction import StepCorrection, least_scale, step_correction
+from genz_core.symbols import number
 from genz_core.types import Array, Group, Model, Num, Parallelism, Step, System, Workload
 from genz_core.validity import OnError, check, columns, raise_for_status, spread_out
 
-#: Gauss-Legendre nodes and weights on [0, 1]: exact for costs up to degree five in the context.
-_NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(3)[0] + 1) / 2, np.array([5, 8, 5]) / 18
 OUT_OF_MEMORY = OutOfMemory.code
 CONTEXT_TOO_LONG = ContextTooLong.code
 #: Reason codes of configurations that keep their times: they would run if they fitted.
@@ -77,6 +81,8 @@ class Estimate:
     def valid(self) -> NDArray[np.bool_]:
         """Whether each configuration has times: it can run, or does not fit."""
         timed: NDArray[np.bool_] = self.status == "ok"
+        if timed.all():
+            return timed
         for code in WITH_TIMES:
             timed |= self.status == code
         return timed
@@ -221,6 +227,9 @@ def estimate(
         workload = replace(workload, osl=1)
     deployed = deploy(model, system, engine)
     model, engine = deployed.model, deployed.engine
+    if spill is None and (alone := priced_alone(deployed, workload, parallelism, _phases)):
+        status = np.where(alone.memory.fits, "ok", OUT_OF_MEMORY)
+        return _answered(deployed, workload, parallelism, alone, status, {}, None, on_error)
     checked = check(model, workload, parallelism)
     load, split = checked.workload, checked.parallelism
     second = spill == "levels" and second_memory(system) is not None
@@ -236,20 +245,41 @@ def estimate(
     least = least_scale(later.total_s, later.bound_total_s)
     learned = step_correction(engine, model, system, sizes, least, read)
     status = np.where((checked.status == "ok") & ~fits, OUT_OF_MEMORY, checked.status)
+    steps = Alone(
+        learned.of_step(_with_offload(first, moved), reads=True),
+        learned.of_step(_with_offload(later, moved)),
+        learned,
+        weighed,
+    )
+    complaints = checked.complaints
+    return _answered(deployed, workload, parallelism, steps, status, complaints, moved, on_error)
+
+
+def _answered(
+    deployed: Deployment,
+    workload: Workload,
+    parallelism: Parallelism,
+    steps: Alone,
+    status: NDArray[np.str_],
+    complaints: Mapping[int, str],
+    moved: Offload | None,
+    on_error: OnError,
+) -> Estimate:
+    """The estimate, or the error of its first configuration that cannot run."""
     priced = Estimate(
         model=deployed.model,
-        system=system,
-        engine=engine,
+        system=deployed.system,
+        engine=deployed.engine,
         workload=workload,
         parallelism=parallelism,
-        prefill=learned.of_step(_with_offload(first, moved), reads=True),
-        decode=learned.of_step(_with_offload(later, moved)),
-        correction=learned,
-        memory=weighed,
+        prefill=steps.prefill,
+        decode=steps.decode,
+        correction=steps.correction,
+        memory=steps.memory,
         offload=moved,
         status=status,
-        complaints=checked.complaints,
-        notes=(*deployed.model.notes, *deployed.notes, *learned.notes),
+        complaints=complaints,
+        notes=(*deployed.model.notes, *deployed.notes, *steps.correction.notes),
     )
     if on_error == "raise":
         priced.raise_for_status()
@@ -353,11 +383,11 @@ def _outputs(model: Model, workload: Workload, parallelism: Parallelism) -> Batc
     """Decode steps at the nodes of the output, [nodes, configs]; passes of a diffusion model."""
     sizes, split = spread_out(workload, parallelism)
     isl, osl = sizes["isl"], sizes["osl"]
-    cached = isl + _NODES[:, None] * np.maximum(osl - 2.0, 0.0)
+    cached = number(context(isl, osl, NODES[:, None]))
     new = np.ones_like(cached)
     if denoising(model):
         new, cached = np.broadcast_to(isl + osl, cached.shape), np.zeros_like(cached)
-    return Batches(sizes["batch"], new, cached, split, _WEIGHTS, follows=True, prompt=isl)
+    return Batches(sizes["batch"], new, cached, split, WEIGHTS, follows=True, prompt=isl)
 
 
 def mixed(

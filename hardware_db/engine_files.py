@@ -267,4 +267,5 @@ def _shipped() -> Mapping[str, EngineRecord]:
 
 def _read(path: Path) -> EngineRecord:
     """The record in a file.  Raises `InvalidValue`."""
-    return engine_record(yaml_document.parse(path.read_text("utf-8"), path.name), path.name)
+    document = yaml_document.parse(path.read_text("utf-8"), path.name, ships=True)
+    return engine_record(document, path.name)

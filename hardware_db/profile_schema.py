@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,12 @@ def read(path: Path, tier: Tier) -> FittedProfile:
     return fitted_profile(data, path.name, tier)
 
 
+def head(path: Path) -> FittedProfile:
+    """The profile in a shipped YAML file, without its constants and fits, which are not read."""
+    data = yaml.load(path.read_text(encoding="utf-8").partition("\nclasses:")[0], Loader=_LOADER)
+    return _without_constants(data)
+
+
 def fitted_profile(data: Any, label: str, tier: Tier) -> FittedProfile:
     """The profile of a document.  label: its name in messages.  Otherwise as `read`."""
     try:
@@ -89,14 +95,12 @@ def _fitted_profile(data: Any, label: str, tier: Tier) -> FittedProfile:
             where = f"{label}: {operator}.{fmt}"
             parameters[operator, fmt] = _parameters(CLASSES[operator], entry, where)
             fits[operator, fmt] = _fit(entry, tier)
-    return FittedProfile(
-        str(data["name"]),
-        str(data.get("family", "")),
-        tuple(data.get("systems", ())),
-        parameters,
-        fits,
-        str(data.get("note", "")),
-    )
+    return replace(_without_constants(data), parameters=parameters, fits=fits)
+
+
+def _without_constants(data: Mapping[str, Any]) -> FittedProfile:
+    family, note = (str(data.get(key, "")) for key in ("family", "note"))
+    return FittedProfile(str(data["name"]), family, tuple(data.get("systems", ())), {}, {}, note)
 
 
 def _parameters(kind: type[Parameters], entry: Mapping[str, Any], where: str) -> Parameters:

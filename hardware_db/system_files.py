@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from pathlib import Path
 from typing import Any
 
@@ -74,12 +74,13 @@ def complete(data: Mapping[str, Any], label: str) -> SystemRecord:
         InvalidValue: the document does not fit the schema, or includes too deeply.
         UnknownSystem: the included system does not ship.
     """
-    merged = dict(data)
+    documents = [dict(data)]
     for _ in range(_MAX_INCLUDES):
-        base = merged.pop("include", None)
+        base = documents[-1].pop("include", None)
         if base is None:
-            return system_record(merged, label)
-        merged = yaml_document.overlay(_included(base, label), merged)
+            # the innermost first: a null takes away what any document below it states
+            return system_record(reduce(yaml_document.overlay, reversed(documents)), label)
+        documents.append(_included(base, label))
     raise InvalidValue(f"{label} includes through more than {_MAX_INCLUDES} files")
 
 
@@ -187,7 +188,7 @@ def _named(path: Path, modified: int) -> lookup.NamedSystem:
     if path.parent != SHIPPED:
         return _described(path, modified)
     entries = "".join(_NAMES.findall(path.read_text(encoding="utf-8")))
-    names = yaml_document.parse(entries, path.name)
+    names = yaml_document.parse(entries, path.name, ships=True)
     return lookup.NamedSystem(names["id"], (names["id"], names["name"], *names.get("aliases", ())))
 
 

@@ -92,7 +92,10 @@ def step_clocks(
         return None
     with_kernels = [report for report in reports if len(report.kernels)]
     waits = [wait_ends(report) for report in with_kernels]
-    copies = [_timed_copies(report) for report in with_kernels]
+    copies = [
+        report.copies.dropna(subset=["start_s", "duration_s"]).sort_values("start_s")
+        for report in with_kernels
+    ]
     figures, edges = [], []
     seams = np.searchsorted(launches.kernels["run"], np.arange(launches.runs + 1))
     for run in _spread(launches.runs):
@@ -118,11 +121,6 @@ def _spread(runs: int) -> list[int]:
         return list(range(runs))
     firsts = np.linspace(0, runs - 2, _MOST_RUNS // 2).astype(int).tolist()
     return sorted({at + after for at in firsts for after in (0, 1)})
-
-
-def _timed_copies(report: Report) -> pd.DataFrame:
-    """Copies with a place in time, by their starts."""
-    return report.copies.dropna(subset=["start_s", "duration_s"]).sort_values("start_s")
 
 
 def wait_ends(report: Report) -> Seconds:

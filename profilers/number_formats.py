@@ -7,7 +7,6 @@ and back, so that "NEPBS8_" of a tile's layout is no "s8".
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 #: Arithmetic types by whole words of kernel names, lower case; the first match counts.
 #: The letters of Tensile ("Cijk_Alik_Bljk_BBS_BH"): inputs, output and arithmetic, each S (fp32),
@@ -30,8 +29,6 @@ _READ_CHARS = 2000
 def type_of_name(name: str) -> str | None:
     """The number format in the name of a matrix product's kernel; None where there is none."""
     words = _SPLIT.split(name[:_READ_CHARS].lower())
-    return next((kind for kind, pattern in _KINDS if _any(words, pattern)), None)
-
-
-def _any(words: Sequence[str], pattern: re.Pattern[str]) -> bool:
-    return any(pattern.match(word) for word in words)
+    return next(
+        (kind for kind, pattern in _KINDS if any(pattern.match(word) for word in words)), None
+    )

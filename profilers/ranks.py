@@ -97,7 +97,9 @@ def rank_of(report: Report, name: str) -> int | None:
 
 def _ranks(reports: Sequence[tuple[Report, str]]) -> list[_Rank]:
     """What each process did on each device, in the order of ranks."""
-    placed = [(report, name) for report, name in reports if _is_timed(report)]
+    placed = [
+        (report, name) for report, name in reports if bool(report.kernels["start_s"].notna().any())
+    ]
     timed = [report for report, _ in placed]
     if len(timed) == 1:
         return _devices_of(timed[0])
@@ -110,10 +112,6 @@ def _ranks(reports: Sequence[tuple[Report, str]]) -> list[_Rank]:
         for number, report in zip(known, timed, strict=True)
     ]
     return sorted(found, key=lambda rank: rank.number)
-
-
-def _is_timed(report: Report) -> bool:
-    return bool(report.kernels["start_s"].notna().any())
 
 
 def _devices_of(report: Report) -> list[_Rank]:

@@ -48,7 +48,9 @@ def write_run(folder: Path, measurement: Measurement, label: str) -> None:
         "model": m.model,
         "engine": m.engine,
         "system": asdict(m.system) if m.system else None,
-        "workload": None if load is None else [float(np.max(v)) for v in _sizes(load)],
+        "workload": None
+        if load is None
+        else [float(np.max(v)) for v in (load.batch, load.isl, load.osl)],
         "phases": {
             name: {"basis": timing.basis, "samples_s": list(timing.samples_s)}
             for name, timing in m.phases.items()
@@ -60,10 +62,6 @@ def write_run(folder: Path, measurement: Measurement, label: str) -> None:
     m.operators.to_parquet(folder / _OPERATORS, index=False)
     text = json.dumps(facts, indent=1, allow_nan=True, default=str)
     (folder / RUN).write_text(text, encoding="utf-8")
-
-
-def _sizes(load: Workload) -> tuple[Any, Any, Any]:
-    return load.batch, load.isl, load.osl
 
 
 def document(folder: Path) -> dict[str, Any]:

@@ -172,10 +172,10 @@ class Report:
     tool_version: str | None
     label: str
     kernels: pd.DataFrame
-    copies: pd.DataFrame
-    ranges: pd.DataFrame
-    host: pd.DataFrame
-    metrics: pd.DataFrame
+    copies: pd.DataFrame = field(default_factory=lambda: copy_table({}))
+    ranges: pd.DataFrame = field(default_factory=lambda: table(RANGE_COLUMNS, {}))
+    host: pd.DataFrame = field(default_factory=lambda: table(HOST_COLUMNS, {}))
+    metrics: pd.DataFrame = field(default_factory=lambda: table(METRIC_COLUMNS, {}))
     devices: tuple[DeviceInfo, ...] = ()
     facts: Mapping[str, str | float | int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from profilers.schema import PHASES, Measurement, Report
-from profilers.step_names import NamedStep, Requests, named_step
+from profilers.step_names import NamedStep, named_step
 from profilers.step_shapes import ShapeFacts, median_of, shape_facts
 from profilers.wording import shortened
 
@@ -209,13 +209,11 @@ def _ranks(reports: Sequence[Report]) -> Number | None:
     ranks = {report.facts.get("rank") for report in reports} - {None}
     if len(ranks) > 1:
         return Fact(len(ranks), "the ranks of its reports")
-    busy = [len(_devices_of(report.kernels)) for report in reports]
+    busy = [
+        len(report.kernels[["process", "device"]].dropna().drop_duplicates()) for report in reports
+    ]
     most = max(busy, default=0)
     return Fact(most, "the devices whose kernels it holds") if most > 1 else None
-
-
-def _devices_of(kernels: pd.DataFrame) -> pd.DataFrame:
-    return kernels[["process", "device"]].dropna().drop_duplicates()
 
 
 def _engine(reports: Sequence[Report]) -> Text | None:
@@ -292,21 +290,15 @@ def _by_names(facts: StepFacts) -> StepFacts:
         facts,
         batch=_number([float(r.count) for r in requests], evidence),
         tokens=_number([_known(r.new_tokens) for r in requests], evidence),
-        length=_number([_mean_length(r) for r in requests], evidence),
-        context=_number([_mean_context(r) for r in requests], evidence),
+        length=_number([(_known(r.new_tokens) / r.count) for r in requests], evidence),
+        context=_number(
+            [((_known(r.attended) - _known(r.new_tokens)) / r.count) for r in requests], evidence
+        ),
     )
 
 
 def _known(value: int | None) -> float:
     return float("nan") if value is None else float(value)
-
-
-def _mean_length(requests: Requests) -> float:
-    return _known(requests.new_tokens) / requests.count
-
-
-def _mean_context(requests: Requests) -> float:
-    return (_known(requests.attended) - _known(requests.new_tokens)) / requests.count
 
 
 def _number(values: Sequence[float], evidence: str) -> Number | None:

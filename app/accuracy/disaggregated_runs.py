@@ -9,27 +9,22 @@ out of a split is what aggregated runs teach of the steps of both pools: all of 
 
 from __future__ import annotations
 
-import datetime
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from app.accuracy import tables
 from app.accuracy.measured_points import measured_rows
+from app.accuracy.tables import Row
 from app.simulation import points
 from app.simulation.result import simulate
 from app.simulation.run import Run
 from genz_core.errors import RidgelineError
-from genz_core.progress import Cancel, Cancelled, never
-from hardware_db import tables
-
-Row = dict[str, Any]
+from genz_core.progress import Cancel, never
 
 METRICS = ("tpot_s", "ttft_s")
 AS_SHIPPED = "all, as shipped"
@@ -74,17 +69,8 @@ def records(
         Cancelled: `cancelled` said so before the last.
     """
     rows = measured_rows("disaggregated")
-    found: list[Row] = []
-    with ProcessPoolExecutor(workers) if workers > 1 else nullcontext() as pool:
-        price = partial(record, learned=learned)
-        for one in pool.map(price, rows) if pool else map(price, rows):
-            found.append(one)
-            progress(len(found), len(rows))
-            if cancelled() and len(found) < len(rows):
-                if pool:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                raise Cancelled(f"{len(found)} of {len(rows)} runs")
-    return found
+    price = partial(record, learned=learned)
+    return tables.over_processes(price, rows, workers, progress, cancelled, "runs")
 
 
 def record(row: Mapping[str, str], *, learned: bool = True) -> Row:
@@ -157,24 +143,14 @@ def split_table(shipped: Sequence[Row], physics: Sequence[Row]) -> list[Row]:
     shipped, physics: `records` with and without what runs teach.
     """
     whole = {"split": AS_SHIPPED, **errors(shipped)}
-    return [
-        whole,
-        *({"split": split, **errors(_known(physics, by))} for split, by in SPLITS.items()),
-    ]
-
-
-def _known(found: Sequence[Row], by: str) -> list[Row]:
-    """Runs of which the fact that a split leaves out is known."""
-    return [row for row in found if row[by]]
+    known = {split: [row for row in physics if row[by]] for split, by in SPLITS.items()}
+    return [whole, *({"split": split, **errors(rows)} for split, rows in known.items())]
 
 
 def group_table(found: Sequence[Row], by: Sequence[str]) -> list[Row]:
     """Errors of the runs that share the columns `by`, most runs first."""
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in found:
-        groups.setdefault(tuple(str(row[name]) for name in by), []).append(row)
-    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
-    return [{**dict(zip(by, key, strict=True)), **errors(members)} for key, members in ordered]
+    ordered = sorted(found, key=lambda row: [str(row[name]) for name in by])
+    return [{**shared, **errors(members)} for shared, members in tables.grouped(ordered, by)]
 
 
 def refusals(found: Sequence[Row]) -> list[Row]:
@@ -208,33 +184,20 @@ def worst(found: Sequence[Row], count: int) -> list[Row]:
 # ------------------------------------------------------------------------------- kept tables
 
 
-def kept_rows(shipped: Sequence[Row], physics: Sequence[Row], day: str = "") -> list[Row]:
+def kept_rows(shipped: Sequence[Row], physics: Sequence[Row]) -> list[Row]:
     """What documents show, as one table: a row a split, and a row a value of each of `BY`."""
-    day = day or datetime.datetime.now(datetime.UTC).date().isoformat()
     rows = [{"by": "split", "of": row.pop("split"), **row} for row in split_table(shipped, physics)]
     for by in BY:
         rows += [{"by": by, "of": row.pop(by), **row} for row in group_table(shipped, (by,))]
-    return [{**row, "date": day} for row in rows]
+    return [{**row, "date": tables.today()} for row in rows]
 
 
 def kept_path() -> Path:
     """Where `kept_rows` are kept."""
-    return tables.folder("measurements") / f"{KEPT}.csv"
+    return tables.path_of("measurements", KEPT)
 
 
 def shipped_table(by: str) -> list[Row]:
     """The kept rows of "split" or of one of `BY`, numbers as floats; [] before any was written."""
-    return [
-        {
-            by: row["of"],
-            **{n: _cell(text) for n, text in row.items() if n not in ("by", "of", "date")},
-        }
-        for row in tables.table("measurements", KEPT)
-        if row["by"] == by
-    ]
-
-
-def _cell(text: str) -> float | int | None:
-    if not text:
-        return None
-    return float(text) if "." in text else int(text)
+    rows = tables.kept("measurements", KEPT, ("by", "of"))
+    return [{by: row.pop("of"), **row} for row in rows if row.pop("by") == by]

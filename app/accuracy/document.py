@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,14 @@ from app.accuracy import (
     measured_points,
     shipped_errors,
     summary_document,
+    tables,
     worked_example_document,
 )
+from app.accuracy.tables import Row
 from app.answers.table import TableFormat, render
 from genz_core.errors import InvalidValue
 from hardware_db.profiles.validation import OPERATOR_SPLITS
 
-Row = dict[str, Any]
 _WORST = 20
 
 
@@ -31,7 +31,7 @@ def write_documents(target: Path, published: Sequence[Row], serving: Sequence[Ro
     Raises:
         InvalidValue: the folder cannot be written.
     """
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    today = tables.today()
     texts = {
         target: summary_document.document(today),
         target.with_name("accuracy-tables.md"): markdown(published, serving, today),
@@ -71,7 +71,7 @@ def _operators(series: Sequence[Row]) -> list[str]:
         return ["## Operators", "Not validated yet."]
     matrix = shipped_errors.operator_matrix(series)
     held_out = [row for row in series if row["split"] == "held-out shapes"]
-    meaning = _meaning(OPERATOR_SPLITS)
+    meaning = "\n".join(f"- **{name}**: {words}" for name, words in OPERATOR_SPLITS.items())
     return [
         "## Operators",
         shipped_errors.operator_sentence(matrix),
@@ -160,10 +160,6 @@ def _common(records: Sequence[Row], metrics: Sequence[str], columns: Sequence[st
     coverage = shipped_errors.interval_coverage(metrics)
     words = f"80 % intervals on points that made neither, by what was known. {shipped_errors.KNOWN}"
     return [*parts, words, _table(_filled(coverage))]
-
-
-def _meaning(splits: Mapping[str, str]) -> str:
-    return "\n".join(f"- **{name}**: {words}" for name, words in splits.items())
 
 
 def _worst(records: Sequence[Row], shown: Sequence[Row]) -> list[str]:

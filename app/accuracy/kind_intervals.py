@@ -8,26 +8,23 @@ users, was left out of the quantiles.
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from app.accuracy import disaggregated_runs as runs
 from app.accuracy.decisions.loads import held_out
 from app.accuracy.measured_points import measured_rows
+from app.accuracy.tables import Row, path_of, today
 from app.scenario import served_rows
 from app.simulation import points
 from genz_core.errors import RidgelineError
-from hardware_db import tables
 from hardware_db.intervals import LEVEL, LONG_PROMPT
 
-Row = dict[str, Any]
 KEPT = "kinds"  # the table that intervals read
 METRICS = ("tpot_s", "ttft_s", "e2e_s")
 _HELD_OUT = "configurations held out"
@@ -102,7 +99,6 @@ def table(compared: Sequence[Compared], day: str = "") -> list[Row]:
 
     day: ISO date, today's unless given.
     """
-    day = day or datetime.datetime.now(datetime.UTC).date().isoformat()
     rows = []
     for kind, cells in _CELLS.items():
         for prompts, holds in cells.items():
@@ -116,7 +112,7 @@ def table(compared: Sequence[Compared], day: str = "") -> list[Row]:
                     "low": round(math.exp(low), 4), "high": round(math.exp(high), 4),
                     "points": len(chosen),
                     "coverage %": round(100.0 * coverage(chosen, metric), 1),
-                    "width": round(math.exp(high - low), 2), "date": day,
+                    "width": round(math.exp(high - low), 2), "date": day or today(),
                 })  # fmt: skip
     return rows
 
@@ -147,4 +143,4 @@ def measured() -> list[Compared]:
 
 def kept_path() -> Path:
     """Where the table is kept."""
-    return tables.folder("engines") / f"{KEPT}.csv"
+    return path_of("engines", KEPT)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 import model_registry
-from app.accuracy.measured_points import SERVING_METRICS, Row
+from app.accuracy.measured_points import SERVING_METRICS
+from app.accuracy.tables import Row
 from app.wording import quantities
 from genz_core.errors import RidgelineError
 

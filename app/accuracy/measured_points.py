@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 import hardware_db
+from app.accuracy.tables import Row, grouped
 from app.answers.columns import ends
 from app.scenario import points_file
 from genz_core.error_metrics import ErrorSummary, error_summary
 from genz_core.errors import InvalidValue
 from hardware_db.tables import table
-
-Row = dict[str, Any]
 
 #: The figures a serving row measures.
 SERVING_METRICS = ("ttft_s", "tpot_s")
@@ -103,14 +101,7 @@ def _record(row: Mapping[str, str], priced: Mapping[str, str], metric: str, meas
 
 def error_table(records: Sequence[Row], by: Sequence[str] = ()) -> list[Row]:
     """Errors in percent of each group of records that share the columns `by`, largest first."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for record in records:
-        groups.setdefault(tuple(record.get(name, "") for name in by), []).append(record)
-    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
-    return [
-        {**dict(zip(by, key, strict=True)), **_percent(_accuracy(members))}
-        for key, members in ordered
-    ]
+    return [{**shared, **_percent(_accuracy(of))} for shared, of in grouped(records, by)]
 
 
 def worst(records: Sequence[Row], count: int = 20) -> list[Row]:

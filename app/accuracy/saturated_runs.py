@@ -8,15 +8,13 @@ as the sources say, and no run of it fitted anything.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from app.accuracy.measured_points import measured_rows
+from app.accuracy.tables import Row, grouped
 from app.scenario import points_file, points_row
 from genz_core.error_metrics import error_summary
-
-Row = dict[str, Any]
 
 #: Columns that runs are grouped by where nothing else is asked.
 BY = ("source", "engine", "system", "model")
@@ -55,18 +53,15 @@ def error_table(found: Sequence[Row], by: Sequence[str] = ()) -> list[Row]:
 
     found: of `records`.
     """
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    for record in found:
-        groups.setdefault(tuple(record[name] for name in by), []).append(record)
     rows = []
-    for key, members in sorted(groups.items(), key=lambda item: -len(item[1])):
+    for shared, members in grouped(found, by):
         predicted, measured = (
             np.array([record[f"{name}_output_tokens_per_s"] for record in members])
             for name in ("predicted", "measured")
         )
         figures = error_summary(predicted, measured).row()
         percent = {head: round(100.0 * figures[name], 1) for name, head in _FIGURES.items()}
-        rows.append({**dict(zip(by, key, strict=True)), "runs": int(figures["points"]), **percent})
+        rows.append({**shared, "runs": int(figures["points"]), **percent})
     return rows
 
 

@@ -10,11 +10,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from app.accuracy.tables import Row
 from hardware_db.profiles import residual_quantiles
 from hardware_db.profiles.validation import OPERATOR_SPLITS, validation_rows
 from hardware_db.tables import Room, table
-
-Row = dict[str, Any]
 
 #: Splits of what was measured under load, with what each means.
 SERVING_SPLITS: Mapping[str, str] = {
@@ -117,17 +116,13 @@ def fit_errors(metrics: Iterable[str]) -> list[Row]:
     ]
 
 
-def _and_possible(metrics: Iterable[str]) -> tuple[str, ...]:
-    return tuple(name for metric in metrics for name in (metric, f"{metric}, possible"))
-
-
 def _percent(name: str) -> str:
     return f"{name} %"
 
 
 def own_run_errors(metrics: Iterable[str]) -> list[Row]:
     """Errors [%] on models left out of the fit, after a calibration with a few runs of them."""
-    wanted = _and_possible(metrics)
+    wanted = tuple(name for metric in metrics for name in (metric, f"{metric}, possible"))
     return [
         {_percent(name) if name in _FIT_FIGURES else name: value for name, value in row.items()}
         for row in _parsed("engines", "own_runs")

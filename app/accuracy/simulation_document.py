@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 
 from app.accuracy import simulation_grid
-from app.accuracy.simulation_grid import Row
+from app.accuracy.tables import Row, today
 from app.answers.table import TableFormat, render
 
 _WORST = 15
@@ -19,12 +18,11 @@ def document(rows: Sequence[Row], day: str = "") -> str:
 
     rows: of `simulation_grid.compared`.  day: ISO date of their pricing, today's unless given.
     """
-    day = day or datetime.datetime.now(datetime.UTC).date().isoformat()
     apart = sum(bool(row["prefill"]) for row in rows)
     parts = [
         "# The closed form of serving beside the simulation",
         f"Written by `ridgeline validate simulation --count {len(rows) - apart} "
-        f"--write-docs docs/closed-form.md`, {day}.",
+        f"--write-docs docs/closed-form.md`, {day or today()}.",
         "`ridgeline serve` answers in milliseconds by equations; `ridgeline simulate` runs an "
         "engine's scheduler step by step through the same step prices. Here both answer for "
         f"{len(rows) - apart} deployments drawn at random: {len(simulation_grid.MODELS)} models "

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +15,7 @@ import numpy as np
 
 import hardware_db
 import model_registry
+from app.accuracy.tables import Row, grouped, over_processes
 from app.question.question import Question
 from app.scenario.scenario import Resolved, combined
 from app.scenario.served_rows import served
@@ -24,12 +23,10 @@ from app.simulation.run import run
 from genz_core.deployment import as_server
 from genz_core.error_metrics import error_summary
 from genz_core.errors import RidgelineError
-from genz_core.progress import Cancel, Cancelled, never
+from genz_core.progress import Cancel, never
 from genz_core.serving import sequences_that_fit
 from genz_core.serving.simulation import Simulation
 from genz_core.types import Mask, Workload
-
-Row = dict[str, Any]
 
 #: Dense models, experts, sliding windows and latent attention.
 MODELS = (
@@ -294,16 +291,7 @@ def compared(
     Raises:
         Cancelled: `cancelled` said so before the last.
     """
-    rows: list[Row] = []
-    with ProcessPoolExecutor(workers) if workers > 1 else nullcontext() as pool:
-        for row in pool.map(compare, drawn) if pool else map(compare, drawn):
-            rows.append(row)
-            progress(len(rows), len(drawn))
-            if cancelled() and len(rows) < len(drawn):
-                if pool:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                raise Cancelled(f"{len(rows)} of {len(drawn)} deployments")
-    return rows
+    return over_processes(compare, drawn, workers, progress, cancelled, "deployments")
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
@@ -348,17 +336,13 @@ def summary(rows: Sequence[Row]) -> list[Row]:
 
 def exceptions(rows: Sequence[Row]) -> list[Row]:
     """Deployments outside the limits, by reason: how many, and the worst of each."""
-    by_reason: dict[str, list[Row]] = {}
-    for row in rows:
-        if row["reason"]:
-            by_reason.setdefault(row["reason"], []).append(row)
     table = []
-    for why, members in sorted(by_reason.items(), key=lambda item: -len(item[1])):
+    for shared, members in grouped((row for row in rows if row["reason"]), ("reason",)):
         worst = max(members, key=_furthest)
         name = max(outside(worst), key=lambda name: abs(np.log(worst[f"{name} ratio"])))
         table.append(
             {
-                "reason": why,
+                **shared,
                 "deployments": len(members),
                 "worst": f"{name} x {worst[f'{name} ratio']:.2f}",
                 "of": " ".join(

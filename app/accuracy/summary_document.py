@@ -7,9 +7,9 @@ from typing import Any
 
 from app.accuracy import disaggregated_runs, saturated_runs, shipped_errors
 from app.accuracy.decisions import kept as kept_decisions
+from app.accuracy.tables import Row
 from app.answers.table import TableFormat, render
 
-Row = dict[str, Any]
 #: What is known, in a reader's words, by split of the engines' fit.
 _KNOWN: Mapping[str, str] = {
     "configurations held out": "this model on this GPU was measured, at other loads or degrees",

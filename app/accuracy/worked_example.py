@@ -111,7 +111,7 @@ def work_through(step: StepEstimate, row: int, config: int = 0) -> WorkedExample
         price=price,
         flops=float(step.flops[row, config]),
         bytes=float(step.bytes[row, config]),
-        message_bytes=_mean(op.message_bytes),
+        message_bytes=float(np.mean(np.asarray(op.message_bytes, dtype=float))),
         memory_bytes_per_s=step.system.memory_bytes_per_s,
         peak_flops_per_s=step.system.peak(price.arithmetic),
         floor_s=step.engine.kernel_floor_s,
@@ -129,10 +129,6 @@ def _sizes(op: Op, weights: Array | None, config: int) -> dict[str, float]:
         for name, value in op.dims.items()
     }
     return sizes | ({"m": sizes["m"] * float(each.sum())} if "m" in sizes else {})
-
-
-def _mean(value: Any) -> float:
-    return float(np.mean(np.asarray(value, dtype=float)))
 
 
 def operators_by_time(step: StepEstimate) -> dict[int, str]:

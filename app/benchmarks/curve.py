@@ -13,6 +13,7 @@ import numpy as np
 from app.benchmarks.comparison import Comparison, Point
 from app.benchmarks.predicted import figures_under_load
 from app.scenario import served_rows
+from app.scenario.pools import devices_of
 
 #: Figures of a curve by those of a result that it is of; the first is its own.
 FIGURES = {
@@ -41,7 +42,7 @@ class Group:
         one = self.points[0].deployment
         resolved = one.priced()
         s, load = resolved.scenario, one.load
-        devices = int(s.parallelism.devices)
+        devices = sum(devices_of(s))
         return (
             f"{resolved.model.name} on {devices} x {resolved.system.slug}, "
             f"{resolved.engine.name}, {load.isl:,.0f}/{load.osl:,.0f} tokens"
@@ -88,6 +89,7 @@ def _alike(one: Point, other: Point) -> bool:
         (d.priced().model.name, d.priced().system.slug, d.priced().engine.name) for d in (a, b)
     ]
     split = a.scenario.parallelism == b.scenario.parallelism
+    split = split and devices_of(a.scenario) == devices_of(b.scenario)
     kinds = bool(a.load.rate) == bool(b.load.rate)
     return near and split and kinds and priced[0] == priced[1]
 

@@ -19,6 +19,7 @@ from app.question.asking import Asked, ask
 from app.question.parameters import PARAMETERS
 from app.question.question import Question
 from app.question.validity import refuse_meaningless
+from app.scenario.pools import devices_of
 from app.scenario.scenario import Resolved, resolve
 from genz_core.errors import InvalidValue, RidgelineError
 from profilers.serving_results import ServingMeasurement
@@ -215,6 +216,9 @@ def _fill_degrees(found: _Found, measurement: ServingMeasurement, given: frozens
     subject = measurement.subject
     if any(name in given for name in (*_DEGREES, "moe_tp")):
         return
+    if "prefill_workers" in given or "prefill_system" in given:
+        found.ask("tp", "what the file states is of both pools: give the decode workers'", "one")
+        return
     known = {name: int(n) for name, n in subject.degrees.items() if name in _DEGREES and n >= 1}
     for name, ranks in known.items():
         found.fill(name, ranks, "the file states it")
@@ -325,6 +329,6 @@ def _degrees_differ(
         priced = getattr(scenario, name, ranks)
         if name in _DEGREES and priced != ranks:
             differ(name, priced, ranks)
-    devices = int(scenario.parallelism.devices)
+    devices = sum(devices_of(scenario))
     if subject.devices and not subject.degrees and subject.devices != devices:
         differ("devices", devices, subject.devices)

@@ -12,6 +12,7 @@ from app.benchmarks.predicted import Predicted, predict
 from app.measuring.best_runs import Best, best_served
 from app.measuring.time_report import Spent, TimeReport, alternatives, ranked, worth
 from app.scenario.intervals import Latency
+from app.scenario.pools import devices_of
 from app.scenario.scenario import resolve
 from genz_core.deployment import bulk_format
 from genz_core.errors import InvalidValue
@@ -91,6 +92,6 @@ def _best(one: Deployment, figure: str) -> Best | None:
     q = one.scenario
     return best_served(
         figure, one.resolved.model.name, one.resolved.system.slug,
-        bulk_format(one.resolved.model), int(q.tp * q.pp * q.dp),
+        bulk_format(one.resolved.model), sum(devices_of(q)),
         isl=one.load.mean_isl, osl=one.load.mean_osl, concurrency=one.load.users,
     )  # fmt: skip

@@ -19,10 +19,11 @@ from app.answers.columns import COLUMNS
 from app.question.asking import Sources
 from app.question.parameters import PARAMETERS
 from app.question.question import Question
+from app.question.validity import has_pool
 from app.scenario import points_file
 from app.scenario.points_row import Point, parse
 from app.scenario.scenario import Resolved, resolve
-from app.scenario.served_rows import served
+from app.scenario.served_rows import prefill_pool, served
 from genz_core.deployment import as_measured, recipe_key
 from genz_core.engine import EngineProfile, MeasuredRecipe, RecipeKey
 from genz_core.engine_calibration import SCALES, EngineCalibration, calibrate_engine
@@ -110,6 +111,7 @@ def calibrate(
         label = row.get("id") or f"row {at}"
         point = parse(row, label, sources)
         resolved = points_file.resolved_of(point)
+        _refuse_two_recipes(label, resolved)
         if point.load == "rate" and _nearly_full(resolved, point):
             point = parse(_as_open_requests(row, resolved, point), label, sources)
             resolved = points_file.resolved_of(point)
@@ -125,6 +127,20 @@ def calibrate(
 
         calibrations.append(_fitted(key, runs, recipe_progress))
     return calibrations
+
+
+def _refuse_two_recipes(label: str, resolved: Resolved) -> None:
+    """Raise `InvalidValue` where prompts are read under another recipe: one fit cannot tell the
+    two apart."""
+    if not has_pool(resolved.scenario):
+        return
+    read_by = prefill_pool(resolved).resolved
+    if _key(read_by) != _key(resolved):
+        raise InvalidValue(
+            f"{label}: prompts are read by {recipe_words(_key(read_by))} and answered by "
+            f"{recipe_words(_key(resolved))}: a fit tells them apart only where both pools are "
+            "alike; leave prefill_system and prefill_weights out, or fit runs of each alone"
+        )
 
 
 def keep(calibration: RecipeCalibration) -> Path:
@@ -297,7 +313,7 @@ def _priced(runs: Sequence[MeasuredFigure], engine: EngineProfile, side: str) ->
         groups.setdefault(run.point.group, []).append(at)
     seconds = np.full(len(runs), np.nan)
     for members in groups.values():
-        resolved = replace(runs[members[0]].resolved, engine=engine)
+        resolved = replace(runs[members[0]].resolved, engine=engine, profile=engine)
         priced = points_file.price_group(resolved, [runs[at].point for at in members])
         for at, row in zip(members, priced, strict=True):
             if row["status"] not in ("ok", *WITH_TIMES):

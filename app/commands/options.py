@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from app.answers.table import Rows, TableFormat, render, to_csv, to_json
+from genz_core.errors import InvalidValue
+from genz_core.limits import checked_duration, checked_size
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Form = Annotated[TableFormat, typer.Option("--format", help="text, markdown, csv or json.")]
@@ -24,8 +26,6 @@ def sized(limit: str, help: str) -> Any:
     """An option that refuses numbers beyond a limit of `genz_core.limits`."""
 
     def check(option: typer.CallbackParam, value: int | None) -> int | None:
-        from genz_core.limits import checked_size
-
         return value if value is None else checked_size(limit, value, option.opts[0])
 
     return typer.Option(help=help, callback=check)
@@ -35,8 +35,6 @@ def lasting(help: str) -> Any:
     """An option that refuses durations that are none [s]."""
 
     def check(option: typer.CallbackParam, value: float) -> float:
-        from genz_core.limits import checked_duration
-
         return checked_duration(option.opts[0], value)
 
     return typer.Option(help=help, callback=check)
@@ -50,7 +48,6 @@ def target(help: str) -> Any:
 def measured_model(typed: str) -> dict[str, str]:
     """The fields of a run's model: the path of a file of this machine, or a name."""
     from app.scenario.local_files import model_source
-    from genz_core.errors import InvalidValue
 
     source = model_source(typed)
     if isinstance(source, Mapping):
@@ -66,8 +63,6 @@ def writable_file(path: Path | None) -> Path | None:
     Raises:
         InvalidValue: its folder is not there or cannot be written, or it is a folder.
     """
-    from genz_core.errors import InvalidValue
-
     if path is None:
         return None
     if not path.parent.is_dir():
@@ -85,8 +80,6 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         InvalidValue: the file cannot be written.
     """
-    from genz_core.errors import InvalidValue
-
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

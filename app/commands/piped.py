@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from genz_core.errors import InvalidValue
+
 PIPE = "-"
 _MOST = 64 * 2**20  # characters
 
@@ -15,7 +17,6 @@ def piped(*steps: str) -> dict[str, Any]:
     Raises:
         InvalidValue: it is longer than any such document, or none of them.
     """
-    from genz_core.errors import InvalidValue
     from model_registry.reports import chain
 
     text = sys.stdin.read(_MOST + 1)

@@ -115,11 +115,12 @@ def several(
 def load_kind(*names: str) -> str:
     """Draw the choice among kinds of load; returns the parameter that states the chosen one.
 
-    names: those parameters, the usual one first.
+    names: those parameters, the usual one first; a link that states one of them has chosen it.
     """
     labels = {_label(PARAMETERS[name]): name for name in names}
+    linked = (label for label, name in labels.items() if name in st.query_params)
     shown = st.segmented_control(
-        "Load", list(labels), default=next(iter(labels)), required=True, key="load",
+        "Load", list(labels), default=next(linked, next(iter(labels))), required=True, key="load",
         bind="query-params",
         help="\n\n".join(f"**{label}** {PARAMETERS[name].help}" for label, name in labels.items()),
     )  # fmt: skip

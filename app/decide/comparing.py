@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from app.answers.columns import COLUMNS, THROUGHPUT_ENDS, Column, ends
 from app.scenario import served_rows, sharing
 from app.scenario.intervals import Latency
@@ -92,8 +94,9 @@ def figures(resolved: Resolved) -> dict[str, Latency]:
         low, high = (float(columns[end][0]) for end in ends(name))
         found[name] = Latency(float(columns[name][0]), low, high)
     rate = float(found_load.output_tokens_per_s[0])
-    devices = s.tp * s.pp * s.dp
-    cost = economics.usd_per_million_tokens(resolved.system, devices, rate)
+    devices = int(np.ravel(found_load.devices)[0])
+    mean = served_rows.mean_device(resolved)
+    cost = economics.usd_per_million_tokens(mean, devices, rate)
     least, most = (float(columns[end][0]) for end in THROUGHPUT_ENDS)
     per_device = (value / devices for value in (rate, least, most))
     found["output_tokens_per_s_per_device"] = Latency(*per_device)

@@ -19,8 +19,10 @@ from app.question.asking import Asked
 from app.question.decisions import Prices
 from app.question.parameters import names_of
 from app.question.question import Question
+from app.question.validity import has_pool
 from app.scenario import served_rows, sharing
-from app.scenario.scenario import Resolved
+from app.scenario.pools import devices_of
+from app.scenario.scenario import Resolved, find_system
 from genz_core import Workload
 from genz_core.economics import (
     Ownership,
@@ -33,6 +35,9 @@ from genz_core.economics import (
 from genz_core.errors import InvalidValue
 from genz_core.model_kinds import check_generates
 from genz_core.serving import ServingEstimate
+from genz_core.serving.disaggregation import prompts_per_s
+from genz_core.serving.options import Options
+from genz_core.step import StepEstimate
 from genz_core.types import Array, System
 from hardware_db.site_power import site_power
 from profilers.store import Store
@@ -58,6 +63,8 @@ _HOURS = 24
 _DAYS: Mapping[str, bool] = {"always on": False, "follows the load": True}
 _CAPS = np.linspace(0.4, 1.0, 13)
 _MILLION = 1e6
+#: Utilisation of arithmetic, memory and links.
+_Use = tuple[float, float, float]
 
 
 #: Open requests of a replica where the question states no load.
@@ -83,10 +90,11 @@ def day_of(question: Question) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A replica under so many users: what its money and energy rest on.
+    """A deployment under so many users: what its money and energy rest on.
 
-    requests_per_s, isl, osl: served, and tokens of each.  devices: of the replica.
-    prefill_share: of its time that prompts take.  cached_ratio: time of a cached prompt token over
+    requests_per_s, isl, osl: served, and tokens of each.  devices: of all replicas, and of the
+    workers that only read prompts.  prefill_share: of their time that prompts take; of what they
+    cost, where prompts have workers of their own.  cached_ratio: time of a cached prompt token over
     one that is not.  compute, memory, links: utilisation, 0 to 1.  tdp_w: NaN where not stated.
     status: "ok" or a reason code.  dearer, cheaper: what a token costs at the ends of the
     throughput's 80 % interval over what it costs, NaN where not validated.
@@ -122,24 +130,55 @@ def operation(resolved: Resolved) -> Operation:
     trusted = served_rows.columns(resolved, served, closed=closed, beyond=beyond)
     ends = (tokens / float(trusted[end][0]) for end in reversed(THROUGHPUT_ENDS))
     running = max(float(served.running[0]), 1.0)
-    share = _prefill_share(served, tokens / osl, running)
-    use = _utilisations(resolved, share, running)
+    if has_pool(s):
+        reader, share, use = _apart(resolved, tokens / osl, running / s.replicas)
+    else:
+        share = _prefill_share(served, tokens / osl, running, s.replicas)
+        reader, use = resolved, _utilisations(resolved, share, running / s.replicas)
     return Operation(
-        tokens / osl, demand.lengths(s).prompt, osl, int(s.tp * s.pp * s.dp), share,
-        _cached_ratio(resolved), *use, float(resolved.system.tdp_w or math.nan),
+        tokens / osl, demand.lengths(s).prompt, osl, int(np.ravel(served.devices)[0]), share,
+        _cached_ratio(reader), *use, float(served_rows.mean_device(resolved).tdp_w or math.nan),
         str(served.status[0]), *ends,
     )  # fmt: skip
 
 
-def _prefill_share(served: ServingEstimate, rate: float, running: float) -> float:
-    """Share of a replica's time that prompts take.
+def _apart(resolved: Resolved, rate: float, running: float) -> tuple[Resolved, float, _Use]:
+    """Prompts on workers of their own: (these, their share of the cost, utilisation of all).
+
+    The cost is by rents, by devices where not both are known.  Workers that read are idle where
+    no prompt waits; those that answer are not.  rate: of requests [1/s].  running: on a replica.
+    """
+    pool = served_rows.prefill_pool(resolved)
+    reader, s = pool.resolved, resolved.scenario
+    devices = np.array(devices_of(s), dtype=float)
+    rents = [one.system.price_usd_per_hour or math.nan for one in (reader, resolved)]
+    spent = devices * (rents if np.all(np.isfinite(rents)) else 1.0)
+    most = prompts_per_s(pool.disaggregation(Options()).prefill, demand.lengths(s).prompt)
+    busy = float(np.clip(rate / (pool.workers * most), 0.0, 1.0))
+    ranks = reader.scenario.dp
+    prompts = genz_core.prefill(
+        reader.model, reader.system, Workload(ranks, s.isl), reader.scenario.parallelism,
+        reader.engine,
+    )  # fmt: skip
+    answers = _decode(resolved, running)
+    parts = devices / devices.sum()
+    used = [
+        float(np.clip(parts[0] * busy * first + parts[1] * second, 0.0, 1.0))
+        for first, second in zip(_shares(prompts), _shares(answers), strict=True)
+    ]
+    return reader, float(spent[0] / spent.sum()), (used[0], used[1], used[2])
+
+
+def _prefill_share(served: ServingEstimate, rate: float, running: float, replicas: int) -> float:
+    """Share of the replicas' time that prompts take.
 
     What a user waits for the prompts of others, and for its own, one of those that run; where none
     waits for another's (one user, or all are read together), all of them.  rate: of requests [1/s].
     running: requests in flight.
     """
     every, waited = rate * float(served.prefill_s[0]), float(served.utilisation[0])
-    return float(np.clip(waited + every / running if waited else every, 0.0, 1.0))
+    share = waited + every / running if waited else every / replicas
+    return float(np.clip(share, 0.0, 1.0))
 
 
 def _cached_ratio(resolved: Resolved) -> float:
@@ -158,24 +197,31 @@ def _cached_ratio(resolved: Resolved) -> float:
     return max(after - alone, 0.0) / old / (whole / s.isl)
 
 
-def _utilisations(
-    resolved: Resolved, prefill_share: float, running: float
-) -> tuple[float, float, float]:
+def _utilisations(resolved: Resolved, prefill_share: float, running: float) -> _Use:
     """Utilisation of arithmetic, memory and links: least over expected times of both steps."""
     s = resolved.scenario
+    case = (resolved.model, resolved.system, Workload(1, s.isl, s.osl), s.parallelism)
+    prompt = genz_core.prefill(*case, resolved.engine)
+    found = [
+        float(np.clip(prefill_share * first + (1.0 - prefill_share) * second, 0.0, 1.0))
+        for first, second in zip(_shares(prompt), _shares(_decode(resolved, running)), strict=True)
+    ]
+    return found[0], found[1], found[2]
+
+
+def _decode(resolved: Resolved, running: float) -> StepEstimate:
+    """The decode step of so many sequences."""
+    s = resolved.scenario
     work = Workload(max(round(running), 1), s.isl, s.osl)
-    one = replace(work, batch=1)
-    case = (resolved.model, resolved.system)
-    decode = genz_core.decode(*case, work, s.parallelism, resolved.engine)
-    prompt = genz_core.prefill(*case, one, s.parallelism, resolved.engine)
-    found = []
-    for name in ("compute_s", "memory_s", "communication_s"):
-        shares = [
-            float(((getattr(step, name) * step.runs[:, None]).sum(0) / step.total_s)[0])
-            for step in (prompt, decode)
-        ]
-        busy = prefill_share * shares[0] + (1.0 - prefill_share) * shares[1]
-        found.append(float(np.clip(busy, 0.0, 1.0)))
+    return genz_core.decode(resolved.model, resolved.system, work, s.parallelism, resolved.engine)
+
+
+def _shares(step: StepEstimate) -> _Use:
+    """Least times of arithmetic, memory and links over the time of a step."""
+    found = [
+        float(((getattr(step, name) * step.runs[:, None]).sum(0) / step.total_s)[0])
+        for name in ("compute_s", "memory_s", "communication_s")
+    ]
     return found[0], found[1], found[2]
 
 
@@ -239,8 +285,8 @@ def beside(system: System, question: Question) -> Beside:
 def hourly_usd(account: Account, running: Operation) -> dict[str, float]:
     """Cost of a device an hour by way of having it: "rented", "owned"; what is priced alone."""
     found, q, system = {}, account.question, account.resolved.system
-    if system.price_usd_per_hour:
-        found["rented"] = float(system.price_usd_per_hour)
+    if rent := served_rows.mean_device(account.resolved).price_usd_per_hour:
+        found["rented"] = float(rent)
     if q.capex:
         around = beside(system, q)
         owned = Ownership(
@@ -295,7 +341,7 @@ def document(account: Account) -> dict[str, Any]:
     running = operation(resolved)
     around = beside(resolved.system, q)
     hourly = hourly_usd(account, running)
-    caps = power_caps(account) if resolved.system.tdp_w else None
+    caps = power_caps(account) if served_rows.mean_device(resolved).tdp_w else None
     return {
         "model": resolved.model.name,
         "system": resolved.system.slug,
@@ -419,7 +465,7 @@ def power_caps(account: Account) -> dict[str, list[float]]:
         InvalidValue: the system states no power.
     """
     resolved = account.resolved
-    tdp = resolved.system.tdp_w
+    tdp = served_rows.mean_device(resolved).tdp_w
     if not tdp:
         raise InvalidValue(f"{resolved.system.name} states no power, so that a cap says nothing")
     columns: dict[str, list[float]] = {
@@ -432,8 +478,11 @@ def power_caps(account: Account) -> dict[str, list[float]]:
         running = free
         if cap < draw:
             slower = Chip(peak=(cap / draw) ** POWER_EXPONENT)
-            system = chip_system(resolved.system, slower)
-            running = operation(replace(resolved, system=system))
+            capped = replace(resolved, system=chip_system(resolved.system, slower))
+            if read_by := resolved.prefill_system or resolved.scenario.prefill_system:
+                slow = chip_system(find_system(read_by), slower)
+                capped = replace(capped, prefill_system=slow)
+            running = operation(capped)
         watts = min(draw, cap)
         tokens = running.requests_per_s * running.osl
         values = (cap, tokens, watts * running.devices / tokens, watts)

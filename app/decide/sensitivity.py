@@ -12,13 +12,15 @@ import numpy as np
 import hardware_db
 from app.answers.columns import COLUMNS, Column
 from app.planning.targets import Target
-from app.scenario.scenario import Resolved, estimate_resolved
-from app.scenario.served_rows import served
+from app.question.validity import has_pool
+from app.scenario.scenario import Resolved, estimate_resolved, find_system
+from app.scenario.served_rows import prefill_pool, served
+from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
 from genz_core.model_kinds import check_generates
 from genz_core.sensitivity import crossing, elasticity, least_factor
 from genz_core.step import StepEstimate
-from genz_core.types import Array
+from genz_core.types import Array, System
 from genz_core.workload import OUT_OF_MEMORY
 
 #: Resources that a factor multiplies, in words.  "host": the speed of launches and of the host.
@@ -67,12 +69,30 @@ def scaled(resolved: Resolved, resource: str, factor: float) -> Resolved:
     if resource not in RESOURCES:
         raise InvalidValue(f"resource {resource!r}: choose {', '.join(RESOURCES)}")
     if resource != "host":
-        return replace(resolved, system=hardware_db.what_if(resolved.system, **{resource: factor}))
+        changed = replace(resolved, system=_what_if(resolved.system, resource, factor))
+        named = resolved.prefill_system or resolved.scenario.prefill_system
+        if not named:  # prompts are read on the same system
+            return changed
+        return replace(changed, prefill_system=_what_if(find_system(named), resource, factor))
     if not (math.isfinite(factor) and factor > 0.0):
         raise InvalidValue(f"host is {factor}; give a positive number")
-    engine = resolved.engine
-    faster: dict[str, Any] = {name: getattr(engine, name) / factor for name in _HOST_TIMES}
-    return replace(resolved, engine=replace(engine, **faster))
+    engine, profile = (_faster(one, factor) for one in (resolved.engine, resolved.profile))
+    return replace(resolved, engine=engine, profile=profile)
+
+
+def _what_if(system: System, resource: str, factor: float) -> System:
+    """A system with one of its resources multiplied."""
+    return hardware_db.what_if(system, **{resource: factor})
+
+
+def _faster(engine: EngineProfile, factor: float) -> EngineProfile:
+    times: dict[str, Any] = {name: getattr(engine, name) / factor for name in _HOST_TIMES}
+    return replace(engine, **times)
+
+
+def _reader(resolved: Resolved) -> Resolved:
+    """What reads the prompts: workers of their own, or the deployment itself."""
+    return prefill_pool(resolved).resolved if has_pool(resolved.scenario) else resolved
 
 
 def figures(resolved: Resolved) -> Figures:
@@ -146,8 +166,9 @@ def ridges(resolved: Resolved) -> tuple[Ridge, Ridge]:
         RidgelineError: a scenario that cannot be priced.
     """
     decode = estimate_resolved(resolved, batch=_BATCHES).decode
+    reader = _reader(resolved)
     prompts = estimate_resolved(
-        replace(resolved, scenario=replace(resolved.scenario, batch=1)), isl=_ISLS
+        replace(reader, scenario=replace(reader.scenario, batch=1)), isl=_ISLS
     ).prefill
     return _ridge("decode", decode, _BATCHES), _ridge("prefill", prompts, _ISLS)
 
@@ -213,11 +234,11 @@ def requirement(resolved: Resolved, targets: tuple[Target, ...]) -> Requirement:
 
 
 def _as_batch(resolved: Resolved) -> Resolved:
-    """A deployment with as many sequences in a static batch as run under its load."""
+    """A replica with as many sequences in a static batch as run on it under the load."""
     s = resolved.scenario
     if s.kind == "batch":
         return resolved
-    running = float(served(resolved).running[0])
+    running = float(served(resolved).running[0]) / s.replicas
     load: dict[str, Any] = {"batch": max(round(running), 1), "concurrency": None, "rate": None}
     return replace(resolved, scenario=replace(s, **load))
 
@@ -230,7 +251,10 @@ def _least(
     Peaks are rated ones, though bounds are taken at the highest clock.
     """
     priced, system = estimate_resolved(_as_batch(resolved)), resolved.system
-    steps = {"ttft_s": priced.prefill, "tpot_s": priced.decode}
+    prompts = priced.prefill
+    if has_pool(resolved.scenario):
+        prompts = estimate_resolved(_reader(resolved), batch=[1.0]).prefill
+    steps = {"ttft_s": prompts, "tpot_s": priced.decode}
     link = system.links[0].bytes_per_s if system.links else math.nan
     has = {
         "capacity_bytes": system.memory_bytes,

@@ -6,7 +6,6 @@ priced with those kernels: the traffic of each piece follows from what it reads 
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 
 from app.scenario.scenario import Resolved
@@ -28,17 +27,12 @@ def as_it_ran(resolved: Resolved, ran: WhatRan) -> Resolved:
     if not shown or engine.name != "hf" or engine.eager or resolved.system.kind != "gpu":
         return resolved
     said = "norms, rotations and activations are priced as the single kernels that the report shows"
-    facts = _facts(ran.steps)
-    return replace(resolved, engine=replace(engine, eager=facts), notes=(*resolved.notes, said))
-
-
-def _facts(phases: Collection[str]) -> EagerFacts:
-    """The traffic of the pieces.  A prompt that finds an empty cache appends nothing to it."""
-    return EagerFacts(
+    facts = EagerFacts(
         host_layer_s=0.0,
         host_step_s=0.0,
         norm_passes=_NORM,
         rope_passes=_ROPE,
         activation_passes=_ACTIVATION,
-        append_passes=_APPEND if "decode" in phases else 0.0,
+        append_passes=_APPEND if "decode" in ran.steps else 0.0,
     )
+    return replace(resolved, engine=replace(engine, eager=facts), notes=(*resolved.notes, said))

@@ -39,7 +39,7 @@ def price(family: Family, asked: Asked) -> Candidates:
         RidgelineError: the system states no figure that an operator needs.
     """
     resolved = family.resolved
-    degrees = shapes(resolved.model, resolved.system, asked, resolved.engine.name)
+    degrees = shapes(resolved.model, resolved.system, asked, resolved.engine.name, family.copies)
     limits = batch_limits(asked, spills=bool(family.spill))
     table = replicated(degrees, asked, limits)
     if not table.shape[1]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
+import numpy as np
+
 from app.planning import demand
 from app.planning.families import Family
 from app.planning.options import stated
@@ -53,12 +55,14 @@ def benchmark(question: Question) -> str:
 
 
 def guard(family: Family, row: Mapping[str, float]) -> str:
-    """`ridgeline guard` on the benchmark's result; "" where no interval could judge it, or prompts
-    are read in a pool of their own, which `guard` does not price.
+    """`ridgeline guard` on the benchmark's result; "" where no interval could judge it.
 
-    One of the replicas is priced, under its share of the load.
+    One of the replicas is priced, under its share of the load; all where prompts have workers of
+    their own.
     """
-    if not family.validated or family.prefill is not None:
+    pool = family.pool_of(row)
+    of = family.evidence({name: np.array([value]) for name, value in row.items()}) if pool else None
+    if not family.validated or not all(family.intervals(of=of).values()):
         return ""
     q = family.question
     words = ["ridgeline", "guard", RESULT, "--model", q.model, "--system", family.system.slug]
@@ -66,5 +70,8 @@ def guard(family: Family, row: Mapping[str, float]) -> str:
     words += stated(q, [name for name in parameters_of("guard") if name in _BESIDE])
     for name in DEGREES:
         words += [f"--{name}", str(int(row[name]))]
-    words += [f"--{q.kind}", f"{demand.amount(q) / row['replicas']:g}"]
+    for name, value in ({"replicas": int(row["replicas"])} | pool if pool else {}).items():
+        words += [f"--{name.replace('_', '-')}", str(value)] if value else []
+    share = 1.0 if pool else row["replicas"]
+    words += [f"--{q.kind}", f"{demand.amount(q) / share:g}"]
     return shlex.join(words)

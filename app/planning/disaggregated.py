@@ -83,9 +83,9 @@ def price(family: Family, asked: Asked) -> Candidates:
         return aggregated.empty(family)
     if family.speculation is not None and sharing.branches(family.question) > 1:
         raise InvalidValue("several drafted answers to one prompt are not priced")
-    engine = family.resolved.engine.name
-    decode = _one_stage(shapes(family.resolved.model, family.system, asked, engine), asked)
-    prefill = _of_prefill(shapes(family.prefill.model, family.prefill.system, asked, engine), asked)
+    told = asked, family.resolved.engine.name, family.copies
+    decode = _one_stage(shapes(family.resolved.model, family.system, *told), asked)
+    prefill = _of_prefill(shapes(family.prefill.model, family.prefill.system, *told), asked)
     prefill, decode = _held(family.prefill, prefill), _held(family.resolved, decode)
     table = numbers_of_workers(prefill, decode, asked.question)
     if not table.shape[1]:

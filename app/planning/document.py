@@ -158,6 +158,7 @@ def deployment_row(candidates: Candidates, at: int, *, simulated: bool = False) 
         "max_num_batched_tokens": int(q.max_num_batched_tokens or engine.chunk_tokens),
         "prefill": _prefill(family, row),
         "speculation": str(family.speculation) if family.speculation else None,
+        "redundant_experts": family.copies,
         "offload": family.spill or None,
         "beyond_measurements": [*family.beyond, *of.categories()],
         **{name: value for name, value in figures.items() if name != "devices"},

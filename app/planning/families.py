@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from app.question.groups import DRAFTS
 from app.question.parameters import in_group
 from app.question.question import STANDARD, Question
 from app.scenario import drafting, served_rows, sharing
-from app.scenario.gate import context_complaint
+from app.scenario.gate import context_complaint, experts_of
 from app.scenario.intervals import of_load
 from app.scenario.scenario import (
     Resolved,
@@ -63,6 +63,11 @@ class Family:
         return self.resolved.scenario
 
     @property
+    def copies(self) -> int:
+        """Copies of experts beside the model's own."""
+        return int(self.question.redundant_experts)
+
+    @property
     def spill(self) -> str:
         """What the host may hold, "" for nothing."""
         return self.question.offload
@@ -76,6 +81,22 @@ class Family:
     def system(self) -> System:
         """Of the replicas, or of the decode workers."""
         return self.resolved.system
+
+    def pool_of(self, row: Mapping[str, float]) -> dict[str, Any]:
+        """The workers of a candidate that only read prompts, as parameters; {} where it has none.
+
+        row: of `app.planning.candidates.COLUMNS`.
+        """
+        reading, own = self.prefill, (self.system.slug, self.question.weights)
+        if reading is None:
+            return {}
+        same = (reading.system.slug, reading.scenario.weights) == own
+        return {
+            "prefill_workers": int(row["prefill_workers"]),
+            "prefill_system": "" if same else reading.scenario.system,
+            "prefill_weights": "" if same else bulk_format(reading.model),
+            **{f"prefill_{name}": int(row[f"prefill_{name}"]) for name in DEGREES},
+        }
 
     def evidence(self, columns: Mapping[str, Array]) -> Evidence:
         """What of some candidates was measured: their degrees, formats, users and lengths.
@@ -181,6 +202,8 @@ class Family:
             parts.append(f"disaggregated, prompts on {self.prefill.system.name}")
         if self.speculation is not None:
             parts.append(f"speculative ({self.speculation.method})")
+        if self.copies:
+            parts.append(f"{self.copies} redundant experts")
         if self.spill:
             parts.append(f"{self.spill} offloaded to the host")
         return ", ".join(parts)
@@ -223,7 +246,9 @@ def families(asked: Asked) -> tuple[tuple[Family, ...], tuple[LeftOut, ...]]:
             except RidgelineError as error:
                 left.append(LeftOut(label, str(error)))
                 continue
-            for family in _drafting(plain, asked, left):
+            for family in chain.from_iterable(
+                _drafting(one, asked, left) for one in _with_copies(plain, asked, left)
+            ):
                 found.append(family)
                 for what in filter(None, choices(asked, "offload")):  # where all fits: the same
                     offloading = asking_for(family.resolved, offload=what)
@@ -254,6 +279,16 @@ def _resolved(
     if complaint := context_complaint(resolved.model, *demand.longest(asked)):
         raise InvalidValue(complaint)
     return sharing.adapted(served_rows.with_step_scale(resolved))
+
+
+def _with_copies(family: Family, asked: Asked, left: list[LeftOut]) -> Iterator[Family]:
+    """The family with each number of redundant experts; a model without experts has none."""
+    for copies in choices(asked, "redundant_experts") or (asked.question.redundant_experts,):
+        if copies and not experts_of(family.resolved.model):
+            what = f"{family}, {copies} redundant experts"
+            left.append(LeftOut(what, f"{family.resolved.model.name} has no experts"))
+            continue
+        yield replace(family, resolved=asking_for(family.resolved, redundant_experts=int(copies)))
 
 
 def _drafting(family: Family, asked: Asked, left: list[LeftOut]) -> Iterator[Family]:

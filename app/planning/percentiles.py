@@ -24,7 +24,6 @@ from app.question.question import Question
 from app.scenario import sharing
 from app.scenario.scenario import find_system
 from app.simulation.run import Run, run
-from genz_core.deployment import bulk_format
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancelled
 
@@ -93,7 +92,7 @@ def _simulated(
     part = max(math.ceil(requests * share), min(_LEAST, requests)) * times
     chosen: dict[str, Any] = {
         "replicas": kept, **_load(asked, family.question, share, part),
-        **{name: int(row[name]) for name in DEGREES}, **_limit(family, row), **_pool(family, row),
+        **{name: int(row[name]) for name in DEGREES}, **_limit(family, row), **family.pool_of(row),
         "seed": family.question.seed + draw,
     }  # fmt: skip
     question = replace(family.question, **chosen)
@@ -209,20 +208,6 @@ def _limit(family: Family, row: Mapping[str, float]) -> dict[str, int]:
     limit = int(row["max_num_seqs"])
     own = family.resolved.engine.max_sequences
     return {"max_num_seqs": 0 if limit == own else limit}
-
-
-def _pool(family: Family, row: Mapping[str, float]) -> dict[str, Any]:
-    """The workers that read prompts, as parameters of a simulation."""
-    reading, q = family.prefill, family.question
-    if reading is None:
-        return {}
-    same = (reading.system.slug, reading.scenario.weights) == (family.system.slug, q.weights)
-    return {
-        "prefill_workers": int(row["prefill_workers"]),
-        "prefill_system": "" if same else reading.scenario.system,
-        "prefill_weights": "" if same else bulk_format(reading.model),
-        **{f"prefill_{name}": int(row[f"prefill_{name}"]) for name in DEGREES},
-    }
 
 
 def _objects(asked: Asked, family: Family) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from points that fitted nothing (`app.planning.probability`).
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,11 +18,11 @@ from app.accuracy.decisions.choices import choices
 from app.accuracy.decisions.kept import shipped_correction
 from app.accuracy.decisions.loads import held_out_loads
 from app.accuracy.decisions.scores import reliability_rows
+from app.accuracy.tables import Row, today
 from app.answers.table import TableFormat, render
 from genz_core.types import Array
 from hardware_db.intervals import Interval, probability_below
 
-Row = dict[str, Any]
 #: Targets, as factors of the predicted figure.
 FACTORS = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.7, 2.0)
 _EDGES = (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0)
@@ -111,11 +110,11 @@ def document(records: Sequence[Mapping[str, Any]], day: str = "") -> str:
 
     records: of `measured_points.serving`.  day: ISO date, today's unless given.
     """
-    day = day or datetime.datetime.now(datetime.UTC).date().isoformat()
     pairs = chances(records)
     parts = [
         "# How often targets are met by what probability",
-        f"Written by `ridgeline validate plan --write-docs docs/plan-probability.md`, {day}.",
+        "Written by `ridgeline validate plan --write-docs docs/plan-probability.md`, "
+        f"{day or today()}.",
         "For every measured serving run that ships, targets at "
         f"{', '.join(f'{factor:g}' for factor in FACTORS)} times its predicted TTFT and TPOT: the "
         "probability that [the planner](planning.md) gives to meeting each, and both together as "

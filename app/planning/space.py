@@ -90,17 +90,23 @@ def reach(system: System) -> float:
     return max([1.0, *domains])
 
 
-def shapes(model: Model, system: System, asked: Asked, engine: str = "") -> Array:
+def shapes(
+    model: Model, system: System, asked: Asked, engine: str = "", copies: int | None = None
+) -> Array:
     """Degrees of a replica that split the model and that the links reach, [4, shapes].
 
     Rows: tp, pp, dp, ep.  Attention ranks (dp) stand beside each other in a model with experts
     only: without them each is a replica.  Tensor parallel ranks stay within the nearest link's
     domain unless degrees were asked for.  engine: whose options have to be able to say them.
+    copies: of experts beside the model's own, those that were asked for unless said: degrees that
+    divide both are among the rows.
     """
+    question = asked.question
+    question = question if copies is None else replace(question, redundant_experts=copies)
     most = int(min(devices(asked.question)[1], reach(system)))
     nearest = system.links[0].domain or most if system.links else 1
     doubled = _doublings(most)
-    experts, copies = experts_of(model), int(asked.question.redundant_experts)
+    experts, slots = experts_of(model), experts_of(model) + int(question.redundant_experts)
     tp = choices(asked, "tp") or tuple(degree for degree in doubled if degree <= nearest)
     pp = choices(asked, "pp") or tuple(degree for degree in _STAGES if degree <= most)
     dp = choices(asked, "dp") or (doubled if experts else (1,))
@@ -112,10 +118,10 @@ def shapes(model: Model, system: System, asked: Asked, engine: str = "") -> Arra
         for d in dp
         if t * p * d <= most
         for e in _expert_degrees(asked, t * d, bool(experts))
-        if named or (experts + copies) % e == 0  # to add some is a choice of whoever asks
+        if named or slots % e == 0  # to add some is a choice of whoever asks
     ]
     sayable = (row for row in rows if can_be_told(engine, *row))
-    sound = [row for row in sayable if model.invalid(split(asked.question, *row)) is None]
+    sound = [row for row in sayable if model.invalid(split(question, *row)) is None]
     return np.array(sound, dtype=float).reshape(len(sound), 4).T
 
 

@@ -10,6 +10,7 @@ import csv
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,11 @@ from hardware_db.whole_file import write_whole
 
 ROWS_A_PART = 50_000
 _HERE = Where()
+_GOOD = b"good"  # name of the number of rows of a part that can run, in its metadata
+#: Columns in which a few values stand again and again.
+_REPEATED = (
+    *sweep_block.STRUCTURAL, *sweep_block.NUMERIC, "status", "message", "devices", "not_validated",
+)  # fmt: skip
 KINDS = (".parquet", ".csv")
 Progress = Callable[[float, str], None]
 
@@ -60,8 +66,6 @@ def sweep(
         MeasurementError: a worker died, or no cluster answers; what was priced is kept.
         RidgelineError: a name that nobody knows.
     """
-    import pyarrow.parquet as parquet
-
     if target.suffix not in KINDS:
         raise InvalidValue(f"{target.name}: give a file that ends in {' or '.join(KINDS)}")
     kind = "bounds" if bounds_only else "figures"
@@ -70,9 +74,7 @@ def sweep(
     left = [part for part in _parts(axes) if not _path(folder, part).exists()]
     total, missing = len(axes), sum(part.stop - part.start for part in left)
     kept = done = total - missing
-    for part, columns in priced(left, bounds_only, where, cancelled):
-        with write_whole(_path(folder, part)) as draft:
-            parquet.write_table(_arrow(columns), draft, compression="none")
+    for part in priced(left, bounds_only, where, partial(_keep, folder), cancelled):
         done += part.stop - part.start
         progress(done / max(total, 1), f"{done:,} of {total:,} rows")
     if done < total:
@@ -136,38 +138,71 @@ def _parts(axes: SweepAxes) -> Iterator[Part]:
 
 
 def _path(folder: Path, part: Part) -> Path:
-    return folder / f"{part.number:06d}.parquet"
+    return folder / f"{part.number:06d}.arrow"
+
+
+def _keep(folder: Path, part: Part, columns: Columns) -> None:
+    """Write a part as it lies in memory."""
+    import pyarrow
+
+    table = _arrow(columns)
+    with (
+        write_whole(_path(folder, part)) as draft,
+        pyarrow.ipc.new_file(draft, table.schema) as writer,
+    ):
+        writer.write_table(table)
+
+
+def _kept(path: Path) -> Any:
+    import pyarrow
+
+    with pyarrow.ipc.open_file(path) as reader:
+        return reader.read_all()
 
 
 def _arrow(columns: Columns) -> Any:
+    """A table of columns with the number of rows that can run; what is not a number is nothing.
+
+    Of buffers: `pyarrow.array` loads pandas, which takes as long as thousands of rows.
+    """
     import pyarrow
 
-    arrays = {}
+    arrays = []
     for name, values in columns.items():
         if values.dtype == object:
-            arrays[name] = _strings(values)
+            arrays.append(_strings(values))
+            continue
+        known = np.packbits(values == values, bitorder="little")
+        if values.dtype == bool:
+            kind, cells = pyarrow.bool_(), np.packbits(values, bitorder="little")
+        elif name in sweep_block.WHOLE:
+            kind, cells = pyarrow.int64(), np.where(values == values, values, 0).astype(np.int64)
         else:
-            kind = pyarrow.int64() if name in sweep_block.WHOLE else None
-            arrays[name] = pyarrow.array(values, type=kind, from_pandas=True)
-    return pyarrow.table(arrays)
+            kind, cells = pyarrow.float64(), np.ascontiguousarray(values)
+        buffers = [pyarrow.py_buffer(known), pyarrow.py_buffer(cells)]
+        arrays.append(pyarrow.Array.from_buffers(kind, len(values), buffers))
+    good = str(np.count_nonzero(columns["status"] == "ok"))
+    return pyarrow.Table.from_arrays(arrays, names=list(columns), metadata={_GOOD: good})
 
 
 def _strings(values: Any) -> Any:
     """A column of texts, mostly one of them."""
     import pyarrow
 
-    first = values[0]
-    if (values == first).all():
-        zeros = np.zeros(len(values), dtype=np.int8)
-        return pyarrow.DictionaryArray.from_arrays(zeros, [str(first)]).cast(pyarrow.string())
-    return pyarrow.array([str(value) for value in values], pyarrow.string())
+    first = str(values[0]).encode()
+    if (values == values[0]).all():
+        ends, text = np.arange(len(values) + 1, dtype=np.int32) * len(first), first * len(values)
+    else:
+        cells = [str(value).encode() for value in values]
+        ends, text = np.zeros(len(values) + 1, dtype=np.int32), b"".join(cells)
+        np.cumsum([len(cell) for cell in cells], out=ends[1:])
+    buffers = [None, pyarrow.py_buffer(ends), pyarrow.py_buffer(text)]
+    return pyarrow.Array.from_buffers(pyarrow.string(), len(values), buffers)
 
 
 def _together(axes: SweepAxes, folder: Path, target: Path) -> int:
     """Write the table of all parts; returns how many rows can run."""
-    import pyarrow.parquet as parquet
-
-    parts = (parquet.read_table(_path(folder, part)) for part in _parts(axes))
+    parts = (_kept(_path(folder, part)) for part in _parts(axes))
     with write_whole(target) as draft:
         return (_as_parquet if target.suffix == ".parquet" else _as_csv)(parts, draft)
 
@@ -178,9 +213,14 @@ def _as_parquet(parts: Iterator[Any], draft: Path) -> int:
     good, writer = 0, None
     try:
         for part in parts:
-            writer = writer or parquet.ParquetWriter(draft, part.schema, compression="snappy")
-            writer.write_table(part)
-            good += _good(part)
+            writer = writer or parquet.ParquetWriter(
+                draft,
+                part.schema.remove_metadata(),
+                compression="snappy",
+                use_dictionary=list(_REPEATED),
+            )
+            writer.write_table(part.replace_schema_metadata())
+            good += int(part.schema.metadata[_GOOD])
     finally:
         if writer is not None:
             writer.close()
@@ -196,14 +236,8 @@ def _as_csv(parts: Iterator[Any], draft: Path) -> int:
                 lines.writerow(part.column_names)
             columns = (_cells(part[name]) for name in part.column_names)
             lines.writerows(zip(*columns, strict=True))
-            good += _good(part)
+            good += int(part.schema.metadata[_GOOD])
     return good
-
-
-def _good(part: Any) -> int:
-    import pyarrow.compute
-
-    return int(pyarrow.compute.sum(pyarrow.compute.equal(part["status"], "ok")).as_py() or 0)
 
 
 def _cells(column: Any) -> list[Any]:

@@ -39,10 +39,19 @@ class Where:
     cluster: str = ""
 
 
+Keep = Callable[[Part, Columns], None]
+
+
 def priced(
-    parts: Sequence[Part], bounds_only: bool, where: Where, cancelled: Callable[[], bool]
-) -> Iterator[tuple[Part, Columns]]:
-    """Each part with its columns, as they come; none after a cancellation.
+    parts: Sequence[Part],
+    bounds_only: bool,
+    where: Where,
+    keep: Keep,
+    cancelled: Callable[[], bool],
+) -> Iterator[Part]:
+    """Each part as soon as it is priced and kept; none after a cancellation.
+
+    keep: writes the columns of a part; run by the process that priced it, or here for a cluster.
 
     Raises:
         InvalidValue: Dask is not installed.
@@ -53,12 +62,18 @@ def priced(
     if not parts:
         return
     if workers == 1 and not where.cluster:
-        yield from _here(parts, bounds_only, cancelled)
+        yield from _here(parts, bounds_only, keep, cancelled)
         return
     with executor(workers, where.cluster) as pool:
-        futures = {pool.submit(_price, part, bounds_only): part for part in parts}
+        if where.cluster:
+            futures = {pool.submit(_price, part, bounds_only): part for part in parts}
+        else:
+            futures = {pool.submit(_kept, part, bounds_only, keep): part for part in parts}
         try:
-            yield from _gathered(futures, cancelled)
+            for part, columns in _gathered(futures, cancelled):
+                if columns is not None:
+                    keep(part, columns)
+                yield part
         finally:
             for future in futures:
                 future.cancel()
@@ -66,8 +81,8 @@ def priced(
 
 
 def _here(
-    parts: Sequence[Part], bounds_only: bool, cancelled: Callable[[], bool]
-) -> Iterator[tuple[Part, Columns]]:
+    parts: Sequence[Part], bounds_only: bool, keep: Keep, cancelled: Callable[[], bool]
+) -> Iterator[Part]:
     found: dict[int, Any] = {}
     for part in parts:
         if cancelled():
@@ -75,18 +90,24 @@ def _here(
         names = found.get(id(part.block))
         if names is None:
             names = found[id(part.block)] = sweep_block.resolve(part.block)
-        yield part, sweep_block.price(part.block, names, part.start, part.stop, bounds_only)
+        keep(part, sweep_block.price(part.block, names, part.start, part.stop, bounds_only))
+        yield part
 
 
 def _price(part: Part, bounds_only: bool) -> Columns:
-    """A part's columns; what a worker runs."""
+    """A part's columns; what a worker of a cluster runs."""
     names = sweep_block.resolve(part.block)
     return sweep_block.price(part.block, names, part.start, part.stop, bounds_only)
 
 
+def _kept(part: Part, bounds_only: bool, keep: Keep) -> None:
+    """Price a part and keep it; what a process of this machine runs."""
+    keep(part, _price(part, bounds_only))
+
+
 def _gathered(
-    futures: Mapping[Future[Columns], Part], cancelled: Callable[[], bool]
-) -> Iterator[tuple[Part, Columns]]:
+    futures: Mapping[Future[Any], Part], cancelled: Callable[[], bool]
+) -> Iterator[tuple[Part, Columns | None]]:
     waiting = set(futures)
     while waiting and not cancelled():
         done, waiting = wait(waiting, _ASK_EVERY_S, FIRST_COMPLETED)

@@ -39,12 +39,9 @@ def of_choices(family: Family) -> dict[str, Any] | None:
 def correction_of(family: Family) -> Correction:
     """By what the probability of a plan of a family is corrected, as the best of many: that of
     choices on measured frontiers that knew as much of its model and GPU."""
-    return shipped_correction(_split(round(_plain(family)), family.system.slug))
-
-
-def _plain(family: Family) -> float:
-    """Parameters of the model that answers, without what drafts for it."""
-    return (family.plain or family.resolved).model.parameters
+    return shipped_correction(
+        _split(round((family.plain or family.resolved).model.parameters), family.system.slug)
+    )
 
 
 def _split(parameters: int, system: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from app.question.groups import DEGREES, DRAFTS, ENGINE, FORMATS, MODEL, POOL, WHAT_IF
 from app.question.parameter import parameter
 from genz_core.overlap import OVERLAPS
-from genz_core.serving.simulation import SCHEDULERS
+from genz_core.serving.options import SCHEDULERS
 from genz_core.speculative import Method
 
 _DEVICES = 65_536

@@ -48,7 +48,7 @@ class Verb:
 _CLOSED = ("batch", "concurrency", "rate")
 _SPACE = (
     "system", "engine", "weights", "kv", "tp", "pp", "dp", "ep", "max_num_seqs", "speculation",
-    "offload",
+    "offload", "redundant_experts",
 )  # fmt: skip
 _NAMES = ("model", "system", "engine", "engine_version", "weights", "moe_weights", "kv",
           "activations", "compute")  # fmt: skip
@@ -115,12 +115,12 @@ _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
              "think_s", "length_spread", "lengths", "ttft_target_s", "tpot_target_s",
              "e2e_target_s", "replicas", "router", *(n for n in _COST if n != "price"),
              *in_group(POOL)),
-    "sensitivity": (*_ONE_BY_ONE, *FLEET, *_COST, "ttft_target_s", "tpot_target_s", "e2e_target_s",
+    "sensitivity": (*_ONE_BY_ONE, *_COST, "ttft_target_s", "tpot_target_s", "e2e_target_s",
                     "trace"),
-    "economics": (*_ONE_BY_ONE, *FLEET, *_STATIC, *_WANTED, "batch", "trace"),
+    "economics": (*_ONE_BY_ONE, *_STATIC, *_WANTED, "batch", "trace"),
     "tune": (*(name for name in _ONE_BY_ONE if name != "seed"), *FLEET, *_STATIC,
              *(name for name in _WANTED if name != "target"), *_COST, "batch", "trace"),
-    **{verb.name: (*_ONE_BY_ONE, *FLEET, *_WANTED, *_COST, "trace") for verb in VERBS.values()
+    **{verb.name: (*_ONE_BY_ONE, *_WANTED, *_COST, "trace") for verb in VERBS.values()
        if verb.measured},
     "watch": (*_ONE_BY_ONE, *FLEET, *_STATIC, *_WANTED, *_COST, "batch", "trace"),
     "predictor": (*names_of(Load), *_ONE_BY_ONE, *_STATIC, *_WANTED, *_COST, *NOT_OF_A_BATCH,

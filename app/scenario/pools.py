@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.question.question import Question
 from app.question.validity import has_pool
@@ -20,11 +20,12 @@ from genz_core.serving.disaggregation import (
     balance,
 )
 from genz_core.serving.options import Options
-from genz_core.serving.series import serve_pools
-from genz_core.serving.simulation import Requests
 from genz_core.speculative import Speculation
 from genz_core.types import Link, Parallelism, System
 from model_registry import in_formats
+
+if TYPE_CHECKING:
+    from genz_core.serving.simulation import Requests
 
 _BYTES_PER_GBIT = 1e9 / 8
 _DEGREES = ("tp", "pp", "dp", "ep")
@@ -49,8 +50,7 @@ def beside(decode: Resolved, prefill_system: SystemSource | System = "") -> Pref
     resolved = _resolved(replace(decode, scenario=scenario), prefill_system)
     if complaint := resolved.model.invalid(scenario.parallelism):
         raise InvalidParallelism(f"prefill pool: {complaint}")
-    workers = question.prefill_workers or 1
-    devices = question.replicas * _devices(question) + workers * _devices(scenario)
+    workers, devices = question.prefill_workers or 1, sum(devices_of(question))
     return Prefill(resolved, workers, *_way(question, resolved.system, decode.system, devices))
 
 
@@ -76,6 +76,13 @@ def _of_experts(question: Question) -> dict[str, Any]:
 def _devices(question: Question) -> int:
     """Devices of one deployment."""
     return question.tp * question.pp * question.dp
+
+
+def devices_of(question: Question) -> tuple[int, int]:
+    """Devices of a question: (those that read prompts alone, 0 without a pool; all others)."""
+    read = question.prefill_tp * question.prefill_pp * question.prefill_dp
+    readers = (question.prefill_workers or 1) * read if has_pool(question) else 0
+    return readers, question.replicas * _devices(question)
 
 
 def _resolved(decode: Resolved, prefill_system: SystemSource | System) -> Resolved:
@@ -202,6 +209,8 @@ def served(
     Raises:
         InvalidValue: as `genz_core.serving.series.serve_pools`.
     """
+    from genz_core.serving.series import serve_pools
+
     site = Deployment(decode.model, decode.system, decode.engine)
     pool = ServingPool(site, degrees, decode.scenario.replicas)
     return serve_pools(prefill.disaggregation(Options()), pool, load, on_error="status")

@@ -291,8 +291,8 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
         InvalidParallelism: degrees that do not divide the model.
         InvalidValue: several limits of a step's tokens at once.
     """
-    question, limits = resolved.scenario, np.unique(arrays.get("max_num_batched_tokens", 0))
-    if limits.size > 1:
+    question, limits = resolved.scenario, np.ravel(arrays.get("max_num_batched_tokens", 0))
+    if np.any(limits != limits[0]):
         raise InvalidValue("a static batch takes one max_num_batched_tokens for all of an array")
     if limits[0]:
         question = replace(question, max_num_batched_tokens=int(limits[0]))

@@ -27,7 +27,7 @@ from genz_core.model_kinds import prompt_tokens
 from genz_core.offload import What
 from genz_core.serving import ServingEstimate, Traffic, serve
 from genz_core.speculative import SpeculativeModel, speculative_model
-from genz_core.types import Array, Parallelism
+from genz_core.types import Array, Parallelism, System
 from hardware_db import recipes
 
 #: Requests that each user of a public benchmark sends.
@@ -141,6 +141,28 @@ def prefill_pool(resolved: Resolved) -> pools.Prefill:
     if drafting:
         read = replace(read, model=speculative_model(read.model, drafting.speculation))
     return replace(found, resolved=read)
+
+
+def mean_device(resolved: Resolved) -> System:
+    """The system of a question's replicas with the rent and the design power of a device in the
+    mean of all, those that read prompts alone among them; None of what one of them does not state.
+
+    Raises:
+        RidgelineError: as `prefill_pool`.
+    """
+    own = resolved.system
+    if not has_pool(resolved.scenario):
+        return own
+    read_by = prefill_pool(resolved).resolved.system
+    readers, others = pools.devices_of(resolved.scenario)
+
+    def mean(name: str) -> float | None:
+        first, second = getattr(read_by, name), getattr(own, name)
+        if first is None or second is None:
+            return None
+        return float((readers * first + others * second) / (readers + others))
+
+    return replace(own, price_usd_per_hour=mean("price_usd_per_hour"), tdp_w=mean("tdp_w"))
 
 
 def _replicated(resolved: Resolved, load: Traffic, degrees: Parallelism) -> ServingEstimate:

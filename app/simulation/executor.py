@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -22,7 +24,9 @@ def executor(workers: int, cluster: str) -> Iterator[Executor]:
         MeasurementError: no scheduler answers at the address.
     """
     if not cluster:
-        context = multiprocessing.get_context("spawn")
+        alone = sys.platform == "linux" and threading.active_count() == 1
+        # a copy of this process has all that it loaded; one of several threads may hold locks
+        context = multiprocessing.get_context("fork" if alone else "spawn")
         yield ProcessPoolExecutor(workers, context, _end_with_interrupt)
         return
     try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from genz_core.latency.kernel_time import KernelTime
+from genz_core.latency.kernel_time import KernelTime, worked
 from genz_core.programs import Program, Rows
 from genz_core.symbols import Symbol
 from genz_core.types import Array, Places
@@ -68,8 +69,17 @@ class Kernels:
             time = np.empty((variants, lanes))
             for at in range(variants):
                 time[at] = self._of_variant(at, results, distinct)
-        time += self.launch_s
-        return time if self.work is None else np.where(self.work.taken(results) > 0, time, 0.0)
+        if self.work is None:
+            time += self.launch_s
+            return time
+        return worked(time, self.launch_s, self.work.taken(results))
+
+    def variants(self, results: Sequence[Any]) -> Iterator[tuple[int, list[Any], float, Any]]:
+        """Row, axes, launch [s] and work of each variant, of results that are symbols."""
+        axes, count = self.axes.numbers(results), len(self.at)
+        work = [1.0] * count if self.work is None else self.work.numbers(results)
+        for at, row in enumerate(self.at.tolist()):
+            yield row, axes[at::count], float(self.launch_s[at, 0]), work[at]
 
     def _of_variant(self, at: int, results: Array, distinct: Distinct) -> Array:
         """Times of one variant in many lanes, [lanes]; what all lanes share is one number."""

@@ -16,7 +16,7 @@ Some = Places | slice
 OF_GRAPH = (*DEGREES, "moe_tp", "expert_imbalance", "redundant_experts")
 #: What of a split may differ from lane to lane.
 SPLIT = (*OF_GRAPH, "micro_batches")
-_PIECE = 2048  # lanes at a time: what follows of them fits in a second-level cache
+_PIECE = 8192  # lanes at a time: few enough for a cache, enough for tokens that repeat
 
 
 @dataclass(frozen=True, slots=True)

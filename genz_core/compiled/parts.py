@@ -18,7 +18,7 @@ from genz_core.latency.pricer import launched
 from genz_core.latency.roofline import roofline
 from genz_core.programs import Program, Rows
 from genz_core.symbols import Formulas, Symbol
-from genz_core.types import Array, Graph, Op, Places, System
+from genz_core.types import Array, Graph, Num, Op, Places, System
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,10 @@ class Part:
         time, distinct = np.zeros(bound.shape), Distinct()
         for kernels in self.kernels:
             time[kernels.at] = kernels.seconds(results, distinct)
+        return self.at_least(time, bound)
+
+    def at_least(self, time: Num, bound: Num) -> Array:
+        """Time of operators [s] whose kernels take `time`; bound: their least."""
         return np.maximum(launched(time, self.launch_s), bound)
 
     def of_operators(self, values: Array, weights: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,10 +16,14 @@ from genz_core.latency import Pricer
 from genz_core.latency.models import Phase, depends_on_phase
 from genz_core.latency.pricer import decoding
 from genz_core.latency.roofline import roofline
+from genz_core.memo import ByIdentity
 from genz_core.programs import Program, Rows
 from genz_core.step import of_busiest_rank, stage_runs
 from genz_core.symbols import Formulas, Symbol
 from genz_core.types import Array, Graph, Mask, Num, Op, Parallelism, Step, System
+
+#: One for all plans of a deployment, so that kernels of one formula are told by its objects.
+_PRICERS: ByIdentity[Pricer] = ByIdentity()
 
 
 class Priced(NamedTuple):
@@ -39,7 +43,7 @@ class Plan:
     """A graph with everything but its sizes worked out, and what it takes to price it.
 
     graph: its numbers are symbols of `formulas`, or constants.
-    parts: of the graph.  runs: of each operator, [ops].
+    parts: of the graph.  runs: of each operator, [ops]; by_stage: on each stage, [stages, ops].
     unless: what must not hold of any lane: an operator decodes that is priced as one that reads.
     """
 
@@ -47,6 +51,7 @@ class Plan:
     graph: Graph
     parts: tuple[Part, ...]
     runs: Array
+    by_stage: Array
     unless: Program
     system: System
     _columns: dict[Hashable, tuple[Program, Rows]] = field(default_factory=dict)
@@ -62,7 +67,8 @@ class Plan:
         formulas = Formulas()
         step = Step((kind.group(formulas),))
         graph = of_busiest_rank(deployed.executed.graph(step, split), split)
-        pricer = Pricer(deployed.system, deployed.engine)
+        system, engine = deployed.system, deployed.engine
+        pricer = _PRICERS.get(lambda: Pricer(system, engine), system, engine)
         every, settled = range(len(graph.ops)), [_phase(op) for op in graph.ops]
         phases = [phase for phase, _ in settled]
         depends = formulas.depends("cached")
@@ -78,6 +84,7 @@ class Plan:
             graph,
             tuple(parts),
             np.array([op.count for op in graph.ops], dtype=float),
+            by_stage,
             Program.of(formulas, (unsure for _, unsure in settled)),
             deployed.system,
         )
@@ -143,10 +150,20 @@ class Plan:
 
     def columns(self, names: tuple[str, ...], lanes: Lanes) -> Array:
         """Fields of every operator, [names, ops, lanes], of lanes of one node."""
+        self._make(names)
+        return self._taken(names, lanes, 1)
+
+    def numbers(self, names: tuple[str, ...], sizes: Mapping[str, Any]) -> list[list[Any]]:
+        """Fields of every operator, by name and operator; sizes: numbers or symbols by name."""
+        self._make(names)
+        program, rows = self._columns[names]
+        found, count = rows.numbers(program(sizes)), len(self.graph.ops)
+        return [found[at : at + count] for at in range(0, len(found), count)]
+
+    def _make(self, names: tuple[str, ...]) -> None:
         if names not in self._columns:
             numbers = (getattr(op, name) for name in names for op in self.graph.ops)
             self._columns[names] = self._rows(*numbers)
-        return self._taken(names, lanes, 1)
 
     def _rows(self, *numbers: Any) -> tuple[Program, Rows]:
         program = Program.of(self.formulas, numbers)

@@ -152,7 +152,7 @@ def _prefill_compute_s(
     longest = _ROWS * reach * (flops_per_pair / products + 1.0 / exponentials)
     # A block of few rows ends sooner: tensor cores work in steps of 16 rows.
     fewer_rows = np.minimum(np.ceil(shape.new / 16.0) * 16.0 / _ROWS, 1.0)
-    return np.asarray(
+    return number(
         np.maximum(
             blocks + parameters.block_s * starts, longest * device.compute_units * fewer_rows
         )
@@ -170,7 +170,7 @@ def _block_pairs(new: Array, cached: Array, window: Array, causal: bool, beyond:
     block = np.where(new < _ROWS, 16.0, _ROWS)
     rows, old = np.ceil(new / block), np.ceil(cached / block)
     if not causal:
-        return np.asarray(rows * (rows + old) * block * block)
+        return number(rows * (rows + old) * block * block)
     reach = np.where(window > 0, np.ceil(window / block) + beyond * _ROWS / block, 0.0)
     return attended_pairs(rows, old, reach) * block * block
 
@@ -321,13 +321,13 @@ def _decode_flops(
     padded_rows = np.ceil(rows / 16.0) * 16.0
     padding = _padded(head_dim) / head_dim
     per_key = streams * padded_rows * 2.0 * (head_dim + value_dim) * padding
-    return np.asarray(per_key * np.ceil(keys / _KEYS) * _KEYS)
+    return number(per_key * np.ceil(keys / _KEYS) * _KEYS)
 
 
 def _padded(head_dim: Array) -> Array:
     """Head size that a kernel computes: 64, 128 or 256; wider heads are not padded."""
     power = np.exp2(np.ceil(np.log2(np.maximum(head_dim, 64.0)) - 1e-9))
-    return np.asarray(np.where(head_dim <= 256.0, power, head_dim))
+    return number(np.where(head_dim <= 256.0, power, head_dim))
 
 
 def _stream_s_per_byte(
@@ -339,7 +339,7 @@ def _stream_s_per_byte(
         return np.full(np.shape(moved), cold)
     miss = 1.0 / (1.0 + (0.7 * device.l2_bytes / np.maximum(moved, 1.0)) ** 3)
     warm = 1.0 / (parameters.cache_speedup * device.memory_bytes_per_s)
-    return np.asarray(miss * cold + (1.0 - miss) * warm)
+    return number(miss * cold + (1.0 - miss) * warm)
 
 
 def sparse_context(context: Num, top_k: Num) -> Array:
@@ -405,7 +405,7 @@ def _other_blocks(new: Array, others: Array) -> Array:
     """Keys beside as many as there are queries, so that both fill the blocks of all keys."""
     block = np.where(new < _ROWS, 16.0, _ROWS)
     whole = np.ceil((new + others) / block) - np.ceil(new / block)
-    return np.asarray(np.maximum(whole, 0.0) * block)
+    return number(np.maximum(whole, 0.0) * block)
 
 
 @prices(*_KINDS, phase="decode", formula=decode_attention_time, key=_decode_key)

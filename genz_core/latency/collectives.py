@@ -151,7 +151,7 @@ def _faster(a: Array, b: Array) -> Array:
     """
     least, most = np.minimum(a, b), np.maximum(a, b)
     ratio = least / np.maximum(most, 1e-30)
-    return np.asarray(least / np.sqrt(np.sqrt(1.0 + np.square(np.square(ratio)))))
+    return number(least / np.sqrt(np.sqrt(1.0 + np.square(np.square(ratio)))))
 
 
 # ------------------------------------------------------------------------------- from an operator

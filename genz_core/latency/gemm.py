@@ -15,6 +15,7 @@ from genz_core.latency.numerics import p_norm, warm_share
 from genz_core.latency.parameters import GemmParameters
 from genz_core.latency.profile import product_format
 from genz_core.precision import bytes_of
+from genz_core.symbols import number
 from genz_core.types import Array, Num, Op
 
 #: Output tiles (rows, columns) and K splits that kernels choose among; those thinner than 64 rows
@@ -142,6 +143,16 @@ def _least_area(m: Array, n: Array, units: float, least_rows: int) -> Array:
     """Smallest work of the busiest unit over tiles, as output elements; [splits, shapes]."""
     allowed = _TILES[_TILES[:, 0] >= least_rows]
     rows, columns = allowed[:, :1], allowed[:, 1:]
+    thinnest = float(rows.min())  # all rows are multiples of it
+    if m.size > _FEW and n.size == 1 and m.max() < thinnest * m.size / 2.0:
+        tiles = np.ceil(m / thinnest).astype(np.intp)
+        every = thinnest * np.arange(tiles.max() + 1.0)
+        return _area(every, n, units, rows, columns)[:, tiles]
+    return _area(m, n, units, rows, columns)
+
+
+def _area(m: Array, n: Array, units: float, rows: Array, columns: Array) -> Array:
+    """`_least_area` of tiles [tiles, 1]."""
     one_wave = rows * columns
     area = np.ceil(m / rows) * np.ceil(n / columns) * (one_wave / units)
     if m.size <= _FEW:
@@ -170,7 +181,7 @@ def _memory_s(
     outputs = m * n * _OUTPUT_BYTES
     cold = (weights + inputs + outputs) / device.memory_bytes_per_s
     if not warm_cache:
-        return np.asarray(cold / parameters.memory_efficiency)
+        return number(cold / parameters.memory_efficiency)
     copies = np.clip(np.ceil(device.l2_bytes / np.maximum(weights, 1.0)), 1.0, 5.0)
     working_set = copies * weights + inputs + outputs
     warm = warm_share(working_set, device.l2_bytes)
@@ -178,7 +189,7 @@ def _memory_s(
         parameters.cache_share * device.cache_bytes_per_s / device.memory_bytes_per_s,
         parameters.memory_efficiency,
     )
-    return np.asarray(cold * ((1.0 - warm) / parameters.memory_efficiency + warm / speedup))
+    return number(cold * ((1.0 - warm) / parameters.memory_efficiency + warm / speedup))
 
 
 # ------------------------------------------------------------------------------- from an operator

@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 
 from genz_core.latency.numerics import chunked, common_shape, distinct, flattened
+from genz_core.symbols import number
 from genz_core.types import Array, Num
 
 _NONE: Mapping[str, Array] = {}
@@ -90,7 +91,7 @@ class Stages:
         """Time of the best way with all that follows [s], [shapes]."""
         time = self._of_each_way()
         best = time.min(axis=0) if time.ndim > 1 else time
-        return np.asarray(sum(self.after.values(), start=best))
+        return number(sum(self.after.values(), start=best))
 
     def terms(self) -> Terms:
         """`total_s` taken apart."""
@@ -108,7 +109,7 @@ class Stages:
         return Terms.overlapped(stages, taken(self.together_s)).plus(**of_way, **self.after)
 
     def _of_each_way(self) -> Array:
-        return np.asarray(sum(self.of_way.values(), start=self.together_s))
+        return number(sum(self.of_way.values(), start=self.together_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +165,11 @@ class KernelTime:
         return chunked(lambda *flat: self.stages(*flat).total_s(), *axes, chunk=self.chunk)
 
 
+def worked(time: Array, launch_s: Num, work: Num) -> Array:
+    """Time of kernels whose stages take `time` [s]; zero where there is no work."""
+    return np.where(number(work) > 0, launch_s + time, 0.0)
+
+
 _FEW = 64  # shapes of a kernel that take less time than the call that evaluates them
 
 
@@ -180,7 +186,7 @@ def seconds_of(kernels: Sequence[KernelTime]) -> list[Array]:
     for places in alike.values():
         group = [kernels[at] for at in places]
         for at, kernel, time in zip(places, group, _in_one_call(group), strict=True):
-            times[at] = np.where(np.asarray(kernel.work) > 0, kernel.launch_s + time, 0.0)
+            times[at] = worked(time, kernel.launch_s, kernel.work)
     return times
 
 

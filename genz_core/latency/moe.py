@@ -15,6 +15,7 @@ from genz_core.latency.numerics import p_norm
 from genz_core.latency.parameters import MoeParameters
 from genz_core.latency.profile import product_format
 from genz_core.precision import bytes_of
+from genz_core.symbols import number
 from genz_core.types import Array, Num, Op
 
 _ROWS = np.array([16, 32, 64, 128, 256], dtype=np.float64)  # token rows of a tile
@@ -173,7 +174,7 @@ def _normal_share(deviations: Array) -> Array:
     Source: Page 1977, Approximations to the cumulative normal function, Applied Statistics 26.
     """
     z = np.clip(deviations, -8.0, 8.0)
-    return np.asarray(1.0 / (1.0 + np.exp(-z * (1.5976 + 0.070565 * z * z))))
+    return number(1.0 / (1.0 + np.exp(-z * (1.5976 + 0.070565 * z * z))))
 
 
 def busiest_rank_rows(rows: Num, expert_ranks: Num, skew: Num, all_rows: Num) -> Array:

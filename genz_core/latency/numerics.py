@@ -7,7 +7,10 @@ from math import prod
 
 import numpy as np
 
+from genz_core.symbols import number
 from genz_core.types import Array, Num
+
+_LEAST = 1e-290  # seconds to divide by: nothing that works takes less
 
 
 def p_norm(p: float, *times: Num) -> Array:
@@ -16,13 +19,16 @@ def p_norm(p: float, *times: Num) -> Array:
     The sum at p = 1 (no overlap), the maximum as p grows (perfect overlap).  Terms are scaled by
     the largest, so that no power over- or underflows.
     """
-    arrays = [np.asarray(time, dtype=np.float64) for time in times]
+    arrays = [number(time) for time in times]
     peak = arrays[0]
     for array in arrays[1:]:
         peak = np.maximum(peak, array)
-    safe = np.where(peak > 0, peak, 1.0)
+    safe = np.maximum(peak, _LEAST)
+    if len(arrays) == 2:  # the larger of two is one of itself
+        total = 1.0 + (np.minimum(*arrays) / safe) ** p
+        return number(peak * total ** (1.0 / p))
     total = sum(((array / safe) ** p for array in arrays), start=np.zeros(()))
-    return np.asarray(peak * np.maximum(total, 1.0) ** (1.0 / p))
+    return number(peak * np.maximum(total, 1.0) ** (1.0 / p))
 
 
 def chunked(function: Callable[..., Array], *axes: Num, chunk: int = 2048) -> Array:
@@ -83,5 +89,5 @@ def warm_share(moved_bytes: Num, cache_bytes: float) -> Array:
 
     1 for sets far below the cache, 0 far above; fitted: the fourth power of 0.8 cache / set.
     """
-    ratio = 0.8 * cache_bytes / np.maximum(np.asarray(moved_bytes, np.float64), 1.0)
-    return np.asarray(1.0 - 1.0 / (1.0 + ratio**4))
+    ratio = 0.8 * cache_bytes / np.maximum(number(moved_bytes), 1.0)
+    return number(1.0 - 1.0 / (1.0 + ratio**4))

@@ -13,6 +13,7 @@ from genz_core.latency.kernel_time import KernelTime, Stages
 from genz_core.latency.models import prices
 from genz_core.latency.numerics import warm_share
 from genz_core.latency.parameters import PointwiseParameters, ScanParameters
+from genz_core.symbols import number
 from genz_core.types import Array, Num, Op
 
 
@@ -66,7 +67,7 @@ def streamed_s(
         return stream
     warm = warm_share(moved_bytes, device.l2_bytes)
     cached = moved_bytes / (parameters.cache_share * device.cache_bytes_per_s)
-    return np.asarray((1.0 - warm) * stream + warm * np.minimum(cached, stream))
+    return number((1.0 - warm) * stream + warm * np.minimum(cached, stream))
 
 
 # ------------------------------------------------------------------------------- from an operator

@@ -23,7 +23,7 @@ from genz_core.latency.profile import Fit, LatencyProfile
 from genz_core.latency.residual import Shapes, has_features
 from genz_core.latency.roofline import Roofline, roofline
 from genz_core.symbols import Symbol, number
-from genz_core.types import Array, Mask, Op, System, picked
+from genz_core.types import Array, Mask, Num, Op, System, picked
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,9 +300,11 @@ def _sends_nothing(op: Op) -> bool:
     return known and op.operator_class == "collective" and not np.any(op.message_bytes)
 
 
-def launched(time: Array, launch_s: float) -> Array:
+def launched(time: Num, launch_s: float) -> Array:
     """Times of kernels [s], none that works shorter than the host takes to launch one."""
-    return np.where(time > 0, np.maximum(time, launch_s), 0.0)
+    if not launch_s:
+        return number(time)
+    return np.where(number(time) > 0, np.maximum(time, launch_s), 0.0)
 
 
 def _by_phase(op: Op, price: Callable[[LatencyModel, Op], Array]) -> Array:

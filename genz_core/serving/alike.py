@@ -12,6 +12,8 @@ from genz_core.step import StepEstimate
 from genz_core.types import Array, Parallelism, Places, Workload
 from genz_core.validity import columns, split_of
 
+_ONE: Places = np.zeros(1, dtype=np.intp)
+
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
@@ -28,6 +30,8 @@ class Kinds:
         """Kinds of configurations that agree in all of some numbers, each [configs]."""
         code: Array | Places = np.zeros(0)
         for column in numbers:
+            if column.size == 1:
+                return cls(_ONE, _ONE)
             if not code.size:
                 code = column
             elif column.size and np.any(column != column[0]):

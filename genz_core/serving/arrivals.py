@@ -51,7 +51,7 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
     """
     gaps = np.maximum(batching.steps - 1.0, 0.0)
     ranks, lanes, isl = batching.times.ranks, batching.lanes, batching.isl
-    cycle = batching.mean_cycle_s(decodes, np.maximum(batching.steps, 1.0))
+    cycle = batching.pace(decodes, np.maximum(batching.steps, 1.0)).cycle_s
     first, longer, none = np.zeros_like(cycle), np.zeros_like(cycle), np.zeros_like(cycle)
     alone = batching.reading_s(none, isl, isl, batching.room(none), none)
     for _ in range(_ROUNDS):

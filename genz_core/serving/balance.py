@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from genz_core.serving.arrivals import paced, read_s
-from genz_core.serving.queueing import Batching
+from genz_core.serving.queueing import Batching, Pace
 from genz_core.types import Array, Mask, Places
 
 _GRID = 14  # numbers of decodes that a balance is looked for among
@@ -57,8 +57,8 @@ def closed_loop(
     batching = replace(batching, steps=np.maximum(batching.steps, 1.0 + _READER_GAPS))
     batching = replace(batching, joined=batching.in_step())
     clump = batching.clump_steps()
-    decodes = _decoding(batching, clump)
-    inside, median, cycle = (seconds[of] * steps for seconds in _paced(batching, decodes, clump))
+    pace, mean_s = _decoding(batching, clump)
+    inside, median, cycle = (seconds[of] * steps for seconds in _paced(batching, pace, mean_s))
     late = 1.0 + np.broadcast_to(batching.wait, batching.isl.shape)[of]
     gaps, admitted = batching.steps[of] - 1.0, batching.admitted[of]
     first = inside * late
@@ -76,7 +76,6 @@ def closed_loop(
         waves, wave = batching.waves[of], batching.first_wave_s()[of] * steps * late
         behind = np.maximum(wave - first, 0.0) / np.where(waves > 0, waves, 1.0)
         burst = np.where(waves > 0, behind, 0.0)
-    alone = batching.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes))
     mean = first + burst + queue
     return Balance(
         running=np.minimum(users, limit) * ranks,
@@ -85,13 +84,13 @@ def closed_loop(
         outside_s=inside * (late - 1.0),
         cycle_s=cycle,
         requests_per_s=served * ranks,
-        utilisation=np.where(reader, 1.0, 1.0 - np.minimum(alone[of] * steps / cycle, 1.0)),
+        utilisation=np.where(reader, 1.0, 1.0 - np.minimum(pace.plain_s[of] * steps / cycle, 1.0)),
         most_per_s=np.full_like(mean, np.inf),
     )
 
 
-def _decoding(batching: Batching, clump: Array) -> Array:
-    """Requests of a rank that decode in balance, of those admitted, [configs].
+def _decoding(batching: Batching, clump: Array) -> tuple[Pace, Array]:
+    """Requests of a rank that decode in balance, of those admitted, [configs], and their TTFT [s].
 
     Looked for more closely where a queue is so near its limit that few more would end it.
     """
@@ -99,19 +98,23 @@ def _decoding(batching: Batching, clump: Array) -> Array:
         partial(_beyond, batching, clump), _LEAST * batching.admitted, batching.admitted,
         (_GRID, _FINER),
     )  # fmt: skip
+    pace = batching.pace(decodes, clump)
+    first = batching.ttft_s(pace)
     for _ in range(_CLOSER):
-        off = _unbalanced(batching, clump, decodes)
+        off = _unbalanced(batching, pace, first)
         if not np.any(off):
             break
         at = np.flatnonzero(off)
         beyond = partial(_beyond, batching.picked(at), clump[at])
         decodes[at], low[at], high[at] = _root(beyond, low[at], high[at], (_FINER,))
-    return decodes
+        pace = batching.pace(decodes, clump)
+        first = batching.ttft_s(pace)
+    return pace, first
 
 
-def _requests_per_s(batching: Batching, clump: Array, decodes: Array) -> Array:
+def _requests_per_s(batching: Batching, pace: Pace) -> Array:
     """Requests that so many decodes complete [1/s], unscaled."""
-    return decodes / ((batching.steps - 1.0) * batching.mean_cycle_s(decodes, clump))
+    return pace.decodes / ((batching.steps - 1.0) * pace.cycle_s)
 
 
 def _beyond(batching: Batching, clump: Array, decodes: Array) -> Array:
@@ -119,32 +122,38 @@ def _beyond(batching: Batching, clump: Array, decodes: Array) -> Array:
 
     Or, where a request waits outside of the engine too, beyond those of all users.
     """
-    waiting = _requests_per_s(batching, clump, decodes) * batching.ttft_s(decodes, clump)
+    pace = batching.pace(decodes, clump)
+    return _beyond_at(batching, pace, batching.ttft_s(pace))
+
+
+def _beyond_at(batching: Batching, pace: Pace, ttft_s: Array) -> Array:
+    decodes, waiting = pace.decodes, _requests_per_s(batching, pace) * ttft_s
     beyond: Array = decodes + waiting - batching.admitted
     if np.any(batching.wait):
         beyond = np.maximum(beyond, decodes + waiting * (1.0 + batching.wait) - batching.users)
     return beyond
 
 
-def _unbalanced(batching: Batching, clump: Array, decodes: Array) -> Mask:
+def _unbalanced(batching: Batching, pace: Pace, ttft_s: Array) -> Mask:
     """Where requests that decode are too many or too few for those admitted."""
-    off: Mask = np.abs(_beyond(batching, clump, decodes)) > _TOLERANCE * batching.admitted
+    off: Mask = np.abs(_beyond_at(batching, pace, ttft_s)) > _TOLERANCE * batching.admitted
     return off
 
 
-def _paced(batching: Batching, decodes: Array, clump: Array) -> tuple[Array, Array, Array]:
+def _paced(batching: Batching, pace: Pace, mean: Array) -> tuple[Array, Array, Array]:
     """Mean and median TTFT inside the engine, and the cycle, of requests of a closed loop [s].
 
     No more requests are served than the work on all that are admitted lets be.  Where prompts come
     first, half of those that are read together delay a first token, and the others those behind;
     requests in step are all read together.
+    mean: TTFT of requests that decode at this pace [s].
     """
-    cycle, gaps = batching.mean_cycle_s(decodes, clump), batching.steps - 1.0
-    mean, median = (batching.ttft_s(decodes, clump, median=which) for which in (False, True))
+    decodes, cycle, gaps = pace.decodes, pace.cycle_s, batching.steps - 1.0
+    median = batching.ttft_s(pace, median=True)
     admitted, users, late = batching.admitted, batching.users, 1.0 + batching.wait
-    steep = _unbalanced(batching, clump, decodes)
+    steep = _unbalanced(batching, pace, mean)
     left = np.minimum(admitted - decodes, (users - decodes) / late)
-    told = left / _requests_per_s(batching, clump, decodes)
+    told = left / _requests_per_s(batching, pace)
     mean, median = np.where(steep, told, mean), np.where(steep, told, median)
     lasts = mean + gaps * cycle
     served = np.minimum(admitted / lasts, users / (mean * late + gaps * cycle))
@@ -154,8 +163,8 @@ def _paced(batching: Batching, decodes: Array, clump: Array) -> tuple[Array, Arr
         together = batching.joined
         wave = batching.host_s + batching.half_wave_s(decodes)
         apart = np.minimum(mean, wave + batching.running_s(decodes))
-        plain = batching.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes))
-        mean = np.minimum(apart + together * (wave - apart), np.maximum(lasts - gaps * plain, 0.0))
+        least = np.maximum(lasts - gaps * pace.plain_s, 0.0)
+        mean = np.minimum(apart + together * (wave - apart), least)
         median = np.where(together > 0.5, mean, np.minimum(median, mean))
         cycle = (lasts - mean) / gaps
     return mean, median, cycle
@@ -208,7 +217,7 @@ def _sustained(batching: Batching) -> tuple[Array, Array]:
     gaps = np.maximum(batching.steps - 1.0, 1e-9)
     most = batching.most_decodes()
     grid = np.geomspace(_LEAST_OPEN * np.ones_like(most), most, _OPEN_GRID)
-    completed = grid / (gaps * batching.mean_cycle_s(grid, steps))
+    completed = grid / (gaps * batching.pace(grid, steps).cycle_s)
     return grid, np.maximum.accumulate(completed, axis=0)
 
 

@@ -8,7 +8,7 @@ prompt of its own) a step is the price of `genz_core.mixed`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -117,11 +117,10 @@ class ModelTimes:
         contexts = prompt + (_NODES[:, None] + 1.0) / 2.0 * np.maximum(sizes.osl - 2.0, 0.0)
         read = sizes.cached + (sizes.isl - sizes.piece) / 2.0
         steps = _Steps.of(deployed, parallelism, without)
-        of_tokens = steps.seconds([Group(node, one, one) for node in nodes], *_OF_TOKENS)
-        decoding = [query.group(node, context, prompt) for node in some for context in contexts]
-        by_context = steps.seconds(decoding, "groups")["groups"]
-        attention = by_context.reshape(-1, len(some), len(contexts), one.size)
-        reading = [Group(one, sizes.piece, read, prompt=prompt)]
+        of_tokens = steps.seconds(Group(nodes, one, one), *_OF_TOKENS)
+        decoding = query.group(some[:, None], contexts, prompt)
+        attention = steps.seconds(decoding, "groups")["groups"]
+        reading = Group(one, sizes.piece, read, prompt=prompt)
         return cls(
             nodes=nodes,
             products_s=of_tokens["tokens"],
@@ -129,7 +128,7 @@ class ModelTimes:
             rows_s=of_tokens["rows"],
             decode_nodes=some,
             decodes_s=np.einsum("snkc,k->snc", attention, _WEIGHTS / 2.0),
-            prompt_s=steps.seconds(reading, "groups")["groups"][:, 0] / sizes.piece,
+            prompt_s=steps.seconds(reading, "groups")["groups"] / sizes.piece,
             sizes=sizes,
             ranks=one * parallelism.dp if "experts" in steps.shares else one,
             query=query,
@@ -276,7 +275,7 @@ class _Steps:
     """Steps of one group of sequences a rank.
 
     shares: what the time of each operator follows, [ops]; "" of those that are left out.
-    by_stage: runs on each pipeline stage, [stages, ops].  split: degrees, [configs].
+    by_stage: runs on each pipeline stage, [stages, ops].  split: degrees, [configs] or of all.
     """
 
     deployed: Deployment
@@ -289,6 +288,7 @@ class _Steps:
         """Of a deployment; `without` a module's operators."""
         numbers = columns(Workload(), parallelism)
         alike = all(np.all(column == column[0]) for column in numbers.values())
+        split = parallelism
         if not alike:
             graph, shares = _shares(deployed, parallelism)
         else:
@@ -303,23 +303,23 @@ class _Steps:
             "" if _belongs(op, without) else share
             for op, share in zip(graph.ops, shares, strict=True)
         ]
-        split = replace(parallelism, overlap="none")
+        split = replace(split, overlap="none")
         return cls(deployed, split, np.array(kept), stage_runs(graph, stages))
 
-    def seconds(self, laid: Sequence[Group], *shares: Share) -> dict[Share, Array]:
-        """Seconds of some shares of the operators in steps of a rank, [stages, steps, configs].
+    def seconds(self, laid: Group, *shares: Share) -> dict[Share, Array]:
+        """Seconds of some shares of the operators in steps of a rank, [stages, ..., configs].
 
-        laid: groups of the same drafts, their sizes arrays [configs].
+        laid: sizes of the steps, numbers or arrays [..., configs].
         """
-        size, steps = np.size(laid[0].sequences), len(laid)
-        sizes = ([getattr(group, name) for group in laid] for name in _SIZES)
+        sizes = [getattr(laid, name) for name in _SIZES]
+        shape = np.broadcast_shapes(*map(np.shape, sizes))
+        split = _repeated(self.split, math.prod(shape[:-1]))
         sequences, new, cached, prompt = (
-            np.concatenate([np.broadcast_to(value, (size,)) for value in values])
-            for values in sizes
+            size.ravel() if np.shape(size) == shape else np.broadcast_to(size, shape).ravel()
+            for size in sizes
         )
-        split = _repeated(self.split, steps)
         group = replace(
-            laid[0],
+            laid,
             sequences=sequences * np.asarray(split.dp, dtype=float),
             new_tokens=new,
             cached_tokens=cached,
@@ -331,7 +331,7 @@ class _Steps:
         for share in shares:
             of_share = self.shares == share
             on_stages = self.by_stage[:, of_share] @ time[of_share]
-            found[share] = on_stages.reshape(len(on_stages), steps, size)
+            found[share] = on_stages.reshape(len(on_stages), *shape)
         return found
 
 
@@ -375,11 +375,9 @@ def _alike(one: Op, other: Op) -> bool:
 def _repeated(parallelism: Parallelism, times: int) -> Parallelism:
     """Degrees of steps side by side, [times x configs]; those that are numbers stay numbers."""
     numbers = columns(Workload(), parallelism)
-    return split_of(
-        parallelism,
-        {
-            name: np.tile(column, times)
-            for name, column in numbers.items()
-            if np.ndim(getattr(parallelism, name, 0.0))
-        },
-    )
+    degrees = {
+        name: np.tile(column, times)
+        for name, column in numbers.items()
+        if np.ndim(getattr(parallelism, name, 0.0))
+    }
+    return split_of(parallelism, degrees) if degrees else parallelism

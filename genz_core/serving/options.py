@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 
 from genz_core.engine import EngineProfile
 
+#: Names of the policies that an engine or an option may choose.
+SCHEDULERS = ("vllm", "sglang", "tensorrt_llm", "static")
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -16,7 +19,7 @@ class Options:
     in place of what fits.  prefix_caching: equal prefixes are shared.  recv_interval: decode steps
     between two looks at new requests.  batch_wait: see `Traffic`.
     scheduler: a policy in place of the engine's own, of
-    `genz_core.serving.simulation.SCHEDULERS`.  step_scale: measured over priced time of a step;
+    `SCHEDULERS`.  step_scale: measured over priced time of a step;
     None for that of the engine's recipe where our own tables are the price.  prompt_scale: of what
     prompts add to a step, on top.  wait_s: of a request before the engine has it, on top of the
     engine's own.

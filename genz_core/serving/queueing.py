@@ -24,6 +24,23 @@ from genz_core.serving.queues import FULLEST, median_share
 from genz_core.serving.step_cycles import Gathered, StepCycles
 from genz_core.types import Array
 
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """A rank where so many requests decode, [..., configs]; times in seconds, unscaled.
+
+    prompts: that enter with a step, of those that prompts come in.  plain_s: a cycle without
+    prompts; mixed_s: the mean one of those that prompts come in; cycle_s: between two steps of a
+    request.
+    """
+
+    decodes: Array
+    prompts: Array
+    plain_s: Array
+    mixed_s: Array
+    cycle_s: Array
+
+
 _JITTER = 0.1  # of the output, by which requests of one length drift apart where prompts and
 # decodes share steps: judgement
 
@@ -79,35 +96,34 @@ class Batching(StepCycles):
         several = np.clip(self.wave_steps() - 1.0, 0.0, 1.0)  # whether a wave is more than a step
         return np.where(self.waves > 0, together, begun * alike * several)
 
-    def mean_cycle_s(self, decodes: Array, clump: Array) -> Array:
-        """Mean time between two steps of a request that decodes [s].
+    def pace(self, decodes: Array, clump: Array) -> Pace:
+        """The steps of so many requests that decode.
 
         clump: see `clump_steps`; one of them is that of the request's own prompt.  Of
         requests that are read before any decodes, half of the others' delay its first token.
         """
         steps = np.maximum(self.steps, 1.0)
         running = np.maximum(decodes, 1.0)
-        none = np.zeros_like(running)
+        prompts = self.prompts(decodes) * steps / clump
         before = self.joined * (np.minimum(self.wave_steps(), clump) - 1.0) / 2.0
         seen = np.clip((clump - 1.0 - before) / np.maximum(steps - 1.0, 1e-9), 0.0, 1.0)
-        together = self.mixed_cycle_s(running, self.prompts(decodes) * steps / clump)
-        return seen * together + (1.0 - seen) * self.cycle_s(running, none)
+        without = self.plain(running)
+        plain, mixed = self._of_lanes(*without), self.mixed_cycle_s(running, prompts, without)
+        return Pace(decodes, prompts, plain, mixed, seen * mixed + (1.0 - seen) * plain)
 
     # --------------------------------------------------------------------------- a first token
 
-    def ttft_s(self, decodes: Array, clump: Array, *, median: bool = False) -> Array:
+    def ttft_s(self, pace: Pace, *, median: bool = False) -> Array:
         """Mean or median time from the arrival of an admitted request to its first token [s].
 
         Where a share `used` of the steps' room is taken, that many arrivals find a queue, whose
         length beyond has an exponential tail.
         """
-        prompts = self.prompts(decodes) * np.maximum(self.steps, 1.0) / clump
-        running = np.maximum(decodes, 1.0)
+        decodes, prompts, step = pace.decodes, pace.prompts, pace.plain_s
         none = np.zeros_like(decodes)
-        step = self.cycle_s(running, none)
         looks = np.maximum(self.look_every, 1.0)
         gathered = self._gathered(step / self.lanes, prompts) if self.gathers else None
-        residual, planned = self._steps_before_s(running, prompts, step, gathered)
+        residual, planned = self._steps_before_s(pace, gathered)
         beside = decodes * self.others
         busy = np.minimum(beside * self.times.ranks, 1.0)
         waits = (looks - 1.0) / 2.0 + np.minimum(decodes, 1.0) * self.group_wait_steps(prompts)
@@ -130,13 +146,11 @@ class Batching(StepCycles):
         )
         return self.host_s + residual + own + self.late_steps * step
 
-    def _steps_before_s(
-        self, decodes: Array, prompts: Array, step: Array, gathered: Gathered | None
-    ) -> tuple[Array, Array]:
+    def _steps_before_s(self, pace: Pace, gathered: Gathered | None) -> tuple[Array, Array]:
         """Time left of the running step when a request arrives, and time of a mean step [s].
 
-        step: a cycle without prompts.  In a closed loop a request arrives `host_s` after the end
-        of a step, unless that is long ago, in the open one at any time.
+        In a closed loop a request arrives `host_s` after the end of a step, unless that is long
+        ago, in the open one at any time.
         """
 
         def left(length: Array) -> Array:
@@ -145,16 +159,16 @@ class Batching(StepCycles):
             return np.maximum(length - self.host_s, length / 2.0)
 
         if self.mixed:
-            mean = self.mixed_cycle_s(decodes, prompts) / self.lanes
+            mean = pace.mixed_s / self.lanes
             return left(mean), mean
-        plain = step / self.lanes
+        plain, decodes = pace.plain_s / self.lanes, np.maximum(pace.decodes, 1.0)
         if gathered:
             tokens = np.minimum(gathered.busiest * self.isl, self.room(decodes))
             reading = self.cycle_s(np.zeros_like(decodes), tokens) / self.lanes
             half = np.maximum(reading - np.minimum(self.host_s, reading) / 2.0, plain / 2.0)
             residual = left(plain) + gathered.met * (half - left(plain))
             return residual, plain + gathered.planned * np.maximum(reading - plain, 0.0)
-        any_prompt, busiest = self._grouped(prompts)
+        any_prompt, busiest = self._grouped(pace.prompts)
         tokens = np.minimum(busiest * self.isl, self.room(decodes))
         reading = self.cycle_s(np.zeros_like(decodes), tokens) / self.lanes
         longer = np.maximum(reading, plain)
@@ -180,12 +194,11 @@ class Batching(StepCycles):
         rest = tokens - whole * room
         last = np.where(whole > 0, rest, np.minimum(together, room))
         some = np.maximum(last, 1.0)
-        others = (room, some) if elsewhere is None else (elsewhere, elsewhere)
-        full_s, last_s = (
-            self.cycle_s(beside, room, others[0]),
-            self.cycle_s(beside, some, others[1]),
-        )
-        return whole * full_s + np.where(last > 0, last_s, 0.0)
+        last_s = self.cycle_s(beside, some, some if elsewhere is None else elsewhere)
+        last_s = np.where(last > 0, last_s, 0.0)
+        if not np.any(whole):
+            return last_s
+        return whole * self.cycle_s(beside, room, room if elsewhere is None else elsewhere) + last_s
 
     def first_wave_s(self) -> Array:
         """Mean time to the first token where all users start at once [s]."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
@@ -50,7 +50,8 @@ class ServedModel:
     capacity: Array
     status: NDArray[np.str_]
     messages: dict[int, str]
-    kept: dict[int, tuple[Batching, Places]]
+    kept: dict[int, tuple[Batching, Places]] = field(default_factory=dict)
+    decoded: dict[bytes, tuple[Array, Array, Array]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -78,9 +79,7 @@ class ServedModel:
             messages[at] = reason or _NO_ROOM
         status = np.where(full, OUT_OF_MEMORY, status)
         split = checked.parallelism
-        return cls(
-            model, system, engine, split, traffic, load, single, capacity, status, messages, {}
-        )
+        return cls(model, system, engine, split, traffic, load, single, capacity, status, messages)
 
     @property
     def osl(self) -> Array:
@@ -135,11 +134,13 @@ class ServedModel:
     def _decoding(self, running: Array) -> tuple[Array, Array, Array]:
         """Time of a step in which so many requests decode, the host's part, and its bound [s]."""
         sequences = np.maximum(np.round(running), 1.0) * self.traffic.sharing.branches
-        load = Workload(sequences, self.load.isl, self.osl)
-        return step_seconds(
-            lambda loads, split: decode(self.model, self.system, loads, split, self.engine),
-            load, self.parallelism,
-        )  # fmt: skip
+        key = sequences.tobytes()
+        if key not in self.decoded:
+            self.decoded[key] = step_seconds(
+                lambda loads, split: decode(self.model, self.system, loads, split, self.engine),
+                Workload(sequences, self.load.isl, self.osl), self.parallelism,
+            )  # fmt: skip
+        return self.decoded[key]
 
     def users(self) -> Array:
         """Requests that are open, [configs]."""
@@ -169,8 +170,11 @@ class ServedModel:
     def balance(self, correction: StepCorrection) -> Balance:
         """The loads in balance; those with the same number of pipeline stages side by side."""
         stages = np.broadcast_to(np.asarray(self.parallelism.pp), self.status.shape)
+        degrees = sorted(set(stages.tolist()))
+        if len(degrees) == 1:
+            return self._balance_of(np.arange(self.status.size), int(degrees[0]), correction)
         whole = {name: np.empty(self.status.size) for name in Balance.__dataclass_fields__}
-        for degree in np.unique(stages):
+        for degree in degrees:
             chosen = np.flatnonzero(stages == degree)
             part = self._balance_of(chosen, int(degree), correction.picked(chosen))
             for name, column in whole.items():
@@ -314,7 +318,8 @@ class ServedModel:
 
     def _chosen(self, values: Num, chosen: NDArray[np.intp]) -> Array:
         """Values of some of the loads, of a number or an array [configs]."""
-        return np.broadcast_to(np.asarray(values, dtype=float), self.status.shape)[chosen]
+        array = np.asarray(values, dtype=float)
+        return array[chosen] if array.shape == self.status.shape else np.full(chosen.size, array)
 
     def estimate(
         self, balance: Balance, correction: StepCorrection, users: Array

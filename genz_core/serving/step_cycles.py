@@ -24,6 +24,7 @@ from genz_core.step_correction import StepCorrection
 from genz_core.types import Array, Places
 
 _POISSON = 64  # terms of the largest of several Poisson numbers
+_NOTHING = 1e-20  # a term that adds nothing, nor do smaller ones
 _MANY = 30.0  # prompts a step, from which their number is taken as normal
 
 
@@ -114,18 +115,30 @@ class StepCycles:
         elsewhere: prompt tokens on each of the other ranks in lock-step, none by default.
         """
         others = np.zeros_like(tokens) if elsewhere is None else elsewhere
-        latency, stage = self._lane(decodes, tokens, others)
+        return self._of_lanes(*self._lane(decodes, tokens, others))
+
+    def _of_lanes(self, latency: Array, stage: Array) -> Array:
+        """Time of a cycle of lanes whose steps have this latency and hold a stage so long [s]."""
         return np.maximum(latency, self.lanes * stage)
+
+    def plain(self, decodes: Array) -> tuple[Array, Array]:
+        """Latency and stage time of a step of one lane without prompts [s]."""
+        none = np.zeros_like(decodes)
+        return self._lane(decodes, none, none)
 
     def prompts(self, decodes: Array) -> Array:
         """Prompts that enter with a step of a lane of a rank, p."""
         prompts: Array = decodes * self.others / (np.maximum(self.steps - 1.0, 1e-9) * self.lanes)
         return prompts
 
-    def mixed_cycle_s(self, decodes: Array, prompts: Array) -> Array:
-        """Mean cycle where each step of a lane meets Poisson many prompts [s]."""
-        none = np.zeros_like(np.asarray(prompts, dtype=float))
-        plain, plain_stage = self._lane(decodes, none, none)
+    def mixed_cycle_s(
+        self, decodes: Array, prompts: Array, without: tuple[Array, Array] | None = None
+    ) -> Array:
+        """Mean cycle where each step of a lane meets Poisson many prompts [s].
+
+        without: `plain` of so many decodes, where the caller has it.
+        """
+        plain, plain_stage = without or self.plain(decodes)
         if self.gathers:
             step = np.maximum(plain / self.lanes, plain_stage)
             gathered = self._gathered(step, prompts)
@@ -265,6 +278,8 @@ def largest(mean: Array, of: Array) -> tuple[Array, Array]:
         term = term * few / number
         below = np.minimum(below + term, 1.0)
         total = total + 1.0 - below**of
+        if term.max(initial=0.0) < _NOTHING and number > few.max(initial=0.0):
+            break
     normal = mean + np.sqrt(2.0 * mean * np.log(of))
     largest = np.where(mean > _MANY, normal, total)
     return any_at_all, np.where(mean > 1e-12, np.maximum(largest / safe, 1.0), 1.0)

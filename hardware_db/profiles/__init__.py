@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,14 @@ from genz_core.types import System
 from hardware_db import yaml_document
 from hardware_db.data_folder import data_folder
 from hardware_db.own_files import OwnFiles, read_all, read_text
-from hardware_db.profile_schema import FittedProfile, combine, fitted_profile, layered, read
+from hardware_db.profile_schema import (
+    FittedProfile,
+    combine,
+    fitted_profile,
+    head,
+    layered,
+    read,
+)
 from hardware_db.profiles.trees import MeasuredTrees
 from hardware_db.profiles.typical import for_device, on_cpu
 from hardware_db.tables import table
@@ -44,7 +51,9 @@ def load_profile(system: System, fitted: FittedProfile | None = None) -> Latency
     fitted: a profile of this system that stands before those of its slug.
     """
     own_by_name = sorted(own_profiles().announced().records.items())
-    profiles = (*(profile for _, profile in own_by_name), *measured_profiles())
+    shipped = measured_profiles(lambda one: (
+        system.slug in one.systems or one.family == system.family))  # fmt: skip
+    profiles = (*(profile for _, profile in own_by_name), *shipped)
     own = [profile for profile in profiles if system.slug in profile.systems]
     own = own if fitted is None else [fitted]
     family = [
@@ -63,7 +72,7 @@ def load_profile(system: System, fitted: FittedProfile | None = None) -> Latency
     if _over_host(system):
         layers = [_without(profile, "collective") for profile in layers]
     profile = layered(system.slug, [*layers, typical], note)
-    if not own or all(own[0] is not other for other in measured_profiles()):
+    if not own or all(own[0] is not other for other in shipped):
         return profile
     return replace(profile, tier=_weakest(profile), residual=MeasuredTrees(own[0].name))
 
@@ -96,7 +105,7 @@ def _inherited(family: str) -> list[FittedProfile]:
     """The constants of the measured families next to one that was not; none where none is near."""
     near = next((row["nearest"].split() for row in table("profiles", "kin")
                  if row["family"] == family), [])  # fmt: skip
-    members = [profile for profile in measured_profiles() if profile.family in near]
+    members = measured_profiles(lambda one: one.family in near)
     if not members:
         return []
     return [_KIN.get(lambda: combine(members, " and ".join(near), "default"), *members)]
@@ -153,12 +162,28 @@ def _own(path: Path, _modified: int) -> FittedProfile:
     return fitted_profile(document, "it", "measured")
 
 
+def measured_profiles(
+    wanted: Callable[[FittedProfile], bool] = lambda _: True,
+) -> tuple[FittedProfile, ...]:
+    """The profiles of measured devices, in the order of their names.
+
+    wanted: of a profile without its constants, whether it is; the others are not read further.
+    """
+    return tuple(_measured(path) for path, named in _heads() if wanted(named))
+
+
 @lru_cache(maxsize=1)
-def measured_profiles() -> tuple[FittedProfile, ...]:
-    """The profiles of measured devices, in the order of their names."""
+def _heads() -> tuple[tuple[Path, FittedProfile], ...]:
+    """File of each shipped profile of a measured device, and the profile without its constants."""
     apart = {NARROW, WIDE, RESIDUALS}
     files = (path for path in sorted(FOLDER.glob("*.yaml")) if path.stem not in apart)
-    return tuple(read(path, "measured") for path in files)
+    return tuple((path, head(path)) for path in files)
+
+
+@lru_cache(maxsize=64)
+def _measured(path: Path) -> FittedProfile:
+    """The profile of a measured device."""
+    return read(path, "measured")
 
 
 @lru_cache(maxsize=2)

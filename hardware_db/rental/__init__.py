@@ -47,7 +47,7 @@ def priced_systems() -> frozenset[str]:
 @cache
 def _sources() -> Mapping[str, Any]:
     text = (_FOLDER / "sources.yaml").read_text(encoding="utf-8")
-    return yaml_document.parse(text, "rental/sources.yaml")
+    return yaml_document.parse(text, "rental/sources.yaml", ships=True)
 
 
 @cache

@@ -5,7 +5,7 @@ Their cache is a state of fixed size a sequence; heads and channels are split ov
 
 from __future__ import annotations
 
-from genz_core.operators import convolution, linear_attention, pointwise, rope, ssm_scan
+from genz_core.operators import linear_attention, pointwise, rope, ssm_scan
 from genz_core.symbols import number
 from genz_core.types import Num, Op
 from model_registry.blocks.frame import (
@@ -15,6 +15,7 @@ from model_registry.blocks.frame import (
     flatten,
     with_small_weights,
 )
+from model_registry.blocks.recurrence import causal_convolution
 from model_registry.spec import (
     GatedRecurrence,
     LightningAttention,
@@ -27,22 +28,6 @@ from model_registry.spec import (
 def side_by_side_block(block: SideBySide, frame: DeviceFrame) -> Ops:
     """The operators of each mixer, one after another."""
     return flatten([block_ops(mixer, frame) for mixer in block.mixers])
-
-
-def _convolved(frame: DeviceFrame, channels: Num, kernel: int, *, bias: bool) -> Op:
-    """A causal depthwise convolution; its last kernel - 1 inputs are the state."""
-    op = convolution(
-        "conv1d",
-        frame.tokens,
-        channels,
-        channels,
-        float(kernel),
-        frame.plain,
-        groups=channels,
-        state_sequences=frame.sequences,
-        **frame.at("ssm"),
-    )
-    return with_small_weights(op, channels) if bias else op
 
 
 def _gating(frame: DeviceFrame, name: str, width: Num, module: str, flops: float = 1.0) -> Op:
@@ -60,7 +45,7 @@ def short_convolution_block(mixer: ShortConvolution, frame: DeviceFrame) -> Ops:
     return (
         frame.linear("in_proj", "ssm.in", 3.0 * channels, hidden, module="ssm", bias=bias),
         _gating(frame, "conv_gate", channels, "ssm"),
-        _convolved(frame, channels, mixer.kernel, bias=bias),
+        causal_convolution(frame, channels, mixer.kernel, "ssm", bias=bias),
         _gating(frame, "conv_output_gate", channels, "ssm"),
         frame.linear("out_proj", "ssm.out", hidden, channels, module="ssm", bias=bias),
     )
@@ -124,7 +109,7 @@ def gated_recurrence_block(mixer: GatedRecurrence, frame: DeviceFrame) -> Ops:
     return (
         frame.linear("linear_y", "ssm.in", width, hidden, module="ssm", bias=True),
         frame.linear("linear_x", "ssm.in", width, hidden, module="ssm", bias=True),
-        _convolved(frame, width, mixer.kernel, bias=True),
+        causal_convolution(frame, width, mixer.kernel, "ssm", bias=True),
         frame.linear("recurrence_gates", "ssm.in", 2.0 * width, block, module="ssm", bias=True),
         with_small_weights(scans[0], width),
         *scans[1:],

@@ -19,10 +19,10 @@ from model_registry.blocks.frame import (
 from model_registry.spec import DeltaNet, Mamba, Mamba2
 
 
-def _convolution(
+def causal_convolution(
     frame: DeviceFrame, channels: Num, kernel: int, module: str, *, bias: bool = False
 ) -> Op:
-    """Causal depthwise convolution; its last kernel - 1 inputs are part of the state."""
+    """A causal depthwise convolution; its last kernel - 1 inputs are part of the state."""
     op = convolution(
         "conv1d",
         frame.tokens,
@@ -63,7 +63,7 @@ def mamba_block(mixer: Mamba, frame: DeviceFrame) -> Ops:
     parts = message_bytes(frame.tokens, small)
     return (
         frame.linear("in_proj", "ssm.in", 2.0 * inner, hidden, module="ssm", bias=mixer.bias),
-        _convolution(frame, inner, mixer.kernel, "ssm", bias=mixer.conv_bias),
+        causal_convolution(frame, inner, mixer.kernel, "ssm", bias=mixer.conv_bias),
         frame.linear("x_proj", "ssm.in", small, inner, module="ssm"),
         all_reduce("ssm_input_all_reduce", parts, frame.par.tp, **frame.at("ssm")),
         *_step_norms(mixer, frame),
@@ -92,7 +92,7 @@ def mamba2_block(mixer: Mamba2, frame: DeviceFrame) -> Ops:
     width = inner + convolved + heads
     return (
         frame.linear("in_proj", "ssm.in", width, hidden, module="ssm", bias=mixer.bias),
-        _convolution(frame, convolved, mixer.kernel, "ssm", bias=mixer.conv_bias),
+        causal_convolution(frame, convolved, mixer.kernel, "ssm", bias=mixer.conv_bias),
         *_scans(frame, inner, mixer.state, 3.0 * heads),
         *((frame.small_norm("ssm_norm", frame.tokens, inner, "ssm"),) if mixer.gated_norm else ()),
         frame.linear("out_proj", "ssm.out", hidden, inner, module="ssm", bias=mixer.bias),
@@ -114,7 +114,7 @@ def delta_block(mixer: DeltaNet, frame: DeviceFrame) -> Ops:
     )
     return (
         *_delta_inputs(mixer, frame, mixed, values, heads),
-        _convolution(frame, mixed, mixer.kernel, "linear_attention"),
+        causal_convolution(frame, mixed, mixer.kernel, "linear_attention"),
         *_delta_rules(mixer, frame, heads),
         norm,
         frame.linear("out_proj", "linear_attention.out", hidden, values, module="linear_attention"),

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from genz_core.diffusion import Denoising
-from genz_core.errors import UnsupportedModel
+from genz_core.errors import InvalidValue, UnsupportedModel
 from genz_core.model_kinds import ModelKind
 from genz_core.symbols import number
 from genz_core.types import Graph, Num, Op, Parallelism, Precision, Step
@@ -16,7 +16,6 @@ from model_registry.graph.decoder import decoder_graph, equal_layers
 from model_registry.graph.encoder import encoder_graph
 from model_registry.graph.encoder_decoder import Layers, encoder_decoder_graph
 from model_registry.graph.images import VISION, beside_prompts, resident_tower, vision_ops
-from model_registry.graph.input_checks import check_inputs
 from model_registry.graph.parallel_limits import fillable, invalid_reason
 from model_registry.spec import ModelInputs, ModelSpec, VisionTower
 
@@ -111,7 +110,7 @@ class DescribedModel:
         Raises:
             InvalidValue: inputs that it cannot read.
         """
-        check_inputs(self.spec, inputs)
+        _check_inputs(self.spec, inputs)
         return replace(self, inputs=inputs)
 
     def prompt_tokens(self, isl: Num) -> Num:
@@ -193,3 +192,30 @@ def _active_share(op: Op) -> float:
     if op.kind != "moe":
         return 1.0
     return float(np.asarray(op.dims["top_k"])) / float(np.asarray(op.dims["experts_total"]))
+
+
+def _check_inputs(spec: ModelSpec, inputs: ModelInputs) -> None:
+    """Refuse images, sound or passes that a model has no use for.
+
+    Raises:
+        InvalidValue: the sentence names what it cannot read.
+    """
+    if inputs.images and (spec.vision is None or spec.vision.grid is None):
+        raise InvalidValue(
+            f"images = {inputs.images}: {spec.name} has no image encoder that is described; leave "
+            "images out, or count their tokens in isl"
+        )
+    sound = spec.encoder.sound if spec.encoder else None
+    if inputs.audio_s and sound is None:
+        raise InvalidValue(
+            f"audio_seconds = {inputs.audio_s:g}: {spec.name} hears no sound; leave it out"
+        )
+    if sound and inputs.audio_s > sound.window_s:
+        raise InvalidValue(
+            f"audio_seconds = {inputs.audio_s:g}: {spec.name} hears {sound.window_s:g} s at a "
+            "time; give that, and a batch of as many windows"
+        )
+    if inputs.denoising and spec.kind != "diffusion":
+        raise InvalidValue(
+            f"{spec.name} is no diffusion model; leave diffusion_steps and block_length out"
+        )

@@ -71,18 +71,14 @@ def trace_result(name: str, config: Mapping[str, Any]) -> TraceResult:
     except RidgelineError as error:
         return TraceResult(name, kind, refusal=str(error))
     seconds = time.process_time() - start
-    gflop = _gflop(model)
+    gflop = {
+        phase: graph_total(model.graph(step, Parallelism()), "flops", _CLASSES) / 1e9
+        for phase, step in _STEPS.items()
+    }
     agreed = _beside_builder(config, model)
     return TraceResult(
         name, kind, model.parameters, model.active_parameters, gflop, agreed, seconds
     )
-
-
-def _gflop(model: Model) -> dict[str, float]:
-    return {
-        phase: graph_total(model.graph(step, Parallelism()), "flops", _CLASSES) / 1e9
-        for phase, step in _STEPS.items()
-    }
 
 
 def _beside_builder(config: Mapping[str, Any], traced: Model) -> str:

@@ -51,7 +51,8 @@ class SamStage:
 class VisionTower:
     """An image encoder: patches through a stack of bidirectional layers, then projections.
 
-    patch: pixels of a patch over all channels and frames.  positions: elements of learned
+    patch: pixels of a patch over all channels and frames.  head_dim: 0 for heads that share
+    `hidden`.  positions: elements of learned
     position tables.  norms: around a layer's blocks, as in `Layer`.  bias: of all its linear
     layers; qkv_bias, output_bias: False where those of attention have none.
      extra_norms: norms before and after the stack.  patches_per_token: patches that the
@@ -68,11 +69,11 @@ class VisionTower:
     layers: int
     hidden: int
     heads: int
-    head_dim: int
     intermediate: int
     patch: int
     projections: tuple[Projection, ...]
     patches_per_token: int
+    head_dim: int = 0
     gated: bool = False
     bias: bool = True
     patch_bias: bool = True
@@ -94,3 +95,6 @@ class VisionTower:
     wide_norms: bool = False
     blank: int = 0
     padding: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "head_dim", self.head_dim or self.hidden // self.heads)

@@ -38,7 +38,7 @@ def system_document(cpu: Cpu, suite: Suite, day: datetime.date | None = None) ->
     document: dict[str, Any] = {
         "id": SLUG,
         "name": f"This machine ({cpu.name})",
-        "vendor": _vendor(cpu.name),
+        "vendor": next((v for v in _VENDORS if v.casefold() in cpu.name.casefold()), "unknown"),
         "kind": "cpu",
         "family": "this-machine",
         "aliases": ["localhost", "this machine"],
@@ -66,8 +66,3 @@ def system_document(cpu: Cpu, suite: Suite, day: datetime.date | None = None) ->
 def _stated(value: float) -> dict[str, Any]:
     """A figure that the operating system states."""
     return {"value": float(f"{value:.6g}"), "source": "system", "kind": "datasheet"}
-
-
-def _vendor(name: str) -> str:
-    """The vendor that a processor's name holds, "unknown" where it holds none."""
-    return next((v for v in _VENDORS if v.casefold() in name.casefold()), "unknown")

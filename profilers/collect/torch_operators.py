@@ -70,16 +70,14 @@ def scaled_to_all_layers(many: pd.DataFrame, few: pd.DataFrame, factor: float) -
     if not len(few):
         return few
     fewer = many[["phase", "name"]].merge(few, "left", ["phase", "name"])
-    more, less = (_sums(table) for table in (many, fewer))
+    more, less = (
+        table[["count", "time_s"]].assign(flops=table["flops"] * table["count"])
+        for table in (many, fewer)
+    )
     grown = np.maximum(more, more + factor * (more - less.fillna(0)))
     count = grown["count"].round().astype("int64")
     whole = many.assign(count=count, time_s=grown["time_s"], flops=grown["flops"] / count)
     return whole.sort_values("time_s", ascending=False, kind="stable", ignore_index=True)
-
-
-def _sums(table: pd.DataFrame) -> pd.DataFrame:
-    """Runs of each operator, and seconds and FLOPs of all its runs."""
-    return table[["count", "time_s"]].assign(flops=table["flops"] * table["count"])
 
 
 def _rows(events: Any, on_device: bool) -> pd.DataFrame:
@@ -93,7 +91,9 @@ def _rows(events: Any, on_device: bool) -> pd.DataFrame:
         seconds = _own_seconds(event, on_device)
         if seconds <= 0.0 or event.name in _PHASES:
             continue
-        phase = _phase(event.time_range.start, spans)
+        phase = next(
+            (name for name, low, high in spans if low <= event.time_range.start <= high), None
+        )
         if phase is None:
             continue
         entry = sums[phase, event.name]
@@ -125,10 +125,6 @@ def _rows(events: Any, on_device: bool) -> pd.DataFrame:
 def _own_seconds(event: Any, on_device: bool) -> float:
     micro = event.self_device_time_total if on_device else event.self_cpu_time_total
     return float(micro) * 1e-6
-
-
-def _phase(start: float, spans: list[tuple[str, float, float]]) -> str | None:
-    return next((name for name, low, high in spans if low <= start <= high), None)
 
 
 #: Classes of ATen operators that the rules for names miss.

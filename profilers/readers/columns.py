@@ -200,3 +200,18 @@ def _path_codes(
 def _joined(spelled: Sequence[str], above: int, name: str) -> str:
     path = f"{spelled[above - 1]}/{name}" if above else name
     return path[-_MAX_PATH_CHARS:]
+
+
+def extents(
+    threads: Sequence[NDArray[np.int64]], groups: Sequence[NDArray[np.int64]]
+) -> tuple[list[str | None], list[str | None]]:
+    """Grids of work groups and their threads, "x,y,z" each.
+
+    threads: of the whole grid, by axis, as AMD's tools count them.  groups: threads of a group.
+    """
+    blocks = [-(-whole // np.maximum(size, 1)) for whole, size in zip(threads, groups, strict=True)]
+    grid, block = (
+        [f"{x},{y},{z}" for x, y, z in zip(*(axis.tolist() for axis in axes), strict=True)]
+        for axes in (blocks, groups)
+    )
+    return grid, block

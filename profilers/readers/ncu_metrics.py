@@ -16,12 +16,9 @@ import pandas as pd
 from genz_core.errors import ReportError
 from profilers.readers.columns import MAX_NAME_CHARS, nullable_integers
 from profilers.schema import (
-    HOST_COLUMNS,
     METRIC_COLUMNS,
-    RANGE_COLUMNS,
     DeviceInfo,
     Report,
-    copy_table,
     kernel_table,
     table,
 )
@@ -89,9 +86,6 @@ def build_report(
         tool_version=tool_version,
         label=label,
         kernels=_kernels(results),
-        copies=copy_table({}),
-        ranges=table(RANGE_COLUMNS, {}),
-        host=table(HOST_COLUMNS, {}),
         metrics=_metrics(results),
         devices=_used(devices, results),
         facts=dict(facts or {}),

@@ -18,7 +18,6 @@ from profilers.readers.nsys_columns import View, folded
 from profilers.readers.nsys_tables import TableContents
 from profilers.schema import (
     HOST_COLUMNS,
-    METRIC_COLUMNS,
     RANGE_COLUMNS,
     Report,
     copy_table,
@@ -83,7 +82,6 @@ def _report(path: Path, parts: list[TableContents]) -> Report:
         copies=copies,
         ranges=ranges,
         host=host,
-        metrics=table(METRIC_COLUMNS, {}),
         devices=speaking.devices,
         notes=tuple(notes),
     )

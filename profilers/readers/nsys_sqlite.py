@@ -24,7 +24,6 @@ from profilers.readers.nsys_devices import Devices, read_devices
 from profilers.readers.nsys_ranges import PROCESS_MASK, Ranges, read_ranges
 from profilers.schema import (
     HOST_COLUMNS,
-    METRIC_COLUMNS,
     Report,
     copy_table,
     kernel_table,
@@ -100,7 +99,6 @@ def _report(path: Path, database: Database) -> Report:
         copies=_copies(copies, processes, origin),
         ranges=ranges.to_frame(processes, origin),
         host=host,
-        metrics=table(METRIC_COLUMNS, {}),
         devices=devices.listed,
         facts={_FACTS[key]: value for key, value in metadata.items() if key in _FACTS},
         notes=notes,

@@ -19,12 +19,16 @@ from numpy.typing import NDArray
 
 from genz_core.errors import ReportError
 from profilers import time_spans
-from profilers.readers.columns import MAX_NAME_CHARS, categories, label_of, nullable_integers
+from profilers.readers.columns import (
+    MAX_NAME_CHARS,
+    categories,
+    extents,
+    label_of,
+    nullable_integers,
+)
 from profilers.readers.database import ABSENT, Database, opened
 from profilers.readers.rocprof_csv import copy_kind
 from profilers.schema import (
-    HOST_COLUMNS,
-    METRIC_COLUMNS,
     RANGE_COLUMNS,
     DeviceInfo,
     Report,
@@ -147,8 +151,6 @@ def _report(path: Path, captures: list[_Capture]) -> Report:
         kernels=_stacked(kernels, kernel_table({})),
         copies=_stacked([_copies(c, at, origin) for at, c in enumerate(captures)], copy_table({})),
         ranges=_ranges(captures, origin),
-        host=table(HOST_COLUMNS, {}),
-        metrics=table(METRIC_COLUMNS, {}),
         devices=_devices(captures),
         notes=notes,
     )
@@ -186,25 +188,20 @@ def _times(rows: Rows, origin: int) -> dict[str, Any]:
 def _kernels(capture: _Capture, at: int, origin: int) -> pd.DataFrame:
     rows = capture.kernels
     names = _named(rows["kernel_id"], capture.symbols)
-    groups = [np.maximum(rows[f"workgroup_size_{axis}"], 1) for axis in "xyz"]
-    blocks = [
-        -(-np.maximum(rows[f"grid_size_{axis}"], 0) // size)
-        for axis, size in zip("xyz", groups, strict=True)
-    ]
+    grid, block = extents(
+        [np.maximum(rows[f"grid_size_{axis}"], 0) for axis in "xyz"],
+        [np.maximum(rows[f"workgroup_size_{axis}"], 1) for axis in "xyz"],
+    )
     columns = {
         "tool": "rocprof",
         **_places(rows, at),
         **_times(rows, origin),
         "name": names,
         "full_name": names,
-        "grid": _extents(blocks),
-        "block": _extents(groups),
+        "grid": grid,
+        "block": block,
     }
     return kernel_table(columns, len(rows["start"]))
-
-
-def _extents(axes: list[Ints]) -> list[str]:
-    return [f"{x},{y},{z}" for x, y, z in zip(*(axis.tolist() for axis in axes), strict=True)]
 
 
 def _named(ids: Ints, names: Mapping[int, str]) -> pd.Categorical:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from genz_core.errors import ReportError
 from profilers import time_spans
-from profilers.readers.columns import MAX_NAME_CHARS, label_of, nullable_integers
+from profilers.readers.columns import MAX_NAME_CHARS, extents, label_of, nullable_integers
 from profilers.readers.csv_tables import CsvTable, find_tables, read_text
 from profilers.schema import (
     HOST_COLUMNS,
@@ -114,12 +114,7 @@ def read(path: Path) -> Report:
         tool="rocprof",
         tool_version=None,
         label=label_of(path),
-        kernels=parts.get("kernels", kernel_table({})),
-        copies=parts.get("copies", copy_table({})),
-        ranges=parts.get("ranges", table(RANGE_COLUMNS, {})),
-        host=parts.get("host", table(HOST_COLUMNS, {})),
-        metrics=parts.get("metrics", table(METRIC_COLUMNS, {})),
-        notes=notes,
+        **{"kernels": kernel_table({}), **parts, "notes": notes},
     )
 
 
@@ -156,7 +151,7 @@ def _spans(view: _View, start: str, end: str) -> tuple[NDArray[Any], NDArray[Any
 def _kernel_trace(view: _View) -> Mapping[str, Any]:
     start_s, duration_s = _spans(view, "start_timestamp", "end_timestamp")
     names = _names(view.text("kernel_name"))
-    grid, block = _extents(view)
+    grid, block = _sizes(view)
     columns = {
         "tool": "rocprof",
         "device": view.ordinals("agent_id"),
@@ -192,18 +187,13 @@ def _names(cells: Sequence[str]) -> list[str]:
     return [_CLONE.sub("", cell) for cell in cells]
 
 
-def _extents(view: _View) -> tuple[list[str | None], list[str | None]]:
+def _sizes(view: _View) -> tuple[list[str | None], list[str | None]]:
     """Work groups and their threads; the tool counts threads of the whole grid."""
     if "workgroup_size_x" not in view or "grid_size_x" not in view:
         return [None] * view.rows, [None] * view.rows
     threads = [view.integers(f"grid_size_{axis}") for axis in "xyz"]
     groups = [view.integers(f"workgroup_size_{axis}") for axis in "xyz"]
-    blocks = [-(-whole // np.maximum(size, 1)) for whole, size in zip(threads, groups, strict=True)]
-    return _joined(blocks), _joined(groups)
-
-
-def _joined(axes: Sequence[Ints]) -> list[str | None]:
-    return [f"{x},{y},{z}" for x, y, z in zip(*(axis.tolist() for axis in axes), strict=True)]
+    return extents(threads, groups)
 
 
 def _copy_trace(view: _View) -> Mapping[str, Any]:

@@ -20,14 +20,9 @@ from genz_core.errors import ReportError
 from profilers.readers.columns import MAX_NAME_CHARS, label_of, nullable_integers
 from profilers.readers.compressed import text_bytes
 from profilers.schema import (
-    HOST_COLUMNS,
-    METRIC_COLUMNS,
-    RANGE_COLUMNS,
     DeviceInfo,
     Report,
-    copy_table,
     kernel_table,
-    table,
 )
 
 FORMAT = "rocprof-json"
@@ -64,10 +59,6 @@ def read(path: Path) -> Report:
         tool_version=None,
         label=label_of(path),
         kernels=kernel_table(_columns(rows), len(rows)),
-        copies=copy_table({}),
-        ranges=table(RANGE_COLUMNS, {}),
-        host=table(HOST_COLUMNS, {}),
-        metrics=table(METRIC_COLUMNS, {}),
         devices=tuple(info for index, info in devices.items() if index in used),
     )
 

@@ -17,7 +17,6 @@ from profilers import time_spans
 from profilers.readers.columns import MAX_NAME_CHARS, label_of, nullable_integers, range_paths
 from profilers.schema import (
     HOST_COLUMNS,
-    METRIC_COLUMNS,
     OWN_RUN,
     RANGE_COLUMNS,
     WAIT_COLUMNS,
@@ -126,7 +125,6 @@ def build_report(path: Path, events: TraceEvents, header: dict[str, Any]) -> Rep
         ranges=ranges,
         host=_host(events),
         waits=_waits(events, origin),
-        metrics=table(METRIC_COLUMNS, {}),
         devices=_devices(header.get("deviceProperties"), kernels) or _own_device(own),
         facts=facts | _distributed(header.get("distributedInfo")) | own,
         notes=_notes(kernels),

@@ -19,8 +19,6 @@ from profilers.readers.columns import MAX_NAME_CHARS, label_of
 from profilers.readers.csv_tables import CsvTable, find_tables, read_text
 from profilers.schema import (
     HOST_COLUMNS,
-    METRIC_COLUMNS,
-    RANGE_COLUMNS,
     Report,
     copy_table,
     kernel_table,
@@ -43,11 +41,9 @@ _NS = 1e-9
 def sniff(text: str) -> bool:
     """Whether a text holds activity or a summary of unitrace."""
     head = text[: 1 << 20]
-    return (" (append) " in head and "] [ns] " in head.replace('"', "")) or _titled(head)
-
-
-def _titled(head: str) -> bool:
-    return "Timing Summary ===" in head and "Backend ==" in head
+    return (" (append) " in head and "] [ns] " in head.replace('"', "")) or (
+        "Timing Summary ===" in head and "Backend ==" in head
+    )
 
 
 @dataclass(slots=True)
@@ -93,9 +89,7 @@ def read(path: Path) -> Report:
         label=label_of(path),
         kernels=kernels,
         copies=_copies(activity),
-        ranges=table(RANGE_COLUMNS, {}),
         host=host,
-        metrics=table(METRIC_COLUMNS, {}),
         notes=notes,
     )
 

@@ -20,14 +20,10 @@ from profilers.readers.columns import MAX_NAME_CHARS, label_of
 from profilers.readers.compressed import text_bytes
 from profilers.readers.protobuf import fields, integer, nested, text
 from profilers.schema import (
-    HOST_COLUMNS,
-    METRIC_COLUMNS,
-    RANGE_COLUMNS,
     DeviceInfo,
     Report,
     copy_table,
     kernel_table,
-    table,
 )
 
 FORMAT = "xplane"
@@ -94,9 +90,6 @@ def read(path: Path) -> Report:
         label=label_of(path),
         kernels=_kernels(activity, origin),
         copies=_copies(activity, origin),
-        ranges=table(RANGE_COLUMNS, {}),
-        host=table(HOST_COLUMNS, {}),
-        metrics=table(METRIC_COLUMNS, {}),
         devices=tuple(DeviceInfo(index=i, name=n) for i, n in sorted(activity.devices.items())),
         notes=notes,
     )

@@ -252,15 +252,11 @@ def read_records(content: Content) -> list[ServingMeasurement]:
     """The requests of a file of records, warm-up left out; errors as `Content.documents`."""
     rows = RequestRows()
     for document in content.documents():
-        if knows_record(document) and _is_measured(document["metadata"]):
+        if knows_record(document) and (document["metadata"].get("benchmark_phase") != "warmup"):
             rows.add(_request(document))
     return [
         rows.run(RECORDS, AIPERF, DEFINITIONS, "the rates are those of the requests in the file")
     ]
-
-
-def _is_measured(metadata: Document) -> bool:
-    return metadata.get("benchmark_phase") != "warmup"
 
 
 def _request(document: Document) -> Request:

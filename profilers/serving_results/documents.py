@@ -7,7 +7,7 @@ as packed arrays and everything else is counted against a budget.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,13 @@ class Content:
             return
         yield document
         yield from _rest(lines)
+
+    def records(self, knows: Callable[[Any], bool]) -> Iterator[Any]:
+        """Of the documents, and of those in their lists, the ones that are known.  Errors as
+        `documents`."""
+        for document in self.documents():
+            entries = document if isinstance(document, list) else [document]
+            yield from filter(knows, entries)
 
     @cached_property
     def text(self) -> str:

@@ -86,6 +86,17 @@ def first(document: Any, names: Iterable[str]) -> Any:
     return None
 
 
+def degrees(document: Any, names: Mapping[str, Iterable[str]]) -> dict[str, int]:
+    """Parallel degrees that a document states, by degree.  names: the fields of each."""
+    found = {degree: count(first(document, fields)) for degree, fields in names.items()}
+    return {degree: size for degree, size in found.items() if size}
+
+
+def cells(line: str) -> list[str]:
+    """The cells of a row of a Markdown table."""
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
 def numbers(value: Any) -> NDArray[np.float64] | None:
     """A list of numbers, NaN for entries that are none; None where there is no list of any."""
     if isinstance(value, array):

@@ -98,12 +98,7 @@ def _aggregate(run: Document) -> ServingMeasurement:
 
 def _degrees(run: Document) -> dict[str, int]:
     """Degrees of one pool: v1's names, then those of decode."""
-    found = {}
-    for name in ("tp", "pp", "ep"):
-        size = fields.count(fields.first(run, (name, f"decode_{name}")))
-        if size:
-            found[name] = size
-    return found
+    return fields.degrees(run, {name: (name, f"decode_{name}") for name in ("tp", "pp", "ep")})
 
 
 def _rates(run: Document, devices: int | None, pools: tuple[int, int] | None) -> Throughput:

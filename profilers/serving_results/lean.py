@@ -153,13 +153,9 @@ class Builder:
             self.whole = values
             return values
         parent = self._open[-2]
-        place = len(parent) - 1 if isinstance(parent, list) else _last_key(parent)
+        place = len(parent) - 1 if isinstance(parent, list) else next(reversed(parent))
         parent[place] = values
         return values
-
-
-def _last_key(mapping: dict[str | None, Any]) -> str | None:
-    return next(reversed(mapping))
 
 
 class _Pieces:

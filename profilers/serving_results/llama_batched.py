@@ -38,13 +38,9 @@ def knows(document: Any) -> bool:
     return isinstance(document, dict) and document.keys() >= _NEEDED
 
 
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
-
-
 def knows_text(head: str) -> bool:
     """Whether a text holds the tool's table."""
-    return any({"PP", "TG", "T_PP s"} <= set(_cells(line)) for line in head.splitlines())
+    return any({"PP", "TG", "T_PP s"} <= set(fields.cells(line)) for line in head.splitlines())
 
 
 def read(content: Content) -> list[ServingMeasurement]:
@@ -57,7 +53,7 @@ def read_text(content: Content) -> list[ServingMeasurement]:
     header: list[str] = []
     found = []
     for line in content.text.splitlines():
-        cells = _cells(line) if line.lstrip().startswith("|") else []
+        cells = fields.cells(line) if line.lstrip().startswith("|") else []
         if {"PP", "TG", "T_PP s"} <= set(cells):
             header = cells
         elif header and len(cells) == len(header) and cells[0].isdigit():

@@ -129,12 +129,8 @@ def _of_sql(lines: Iterable[str]) -> Iterator[Document]:
             yield dict(zip(names, values, strict=False))
 
 
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
-
-
 def _header(line: str) -> bool:
-    cells = _cells(line) if line.lstrip().startswith("|") else []
+    cells = fields.cells(line) if line.lstrip().startswith("|") else []
     return "test" in cells and "t/s" in cells
 
 
@@ -149,9 +145,9 @@ def _of_tables(lines: Iterable[str]) -> list[Document]:
         if _FOUND.search(line):
             devices = []
         elif _header(line):
-            header = _cells(line)
+            header = fields.cells(line)
         elif line.lstrip().startswith("|") and header:
-            test = _of_row(dict(zip(header, _cells(line), strict=False)), devices)
+            test = _of_row(dict(zip(header, fields.cells(line), strict=False)), devices)
             tests += [test] if test else []
         elif match := _BUILD.search(line):
             for test in tests[unbuilt:]:

@@ -130,11 +130,6 @@ def _subject(report: Document, asked: Document) -> Subject:
     engine = engines[0] if engines else _engine_of_first_version(report)
     accelerator = fields.mapping(engine.get("accelerator"))
     parallel = fields.mapping(accelerator.get("parallelism"))
-    degrees = {
-        name: size
-        for name in ("tp", "pp", "dp", "ep")
-        if (size := fields.count(parallel.get(name)))
-    }
     tool = fields.text(asked.get("tool"))
     return Subject(
         tool=f"{NAME} of {tool}" if tool else NAME,
@@ -144,7 +139,7 @@ def _subject(report: Document, asked: Document) -> Subject:
         model=fields.text(fields.at(engine, "model", "name")),
         device=fields.text(accelerator.get("model")),
         devices=fields.count(accelerator.get("count")),
-        degrees=degrees,
+        degrees=fields.degrees(parallel, {n: (n,) for n in ("tp", "pp", "dp", "ep")}),
         precision=fields.text(fields.at(engine, "model", "quantization")),
         date=fields.text(fields.at(report, "run", "time", "start")),
     )

@@ -8,7 +8,6 @@ its successors up to 0.5.18 (2026), which add `server_info`, `total_throughput` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from profilers.serving_results import bench_record, fields, vllm_serve
@@ -45,13 +44,7 @@ def read(content: Content) -> list[ServingMeasurement]:
     Raises:
         ReportError: see `Content.documents`.
     """
-    return [_measurement(record) for record in _records(content)]
-
-
-def _records(content: Content) -> Iterator[Document]:
-    for document in content.documents():
-        entries = document if isinstance(document, list) else [document]
-        yield from (entry for entry in entries if knows(entry))
+    return [_measurement(record) for record in content.records(knows)]
 
 
 def _measurement(record: Document) -> ServingMeasurement:
@@ -75,10 +68,6 @@ def _measurement(record: Document) -> ServingMeasurement:
 def _subject(record: Document) -> Subject:
     server = fields.mapping(record.get("server_info"))
     backend = (fields.text(record.get("backend")) or "").casefold()
-    degrees = {
-        name: size for name, keys in _DEGREES.items()
-        if (size := fields.count(fields.first(server, keys)))
-    }  # fmt: skip
     return Subject(
         tool=NAME,
         engine=vllm_serve.ENGINES.get(backend),
@@ -88,7 +77,7 @@ def _subject(record: Document) -> Subject:
             or fields.first(record, ("model_id", "model"))
         ),
         devices=None,
-        degrees=degrees,
+        degrees=fields.degrees(server, _DEGREES),
         precision=fields.text(fields.first(server, ("quantization",))),
         kv_precision=fields.text(fields.first(server, ("kv_cache_dtype",))),
         date=vllm_serve.date(record.get("date")),

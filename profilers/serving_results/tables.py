@@ -132,9 +132,7 @@ def _phase(value: Any) -> Any:
 
 
 def _subject(row: Document) -> Subject:
-    degrees = {
-        name: size for name in ("tp", "pp", "dp", "ep") if (size := fields.count(row.get(name)))
-    }
+    degrees = fields.degrees(row, {name: (name,) for name in ("tp", "pp", "dp", "ep")})
     for name, size in re.findall(r"(tp|pp|dp|ep) (\d{1,4})", str(row.get("degrees") or "")):
         degrees.setdefault(name, int(size))
     texts: dict[str, Any] = {

@@ -95,10 +95,6 @@ def _latencies(report: Document) -> dict[str, Percentiles]:
 
 def _subject(report: Document) -> Subject:
     engine, world = fields.mapping(report.get("engine")), fields.mapping(report.get("world_info"))
-    degrees = {
-        name: size for name in ("tp", "pp", "ep")
-        if (size := fields.count(world.get(f"{name}_size")))
-    }  # fmt: skip
     return Subject(
         tool=NAME,
         tool_version=fields.text(engine.get("version")),
@@ -107,7 +103,7 @@ def _subject(report: Document) -> Subject:
         model=fields.text(engine.get("model")),
         device=fields.text(fields.at(report, "machine", "name")),
         devices=fields.count(world.get("world_size")),
-        degrees=degrees,
+        degrees=fields.degrees(world, {n: (f"{n}_size",) for n in ("tp", "pp", "ep")}),
         precision=_stated(engine.get("quantization")) or _stated(engine.get("dtype")),
         kv_precision=_stated(engine.get("kv_cache_dtype")),
     )

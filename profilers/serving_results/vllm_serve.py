@@ -10,7 +10,6 @@ vllm/benchmarks/serve.py at 009e6d4 (2026), `main_async`; vllm/benchmarks/sweep/
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from profilers.serving_results import bench_record, fields
@@ -60,13 +59,7 @@ def read(content: Content) -> list[ServingMeasurement]:
     Raises:
         ReportError: see `Content.documents`.
     """
-    return [measurement(record) for record in _records(content)]
-
-
-def _records(content: Content) -> Iterator[Document]:
-    for document in content.documents():
-        entries = document if isinstance(document, list) else [document]
-        yield from (entry for entry in entries if is_record(entry))
+    return [measurement(record) for record in content.records(is_record)]
 
 
 def measurement(record: Document, name: str = NAME) -> ServingMeasurement:
@@ -89,10 +82,6 @@ def measurement(record: Document, name: str = NAME) -> ServingMeasurement:
 def subject(record: Document) -> Subject:
     """Who ran, as far as a record and what a sweep or `--metadata` added to it say."""
     backend = fields.text(record.get("backend")) or fields.text(record.get("endpoint_type"))
-    degrees = {
-        name: size for name, keys in _DEGREES.items()
-        if (size := fields.count(fields.first(record, keys)))
-    }  # fmt: skip
     return Subject(
         tool=fields.text(record.get("client")) or NAME,
         tool_version=None,
@@ -100,7 +89,7 @@ def subject(record: Document) -> Subject:
         engine_version=fields.text(fields.first(record, ("vllm_version", "engine_version"))),
         model=fields.text(fields.first(record, _MODEL)),
         device=fields.text(fields.first(record, ("gpu", "gpu_name", "device", "hardware"))),
-        degrees=degrees,
+        degrees=fields.degrees(record, _DEGREES),
         precision=fields.text(fields.first(record, ("quantization", "precision", "dtype"))),
         kv_precision=fields.text(fields.first(record, ("kv_cache_dtype", "kv-cache-dtype"))),
         date=date(record.get("date")),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import ridgeline
+import yaml
 from starlette.testclient import TestClient
 
 from app.api.answers import Answers
@@ -75,6 +76,10 @@ ALONE: dict[str, tuple[tuple[str, ...], Callable[[Any], Any], Any]] = {
     "technology comparison: every combination of the study": (
         ("study", "docs/studies/hbm4.yaml"), lambda d: len(d["rows"]), 3 * 2,
     ),
+    "links of a system: of a network file": (
+        ("systems", "network", "tests/fixtures/ring.yml", "--base", "h100"),
+        lambda d: d["links"]["scale_up"]["gb_per_s"]["value"], 200.0,
+    ),
     "JSON schemas": (("schema", "arch"), lambda d: d["properties"]["schema"]["const"],
                      "ridgeline/arch/1"),
     "formulas of modules: arguments": (
@@ -90,5 +95,5 @@ def test_commands_give_the_figure_by_hand(feature: str) -> None:
     words, figure, expected = ALONE[feature]
     if words[0] == "modules":
         pytest.importorskip("torch")
-    as_json = () if words[0] == "schema" else ("--json",)
-    assert figure(json.loads(run(*words, *as_json))) == expected
+    as_json = () if words[0] == "schema" or words[1] == "network" else ("--json",)
+    assert figure(yaml.safe_load(run(*words, *as_json))) == expected

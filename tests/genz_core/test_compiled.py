@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ import pytest
 import genz_core
 import hardware_db
 import model_registry
-from genz_core import schedule
+from genz_core import alone, errors, schedule, workload
 from genz_core.compiled import pricing
+from genz_core.memo import ByIdentity
 from genz_core.programs import Program
-from genz_core.symbols import Formulas, Unresolved, number
+from genz_core.straight import straight
+from genz_core.symbols import Formulas, Unresolved, item, number
 from genz_core.types import Parallelism, Workload
 from tests.draws import cases, seed
 
@@ -21,8 +24,10 @@ MODELS, SYSTEMS = sorted(model_registry.names()), sorted(hardware_db.names())
 ENGINES = sorted(hardware_db.engine_names())
 FIGURES = (
     "compute_s", "memory_s", "communication_s", "expected_s", "stage_s", "wait_s", "least_s",
-    "micro_batches", "host_s", "flops", "bytes", "total_s",
+    "micro_batches", "stages", "host_s", "learned_s", "flops", "bytes", "total_s",
 )  # fmt: skip
+DIFFERENCES = ("wait_s", "learned_s")
+NEVER = 10**9
 ROUNDING = 1e-12  # sums are added in another order
 
 
@@ -53,9 +58,22 @@ def question(draw: random.Random) -> tuple[Workload, Parallelism]:
     )
 
 
-def compare(number_of: int, start: int, monkeypatch) -> int:
-    """Price questions by plans and by graphs; how many had a plan."""
-    planned, known = 0, pricing.plans
+def compare(number_of: int, start: int, monkeypatch) -> tuple[int, int]:
+    """Price questions by plans, by graphs, and one configuration as a program of its own; how many
+    plans there were, and how many such programs."""
+    planned, programs, known = 0, 0, pricing.plans
+
+    def none(deployed, lanes):
+        return None
+
+    def program(deployed, *given):
+        nonlocal programs
+        found = one_program(deployed, *given)
+        programs += found is not None
+        return found
+
+    one_program = alone.priced
+    monkeypatch.setattr(workload, "priced_alone", program)
 
     def asked(deployed, lanes):
         nonlocal planned
@@ -70,41 +88,55 @@ def compare(number_of: int, start: int, monkeypatch) -> int:
         engine = hardware_db.load_engine(draw.choice(ENGINES))
         load, split = question(draw)
         priced = []
-        for plans in (asked, lambda deployed, lanes: None):
+        numbers = np.size(load.batch) == 1
+        for plans, worth in ((asked, NEVER), (none, NEVER), (asked, 0))[: 2 + numbers]:
             monkeypatch.setattr(pricing, "plans", plans)
             monkeypatch.setattr(schedule, "plans", plans)
+            monkeypatch.setattr(alone, "WORTH", worth)
+            monkeypatch.setattr(alone, "_ASKED", ByIdentity())
+            sizes = load if worth else Workload(*(float(np.max(n)) for n in astuple(load)))
             try:
                 priced.append(
-                    genz_core.estimate(model, system, load, split, engine, on_error="status")
+                    genz_core.estimate(model, system, sizes, split, engine, on_error="status")
                 )
             except genz_core.errors.RidgelineError as error:
                 priced.append(str(error))
-        one, other = priced
-        if isinstance(one, str):
-            assert one == other
-            continue
-        assert one.status.tolist() == other.status.tolist()
-        for phase in ("prefill", "decode"):
-            steps = getattr(one, phase), getattr(other, phase)
-            for name in FIGURES:
-                found, expected = (getattr(step, name) for step in steps)
-                near = np.allclose(found, expected, rtol=ROUNDING, atol=1e-30)
-                # A wait is the difference of two times that are rounded themselves.
-                slack = ROUNDING * steps[1].total_s if name == "wait_s" else 0.0
-                assert near or np.all(np.abs(found - expected) <= slack), (model.name, name)
-            names = ([op.name for op in step.graph.ops] for step in steps)
-            assert next(names) == next(names)
-        for name in ("weights_bytes", "kv_bytes", "activations_bytes"):
-            both = (getattr(answer.memory, name) for answer in priced)
-            assert np.allclose(*both, rtol=ROUNDING), (model.name, name)
-    return planned
+        one, *others = priced
+        for other in others:
+            if isinstance(one, str):
+                assert one == other
+            else:
+                same(one, other)
+    return planned, programs
+
+
+def same(one, other):
+    """Assert that two estimates are the same but for rounding."""
+    model = one.model
+    assert one.status.tolist() == other.status.tolist()
+    for phase in ("prefill", "decode"):
+        steps = getattr(one, phase), getattr(other, phase)
+        for name in FIGURES:
+            found, expected = (getattr(step, name) for step in steps)
+            assert found.shape == expected.shape, (model.name, name)
+            near = np.allclose(found, expected, rtol=ROUNDING, atol=1e-30)
+            # A wait is the difference of two times that are rounded themselves.
+            slack = ROUNDING * steps[1].total_s if name in DIFFERENCES else 0.0
+            assert near or np.all(np.abs(found - expected) <= slack), (model.name, name)
+        names = ([op.name for op in step.graph.ops] for step in steps)
+        assert next(names) == next(names)
+    for name in ("weights_bytes", "kv_bytes", "activations_bytes", "reserve_bytes"):
+        both = (getattr(answer.memory, name) for answer in (one, other))
+        assert np.allclose(*both, rtol=ROUNDING), (model.name, name)
 
 
 @pytest.mark.draws
 @pytest.mark.filterwarnings("ignore")
 def test_plans_price_as_graphs_do(monkeypatch):
     drawn = cases(40)
-    assert compare(drawn, seed(1), monkeypatch) > drawn  # three at least of a question that has one
+    planned, programs = compare(drawn, seed(1), monkeypatch)
+    assert planned > drawn  # three at least of a question that has one
+    assert programs > drawn / 10
 
 
 @pytest.mark.slow
@@ -135,6 +167,70 @@ def test_a_program_evaluates_formulas_for_arrays_and_leaves_out_what_nobody_want
     (found,) = program(sizes)
     assert (found * wanted.factor + wanted.constant).tolist() == [80.0, 8.0]
     assert np.exp not in [function for _, function, _ in program.steps]
+
+
+def test_straight_line_python_gives_what_the_program_gives():
+    formulas = Formulas(arrays=True)
+    tokens, cached = formulas.size("tokens", 1.0), formulas.size("cached", 0.0)
+    ways = np.array([1.0, 2.0, 4.0])[:, None]
+    best = (np.ceil(tokens / ways) * 3.0 + np.maximum(cached, ways) ** 1.5).min(axis=0)
+    wanted = [
+        np.where(cached > 10.0, tokens * cached, number(tokens) + 1.0),
+        np.sqrt(tokens) + np.floor(cached / 3.0) - np.log2(tokens),
+        formulas.result(item, best, 0, shape=()),
+    ]
+    program = Program.of(formulas, wanted)
+    run = straight(program, ("tokens", "cached"))
+    for one in ({"tokens": 7.0, "cached": 20.0}, {"tokens": 1.0, "cached": 0.0}):
+        found = np.array(run(**one), dtype=float)
+        assert found == pytest.approx([float(each) for each in program(one)], rel=1e-15)
+
+
+def test_a_symbol_stands_beside_arrays_only_where_its_formulas_allow_it():
+    ways = np.array([1.0, 2.0])
+    assert (Formulas(arrays=True).size("tokens", 1.0) * ways).shape == (2,)
+    with pytest.raises(Unresolved):
+        Formulas().size("tokens", 1.0) * ways
+
+
+@pytest.mark.parametrize(
+    ("load", "split", "error"),
+    [
+        (Workload(0, 1000, 128), Parallelism(), errors.InvalidValue),
+        (Workload(1, 1000.5, 128), Parallelism(), errors.InvalidValue),
+        (Workload(1, float("nan"), 128), Parallelism(), errors.InvalidValue),
+        (Workload(1, 10**400, 128), Parallelism(), errors.InvalidValue),
+        (Workload(1, 1000, 128), Parallelism(tp=3), errors.InvalidParallelism),
+        (Workload(10_000, 10_000, 128), Parallelism(), errors.OutOfMemory),
+    ],
+)
+def test_one_configuration_is_refused_alike_with_a_program_and_without(
+    load, split, error, monkeypatch
+):
+    model, system = model_registry.load("meta-llama/Llama-3.1-8B"), hardware_db.load("h100")
+    said = []
+    for worth in (NEVER, 0):
+        monkeypatch.setattr(alone, "WORTH", worth)
+        monkeypatch.setattr(alone, "_ASKED", ByIdentity())
+        with pytest.raises(error) as refused:
+            genz_core.estimate(model, system, load, split)
+        said.append(str(refused.value))
+    assert said[0] == said[1]
+
+
+def test_a_program_is_made_of_what_is_asked_for_often(monkeypatch):
+    """Its first answers are those of arrays, the later ones the same but for rounding."""
+    monkeypatch.setattr(alone, "_ASKED", ByIdentity())
+    monkeypatch.setattr(alone, "WORTH", 2)
+    model, system = model_registry.load("meta-llama/Llama-3.1-8B"), hardware_db.load("h100")
+    engine = hardware_db.load_engine("vllm")
+    for isl in (1000, 20_000):  # in one step, and in several
+        load = Workload(4, isl)
+        answers = [genz_core.estimate(model, system, load, None, engine) for _ in range(4)]
+        for answer in answers[1:]:
+            same(answers[0], answer)
+    ((_, asked),) = alone._ASKED._kept.values()
+    assert asked.made is not None and set(asked.made.made) == {False, True}
 
 
 @pytest.mark.parametrize("ask", [bool, float, np.any, lambda symbol: np.asarray(symbol, float)])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from app.accuracy.decisions.correction import Correction
 from app.accuracy.decisions.loads import Load
-from app.accuracy.decisions.scores import Row, split_table
-from hardware_db import tables
+from app.accuracy.decisions.scores import split_table
+from app.accuracy.tables import Row, kept, path_of, today
+from hardware_db.tables import table
 
 _KEPT = "decisions"  # `split_table`
 _KEPT_CHOICES = "choices"  # `choice_corrections`: by what a chosen plan's probability is corrected
@@ -17,31 +17,17 @@ _KEPT_CHOICES = "choices"  # `choice_corrections`: by what a chosen plan's proba
 
 def kept_path() -> Path:
     """Where `kept_rows` are kept."""
-    return tables.folder("measurements") / f"{_KEPT}.csv"
+    return path_of("measurements", _KEPT)
 
 
-def kept_rows(by_split: Mapping[str, Sequence[Load]], day: str = "") -> list[Row]:
-    """`split_table` with the day of its pricing, today's unless given."""
-    day = day or datetime.datetime.now(datetime.UTC).date().isoformat()
-    return [{**row, "date": day} for row in split_table(by_split)]
+def kept_rows(by_split: Mapping[str, Sequence[Load]]) -> list[Row]:
+    """`split_table` with the day of its pricing, today's."""
+    return [{**row, "date": today()} for row in split_table(by_split)]
 
 
 def shipped_table() -> list[Row]:
     """The kept rows, numbers as floats; [] before any was written."""
-    return [
-        {
-            name: text if name == "split" else _cell(text)
-            for name, text in row.items()
-            if name != "date"
-        }
-        for row in tables.table("measurements", _KEPT)
-    ]
-
-
-def _cell(text: str) -> float | int | None:
-    if not text:
-        return None
-    return float(text) if "." in text else int(text)
+    return kept("measurements", _KEPT, ("split",))
 
 
 def given_away(split: str) -> Row | None:
@@ -51,12 +37,12 @@ def given_away(split: str) -> Row | None:
 
 def choices_path() -> Path:
     """Where `choice_corrections` are kept."""
-    return tables.folder("measurements") / f"{_KEPT_CHOICES}.csv"
+    return path_of("measurements", _KEPT_CHOICES)
 
 
 def shipped_correction(split: str) -> Correction:
     """The kept correction of a split; one that changes nothing before any was written."""
-    for row in tables.table("measurements", _KEPT_CHOICES):
+    for row in table("measurements", _KEPT_CHOICES):
         if row["split"] == split:
             return Correction(float(row["slope"]), float(row["shift"]), int(row["choices"]))
     return Correction()

@@ -7,15 +7,13 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 
 from app.accuracy.decisions.choices import Choice, choices, gpu_pairs, most_users
 from app.accuracy.decisions.correction import Correction, correction
 from app.accuracy.decisions.loads import IN_SAMPLE, Load
-
-Row = dict[str, Any]
+from app.accuracy.tables import Row
 
 RULE = "fewest GPUs"
 #: Regret of a choice that is as good as the best: judgement.

@@ -15,6 +15,9 @@ from app.commands.library.listening import (
     serve_at,
     users_at,
 )
+from genz_core.errors import InvalidValue
+from genz_core.installing import pip_install_extra
+from genz_core.limits import checked_duration
 
 _HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
@@ -42,10 +45,6 @@ def api(
     body_mb: Annotated[float, typer.Option(help="Largest question in MB.")] = 10.0,
     upload_mb: Annotated[float, typer.Option(help="Most MB of files in one request.")] = 50.0,
 ) -> None:
-    from genz_core.errors import InvalidValue
-    from genz_core.installing import pip_install_extra
-    from genz_core.limits import checked_duration
-
     for name in ("fastapi", "uvicorn", "prometheus_client"):
         check_installed(name, pip_install_extra("api"))
     for option, size in (("--body-mb", body_mb), ("--upload-mb", upload_mb)):

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from app.commands.library.listening import LOOPBACK, Log, LogOption, check_free, check_installed
+from genz_core.installing import pip_install
 
 
 def register(cli: typer.Typer) -> None:
@@ -59,7 +60,6 @@ def app(
         variables,
         visitors_rights,
     )
-    from genz_core.installing import pip_install
 
     check_installed("streamlit", pip_install("streamlit>=1.60"))
     rights = visitors_rights(shared, may_save, may_measure, login is not None)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from genz_core.errors import InvalidValue
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -43,10 +49,6 @@ def check_installed(name: str, command: str) -> None:
     Raises:
         InvalidValue: it is not installed.
     """
-    from importlib.util import find_spec
-
-    from genz_core.errors import InvalidValue
-
     if find_spec(name) is None:
         raise InvalidValue(f"{name} is not installed; run: {command}")
 
@@ -65,8 +67,6 @@ def users_at(host: str, port: int, token: str, tokens: Path | None) -> dict[str,
 
 def serve_at(host: str, port: int, log: Log, served: ASGIApp, workers: Workers) -> None:
     """Answer programs at an address until a signal comes."""
-    from functools import partial
-
     from app.api.serving import serve
 
     say = partial(typer.echo, err=True)
@@ -79,8 +79,6 @@ def check_tokens(host: str, token: str, users: Mapping[str, str]) -> None:
     Raises:
         InvalidValue: the address is not of this machine alone, and no token is asked.
     """
-    from genz_core.errors import InvalidValue
-
     if host not in LOOPBACK and not token and not users:
         raise InvalidValue(
             f"all who reach {host} may ask: give --token, or --tokens FILE with one a user"
@@ -93,8 +91,6 @@ def tokens_of(file: Path | None) -> dict[str, str]:
     Raises:
         InvalidValue: no such file, a line of another form, a token that is short or there twice.
     """
-    from genz_core.errors import InvalidValue
-
     if file is None:
         return {}
     try:
@@ -129,11 +125,6 @@ def check_free(host: str, port: int) -> None:
     Raises:
         InvalidValue: the port is taken, or the address is not of this machine.
     """
-    import errno
-    import socket
-
-    from genz_core.errors import InvalidValue
-
     foreign = f"{host!r} is no address of this machine: give 127.0.0.1 or 0.0.0.0"
     if not host:  # to the system it is every address
         raise InvalidValue(foreign)

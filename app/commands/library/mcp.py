@@ -14,6 +14,8 @@ from app.commands.library.listening import (
     serve_at,
     users_at,
 )
+from genz_core.installing import pip_install_extra
+from genz_core.limits import checked_duration
 
 
 def register(cli: typer.Typer) -> None:
@@ -34,9 +36,6 @@ def mcp(
     log: LogOption = Log.auto,
     seconds: Annotated[float, typer.Option(help="Longest time of one answer.")] = 60.0,
 ) -> None:
-    from genz_core.installing import pip_install_extra
-    from genz_core.limits import checked_duration
-
     check_installed("mcp", pip_install_extra("mcp"))
 
     from app.api.answers import Answers

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from app.answers.table import TableFormat
+from app.answers.table import TableFormat, render
 from app.commands import options as opt
+from genz_core.errors import InvalidValue
 
 
 def register(cli: typer.Typer) -> None:
@@ -29,7 +30,6 @@ def models(
     format_: opt.Form = TableFormat.text,
 ) -> None:
     import model_registry
-    from app.answers.table import render
 
     if name == "add":
         _add(source, to)
@@ -47,7 +47,6 @@ def models(
 def _add(source: str, folder: Path) -> None:
     """Write the file that would ship a model, and say what it still lacks."""
     from app.scenario.local_files import model_source
-    from genz_core.errors import InvalidValue
     from model_registry.finding.contribution import contribution
 
     if not source:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from app.answers.table import to_json
+
 
 def register(cli: typer.Typer) -> None:
     help_ = "The JSON schema of a document that commands hand on; without a name, which there are."
@@ -15,7 +17,6 @@ def register(cli: typer.Typer) -> None:
 def schema(
     name: Annotated[str, typer.Argument(help="arch, modules, ops or step; empty: all.")] = "",
 ) -> None:
-    from app.answers.table import to_json
     from model_registry.reports import schemas
 
     typer.echo(to_json(schemas.schema(name)) if name else "\n".join(schemas.names()))

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from app.answers.table import TableFormat
+from app.answers.table import TableFormat, render
 from app.commands import options as opt
+from genz_core.errors import InvalidValue
 
 
 def register(cli: typer.Typer) -> None:
-    help_ = "List the hardware that ships, show one with its sources, or check a file (check)."
+    help_ = (
+        "List the hardware that ships, show one with its sources, check a file (check), or write "
+        "the YAML of one with the links of an ASTRA-sim network file (network)."
+    )
     cli.command("systems", help=help_)(systems)
 
 
 def systems(
-    name: Annotated[str, typer.Argument(help="A system to show; empty: all; or: check.")] = "",
-    file: Annotated[str, typer.Argument(help="To check: a YAML file.")] = "",
+    name: Annotated[str, typer.Argument(help="A system; empty: all; or: check, network.")] = "",
+    file: Annotated[str, typer.Argument(help="To check: a YAML file; a network file.")] = "",
+    base: Annotated[str, typer.Option(help="The system that takes the network's links.")] = "",
     vendor: Annotated[str, typer.Option(help="Only this vendor.")] = "",
     kind: Annotated[str, typer.Option(help="Only gpu, cpu, tpu, npu or igpu.")] = "",
     find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
@@ -25,12 +31,14 @@ def systems(
     format_: opt.Form = TableFormat.text,
 ) -> None:
     import hardware_db
-    from app.answers.table import render
     from app.scenario.system_facts import latency_words, listed, peak_words, sourced_facts
 
     chosen = opt.table_format(format_, json)
     if name == "check":
         _check_file(file, chosen)
+        return
+    if name == "network":
+        typer.echo(_with_network(base, file), nl=False)
         return
     if name:
         record = sourced_facts(name)
@@ -52,7 +60,6 @@ def _check_file(path: str, chosen: TableFormat) -> None:
         RidgelineError: no such file, or one that does not fit the schema, in a sentence.
     """
     from app.scenario.local_files import system_source
-    from genz_core.errors import InvalidValue
     from hardware_db import contribution
 
     source = system_source(path)
@@ -62,6 +69,25 @@ def _check_file(path: str, chosen: TableFormat) -> None:
     remarks = "\n".join(f"- {remark}" for remark in report.remarks)
     facts = {"figures": report.figures, "remarks": report.remarks}
     opt.show(chosen, facts, report.figures, remarks)
+
+
+def _with_network(base: str, path: str) -> str:
+    """YAML of a system with the links of a network file.
+
+    Raises:
+        RidgelineError: an unknown system, or a file that is no such network.
+    """
+    import yaml
+
+    import hardware_db
+    from app.exchange import network
+    from hardware_db import yaml_document
+    from hardware_db.own_files import read_text
+
+    file = Path(path)
+    parts = network.read(yaml_document.parse(read_text(file, path), path))
+    document = network.system_document(hardware_db.load(base).slug, parts, file.name)
+    return yaml.safe_dump(document, sort_keys=False, width=100)
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:

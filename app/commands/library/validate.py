@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
+from app.commands.progress_bar import running
+from genz_core.errors import InvalidValue
 
-_KEPT = ("disaggregated", "decisions")
-_WHAT = ("serving", "published", "operators", "throughput", *_KEPT, "simulation", "plan")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Validated:
+    """What a validation found.
+
+    rows: all of them, for a file.  table: what every format prints.  more: tables and headings
+    that text and Markdown have besides.  kept: tables that documents and plans read, by file.
+    document: a document of its own.
+    """
+
+    rows: Sequence[Row]
+    table: Sequence[Row]
+    more: Callable[[], Sequence[Sequence[Row] | str]]
+    kept: Mapping[Path, Sequence[Row]] = field(default_factory=dict)
+    document: Callable[[], str] | None = None
 
 
 def register(cli: typer.Typer) -> None:
@@ -46,67 +67,130 @@ def validate(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from genz_core.errors import InvalidValue
-
-    if what not in _WHAT:
-        raise InvalidValue(f"cannot validate {what!r}; choose {', '.join(_WHAT)}")
-    if what in _KEPT and write_docs is None:
-        _kept(what, by, worst, rows, keep, opt.table_format(format_, json))
-        return
-    if what == "plan":
-        _plan(write_docs, opt.table_format(format_, json))
-    elif what == "simulation":
-        _simulation(worst, rows, write_docs, count, opt.table_format(format_, json))
-    elif write_docs is not None:
+    if what not in _VALIDATIONS:
+        raise InvalidValue(f"cannot validate {what!r}; choose {', '.join(_VALIDATIONS)}")
+    if write_docs is not None and what not in ("simulation", "plan"):
         from app.accuracy import document, measured_points
 
         points = measured_points.published(), measured_points.serving()
         for path in document.write_documents(write_docs, *points):
             typer.echo(f"wrote {path}")
-    elif what == "operators":
-        _operators(by, worst, rows, opt.table_format(format_, json))
-    elif what == "throughput":
-        _throughput(by, worst, rows, opt.table_format(format_, json))
-    else:
-        _measured(what, by, worst, rows, opt.table_format(format_, json))
-
-
-def _kept(what: str, by: str, worst: int, rows: Path | None, keep: bool, form: TableFormat) -> None:
-    """Print what takes minutes: runs with prompts read apart, or choices on measured frontiers."""
-    from app.commands.library import validate_kept
-
-    if what == "decisions":
-        validate_kept.decisions(by, rows, keep, form)
-    else:
-        validate_kept.disaggregated(by, worst, rows, keep, form)
-
-
-def _plan(write_docs: Path | None, form: TableFormat) -> None:
-    """Print how often targets were met by what probability of the planner."""
-    from app.answers.table import render
-    from app.planning import reliability
-
-    records = reliability.measured()
-    if write_docs is not None:
-        opt.write_text(write_docs, reliability.document(records))
+        return
+    found = _VALIDATIONS[what](list(filter(None, by.split(","))), worst, count)
+    opt.write_rows(rows, found.rows)
+    if write_docs is not None and found.document is not None:
+        opt.write_text(write_docs, found.document())
         typer.echo(f"wrote {write_docs}")
         return
-    pairs = reliability.chances(records)
-    table = reliability.table(pairs)
-    opt.show(form, table, table, reliability.scores(pairs))
-    if form in (TableFormat.text, TableFormat.markdown):
-        typer.echo("\n" + render(reliability.of_choices(), form))
+    form = opt.table_format(format_, json)
+    more = found.more() if form in (TableFormat.text, TableFormat.markdown) else ()
+    opt.show(form, found.table, found.table, *more)
+    for path, table in found.kept.items() if keep else ():
+        opt.write_rows(path, table)
+        typer.echo(f"wrote {path}", err=True)
 
 
-def _simulation(
-    worst: int, rows: Path | None, write_docs: Path | None, count: int, form: TableFormat
-) -> None:
-    """Print how far the closed form of serving lies from the simulation of the same load."""
-    import os
+def _measured(what: str, by: list[str], worst: int, _: int) -> _Validated:
+    """Errors on measured rows as the constants ship, then on held-out rows."""
+    from app.accuracy import likely_causes, measured_points, shipped_errors
 
+    columns = ["metric", *by]
+    _check(columns, measured_points.columns(what))
+    records = (measured_points.serving if what == "serving" else measured_points.published)()
+    table = measured_points.error_table(records, columns)
+    if not by and what == "published":
+        table = [{"metric": "all", **measured_points.error_table(records)[0]}, *table]
+    metrics = measured_points.SERVING_METRICS if what == "serving" else shipped_errors.BATCH_METRICS
+
+    def more() -> list[Sequence[Row] | str]:
+        fitted = shipped_errors.fit_errors(metrics)
+        furthest = measured_points.worst(records, worst)
+        suspected = likely_causes.suspected_records(records, furthest)
+        heading = "By what the points were to the fit:" if fitted else ""
+        return [heading, fitted, likely_causes.brief(suspected)]
+
+    return _Validated(records, table, more)
+
+
+def _operators(by: list[str], worst: int, _: int) -> _Validated:
+    """Errors of the latency models; a row an operator and split, or the columns of --by."""
+    from app.accuracy import likely_causes, shipped_errors
+
+    series = shipped_errors.operator_series()
+    columns = by or ["operator"]
+    _check(columns, list(series[0]) if series else columns)
+    held_out = [row for row in series if row["split"] == "held-out shapes"]
+    furthest = sorted(held_out, key=lambda row: -row["mape %"])[:worst]
+    return _Validated(
+        series,
+        shipped_errors.operator_summary(series, [*columns, "split"]),
+        lambda: [likely_causes.suspected_series(furthest)],
+    )
+
+
+def _throughput(by: list[str], worst: int, _: int) -> _Validated:
+    """Errors of the tokens a second of runs that send all requests at once."""
+    from app.accuracy import saturated_runs
+
+    found = saturated_runs.records()
+    _check(by, list(found[0]))
+    groups = [by] if by else [[], *([name] for name in saturated_runs.BY)]
+    first, *others = (saturated_runs.error_table(found, group) for group in groups)
+    return _Validated(found, first, lambda: [*others, saturated_runs.worst(found, worst)])
+
+
+def _disaggregated(by: list[str], worst: int, _: int) -> _Validated:
+    """Errors of simulations of measured runs with prompts read apart, and what is refused; without
+    columns by split and by each."""
+    from app.accuracy import disaggregated_runs as runs
+    from app.accuracy import kind_intervals
+
+    _check(by, runs.BY)
+    with running("simulating") as under_way:
+
+        def records(start: float, *, learned: bool) -> list[Row]:
+            return runs.records(
+                os.cpu_count() or 1,
+                lambda done, of: under_way.progress(start + share * done / of, f"{done} of {of}"),
+                under_way.cancelled,
+                learned=learned,
+            )
+
+        share = 1.0 if by else 0.5
+        shipped = records(0.0, learned=True)
+        physics = [] if by else records(0.5, learned=False)
+    refused = [runs.refusals(shipped), runs.worst(shipped, worst)]
+    if by:
+        return _Validated(shipped, runs.group_table(shipped, by), lambda: refused)
+    groups = [runs.group_table(shipped, (name,)) for name in runs.BY]
+    spans = kind_intervals.table(kind_intervals.measured())
+    return _Validated(
+        shipped,
+        runs.split_table(shipped, physics),
+        lambda: [*groups, spans, *refused],
+        {runs.kept_path(): runs.kept_rows(shipped, physics), kind_intervals.kept_path(): spans},
+    )
+
+
+def _decisions(by: list[str], _worst: int, _: int) -> _Validated:
+    """What choices by prediction give away on measured frontiers, by split and one column."""
+    from app.accuracy.decisions import kept, loads, scores
+
+    _check([",".join(by)] if by else [], ("model", "system", "target"))
+    found = loads.loads_by_split()
+    table = scores.group_table(found, by[0]) if by else scores.split_table(found)
+    corrections = scores.choice_corrections(found)
+    return _Validated(
+        scores.choice_rows(found),
+        table,
+        lambda: [] if by else [corrections],
+        {kept.kept_path(): kept.kept_rows(found), kept.choices_path(): corrections},
+    )
+
+
+def _simulation(_by: list[str], worst: int, count: int) -> _Validated:
+    """How far the closed form of serving lies from the simulation of the same load."""
     from app.accuracy import simulation_document, simulation_grid
-    from app.answers.table import render
-    from app.commands.progress_bar import running
 
     with running("simulating") as under_way:
         compared = simulation_grid.compared(
@@ -115,81 +199,42 @@ def _simulation(
             lambda done, of: under_way.progress(done / of, f"{done} of {of} deployments"),
             under_way.cancelled,
         )
-    opt.write_rows(rows, compared)
-    if write_docs is not None:
-        opt.write_text(write_docs, simulation_document.document(compared))
-        typer.echo(f"wrote {write_docs}")
-        return
-    typer.echo(render(simulation_grid.summary(compared), form))
-    if exceptions := simulation_grid.exceptions(compared):
-        typer.echo("\n" + render(exceptions, form))
-    if worst:
-        typer.echo("\n" + render(simulation_grid.furthest(compared, worst), form))
+    return _Validated(
+        compared,
+        simulation_grid.summary(compared),
+        lambda: [simulation_grid.exceptions(compared), simulation_grid.furthest(compared, worst)],
+        document=lambda: simulation_document.document(compared),
+    )
 
 
-def _operators(by: str, worst: int, rows: Path | None, form: TableFormat) -> None:
-    """Print errors of the latency models; a row an operator and split, or the columns of --by."""
-    from app.accuracy import likely_causes, shipped_errors
-    from app.answers.table import render
+def _plan(_by: list[str], _worst: int, _: int) -> _Validated:
+    """How often targets were met by what probability of the planner."""
+    from app.planning import reliability
 
-    series = shipped_errors.operator_series()
-    columns = list(filter(None, by.split(","))) or ["operator"]
-    _check(columns, list(series[0]) if series else columns)
-    opt.write_rows(rows, series)
-    typer.echo(render(shipped_errors.operator_summary(series, [*columns, "split"]), form))
-    if worst:
-        held_out = [row for row in series if row["split"] == "held-out shapes"]
-        worst_series = sorted(held_out, key=lambda row: -row["mape %"])[:worst]
-        typer.echo("\n" + render(likely_causes.suspected_series(worst_series), form))
+    records = reliability.measured()
+    pairs = reliability.chances(records)
+    return _Validated(
+        records,
+        reliability.table(pairs),
+        lambda: [reliability.scores(pairs), reliability.of_choices()],
+        document=lambda: reliability.document(records),
+    )
 
 
-def _throughput(by: str, worst: int, rows: Path | None, form: TableFormat) -> None:
-    """Print errors of the tokens a second of runs that send all requests at once."""
-    from app.accuracy import saturated_runs
-    from app.answers.table import render, to_csv
-
-    found = saturated_runs.records()
-    columns = list(filter(None, by.split(",")))
-    _check(columns, list(found[0]))
-    if rows is not None:
-        opt.write_text(rows, to_csv(found) + "\n")
-    groups = [columns] if columns else [(), *((name,) for name in saturated_runs.BY)]
-    tables = [saturated_runs.error_table(found, group) for group in groups]
-    if form not in (TableFormat.text, TableFormat.markdown):
-        tables = tables[:1]
-    if worst:
-        tables.append(saturated_runs.worst(found, worst))
-    typer.echo("\n\n".join(render(table, form) for table in tables))
+#: By what is validated: the columns of --by, the worst points to show, and the deployments drawn.
+_VALIDATIONS: Mapping[str, Callable[[list[str], int, int], _Validated]] = {
+    "serving": partial(_measured, "serving"),
+    "published": partial(_measured, "published"),
+    "operators": _operators,
+    "throughput": _throughput,
+    "disaggregated": _disaggregated,
+    "decisions": _decisions,
+    "simulation": _simulation,
+    "plan": _plan,
+}
 
 
-def _measured(what: str, by: str, worst: int, rows: Path | None, form: TableFormat) -> None:
-    """Print errors on measured rows as the constants ship, then on held-out rows."""
-    from app.accuracy import likely_causes, measured_points, shipped_errors
-    from app.answers.table import render
-
-    columns = ["metric", *filter(None, by.split(","))]
-    _check(columns, measured_points.columns(what))
-    records = (measured_points.serving if what == "serving" else measured_points.published)()
-    opt.write_rows(rows, records)
-    table = measured_points.error_table(records, columns)
-    if not by and what == "published":
-        table = [{"metric": "all", **measured_points.error_table(records)[0]}, *table]
-    typer.echo(render(table, form))
-    metrics = measured_points.SERVING_METRICS if what == "serving" else shipped_errors.BATCH_METRICS
-    fit_errors = shipped_errors.fit_errors(metrics)
-    if fit_errors and form in (TableFormat.text, TableFormat.markdown):
-        typer.echo("\nBy what the points were to the fit:\n\n" + render(fit_errors, form))
-    if worst:
-        worst_records = likely_causes.suspected_records(
-            records, measured_points.worst(records, worst)
-        )
-        typer.echo("\n" + render(likely_causes.brief(worst_records), form))
-
-
-def _check(columns: list[str], there_are: list[str]) -> None:
+def _check(columns: Sequence[str], there_are: Sequence[str]) -> None:
     """Raises InvalidValue: one of `columns` is not among those that there are."""
-    from genz_core.errors import InvalidValue
-
-    unknown = [name for name in columns if name not in there_are]
-    if unknown:
+    if unknown := [name for name in columns if name not in there_are]:
         raise InvalidValue(f"no column {unknown[0]!r}; there are {', '.join(there_are)}")

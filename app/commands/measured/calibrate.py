@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,8 @@ import typer
 
 from app.commands import options as opt
 from app.commands.measured import calibrate_runs
+from app.commands.progress_bar import running
+from genz_core.errors import InvalidValue
 
 
 def register(cli: typer.Typer) -> None:
@@ -41,8 +44,6 @@ def machine(
     json: opt.Json = False,
 ) -> None:
     from app.calibration import machine as this_machine
-    from app.commands.progress_bar import running
-    from genz_core.errors import InvalidValue
 
     if output is not None and not validate:
         raise InvalidValue("--output takes what --validate finds: give both, or neither")
@@ -61,7 +62,6 @@ def machine(
 def _config(model: str) -> dict[str, Any]:
     from app.measuring.prediction import config_at, raw_config
     from app.scenario.local_files import model_source
-    from genz_core.errors import InvalidValue
 
     source = model_source(model)
     config = config_at(source) if isinstance(source, Path) else raw_config(model)
@@ -75,7 +75,6 @@ def _validate(
 ) -> Any:
     """Validate and print the accuracy; returns the machine as fitted before and after the model."""
     from app.calibration import machine_document, machine_validation
-    from app.commands.progress_bar import running
 
     with running("validating") as run:
         result = machine_validation.validate(
@@ -89,8 +88,6 @@ def _validate(
 
 
 def _print(calibrated: Any, paths: list[Path], json: bool) -> None:
-    from dataclasses import asdict
-
     from profilers.collect.clock import contention_note
 
     rows = [

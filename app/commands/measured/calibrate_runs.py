@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.commands import options as opt
+from app.commands.progress_bar import running
 from app.commands.question_options import Given, add_verb
 
 if TYPE_CHECKING:
@@ -39,7 +41,6 @@ def runs(
 ) -> None:
     from app.benchmarks import of_files
     from app.calibration import from_runs
-    from app.commands.progress_bar import running
     from app.scenario import points_file
     from app.scenario.local_files import sources
 
@@ -61,12 +62,9 @@ def runs(
 
 def _results(deployments: list[Deployment], save: bool, forget: bool, json: bool) -> None:
     """Learn from results, or forget what was learnt from them."""
-    from dataclasses import asdict
-
     from app.benchmarks import calibration
     from app.benchmarks.comparison import measured_figures
     from app.calibration import from_one_run
-    from app.commands.progress_bar import running
 
     if forget:
         for words, dropped in calibration.forget(deployments).items():

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from app.answers.table import to_json
 from app.commands import options as opt
+from app.commands.progress_bar import running
+from genz_core.errors import InvalidValue
 
 Workload = Annotated[
     list[str],
@@ -40,7 +44,6 @@ def nsys(
     print_: Dry = False,
     json: opt.Json = False,
 ) -> None:
-    from genz_core.errors import InvalidValue
     from profilers.collect import nsight, nsight_runner
 
     if capture not in ("none", "nvtx", "cudaProfilerApi"):
@@ -135,9 +138,6 @@ def top_kernels(
     output: Annotated[Path | None, opt.target("Write the YAML here.")] = None,
     json: opt.Json = False,
 ) -> None:
-    from dataclasses import asdict
-
-    from app.answers.table import to_json
     from profilers.collect.top_kernels import to_yaml
     from profilers.collect.top_kernels import top_kernels as slowest
     from profilers.readers import read_report
@@ -162,7 +162,6 @@ def microbench(
     output: Annotated[Path | None, opt.target("Write the rows to this CSV.")] = None,
     json: opt.Json = False,
 ) -> None:
-    from app.commands.progress_bar import running
     from profilers.collect.building import pick_device
     from profilers.collect.clock import use_threads
     from profilers.collect.microbenchmarks import run_suite

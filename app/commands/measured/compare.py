@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.answers.table import TableFormat
+from app.answers.table import TableFormat, render, to_json
 from app.commands import options as opt
 from app.commands.measured import compare_results
+from app.commands.measured.import_ import phase_patterns, print_checks
 from app.commands.question_options import Extra, Given, add_verb
+from app.wording import quantities
+from genz_core.errors import InvalidValue, ReportError
+from genz_core.limits import checked_size
 
 if TYPE_CHECKING:
     from app.measuring.comparison import Compared
@@ -62,9 +66,7 @@ def compare(
         compare_results.run(files, asked, level, simulate, replay, chosen)
         return
     import profilers
-    from app.commands.measured.import_ import phase_patterns
     from app.measuring.comparison import compare_asked
-    from genz_core.errors import ReportError
 
     if missing := next((file for file in files if not file.exists()), None):
         raise ReportError(f"{missing}: no such file")
@@ -84,9 +86,6 @@ def _steps(options: list[str]) -> dict[str, int]:
     Raises:
         InvalidValue: another phase, or no whole number.
     """
-    from genz_core.errors import InvalidValue
-    from genz_core.limits import checked_size
-
     steps = {}
     for text in options:
         name, _, number = text.partition("=")
@@ -98,12 +97,9 @@ def _steps(options: list[str]) -> dict[str, int]:
 
 def _print(compared: Compared, chosen: TableFormat) -> None:
     """Print what was filled, phases, classes, operators and findings."""
-    from app.answers.table import render, to_json
-    from app.commands.measured.import_ import print_checks
     from app.measuring.comparison import folded, with_subjects
     from app.measuring.comparison_document import document
     from app.measuring.time_report import of_profile
-    from app.wording import quantities
 
     comparison, filled = compared.comparison, compared.filled
     tables = {name: getattr(comparison, name) for name in ("phases", "classes", "operators")}

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
+from app.commands.measured.import_ import sums
+from app.commands.progress_bar import running
 
 if TYPE_CHECKING:
     from app.benchmarks.replay import Replay
@@ -34,8 +36,6 @@ def run(
     from app.benchmarks.replay import can_replay
     from app.benchmarks.replay import replay as run_again
     from app.benchmarks.simulated import with_simulations
-    from app.commands.measured.import_ import sums
-    from app.commands.progress_bar import running
     from app.measuring.result_table import without_empty
 
     deployments = of_files.asked_of(files, asked)

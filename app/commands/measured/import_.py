@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.answers.table import TableFormat
+from app.answers.table import TableFormat, render, to_json
 from app.commands import options as opt
+from genz_core.errors import InvalidValue
 
 if TYPE_CHECKING:
     from profilers import PhasePattern, Report
@@ -46,7 +47,6 @@ def import_(
     format_: opt.Form = TableFormat.text,
 ) -> None:
     import profilers
-    from app.answers.table import render, to_json
     from app.measuring import result_table
     from app.measuring.summary_document import report_document
     from profilers.by_shape import operators_by_shape
@@ -87,7 +87,6 @@ def import_(
 
 def print_results(results: Sequence[ServingMeasurement], chosen: TableFormat) -> None:
     """Print the measurements of a file: all columns as CSV, else those that fit a terminal."""
-    from app.answers.table import render
     from app.measuring import result_table
     from profilers import account
 
@@ -124,7 +123,6 @@ def _import_folder(
     folder: Path, patterns: tuple[PhasePattern, ...], kernels: int, chosen: TableFormat
 ) -> None:
     """Print the reports of a folder, and beside each other those of one run's ranks."""
-    from app.answers.table import render, to_json
     from app.measuring.summary_document import report_document
     from profilers.ranks import compare_ranks
     from profilers.readers.folders import read_folder
@@ -158,7 +156,6 @@ def phase_patterns(options: list[str] | tuple[()]) -> tuple[PhasePattern, ...]:
     Raises:
         InvalidValue: an option without "=", or without a pattern that can be searched.
     """
-    from genz_core.errors import InvalidValue
     from profilers import DEFAULT_PHASES, PhasePattern
 
     patterns = []
@@ -173,7 +170,6 @@ def phase_patterns(options: list[str] | tuple[()]) -> tuple[PhasePattern, ...]:
 
 def _print(summary: dict[str, Any], report: Report, count: int, chosen: TableFormat) -> None:
     """Print the figures of a report, its `count` longest kernels, and its notes."""
-    from app.answers.table import render
     from app.measuring.summary_document import checks_of, identity_of
     from profilers.summary import top_kernels
 

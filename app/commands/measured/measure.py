@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from app.answers.table import to_json
 from app.commands import options as opt
 from app.commands.measured import measure_endpoint, measure_serving
+from app.commands.progress_bar import running
 from app.commands.question_options import CONTEXT, Given, takes
+from app.wording import quantities
+from genz_core.errors import InvalidValue
 
 if TYPE_CHECKING:
     from app.measuring.outcome import Outcome
@@ -92,7 +97,6 @@ def run(
 ) -> None:
     from app.commands.measured.measure_output import print_prompts, print_run
     from app.measuring.live import copy_trace
-    from genz_core.errors import InvalidValue
     from profilers import run_config
 
     over_prompts = bool(prompts or lengths)
@@ -206,11 +210,6 @@ def infer(
     device: opt.Device = "auto",
     json: opt.Json = False,
 ) -> None:
-    from dataclasses import asdict
-
-    from app.answers.table import to_json
-    from app.commands.progress_bar import running
-    from app.wording import quantities
     from profilers.collect import inference
 
     sampling = inference.Sampling(
@@ -249,10 +248,8 @@ def _measured(
     activity: label of the progress bar.  before_keeping: called with the outcome and the folder of
     its files, which move away when the run is kept.
     """
-    from app.commands.progress_bar import running
     from app.measuring import run_store
     from app.measuring.run_form import check_run
-    from genz_core.errors import InvalidValue
 
     if tags and not keep:
         raise InvalidValue("--tag names a kept run: leave out --no-keep")

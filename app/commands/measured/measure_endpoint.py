@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.answers.table import TableFormat
+from app.answers.table import TableFormat, render, to_json
 from app.commands import options as opt
+from app.commands.measured.import_ import print_results
+from app.commands.progress_bar import running
 from app.commands.question_options import CONTEXT, Given, takes
+from genz_core.errors import InvalidValue
 
 if TYPE_CHECKING:
     from profilers.collect.serving.endpoint import EndpointRun
@@ -51,7 +54,6 @@ def endpoint(
 ) -> None:
     import tempfile
 
-    from app.commands.progress_bar import running
     from app.measuring import endpoint_run
     from profilers.collect.serving import addresses
     from profilers.collect.serving import endpoint as endpoints
@@ -76,8 +78,6 @@ def endpoint(
 
 
 def _print(run: EndpointRun, identity: str, json: bool) -> None:
-    from app.answers.table import to_json
-    from app.commands.measured.import_ import print_results
     from app.measuring import result_table
 
     if json:
@@ -98,11 +98,7 @@ def metrics(
     allow_remote: Remote = False,
     json: opt.Json = False,
 ) -> None:
-    from app.answers.table import render, to_json
-    from app.commands.measured.import_ import print_results
-    from app.commands.progress_bar import running
     from app.measuring import result_table
-    from genz_core.errors import InvalidValue
     from profilers.collect.serving import addresses
     from profilers.collect.serving import endpoint as endpoints
 

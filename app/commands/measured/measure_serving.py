@@ -7,8 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from app.answers.table import TableFormat, render, to_json
 from app.commands import options as opt
+from app.commands.progress_bar import running
 from app.commands.question_options import CONTEXT, Given, takes
+from app.question.question import Question
+from genz_core.errors import InvalidValue
+from genz_core.progress import part
 
 
 def register(group: typer.Typer) -> None:
@@ -35,9 +40,6 @@ def serving(
     ] = Path("serving"),
     json: opt.Json = False,
 ) -> None:
-    from app.answers.table import TableFormat, render, to_json
-    from app.commands.progress_bar import running
-    from genz_core.progress import part
     from hardware_db.whole_file import write_whole
     from profilers.collect.serving import closed_loop, prompts, result_file
     from profilers.collect.serving.client import Server
@@ -75,8 +77,6 @@ def own_server(
 ) -> None:
     from app.calibration import own_server as comparison
     from app.calibration import own_server_document as document
-    from app.commands.progress_bar import running
-    from app.question.question import Question
     from profilers.collect.serving.own_server import ServerSettings
 
     users = tuple(_users(load.pop("concurrency")))
@@ -91,8 +91,6 @@ def own_server(
 
 def _users(concurrency: list[float]) -> list[int]:
     """Users of each loop.  Raises `InvalidValue`: more than 32 loops."""
-    from genz_core.errors import InvalidValue
-
     if len(concurrency) > 32:
         raise InvalidValue(f"concurrency: {len(concurrency)} loops; give 32 at most")
     return [int(many) for many in concurrency]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from app.answers.table import TableFormat
+from app.answers.table import TableFormat, render
 from app.commands import options as opt
+from app.commands.progress_bar import running
+from genz_core.errors import InvalidValue, MeasurementError
 
 Identity = Annotated[str, typer.Argument(help="Id of a run, or the start of it.")]
 
@@ -34,7 +37,6 @@ def start(
     ] = False,
 ) -> None:
     """Measure what a run file says, and keep it."""
-    from app.commands.progress_bar import running
     from app.measuring import run_store
     from app.measuring.run_form import check_run
     from profilers import run_config
@@ -68,9 +70,6 @@ def list_(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from datetime import UTC, datetime
-
-    from app.answers.table import render
     from app.measuring.run_store import store
 
     for sentence in store().left_out():
@@ -94,7 +93,6 @@ def list_(
 def show(identity: Identity) -> None:
     """Print the report of a run."""
     from app.measuring.run_store import store
-    from genz_core.errors import MeasurementError
 
     file = store().path(identity) / "report.md"
     if not file.is_file():
@@ -126,7 +124,6 @@ def export(identity: Identity, target: Path) -> None:
 def take(source: Path) -> None:
     """Keep a run that another machine exported."""
     from app.measuring.run_store import store
-    from genz_core.errors import InvalidValue
 
     if not source.is_file():
         raise InvalidValue(f"{source} is no file; give one that `ridgeline runs export` wrote")
@@ -139,7 +136,6 @@ def compare(
     format_: opt.Form = TableFormat.text,
 ) -> None:
     """Runs side by side."""
-    from app.answers.table import render
     from app.measuring.run_store import store
 
     table = store().compare(*identities)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from app.commands import options as opt
+from app.commands.progress_bar import running
 from app.commands.question_options import Extra, Given, add_verb
 
 
@@ -56,7 +57,6 @@ def tune(
     client_timeout: Annotated[float, opt.lasting("Seconds that a client may take.")] = 3600.0,
     json: opt.Json = False,
 ) -> None:
-    from app.commands.progress_bar import running
     from app.tuning import report
     from app.tuning.answer import REPORT, answer
     from app.tuning.real_server import Commands

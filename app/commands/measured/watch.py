@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from app.answers.table import to_json
 from app.commands import options as opt
+from app.commands.progress_bar import running
 from app.commands.question_options import Extra, Given, add_verb
 
 if TYPE_CHECKING:
@@ -51,8 +53,6 @@ def watch(
     ] = False,
     json: opt.Json = False,
 ) -> None:
-    from app.answers.table import to_json
-    from app.commands.progress_bar import running
     from app.watching import kept
     from app.watching.answer import of_recordings, refuse_unnamed
     from app.watching.grafana import dashboard as drawn

@@ -6,7 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from app.answers.table import TableFormat, render
 from app.commands import options as opt
+from genz_core.errors import InvalidValue
+from genz_core.limits import checked_size
 
 #: Limit of each symbol of `model_registry.reports.symbolic`.
 _LIMIT = {"batch": "batch", "new_tokens": "input_tokens", "context": "cached_tokens"}
@@ -57,8 +60,6 @@ def _values(text: str) -> dict[str, Any]:
     Raises:
         InvalidValue: an unknown symbol, or no number within its limits.
     """
-    from genz_core.errors import InvalidValue
-    from genz_core.limits import checked_size
     from model_registry.reports.symbolic import BYTES
 
     pairs = [part.partition("=") for part in text.split(",")]
@@ -77,8 +78,6 @@ def _values(text: str) -> dict[str, Any]:
 
 
 def _bytes(name: str, text: str) -> float:
-    from genz_core.errors import InvalidValue
-
     try:
         return float(text)
     except ValueError:
@@ -87,8 +86,6 @@ def _bytes(name: str, text: str) -> float:
 
 def _text(report: dict[str, Any]) -> str:
     """A report of `model_registry.reports.symbolic` as text: its facts, then its tables."""
-    from app.answers.table import TableFormat, render
-
     head = {key: value for key, value in report.items() if isinstance(value, (str, int, float))}
     lines = [f"{key:18} {value}" for key, value in head.items()]
     if "layers" in report:

@@ -13,6 +13,10 @@ from app.answers.table import TableFormat, folded, render, to_json
 from app.commands import options as opt
 from app.commands.piped import PIPE, piped
 from app.commands.question_options import Given, add_verb
+from app.wording import quantities
+from genz_core.degrees import other_count, parse_degrees, placed
+from genz_core.errors import InvalidValue
+from genz_core.workload import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
     from app.scenario.results import Estimate
@@ -42,15 +46,14 @@ def estimate(
 ) -> None:
     from app.scenario import mixed_step, results
     from app.scenario.scenario import resolve
-    from app.scenario.stated_step import stated_step
-    from genz_core.errors import InvalidValue
-    from genz_core.workload import OUT_OF_MEMORY
 
     chosen = opt.table_format(format_, json)
     if points is not None:
         _price_points(points, output)
         return
     if given.get("model") == PIPE:
+        from app.scenario.stated_step import stated_step
+
         asked = given.ask("estimate", model="stated")
         _print_step(stated_step(piped("ops"), asked), chosen)
         return
@@ -73,8 +76,6 @@ def estimate(
 
 def _degrees(parallel: str) -> dict[str, Any]:
     """The degrees of --parallel and their order, by parameter."""
-    from genz_core.degrees import other_count, parse_degrees, placed
-
     degrees = parse_degrees(parallel)
     if differs := other_count(degrees):
         typer.echo(f"note: {differs}", err=True)
@@ -138,8 +139,6 @@ def _print(found: Estimate, chosen: TableFormat) -> None:
 
 def _brief(row: dict[str, Any]) -> dict[str, Any]:
     """The columns of an operator's row that fit a terminal, its interval in one cell."""
-    from app.wording import quantities
-
     keys = ("name", "runs", "flops_per_byte", "bound_s", "predicted_s")
     trusted = {"80 %": quantities.span(row["low_s"], row["high_s"])}
     return {key: row[key] for key in keys} | trusted | {k: row[k] for k in ("share", "bound")}

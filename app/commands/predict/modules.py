@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Annotated, Any
 
 import typer
 
+from app.answers.table import to_json
 from app.commands import options as opt
+from app.commands.piped import PIPE, piped
+from genz_core.errors import InvalidValue
 
 
 def register(cli: typer.Typer) -> None:
@@ -45,8 +49,6 @@ def show(
 def populate(
     model: Annotated[str, typer.Argument(help="`-`: the JSON of `arch --json`; or a model.")],
 ) -> None:
-    from app.answers.table import to_json
-    from app.commands.piped import PIPE, piped
     from app.scenario.local_files import model_source
     from model_registry.reports import chain
 
@@ -60,8 +62,6 @@ def validate(
     model: Model = "",
     json: opt.Json = False,
 ) -> None:
-    from datetime import date
-
     from model_registry import modules
 
     key = modules.model_key(_config(model)) if model else ""
@@ -81,7 +81,6 @@ def derive(
     again: Annotated[bool, typer.Option("--again", help="Though the database has them.")] = False,
     json: opt.Json = False,
 ) -> None:
-    from genz_core.errors import InvalidValue
     from model_registry import modules
 
     if bool(name) == bool(model):

@@ -9,7 +9,9 @@ import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
+from app.commands.progress_bar import running
 from app.commands.question_options import Extra, Given, add_verb
+from genz_core.errors import InvalidValue
 
 
 def register(cli: typer.Typer) -> None:
@@ -32,7 +34,6 @@ def plan(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from app.commands.progress_bar import running
     from app.decide.report import check_ending, taken_along
     from app.planning import result
     from app.planning.manifests.bundle import check_kind
@@ -56,7 +57,6 @@ def plan(
 def _write(deployment: str, named: dict[str, Any], folder: Path) -> None:
     """Write the files of the best plan, and say on standard error what they leave open."""
     from app.planning.manifests.bundle import bundle
-    from genz_core.errors import InvalidValue
 
     made = bundle(named, deployment)
     try:

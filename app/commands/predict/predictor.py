@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from app.commands.question_options import Given, add_verb
+from genz_core.errors import InvalidValue
 
 
 def register(cli: typer.Typer) -> None:
@@ -23,7 +24,6 @@ def predictor(
 ) -> None:
     from app.scenario.scenario import resolve
     from app.simulation.predictor.files import check_reader, files_for
-    from genz_core.errors import InvalidValue
 
     check_reader(for_)
     asked = given.ask("predictor")

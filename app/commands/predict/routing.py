@@ -10,6 +10,9 @@ import typer
 from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.question_options import Given, add_verb
+from app.question import typed
+from app.question.parameters import PARAMETERS
+from genz_core.errors import InvalidValue
 
 
 def register(cli: typer.Typer) -> None:
@@ -30,9 +33,6 @@ def routing(
     format_: opt.Form = TableFormat.text,
 ) -> None:
     from app.decide import routing as decide
-    from app.question import typed
-    from app.question.parameters import PARAMETERS
-    from genz_core.errors import InvalidValue
 
     try:
         text = statistics.read_text(encoding="utf-8")

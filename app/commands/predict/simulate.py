@@ -10,7 +10,10 @@ import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
+from app.commands.progress_bar import running
 from app.commands.question_options import Given, add_verb
+from app.question.question import LOADS
+from genz_core.errors import InvalidValue
 
 if TYPE_CHECKING:
     from app.answers.table import Rows
@@ -75,8 +78,6 @@ def simulate(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from genz_core.errors import InvalidValue
-
     chosen = opt.table_format(format_, json)
     if points is not None:
         from app.commands.predict.simulate_points import simulate_points
@@ -96,7 +97,6 @@ def simulate(
 
 def run_and_print(asked: Asked, chosen: TableFormat, target: Path | None = None) -> None:
     """Simulate with a progress bar, print the figures, and write the requests to `target`."""
-    from app.commands.progress_bar import running
     from app.simulation.result import simulate
 
     with running("simulating") as under_way:
@@ -135,7 +135,6 @@ def _calibrate(
     """Find the scale of the step that a measured run asks for, keep it, and print the run."""
     from app.benchmarks import benchmark_result
     from app.calibration import from_one_run
-    from app.commands.progress_bar import running
     from app.scenario.scenario import resolve
     from app.simulation.result import Simulated
 
@@ -159,7 +158,6 @@ def _calibrate(
 
 def _forget(given: Given) -> None:
     from app.calibration import from_one_run
-    from app.question.question import LOADS
     from app.scenario.scenario import resolve
 
     asked = given.ask("simulate", **{**dict.fromkeys(LOADS), "concurrency": 1})
@@ -176,8 +174,6 @@ def table_file(path: Path | None) -> Path | None:
     Raises:
         InvalidValue: neither .csv nor .parquet, or see `options.writable_file`.
     """
-    from genz_core.errors import InvalidValue
-
     if path is not None and path.suffix not in (".csv", ".parquet"):
         raise InvalidValue(f"{path}: name a file that ends in .csv or .parquet")
     return opt.writable_file(path)

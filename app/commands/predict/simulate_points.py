@@ -6,6 +6,10 @@ from pathlib import Path
 
 import typer
 
+from app.commands.options import writable_file
+from app.commands.progress_bar import INTERRUPTED, running
+from genz_core.errors import InvalidValue
+
 
 def simulate_points(source: Path, target: Path | None, workers: int, cluster: str) -> None:
     """Simulate the rows of a file; a stopped run goes on where it was.
@@ -13,13 +17,10 @@ def simulate_points(source: Path, target: Path | None, workers: int, cluster: st
     Raises:
         InvalidValue: no --output, a negative number of workers, or as `fleet.run_file`.
     """
-    from app.commands.options import writable_file
-    from app.commands.progress_bar import INTERRUPTED, running
     from app.scenario import points_file
     from app.scenario.points_row import unknown_columns
     from app.simulation import fleet
     from app.simulation.points import KNOWN
-    from genz_core.errors import InvalidValue
 
     target = writable_file(target)
     if target is None:

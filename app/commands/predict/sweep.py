@@ -10,7 +10,9 @@ import typer
 
 from app.answers.table import TableFormat, render
 from app.commands import options as opt
+from app.commands.progress_bar import INTERRUPTED, running
 from app.commands.question_options import Extra, Given, add_verb
+from genz_core.errors import InvalidValue
 
 _MOST_PRINTED = 10_000
 
@@ -40,7 +42,6 @@ def sweep(
     from app.planning import sweep_axes, sweep_file
     from app.planning.sweep_workers import Where
     from app.scenario.local_files import sources
-    from genz_core.errors import InvalidValue
     from hardware_db import yaml_document
 
     named: Mapping[str, Any] = given
@@ -66,7 +67,6 @@ def sweep(
 
 def _write(axes: Any, output: Path, bounds_only: bool, where: Any) -> None:
     """Sweep into a file, which a stopped run goes on with."""
-    from app.commands.progress_bar import INTERRUPTED, running
     from app.planning import sweep_file
 
     with running("sweeping") as job:

@@ -15,9 +15,9 @@ import numpy as np
 from genz_core.deployment import deploy
 from genz_core.engine import EngineProfile
 from genz_core.serving.disaggregation import Disaggregation, ServingPool, Transfer
-from genz_core.serving.options import Options
+from genz_core.serving.options import SCHEDULERS, Options
 from genz_core.serving.simulation.answers import Simulation
-from genz_core.serving.simulation.deployment import SCHEDULERS, Site, workers
+from genz_core.serving.simulation.deployment import Site, workers
 from genz_core.serving.simulation.draws import decode_steps
 from genz_core.serving.simulation.hand_over import prefill_pool
 from genz_core.serving.simulation.policies import Scheduler

@@ -155,6 +155,7 @@ class Recorder:
         self._pools = pools
         self._workers = [worker for pool in pools for worker in pool]
         self._ranks = [rank for worker in self._workers for rank in worker.ranks]
+        self._capacity = sum(rank.cache.capacity for rank in self._ranks)
         self._now = 0.0
         self._arrival = np.full(size, np.nan)
         self._queued = [np.nan] * size
@@ -259,7 +260,10 @@ class Recorder:
 
     @property
     def _preemptions(self) -> int:
-        return sum(worker.preemptions for worker in self._workers)
+        preemptions = 0
+        for worker in self._workers:
+            preemptions += worker.preemptions
+        return preemptions
 
     def _gap(self, seconds: float, count: int, gaps: dict[int, int] | None = None) -> None:
         if not self._counting:
@@ -291,10 +295,13 @@ class Recorder:
         return classes, counts[kept]
 
     def _sample(self, now: float, step_s: float) -> None:
-        running = sum(rank.running for rank in self._ranks)
-        waiting = sum(len(rank.waiting) + len(rank.mail) for rank in self._ranks)
-        used = sum(rank.cache.used for rank in self._ranks)
-        use = used / sum(rank.cache.capacity for rank in self._ranks)
+        running = waiting = 0
+        used = 0.0
+        for rank in self._ranks:
+            running += rank.running
+            waiting += len(rank.waiting) + len(rank.mail)
+            used += rank.cache.used
+        use = used / self._capacity
         self._samples.append((now, running, waiting, use, step_s, self._preemptions))
         if len(self._samples) >= _MOST_SAMPLES:
             self._samples = self._samples[::2]

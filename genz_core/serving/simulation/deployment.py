@@ -36,9 +36,6 @@ from genz_core.speculative import SpeculativeModel
 from genz_core.types import Model, Parallelism, Step, System, Workload
 from genz_core.validity import check, raise_for_status
 
-#: Names of the policies that an engine or an option may choose.
-SCHEDULERS = ("vllm", "sglang", "tensorrt_llm", "static")
-
 
 def scheduler_of(engine: EngineProfile, options: Options, query: int, longest: int) -> Scheduler:
     """The scheduler of an engine.

@@ -56,12 +56,14 @@ class Surface:
 
 def _cell(nodes: list[float], at: float) -> tuple[int, float]:
     """The interval of sorted nodes that a number lies in or nearest to, and how far along."""
-    left = min(max(bisect_right(nodes, at) - 1, 0), len(nodes) - 2)
+    left = bisect_right(nodes, at, 1, len(nodes) - 1) - 1
     low = nodes[left]
-    return left, max((at - low) / (nodes[left + 1] - low), 0.0)
+    return left, (at - low) / (nodes[left + 1] - low) if at > low else 0.0
 
 
 def _between(nodes: list[float], values: list[float], at: float) -> float:
-    left, share = _cell(nodes, at)
-    low = values[left]
-    return low + share * (values[left + 1] - low)
+    left = bisect_right(nodes, at, 1, len(nodes) - 1) - 1
+    start, low = nodes[left], values[left]
+    if at <= start:
+        return low
+    return low + (at - start) / (nodes[left + 1] - start) * (values[left + 1] - low)

@@ -188,7 +188,10 @@ class Rank:
 
     @property
     def running(self) -> int:
-        return sum(lane.running for lane in self.lanes)
+        running = 0
+        for lane in self.lanes:
+            running += lane.count + len(lane.prefilling)
+        return running
 
     @property
     def load(self) -> int:

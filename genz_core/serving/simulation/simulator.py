@@ -243,10 +243,15 @@ class Simulator:
                 self._record.began(job, now)
         for job in landed.resumed:
             self._record.resumed(job, flight)
-        ended = [(self._late_s(pool, worker, job, flight), job) for job in landed.ended]
-        for late_s, job in sorted(ended, key=lambda pair: pair[0]):
-            self._end(now, late_s, pool, worker, job)
-        self._wake(now, pool, number, lane)
+        if landed.ended:
+            ended = [(self._late_s(pool, worker, job, flight), job) for job in landed.ended]
+            for late_s, job in sorted(ended, key=lambda pair: pair[0]):
+                self._end(now, late_s, pool, worker, job)
+        alone = not self._events or self._events[0][0] > now  # nothing else happens now
+        if alone and worker.stage_free_s <= now and (pool, number, lane) not in self._due:
+            self._start(now, pool, number, lane)
+        else:
+            self._wake(now, pool, number, lane)
 
     def _shown_later(self, pool: int, job: Job) -> bool:
         """Whether the next pool brings the user the first token."""

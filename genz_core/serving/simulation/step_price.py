@@ -66,11 +66,12 @@ class ScaledPrice:
 
     def __call__(self, ranks: Sequence[RankWork]) -> StepTime:
         """See `StepPrice`."""
-        time = self.price(ranks)
-        if self.prompts != 1.0 and any(rank.prompts for rank in ranks):
-            plain = self.price([RankWork(rank.decodes, rank.tokens) for rank in ranks])
-            time = StepTime(*(p + self.prompts * (t - p) for p, t in zip(plain, time, strict=True)))
-        return StepTime(time.latency_s * self.scale, time.stage_s * self.scale)
+        latency, stage = self.price(ranks)
+        if self.prompts != 1.0 and any([rank.prompts for rank in ranks]):
+            plain, plain_stage = self.price([RankWork(rank.decodes, rank.tokens) for rank in ranks])
+            latency = plain + self.prompts * (latency - plain)
+            stage = plain_stage + self.prompts * (stage - plain_stage)
+        return StepTime(latency * self.scale, stage * self.scale)
 
 
 # ------------------------------------------------------------------------------- one model
@@ -119,7 +120,8 @@ class _Stage:
 
     tokens, experts, rows: seconds by tokens of the busiest rank, by tokens of the mean rank (None
     without experts), and by tokens that are sampled.  decodes: by sequences and context of each.
-    prompts: by new and cached tokens of one.  joined: see `_Joined`.
+    prompts: by new and cached tokens of one.  joined: see `_Joined`.  alone: `decodes` and those of
+    `joined`, of a step without prompts.
     """
 
     tokens: Curve
@@ -128,6 +130,7 @@ class _Stage:
     decodes: Surface
     prompts: Surface
     joined: Sequence[_Joined]
+    alone: Surface
 
     def products_s(self, tokens: float, mean: float, sampled: float) -> float:
         """Seconds of products, messages, experts and head."""
@@ -138,7 +141,10 @@ class _Stage:
         """Seconds of what depends on how a rank's tokens are spread."""
         seconds = 0.0
         if rank.decodes:
-            seconds = self.decodes(rank.decodes, rank.tokens / rank.decodes)
+            context = rank.tokens / rank.decodes
+            if not rank.prompts:
+                return self.alone(rank.decodes, context)
+            seconds = self.decodes(rank.decodes, context)
         for new, cached in rank.prompts:
             seconds += self.prompts(new, cached)
         for shared in self.joined:
@@ -203,6 +209,7 @@ class ModelTables:
                         for first, second in shared
                         if first[at].any() or second[at].any()
                     ],
+                    Surface(by_decodes, contexts, sum((s[at] for s, _ in shared), decodes[at])),
                 )
                 for at in range(priced.stages)
             ],
@@ -312,7 +319,8 @@ class StepTables:
         sequences = max([rank.decodes + len(rank.prompts) for rank in ranks])
         host = self._step_s + self._sequence_s * sequences
         if len(device) == 1:
-            return StepTime(device[0] + host, device[0] + host)
+            whole = device[0] + host
+            return StepTime(whole, whole)
         return StepTime(sum(device) + host, max(*device, host))
 
 

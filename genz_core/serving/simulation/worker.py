@@ -134,18 +134,18 @@ class Worker:
         made = [plan for plan in plans if plan]
         if not made:
             return None
-        reads = any(new for plan in made for _, new in plan.pieces)
-        steps = min(plan.steps for plan in made) if self.lanes == 1 else 1
+        steps = min([plan.steps for plan in made]) if self.lanes == 1 else 1
         if holds:
             steps = min(steps, self.batch_wait - self._waited)
-        elif any(rank.seen for rank in self.ranks):
+        elif any([rank.seen for rank in self.ranks]):
             steps = 1
-        for plan in made:
-            plan.decodes = not (reads and self.scheduler.prompts_alone)
+        if self.scheduler.prompts_alone and any(new for plan in made for _, new in plan.pieces):
+            for plan in made:
+                plan.decodes = False
         pairs = zip(self.ranks, plans, strict=True)
         time = self.price([_work(rank, lane, plan, steps) for rank, plan in pairs])
         factor = self.jitter.factor(steps) if self.jitter else 1.0
-        waits = len(made) < len(plans) or any(plan.open for plan in made)
+        waits = len(made) < len(plans) or any([plan.open for plan in made])
         flight = Flight(lane, now, time.latency_s * factor, steps, plans, waits)
         self.flights[lane] = flight
         self.stage_free_s = now + time.stage_s * factor
@@ -154,7 +154,7 @@ class Worker:
     def land(self, flight: Flight) -> Landed:
         """End a flight: sequences have generated, prompts are read."""
         self.flights[flight.lane] = None
-        waiting = any(rank.mail for rank in self.ranks)
+        waiting = any([rank.mail for rank in self.ranks])
         self._waited = self._waited + flight.steps if waiting else 0
         self.busy_s += flight.steps * flight.step_s / self.lanes
         landed = Landed()

@@ -11,10 +11,10 @@ from typing import Any
 from genz_core.errors import MeasurementError
 from genz_core.progress import Cancel, Progress, never, silent
 from profilers.collect.serving import addresses, clients, closed_loop, open_loop, result_file
-from profilers.collect.serving.client import Server, models
+from profilers.collect.serving.client import Server
 from profilers.collect.serving.closed_loop import ClosedLoop, ServedLoad
 from profilers.collect.serving.endpoint_load import EndpointLoad
-from profilers.collect.serving.prompts import probe
+from profilers.collect.serving.prompts import only_model, probe
 from profilers.serving_results import ServingMeasurement, read_results
 from profilers.serving_results.prometheus import Page, of_page, parse
 
@@ -61,7 +61,7 @@ def measure(
         name, file = OWN, folder / RESULT
         _own(server, load, file, progress, cancelled)
     else:
-        named = replace(server, model=server.model or _only_model(server))
+        named = replace(server, model=server.model or only_model(server))
         name, file = (
             chosen.name,
             clients.drive(chosen, clients.Task(named, load, folder, tokenizer), cancelled),
@@ -132,14 +132,6 @@ def _own(
         facts = {"request_rate": load.rate, "burstiness": 1.0, "max_concurrency": None}
     document = result_file.document(served, asked, facts)
     file.write_text(json.dumps(document, default=float), encoding="utf-8")
-
-
-def _only_model(server: Server) -> str:
-    names = models(server)
-    if len(names) != 1:
-        listed = f"it lists {', '.join(names[:5])}" if names else "it lists none"
-        raise MeasurementError(f"name the model with --model; {listed}")
-    return names[0]
 
 
 def watch(address: str, seconds: float = 0.0, cancelled: Cancel = never) -> ServingMeasurement:

@@ -55,7 +55,7 @@ def probe(server: Server) -> tuple[Server, Prompts]:
     Raises:
         MeasurementError: as `client.complete`, or no model is named and it does not list just one.
     """
-    server = replace(server, model=server.model or _only_model(server))
+    server = replace(server, model=server.model or only_model(server))
     for at, fields in enumerate(_FIELDS):
         asked = replace(server, body={**fields, **server.body})
         try:
@@ -78,7 +78,12 @@ def _counted(server: Server) -> Prompts:
     return Prompts(max(counts[0] - per_word * _PROBES[0], 0.0), per_word, counted=True)
 
 
-def _only_model(server: Server) -> str:
+def only_model(server: Server) -> str:
+    """The model that a server has, where it has one.
+
+    Raises:
+        MeasurementError: it has none or several, or does not answer.
+    """
     names = models(server)
     if len(names) != 1:
         listed = f"it lists {', '.join(names[:5])}" if names else "it lists none"

@@ -149,7 +149,7 @@ def test_what_cannot_be_is_one_sentence_and_exit_code_two(monkeypatch, capsys, a
 
 def test_help_loads_nothing_heavy():
     script = (
-        "import sys, app.cli;"
+        "import sys; from app.cli import cli;"
         "print(*{'pandas', 'scipy', 'streamlit', 'torch', 'plotly', 'pydantic'} & set(sys.modules))"
     )
     result = subprocess.run(
@@ -168,6 +168,21 @@ def test_a_plan_loads_no_package_that_it_does_not_need():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_sweep_into_a_file_loads_no_pandas(ending, tmp_path):
+    target = tmp_path / f"swept.{ending}"
+    script = (
+        "import sys; from app.cli import main;"
+        f"sys.argv = 'ridgeline sweep gpt2 --system l4 --batch 1,2 --output {target}'.split();"
+        "code = 0\ntry: main()\nexcept SystemExit as end: code = end.code\n"
+        "print(code, *{'pandas', 'scipy', 'pyarrow.compute'} & set(sys.modules))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.splitlines()[-1] in ("0", "None") and target.stat().st_size
 
 
 def test_serving_more_users_takes_longer_a_token():

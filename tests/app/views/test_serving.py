@@ -50,6 +50,12 @@ def test_overload_is_a_sentence_and_a_shade_beyond_the_last_stable_rate():
     assert shade["x0"] == pytest.approx(stable) and shade["x1"] > table["rate"].max()
 
 
+def test_a_link_that_states_a_rate_asks_about_arrivals():
+    app = opened("serving", rate=2.0)
+    assert app.session_state["load"] == "Rate" and not app.exception
+    assert opened("serving", concurrency=8).session_state["load"] == "Users"
+
+
 def test_waiting_for_cache_is_a_sentence_with_the_number_that_runs():
     app = opened("serving", isl=8192, osl=1024)
     table = load_curves.curve(Setup(Question(isl=8192, osl=1024)), "concurrency")

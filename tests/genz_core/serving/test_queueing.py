@@ -105,16 +105,16 @@ def test_a_request_sees_the_steps_that_read_but_its_own():
     """Prompts come in five of eleven steps, one of them its own: in four of ten it waits for
     those of 1.76 others, 0.8 a step on average times 11 / 5."""
     plain, reading = 0.018, 0.8 * 11 / 5 * 100 * 1e-4
-    mean = batching().mean_cycle_s(8 * ONE, 5 * ONE)
+    mean = batching().pace(8 * ONE, 5 * ONE).cycle_s
     assert mean == pytest.approx(plain + 4 / 10 * reading)
-    assert batching().mean_cycle_s(8 * ONE, 11 * ONE) == pytest.approx(plain + 0.8 * 100 * 1e-4)
+    assert batching().pace(8 * ONE, 11 * ONE).cycle_s == pytest.approx(plain + 0.8 * 100 * 1e-4)
 
 
 def test_of_requests_that_are_read_together_half_of_the_others_delay_the_first_token():
     """An engine that reads alone, in steps of one prompt: of four others two come before."""
     alone = batching(mixed=False, budget=100.0, joined=ONE)
     reading = 0.8 * 11 / 5 * (0.01 + 100e-4)
-    mean = alone.mean_cycle_s(8 * ONE, 5 * ONE)
+    mean = alone.pace(8 * ONE, 5 * ONE).cycle_s
     assert mean == pytest.approx(0.018 + (4 - 2) / 10 * reading)
 
 
@@ -127,9 +127,9 @@ def test_a_lane_waits_for_what_the_other_has():
     beyond = np.maximum(np.subtract.outer(np.arange(40), np.arange(40)), 0)
     wait = 0.005 * numbers @ beyond @ numbers
     two = batching(Linear(lanes=2), lanes=2)
-    mean = two.mean_cycle_s(8 * ONE, 11 * ONE)
+    mean = two.pace(8 * ONE, 11 * ONE).cycle_s
     assert mean == pytest.approx(0.014 + 0.4 * 0.01 + wait, rel=0.03)
-    alone = two.mean_cycle_s(8 * ONE, 1 * ONE)
+    alone = two.pace(8 * ONE, 1 * ONE).cycle_s
     assert alone == pytest.approx(0.014)
 
 

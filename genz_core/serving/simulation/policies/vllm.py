@@ -31,7 +31,7 @@ class Vllm:
         plan, left = Plan(), self.budget - lane.count * self.query
         for job in lane.prefilling:
             left -= self._read(plan, rank, lane, job, left)
-        if untouched:
+        if untouched and rank.waiting:
             self._admit(plan, rank, lane, left)
         return settled(plan, rank, lane)
 

@@ -1,0 +1,80 @@
+"""What validations share: work over processes, groups of rows, and tables that are kept."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, TypeVar
+
+from genz_core.progress import Cancel, Cancelled
+from hardware_db import tables
+from hardware_db.tables import Room
+
+Row = dict[str, Any]
+Given = TypeVar("Given")
+
+
+def over_processes(
+    price: Callable[[Given], Row],
+    cases: Sequence[Given],
+    workers: int,
+    progress: Callable[[int, int], None],
+    cancelled: Cancel,
+    what: str,
+) -> list[Row]:
+    """`price` of every case, in their order, over processes where there are several workers.
+
+    what: the cases in a word, for who cancels.
+
+    Raises:
+        Cancelled: `cancelled` said so before the last.
+    """
+    found: list[Row] = []
+    with ProcessPoolExecutor(workers) if workers > 1 else nullcontext() as pool:
+        for row in pool.map(price, cases) if pool else map(price, cases):
+            found.append(row)
+            progress(len(found), len(cases))
+            if cancelled() and len(found) < len(cases):
+                if pool:
+                    pool.shutdown(wait=False, cancel_futures=True)
+                raise Cancelled(f"{len(found)} of {len(cases)} {what}")
+    return found
+
+
+def grouped(rows: Iterable[Mapping[str, Any]], by: Sequence[str]) -> list[tuple[Row, list[Any]]]:
+    """The rows that share the columns `by`, behind what they share; most rows first."""
+    groups: dict[tuple[Any, ...], list[Any]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row.get(name, "") for name in by), []).append(row)
+    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
+    return [(dict(zip(by, key, strict=True)), members) for key, members in ordered]
+
+
+def today() -> str:
+    """The day in ISO 8601, UTC."""
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
+def path_of(room: Room, name: str) -> Path:
+    """The file of a table that documents and plans read."""
+    return tables.folder(room) / f"{name}.csv"
+
+
+def kept(room: Room, name: str, texts: Sequence[str]) -> list[Row]:
+    """The rows of a kept table without their day, numbers as numbers; [] before it was written.
+
+    texts: columns that hold no numbers.
+    """
+    return [
+        {n: text if n in texts else _number(text) for n, text in row.items() if n != "date"}
+        for row in tables.table(room, name)
+    ]
+
+
+def _number(text: str) -> float | int | None:
+    if not text:
+        return None
+    return float(text) if "." in text else int(text)

@@ -1,0 +1,190 @@
+"""A priced step as Chakra traces, one a device: operators in their order, layer by layer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+
+from app.exchange import chakra
+from app.exchange.chakra import COLLECTIVES, Node
+from app.exchange.network import as_text, network_of
+from app.scenario.results import Estimate
+from app.scenario.summary import step_of
+from genz_core.errors import InvalidValue
+from genz_core.step import StepEstimate
+from genz_core.types import Op
+
+PHASES = ("prefill", "decode")
+_MOST_DEVICES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of an operator in a step.
+
+    seconds: predicted.  flops, bytes: of the run on one device.  message_bytes, group, stride: as
+    of `genz_core.operators.collective`; group 1 for what is no collective.
+    """
+
+    name: str
+    kind: str
+    layer: int | None
+    seconds: float
+    flops: float
+    bytes: float
+    message_bytes: float
+    group: int
+    stride: int
+
+
+def runs_of(step: StepEstimate) -> Iterator[Run]:
+    """The runs of a step on one device, in order: the first ends, the layers, the last ends.
+
+    What measured runs teach scales them all; host time and waits for other stages are the last.
+    """
+    ops = list(enumerate(step.graph.ops))
+    ends = [(at, op) for at, op in ops if not op.layers]
+    yield from (run for at, op in ends if op.stage == "first" for run in _runs(step, at, op, None))
+    for layer in sorted({layer for _, op in ops for layer in op.layers}):
+        for at, op in ops:
+            if layer in op.layers:
+                yield from _runs(step, at, op, layer)
+    yield from (run for at, op in ends if op.stage != "first" for run in _runs(step, at, op, None))
+    rest = float((step.host_s + step.pipeline_s)[0])
+    yield Run("host", "host", None, rest, 0.0, 0.0, 0.0, 1, 1)
+
+
+def files(estimate: Estimate, phase: str, devices_of: Mapping[str, int]) -> dict[str, bytes]:
+    """Contents by name: `step.RANK.et` a device, groups of ranks, the network, and a note.
+
+    devices_of: the degrees tp, pp, dp, cp of the deployment.
+
+    Raises:
+        InvalidValue: no phase, pipelines, or too many devices.
+    """
+    if phase not in PHASES:
+        raise InvalidValue(f"phase = {phase!r}: choose {' or '.join(PHASES)}")
+    if devices_of["pp"] > 1:
+        raise InvalidValue(
+            f"pp = {devices_of['pp']}: the traces of a step hold one stage; export each stage of "
+            "a pipeline as a model of its layers, or use tp, dp and ep"
+        )
+    devices = int(np.prod(list(devices_of.values())))
+    if devices > _MOST_DEVICES:
+        raise InvalidValue(f"{devices:,} devices: at most {_MOST_DEVICES:,} have a trace each")
+    step = step_of(estimate.engine_estimate, phase)
+    runs = list(runs_of(step))
+    groups = _Groups(devices)
+    total_s = float(step.total_s[0])
+    about = {"model": estimate.model, "system": estimate.system, "phase": phase,
+             "step_s": total_s}  # fmt: skip
+    made = {}
+    for rank in range(devices):
+        content = BytesIO()
+        chakra.write(content, _nodes(runs, rank, groups), {**about, "rank": rank})
+        made[f"step.{rank}.et"] = content.getvalue()
+    made["groups.json"] = json.dumps(groups.members).encode()
+    made["network.yml"] = as_text(network_of(estimate.resolved.system, devices)).encode()
+    return made
+
+
+def read_rows(content: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What a trace is of, and a row an operator of it: runs, seconds, FLOPs, bytes, messages.
+
+    Runs of one name that differ in their layer alone share a row.  A duration that the trace does
+    not state to the last digit is in whole microseconds.
+
+    Raises:
+        InvalidValue: bytes that are no trace.
+    """
+    about, nodes = chakra.read(content)
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for node in nodes:
+        said = node.attributes
+        name = str(said.get("operator", node.name))
+        row = rows.setdefault((name, node.kind), {
+            "name": name, "kind": node.kind, "collective": "", "runs": 0, "predicted_s": 0.0,
+            "flops": 0.0, "bytes": 0.0, "message_bytes": 0.0,
+        })  # fmt: skip
+        row["runs"] += 1
+        row["predicted_s"] += float(said.get("seconds", node.duration_us / 1e6))
+        row["flops"] += float(said.get("num_ops", 0))
+        row["bytes"] += float(said.get("tensor_size", 0))
+        row["message_bytes"] += float(said.get("comm_size", 0))
+        if node.kind == "collective":
+            number = int(said.get("comm_type", -1))
+            row["collective"] = COLLECTIVES[number] if 0 <= number < len(COLLECTIVES) else "unknown"
+    return about, list(rows.values())
+
+
+class _Groups:
+    """Groups of ranks that talk, numbered as they come.
+
+    members: the ranks of a group by its number, as text.
+    """
+
+    def __init__(self, devices: int) -> None:
+        self._devices = devices
+        self.members: dict[str, list[int]] = {}
+        self._numbers: dict[tuple[int, ...], str] = {}
+
+    def of(self, rank: int, size: int, stride: int) -> str:
+        """Number of the group of a rank: `size` ranks, `stride` apart."""
+        first = rank - rank // stride % size * stride
+        ranks = tuple(first + stride * at for at in range(size))
+        if ranks not in self._numbers:
+            # ASTRA-sim reads the names of groups as whole numbers, above 0
+            number = self._numbers[ranks] = str(len(self._numbers) + 1)
+            self.members[number] = list(ranks)
+        return self._numbers[ranks]
+
+
+def _nodes(runs: Sequence[Run], rank: int, groups: _Groups) -> Iterator[Node]:
+    """Nodes of a rank, each after the one before."""
+    for at, run in enumerate(runs):
+        said: dict[str, float | int | str | bool] = {
+            "is_cpu_op": run.kind == "host", "operator": run.name, "seconds": run.seconds,
+        }  # fmt: skip
+        kind = "compute"
+        if run.group > 1:
+            kind = "collective"
+            said |= {
+                "comm_type": COLLECTIVES.index(run.kind), "comm_size": round(run.message_bytes),
+                "pg_name": groups.of(rank, run.group, run.stride),
+            }  # fmt: skip
+        else:
+            said |= {"num_ops": round(run.flops), "tensor_size": round(run.bytes)}
+        name = run.name if run.layer is None else f"layers.{run.layer}.{run.name}"
+        before = (at - 1,) if at else ()
+        yield Node(at, name, kind, before, max(round(run.seconds * 1e6), 1), said)
+
+
+def _runs(step: StepEstimate, at: int, op: Op, layer: int | None) -> Iterator[Run]:
+    """The runs of an operator in a layer; none where it does nothing."""
+    seconds = float(
+        step.expected_s[at, 0] * (1.0 + step.learned_s[0] / step.operators_s[:, 0].sum())
+    )
+    if seconds <= 0.0:
+        return
+    group = round(float(np.max(op.group)))
+    message = _one_run(step, op.message_bytes)
+    one = Run(
+        op.name, op.kind, layer, seconds, float(step.flops[at, 0]), float(step.bytes[at, 0]),
+        message, group if message else 1, max(round(float(np.max(op.stride))), 1),
+    )  # fmt: skip
+    for _ in range(max(round(op.repeat), 1)):
+        yield one
+
+
+def _one_run(step: StepEstimate, number: Any) -> float:
+    """A number of an operator in one run: over the contexts, or the chunks, of the step."""
+    values = np.atleast_1d(np.asarray(number, dtype=float))
+    if step.node_weights is None or values.size == 1:
+        weight = 1.0 if step.node_weights is None else float(step.node_weights[:, 0].sum())
+        return float(values[0]) * weight
+    return float(values.reshape(len(step.node_weights), -1)[:, 0] @ step.node_weights[:, 0])
