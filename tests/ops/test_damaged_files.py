@@ -181,7 +181,7 @@ def a_run() -> Path:
     return store.path(store.save(measurement()))
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("damage", [*list(DAMAGES)[:3], "missing"])
 @pytest.mark.parametrize("file", ["run.json", "operators.parquet", "../index.sqlite"])
 def test_pages_and_commands_open_beside_damaged_runs(

@@ -63,6 +63,7 @@ def test_no_first_token_comes_before_its_prompt_is_read():
         assert found.wait_s[0] >= -1e-9
 
 
+@pytest.mark.slow
 def test_one_user_is_priced_as_a_batch_of_one():
     for named, load in drawn():
         alone = load | {"concurrency": 1.0, "length_ratio": 1.0}

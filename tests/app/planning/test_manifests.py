@@ -98,7 +98,7 @@ def check(document: dict[str, Any]) -> None:
         kubernetes_validate.validate(whole, VERSION, strict=True)
 
 
-@pytest.mark.by_day(14)
+@pytest.mark.by_day(7)
 @pytest.mark.parametrize(("case", "engine", "kind"), CASES)
 def test_every_document_is_valid_by_its_schema(case, engine, kind):
     documents = parsed(case, engine, kind)
