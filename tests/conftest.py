@@ -91,16 +91,15 @@ def pytest_collection_finish() -> None:
 
 
 def leave_to_the_night(items: list[pytest.Item]) -> None:
-    """Mark as slow all cases of a test but the first n, spread evenly, of its by_day(n)."""
-    cases: dict[str, list[pytest.Item]] = {}
+    """Mark as slow the cases of a test that are not among the n, evenly spread, of its by_day(n)."""
+    tests: dict[tuple[str, int], list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("by_day"):
-            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for all_cases in cases.values():
-        by_day = all_cases[0].get_closest_marker("by_day").args[0]
-        kept = draws.spread(all_cases, by_day)
-        for item in all_cases:
-            if item not in kept:
+        if marker := item.get_closest_marker("by_day"):
+            tests.setdefault((item.nodeid.partition("[")[0], marker.args[0]), []).append(item)
+    for (_, number), cases in tests.items():
+        by_day = draws.spread(cases, number)
+        for item in cases:
+            if item not in by_day:
                 item.add_marker("slow")
 
 
