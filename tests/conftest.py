@@ -91,7 +91,7 @@ def pytest_collection_finish() -> None:
 
 
 def leave_to_the_night(items: list[pytest.Item]) -> None:
-    """Mark as slow the cases of a test that are not among the n, evenly spread, of its by_day(n)."""
+    """Mark as slow all cases of a test but the n, evenly spread, that its by_day(n) keeps."""
     tests: dict[tuple[str, int], list[pytest.Item]] = {}
     for item in items:
         if marker := item.get_closest_marker("by_day"):

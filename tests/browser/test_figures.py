@@ -56,6 +56,7 @@ def _full(tab, document: dict[str, Any]) -> dict[str, Any]:
     return {"data": full["data"], "layout": full["layout"]}
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_figure_looks_on_a_page_as_in_an_export(plotly_tab, name: str):
     drawn = figure(name)

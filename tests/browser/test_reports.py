@@ -23,6 +23,7 @@ def try_sample(page, at: int = 0) -> None:
     settled(page)
 
 
+@pytest.mark.slow
 def test_a_sample_is_drawn_with_at_most_two_thousand_bars(open_page):
     page = open_page("reports")
     try_sample(page)

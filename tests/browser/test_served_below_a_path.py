@@ -99,6 +99,7 @@ def test_a_picture_in_a_name_is_not_fetched(page, base_url: str, elsewhere):
     assert asked == []
 
 
+@pytest.mark.slow
 def test_a_page_of_another_server_cannot_frame_it(page, base_url: str, elsewhere):
     address, asked = elsewhere
     page.goto(f"{address}/?{base_url}/")

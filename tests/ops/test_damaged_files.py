@@ -108,7 +108,7 @@ def prices() -> list[float]:
     return [float(estimate(scenario).e2e_s[0]) for scenario in scenarios]
 
 
-@pytest.mark.by_day(6)
+@pytest.mark.by_day(3)
 @unannounced
 @of_every_kind
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -150,6 +150,7 @@ def test_whoever_predicts_without_a_calibration_hears_of_it(own_data: Path, make
         prices()
 
 
+@pytest.mark.slow
 def test_a_command_says_what_it_leaves_out_and_answers(own_data: Path):
     cut(the_recipes())
     command = [sys.executable, "-m", "app.cli", "estimate", "meta-llama/Llama-3.1-8B"]

@@ -93,6 +93,7 @@ def test_longer_answers_bring_hardly_ever_more_requests():
     assert len(broken) <= 0.05 * COUNT, broken
 
 
+@pytest.mark.slow
 def test_more_users_neither_lower_throughput_nor_bring_a_first_token_earlier():
     """But for a few loads of very short answers, where the closed form itself does."""
     fewer, earlier = [], []

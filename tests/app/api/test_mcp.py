@@ -103,6 +103,7 @@ def test_answers_are_short():
     assert asked("model", name=MODEL)["parameters"] > 8e9
 
 
+@pytest.mark.slow
 def test_a_report_is_sent_as_text():
     path = ROOT / "app" / "samples" / "sglang_llama-3.1-405b.jsonl"
     text = path.read_text()
