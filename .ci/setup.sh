@@ -24,4 +24,6 @@ if [ -z "$browser" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; the
 fi
 
 say "$install"
-eval "$install --quiet"
+# Compiling every module of the packages takes a minute, and few are imported; Python compiles those
+# itself. (pip reads PIP_NO_COMPILE=no as --no-compile.)
+PIP_NO_COMPILE=no eval "$install --quiet"

@@ -41,17 +41,18 @@ BY_DAY = "not benchmark and not slow and not gpu"
 LONGEST = (
     "browser",
     "app/planning/test_brute_force.py",
-    "app/test_one_answer.py",
-    "app/views/test_plan.py",
-    "app/views/test_reports.py",
-    "ops/test_data_of_servers.py",
-    "app/api/test_openapi_client.py",
-    "ops/test_network.py",
-    "app/accuracy/test_laws_of_learned_steps.py",
     "measured rows",
-    "app/benchmarks/test_end_to_end.py",
-    "test_packaging.py",
+    "app/views/test_pages.py",
+    "app/views/test_plan.py",
+    "app/api/test_rest.py",
     "test_documentation_site.py",
+    "app/commands/test_compare.py",
+    "app/api/test_mcp.py",
+    "app/watching/test_watch.py",
+    "ops/test_damaged_files.py",
+    "profilers/test_joining.py",
+    "app/jobs/test_jobs.py",
+    "test_packaging.py",
     "test_notebooks.py",
 )
 #: Files that price every measured row; in one worker they are priced once.
@@ -90,16 +91,15 @@ def pytest_collection_finish() -> None:
 
 
 def leave_to_the_night(items: list[pytest.Item]) -> None:
-    """Mark as slow all cases of a test but the first n, spread evenly, of its by_day(n)."""
-    cases: dict[str, list[pytest.Item]] = {}
+    """Mark as slow all cases of a test but the n, evenly spread, that its by_day(n) keeps."""
+    tests: dict[tuple[str, int], list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("by_day"):
-            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for all_cases in cases.values():
-        by_day = all_cases[0].get_closest_marker("by_day").args[0]
-        kept = draws.spread(all_cases, by_day)
-        for item in all_cases:
-            if item not in kept:
+        if marker := item.get_closest_marker("by_day"):
+            tests.setdefault((item.nodeid.partition("[")[0], marker.args[0]), []).append(item)
+    for (_, number), cases in tests.items():
+        by_day = draws.spread(cases, number)
+        for item in cases:
+            if item not in by_day:
                 item.add_marker("slow")
 
 

@@ -106,7 +106,7 @@ def test_every_link_of_a_document_leads_to_a_file(document: Path):
         assert (document.parent / target).exists(), target
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("tutorial", TUTORIALS, ids=name)
 def test_the_commands_of_a_tutorial_run(
     tutorial: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

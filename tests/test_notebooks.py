@@ -27,7 +27,7 @@ def test_a_notebook_is_kept_without_outputs(path: Path):
         assert cell.cell_type != "code" or not (cell.outputs or cell.execution_count)
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     paths = f"{ROOT}{os.pathsep}{ROOT / 'app' / 'python'}"

@@ -181,6 +181,7 @@ def test_the_wheel_answers_beside_packages_that_have_the_names_of_ours(
         assert json.loads(told)["ttft_s"] == ttft_s
 
 
+@pytest.mark.slow
 def test_the_wheel_draws_the_first_page_beside_packages_that_have_the_names_of_ours(
     installed: Path, foreign: Path
 ):

@@ -67,7 +67,7 @@ def options(keywords: dict[str, Any]) -> list[str]:
     return [word for pair in pairs for word in pair]
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("scenario", STATIC, ids=named)
 def test_a_static_batch_has_one_answer(scenario: dict[str, Any]):
     keywords = {name: value for name, value in scenario.items() if name != "model"}
@@ -93,7 +93,7 @@ def test_a_static_batch_has_one_answer(scenario: dict[str, Any]):
     assert shown["Memory per device"] == quantities.size(module["memory_bytes_per_device"])
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("scenario", SERVED, ids=named)
 def test_a_load_has_one_answer(scenario: dict[str, Any]):
     keywords = {k: v for k, v in scenario.items() if k not in ("model", "batch")}

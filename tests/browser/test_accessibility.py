@@ -96,7 +96,7 @@ def looked_at(page, looks: tuple[Look, ...]) -> dict[str, list[str]]:
     return {look: of_look for look, of_look in found.items() if of_look}
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(2)
 @each_look
 @pytest.mark.parametrize("path", paths())
 def test_a_page_has_no_serious_finding_and_a_title_of_its_own(

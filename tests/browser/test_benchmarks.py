@@ -20,6 +20,7 @@ def predicted(page) -> None:
     settled(page)
 
 
+@pytest.mark.slow
 def test_a_sample_is_drawn_on_its_curve(open_page):
     page = open_page("benchmarks", model="meta-llama/Llama-3.1-405B", system="h200-sxm-141gb", tp=8)
     predicted(page)

@@ -50,6 +50,7 @@ def rows_of_table(page) -> int:
 # ------------------------------------------------------------------------------- roofline
 
 
+@pytest.mark.slow
 def test_a_click_on_a_roofline_point_leaves_that_operator_in_the_table(open_page):
     page = open_page("roofline")
     drawn(page)

@@ -17,7 +17,7 @@ DRAWN = ".js-plotly-plot .main-svg"
 PAGES = ("plan", "frontiers", "sensitivity", "economics")
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1400, 390])
 def test_the_answer_fits_the_screen(open_page, width: int):
     page = open_page("plan", **QUESTION)

@@ -56,6 +56,7 @@ def _full(tab, document: dict[str, Any]) -> dict[str, Any]:
     return {"data": full["data"], "layout": full["layout"]}
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_figure_looks_on_a_page_as_in_an_export(plotly_tab, name: str):
     drawn = figure(name)
@@ -68,7 +69,7 @@ def test_a_copy_of_a_figure_is_not_drawn_again(plotly_tab, name: str):
     assert plotly_tab.evaluate(_AGAIN, _plain(figure(name).drawn_once())) == 0
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("path", ["", "roofline", "breakdown", "memory", "serving"])
 def test_charts_state_the_room_that_their_labels_need(open_page, path: str):
     tab = open_page(path, model="Qwen/Qwen3-32B", tp=2, engine="vllm", batch=4)

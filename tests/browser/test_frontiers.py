@@ -22,7 +22,7 @@ DEGREES = """number => document.querySelector('.js-plotly-plot').data
     .find(trace => trace.mode === 'markers+text').customdata[number][2]"""
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1400, 390])
 def test_a_click_on_a_frontier_opens_the_point_as_the_scenario(open_page, width: int):
     page = open_page("frontiers", model="Qwen/Qwen3-32B", engine="vllm")

@@ -81,6 +81,7 @@ def test_model_and_engine_are_reached_and_changed(open_page):
     page.wait_for_function("() => location.search.includes('engine=vllm')")
 
 
+@pytest.mark.slow
 def test_another_page_is_reached_and_opened(open_page):
     page = open_page("", batch=2)
     tabbed_to(page, "Roofline")

@@ -17,7 +17,7 @@ def test_a_typed_model_is_the_checkpoint_of_that_name(open_page):
     )
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "query", "key"),
     [

@@ -143,7 +143,7 @@ def as_exported(document: dict) -> dict:
     return json.loads(style.printable(json.dumps(signed.document())))
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", PAGES)
 def test_the_charts_of_a_page_are_legible_in_a_column_and_on_a_telephone(papers, name: str):
     app = PAGES[name]()

@@ -23,6 +23,7 @@ def try_sample(page, at: int = 0) -> None:
     settled(page)
 
 
+@pytest.mark.slow
 def test_a_sample_is_drawn_with_at_most_two_thousand_bars(open_page):
     page = open_page("reports")
     try_sample(page)
@@ -42,6 +43,7 @@ def test_the_trace_for_perfetto_is_saved_and_holds_the_kernels(open_page, tmp_pa
     assert sum(event["cat"] == "kernel" for event in events) == 1465
 
 
+@pytest.mark.slow
 def test_a_whole_and_a_cut_upload_end_in_a_page_and_a_sentence(open_page):
     page = open_page("reports")
     whole = (SAMPLES / "mi300x_qwen3-8b_decode_sglang.json.gz").read_bytes()
@@ -57,7 +59,7 @@ def test_a_whole_and_a_cut_upload_end_in_a_page_and_a_sentence(open_page):
     assert page.locator('[data-testid="stMetricValue"]').first.inner_text() == "555"
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("path", ["reports", "measured", "run", "calibrate"])
 def test_a_page_fits_a_phone(open_page, page, path: str):
     page.set_viewport_size({"width": 390, "height": 844})

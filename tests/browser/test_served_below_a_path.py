@@ -89,6 +89,7 @@ def test_no_page_breaks_the_policy_that_it_is_served_with(page, base_url: str):
     assert broken == []
 
 
+@pytest.mark.slow
 def test_a_picture_in_a_name_is_not_fetched(page, base_url: str, elsewhere):
     address, asked = elsewhere
     page.goto(f"{base_url}/?model=![x]({address}/b.png)")
@@ -98,6 +99,7 @@ def test_a_picture_in_a_name_is_not_fetched(page, base_url: str, elsewhere):
     assert asked == []
 
 
+@pytest.mark.slow
 def test_a_page_of_another_server_cannot_frame_it(page, base_url: str, elsewhere):
     address, asked = elsewhere
     page.goto(f"{address}/?{base_url}/")

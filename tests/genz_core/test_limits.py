@@ -6,9 +6,10 @@ import pytest
 
 from genz_core.errors import InvalidValue
 from genz_core.limits import LIMITS, MOST_SECONDS, checked_duration, checked_size
+from tests.rules import for_every
 
 
-@pytest.mark.parametrize("name", LIMITS)
+@for_every(LIMITS)
 def test_both_ends_of_a_limit_can_be_asked_for_and_nothing_beyond(name: str) -> None:
     limit = LIMITS[name]
     for value in (limit.least, limit.most, str(limit.most), float(limit.least)):
@@ -25,7 +26,7 @@ def test_what_is_no_whole_number_is_refused_in_a_short_sentence(value: object) -
     assert len(str(refused.value)) < 160
 
 
-@pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan, math.inf, MOST_SECONDS + 1])
+@for_every([0.0, -1.0, math.nan, math.inf, MOST_SECONDS + 1])
 def test_a_duration_is_above_zero_and_at_most_a_week(seconds: float) -> None:
     with pytest.raises(InvalidValue, match="give seconds above 0"):
         checked_duration("timeout_s", seconds)

@@ -16,6 +16,7 @@ from hardware_db.intervals import validated_tier
 from hardware_db.profiles import FOLDER, load_profile, measured_profiles, residual_quantiles
 from hardware_db.profiles.typical import between, share_of_wide
 from hardware_db.profiles.validation import OPERATOR_SPLITS, operator_validation, summary
+from tests.rules import for_every
 
 
 def system(slug, family):
@@ -131,7 +132,7 @@ def test_a_device_that_was_measured_in_part_is_no_better_known_than_its_main_cla
     assert (mi300x.tier, rtx_4090.tier) == ("default", "measured")
 
 
-@pytest.mark.parametrize("slug", ["rtx-3090", "rtx-4090"])
+@for_every(["rtx-3090", "rtx-4090"])
 def test_a_consumer_card_is_not_charged_below_the_rates_that_it_was_measured_at(slug):
     products = hardware_db.load(slug).latency.constants("gemm", "bf16")
     assert products.compute_efficiency > 0.9
@@ -200,7 +201,7 @@ def test_the_committed_validation_covers_every_class_and_split():
         assert splits[operator] == set(OPERATOR_SPLITS)
 
 
-@pytest.mark.parametrize("operator", ["gemm", "prefill_attention", "decode_attention", "moe"])
+@for_every(["gemm", "prefill_attention", "decode_attention", "moe"])
 def test_the_models_beat_the_roofline_and_every_bit_of_knowledge_helps(operator):
     table = summary(operator_validation())
     error = table[table["operator"] == operator].set_index("split")["mape"]
@@ -228,7 +229,7 @@ def test_an_unmeasured_family_inherits_from_the_one_next_to_it_and_says_so():
     assert measured.fit("gemm", "bf16").tier == "measured" and measured.tier == "default"
 
 
-@pytest.mark.parametrize("slug", ["m4-max-40core", "gaudi3", "trainium2", "inferentia2"])
+@for_every(["m4-max-40core", "gaudi3", "trainium2", "inferentia2"])
 def test_a_family_without_neighbours_inherits_typical_constants_and_says_so(slug):
     profile = hardware_db.load(slug).latency
     assert profile.tier == "default"
@@ -250,7 +251,7 @@ def test_the_one_measured_product_of_a_tpu_v6e_is_priced_by_the_next_generation(
     assert seconds[0] == pytest.approx(1.329e-3, rel=0.25)
 
 
-@pytest.mark.parametrize("algorithm", ["nccl", "custom"])
+@for_every(["nccl", "custom"])
 def test_boards_of_one_switch_reach_the_same_share_of_it_with_eight_devices(algorithm):
     """Tables of GB200 and GB300 have two and four devices of nccl; a default stood for eight."""
     shares = [

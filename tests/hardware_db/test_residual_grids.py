@@ -20,6 +20,7 @@ from genz_core.latency.roofline import roofline
 from hardware_db.fit.residual_grids import never_falling
 from hardware_db.profiles.trees import packed, unpacked
 from tests.draws import cases
+from tests.rules import for_every
 
 
 def table(seconds=((1e-5, 2e-5), (3e-5, 8e-5))):
@@ -101,7 +102,7 @@ def test_a_larger_message_never_takes_less_time(name, kind, size, factor, group)
     assert high >= low * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("name", ["a100", "h100", "b200", "l40s"])
+@for_every(["a100", "h100", "b200", "l40s"])
 def test_no_collective_is_faster_than_its_links(name):
     pricer = Pricer(hardware_db.load(name), EngineProfile("bench"), alone=True, warm_cache=True)
     for kind in ("all_reduce", "all_gather", "all_to_all", "reduce_scatter"):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import hardware_db
 from genz_core.errors import RidgelineError, UnknownSystem
 from tests.hardware_db.system_documents import BOARD, refused
+from tests.rules import for_every
 
 
 def changed(path, value):
@@ -61,7 +62,7 @@ def test_every_unit_is_converted_once():
     assert last.domain == 0
 
 
-@pytest.mark.parametrize("part", ["source", "kind", "value"])
+@for_every(["source", "kind", "value"])
 def test_a_number_without_value_source_or_kind_is_refused(part):
     message = refused(changed(f"memory_gb.{part}", None))
     assert message.startswith(f"the YAML: memory_gb.{part} is missing: every number carries")

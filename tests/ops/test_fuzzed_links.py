@@ -111,7 +111,7 @@ def test_the_watch_sees_files_folders_and_addresses(reaches: tuple[Reaches, Path
     assert seen == ["open", "stat", "os.listdir", "socket.getaddrinfo"]
 
 
-@pytest.mark.by_day(5)
+@pytest.mark.by_day(2)
 @pytest.mark.draws
 @pytest.mark.parametrize("probe", PROBES)
 def test_no_value_opens_a_file_or_asks_anybody(reaches: tuple[Reaches, Path], probe: str) -> None:

@@ -75,6 +75,7 @@ def test_a_proxy_that_passes_the_host_on_is_the_same_origin(server: Served, host
     assert status == 200
 
 
+@pytest.mark.slow
 def test_an_origin_that_the_operator_names_is_answered_by_a_server_without_a_warning(
     tmp_path: Path,
 ):

@@ -10,6 +10,7 @@ import profilers
 from genz_core.errors import ReportError
 from profilers import gemm_table
 from profilers.operator_points import OperatorTiming, operator_points, operator_timings
+from tests.rules import for_every
 
 TRACES = Path(__file__).parents[1] / "fixtures" / "reports" / "torch"
 H100 = TRACES / "h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
@@ -118,7 +119,7 @@ def test_a_product_beside_a_graph_is_one_point(tmp_path: Path):
     assert calls == {96: [1, 1], 64: [1, 1], 512: [1, 1]}
 
 
-@pytest.mark.parametrize("file", [DECODE, SUMMARY])
+@for_every([DECODE, SUMMARY])
 def test_a_report_without_shapes_is_refused_in_a_sentence(file: Path):
     with pytest.raises(ReportError, match="record_shapes=True"):
         points(file)

@@ -11,6 +11,7 @@ import yaml
 from genz_core.errors import InvalidValue, UnknownName
 from profilers import run_config
 from profilers.run_config import RunConfig, compose, dump, presets
+from tests.rules import for_every
 
 BASE = Path(run_config.__file__).parent / "presets" / "base.yaml"
 
@@ -23,7 +24,7 @@ def test_every_field_of_the_base_is_a_field_of_the_configuration_in_the_same_ord
         assert [f.name for f in dataclasses.fields(getattr(compose(), section))] == list(fields)
 
 
-@pytest.mark.parametrize("section", [f.name for f in dataclasses.fields(RunConfig)])
+@for_every([f.name for f in dataclasses.fields(RunConfig)])
 def test_every_value_is_of_the_type_that_its_field_states(section: str):
     values = getattr(compose(), section)
     for name, type_ in typing.get_type_hints(type(values)).items():
@@ -64,7 +65,7 @@ def test_a_model_without_a_preset_is_its_name():
     assert compose(["model=hf:owner/name"]).model.name == "hf:owner/name"
 
 
-@pytest.mark.parametrize("profile", ["nsys", "ncu"])
+@for_every(["nsys", "ncu"])
 def test_profiles_of_nsight_switch_the_torch_profiler_and_the_static_analysis_off(profile: str):
     config = compose([f"profile={profile}"])
     assert getattr(config, profile).enable is True

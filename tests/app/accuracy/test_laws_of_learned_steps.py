@@ -63,6 +63,7 @@ def test_no_first_token_comes_before_its_prompt_is_read():
         assert found.wait_s[0] >= -1e-9
 
 
+@pytest.mark.slow
 def test_one_user_is_priced_as_a_batch_of_one():
     for named, load in drawn():
         alone = load | {"concurrency": 1.0, "length_ratio": 1.0}
@@ -92,6 +93,7 @@ def test_longer_answers_bring_hardly_ever_more_requests():
     assert len(broken) <= 0.05 * COUNT, broken
 
 
+@pytest.mark.slow
 def test_more_users_neither_lower_throughput_nor_bring_a_first_token_earlier():
     """But for a few loads of very short answers, where the closed form itself does."""
     fewer, earlier = [], []

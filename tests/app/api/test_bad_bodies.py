@@ -13,7 +13,7 @@ from app.api import bodies
 from app.api.examples import EXAMPLES
 from tests.draws import cases, seed
 
-COUNT = cases(700)
+COUNT = cases(250)
 #: Verbs with long answers are asked less often.
 TURNS = (
     ("estimate",) * 12 + ("serve",) * 6 + ("sweep", "simulate", "plan", "economics", "sensitivity")

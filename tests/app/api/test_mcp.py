@@ -82,6 +82,7 @@ def test_every_verb_is_a_tool_and_says_what_it_takes():
     assert listed["guard"].input_schema["required"] == ["text"]
 
 
+@pytest.mark.slow
 def test_a_plan_comes_with_its_manifests_where_they_are_asked_for():
     given = {"system": ["h100"], "engine": "vllm", "rate": 4, "pools": "aggregated"}
     plan = asked("plan", model=MODEL, **given, simulate=False, deployment="helm")
@@ -102,6 +103,7 @@ def test_answers_are_short():
     assert asked("model", name=MODEL)["parameters"] > 8e9
 
 
+@pytest.mark.slow
 def test_a_report_is_sent_as_text():
     path = ROOT / "app" / "samples" / "sglang_llama-3.1-405b.jsonl"
     text = path.read_text()

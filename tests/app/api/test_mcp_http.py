@@ -61,6 +61,7 @@ def test_loads_are_those_of_the_command_line(address):
         assert row["tpot_s"] and {name: command[name] for name in row} == row
 
 
+@pytest.mark.slow
 def test_long_questions_are_answered_too(address):
     (planned,) = asked(address, ("plan", {"model": MODEL, "systems": ["h100"], "rate": 4}))
     assert planned["plans"][0]["launch"]

@@ -48,6 +48,7 @@ def asked(client: OpenAPI, verb: str, **given: Any) -> Any:
     return answer.json()
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("scenario", STATIC[::2], ids=named)
 def test_a_static_batch_is_that_of_the_command_line(client, scenario):
     words = {name: value for name, value in scenario.items() if name != "model"}

@@ -111,6 +111,7 @@ def test_reports_are_compared_as_on_the_command_line(api):
     assert answer.json() == json.loads(command)
 
 
+@pytest.mark.slow
 def test_results_of_a_benchmark_are_compared_as_on_the_command_line(api):
     path = SAMPLES / "sglang_llama-3.1-405b.jsonl"
     given = {"model": "meta-llama/Llama-3.1-405B", "system": "h200", "tp": 8, "weights": "fp8"}

@@ -152,7 +152,7 @@ def test_every_number_has_a_limit():
             one.checked(1e18)
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("verb", "more", "words"),
     [

@@ -124,6 +124,7 @@ def renumbered(data, _other, rng):
     return data[:start] + f"{number:.6g}".encode() + data[end:]
 
 
+@pytest.mark.slow
 @pytest.mark.draws
 def test_a_damaged_result_crashes_nothing_and_what_fails_teaches_nothing(own_data, tmp_path):
     rng = random.Random(seed(20261125))

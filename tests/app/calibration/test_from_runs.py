@@ -21,6 +21,7 @@ def calibration() -> from_runs.RecipeCalibration:
     return calibration
 
 
+@pytest.mark.slow
 def test_three_runs_bring_other_loads_of_the_recipe_nearer(calibration):
     unseen = measured_runs(loads=("16", "64"))
     assert calibration.fit.after.mape < 0.5 * calibration.fit.before.mape

@@ -7,6 +7,7 @@ import pytest
 from app.charts import breakdown, style
 from app.dashboard import export
 from tests.app.charts.figures import CAUSES, NAMES, WHOLE, both_looks, drawn, figure
+from tests.rules import for_every
 
 
 @both_looks
@@ -29,7 +30,7 @@ def test_on_a_page_a_figure_states_its_look_without_a_template(name: str, look: 
     assert layout["margin"] == {**style.template(look)["layout"]["margin"], **stated["margin"]}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_every(NAMES)
 def test_a_look_stays_as_it_was_when_a_figure_is_drawn(name: str):
     before = copy.deepcopy(style.template(style.LIGHT))
     figure(name).drawn_once()["layout"]["font"]["color"] = "#000000"

@@ -26,6 +26,7 @@ def outcomes(document):
     return {one["name"]: one["outcome"] for one in document["checks"]}
 
 
+@pytest.mark.slow
 def test_import_makes_the_sums_of_reports_and_of_results(answer, printed, doubled):
     [good] = answer("import", QWEN)
     assert outcomes(good)["kernels of a stream <= its span"] == "passed"

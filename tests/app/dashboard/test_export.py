@@ -34,6 +34,7 @@ def test_a_footer_leaves_the_chart_on_the_page_as_it_is():
     assert "Llama-3.1-8B" in signed.layout["legend2"]["title"]["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not export.can_draw(), reason="no kaleido, or no browser to draw with")
 def test_exports_are_vectors_in_the_colours_of_paper_with_the_footer():
     signed = export.with_footer(figure(style.DARK), export.footer_words(SETUP))

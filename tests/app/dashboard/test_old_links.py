@@ -24,7 +24,7 @@ def test_a_value_of_an_old_key_stands_in_the_control_of_its_parameter(old, contr
     assert not set(old) & set(page.query_params)
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("page", "old", "controls"),
     [

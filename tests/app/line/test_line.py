@@ -52,7 +52,7 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(1)
 @pytest.mark.draws
 @pytest.mark.parametrize("seed", [seed(at) for at in range(cases(12))])
 def test_parts_are_understood_in_any_order(seed: int):

@@ -22,6 +22,7 @@ def prompts(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_every_prompt_has_its_times_and_its_prediction(tiny: str, prompts: Path) -> None:
     settings = (f"path={tiny}", "device=cpu", "threads=1", "repeats=2", "osl=3", "warmup=0")
     config = compose([*settings, f"prompts.files={prompts}", "system=epyc-9654"])

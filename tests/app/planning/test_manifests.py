@@ -98,7 +98,7 @@ def check(document: dict[str, Any]) -> None:
         kubernetes_validate.validate(whole, VERSION, strict=True)
 
 
-@pytest.mark.by_day(14)
+@pytest.mark.by_day(7)
 @pytest.mark.parametrize(("case", "engine", "kind"), CASES)
 def test_every_document_is_valid_by_its_schema(case, engine, kind):
     documents = parsed(case, engine, kind)
@@ -109,7 +109,7 @@ def test_every_document_is_valid_by_its_schema(case, engine, kind):
     assert only(documents, "Job")
 
 
-@pytest.mark.parametrize("case", ["replicas", "one", "drafts", "amd"])
+@for_every(["replicas", "one", "drafts", "amd"])
 def test_values_of_the_chart_are_valid_by_its_schema(case):
     schema = json.loads((FIXTURES / "production_stack_values.schema.json").read_text())
     (values,) = made(case, "vllm", "helm")["values.yaml"]
@@ -161,7 +161,7 @@ def _limit(pod: dict[str, Any]) -> int:
     return int(*limits.values()) if limits else 0
 
 
-@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+@for_every(["vllm", "sglang"])
 def test_servers_are_started_by_the_launch_line(engine):
     """Every option is one that its program knows, and none of the plan's is lost."""
     launched = planned("replicas", engine)["plans"][0]["launch"].splitlines()[0]
@@ -287,7 +287,7 @@ def test_a_hostile_name_stays_one_word(name, kind):
                     assert load[load.index("--model") + 1] == expected
 
 
-@pytest.mark.parametrize("name", [*HOSTILE, MODEL, "meta-llama/Llama-3.1-8B", "Kimi-K2.5_x"])
+@for_every([*HOSTILE, MODEL, "meta-llama/Llama-3.1-8B", "Kimi-K2.5_x"])
 def test_names_are_dns_labels_and_values_of_labels(name):
     assert DNS.fullmatch(dns_label(f"vllm-{name}")) and DNS.fullmatch(dns_label(name or "x"))
     assert LABEL.fullmatch(label_value(name))

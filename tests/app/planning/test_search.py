@@ -45,7 +45,7 @@ def test_deployments_side_by_side_are_priced_as_alone(model, load):
             assert alone.columns[name][0] == pytest.approx(expected, rel=1e-9, nan_ok=True)
 
 
-@pytest.mark.slow
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     "question",
     [

@@ -10,6 +10,7 @@ from app.question.validity import drafts, has_pool, meaningless, refuse_contradi
 from app.question.verbs import NOT_OF_A_BATCH, NOT_UNDER_LOAD
 from genz_core.errors import InvalidValue
 from tests.app.question.samples import MODEL
+from tests.rules import for_every
 
 CONTRADICTIONS = [
     ({"acceptance": "0.8"}, "acceptance without speculation: choose"),
@@ -56,7 +57,7 @@ def test_two_loads_are_no_question():
         Question(concurrency=4, rate=1)
 
 
-@pytest.mark.parametrize("name", [n for n in NOT_OF_A_BATCH if n != "burst_start"])
+@for_every([n for n in NOT_OF_A_BATCH if n != "burst_start"])
 def test_what_only_a_load_has_means_nothing_to_a_static_batch(name: str):
     others = {"prefix_tier": "host", "prefix_hits": 0.5, "step_scale": 0.5, "layer_wise": True,
               "prefill_system": "h200", "prefill_weights": "fp8"}  # fmt: skip

@@ -22,6 +22,7 @@ from app.wording import quantities
 from genz_core.latency import Pricer
 from genz_core.latency.profile import Fit, LatencyProfile
 from hardware_db.intervals import Interval, load_interval, load_operator_interval, validated_tier
+from tests.rules import for_every
 
 ON_THREE_TIERS = {
     "measured": Question(),
@@ -228,7 +229,7 @@ def test_no_interval_under_load_reaches_below_the_speed_of_light():
     assert serve_rows(asked, 1.0)[0]["tpot_low_s"] == pytest.approx(lowest)
 
 
-@pytest.mark.parametrize("figure", ["usd_per_million_tokens", "joules_per_token"])
+@for_every(["usd_per_million_tokens", "joules_per_token"])
 def test_a_token_costs_more_where_fewer_come_out_of_the_same_rent_and_power(figure: str):
     facts = summary.facts(resolve(Question(engine="vllm")), estimate(Question(engine="vllm"))).row()
     rate, low, high = (facts[f"output_tokens_per_s{end}"] for end in ("", "_low", "_high"))
@@ -267,7 +268,7 @@ def test_every_latency_of_an_estimate_has_its_ends_or_is_named_as_not_validated(
         check(facts, ("ttft_s", "tpot_s", "e2e_s"))
 
 
-@pytest.mark.parametrize("system", ["h100", "mi300x"])
+@for_every(["h100", "mi300x"])
 def test_every_latency_under_load_has_its_ends_or_is_named_as_not_validated(system: str):
     names = ("ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "e2e_s")
     rows = serve_rows(Question(system=system, engine="vllm"), 1.0, 16.0)

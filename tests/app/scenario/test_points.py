@@ -13,6 +13,7 @@ from app.scenario.points_row import parse, unknown_columns
 from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.limits import LIMITS
 from hardware_db.intervals import Kind, kind_interval
+from tests.rules import for_every
 
 GOOD = {
     "model": "meta-llama/Llama-3.1-8B",
@@ -89,7 +90,7 @@ def test_a_rate_is_served_open_loop_as_ridgeline_serve_does():
     assert over["status"] == "overloaded" and "grows without end" in over["message"]
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "often"])
+@for_every(["0", "-1", "nan", "inf", "often"])
 def test_a_rate_that_cannot_be_is_refused(text):
     with pytest.raises(InvalidValue, match=f"rate = .*{text}.*: give a number above 0"):
         parse(GOOD | {"batch": "", "rate": text})
@@ -186,7 +187,7 @@ def test_expert_degrees_that_contradict_the_rest_are_refused():
         parse(GOOD | {"tp": "4", "ep": "2", "moe_tp": "4"})
 
 
-@pytest.mark.parametrize("text", ["abc", "1.5", "0", "nan", "inf", "-inf", "1e30", "-4"])
+@for_every(["abc", "1.5", "0", "nan", "inf", "-inf", "1e30", "-4"])
 def test_a_size_that_is_no_whole_number_is_refused_by_name(text):
     with pytest.raises(InvalidValue, match="isl"):
         parse(GOOD | {"isl": text})

@@ -140,6 +140,7 @@ def test_only_rows_without_an_answer_are_run_and_a_stopped_run_goes_on(tmp_path)
     assert states == [("b", "ok"), *((row["id"], "kept") for row in rows)]
 
 
+@pytest.mark.slow
 def test_an_empty_file_of_answers_is_filled(tmp_path):
     target = tmp_path / "out.csv"
     target.touch()

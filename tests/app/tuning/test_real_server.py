@@ -33,6 +33,7 @@ def commands(**changes) -> Commands:
     return Commands(**{"server": SERVER, "client": "own", "start_s": 30.0, **changes})
 
 
+@pytest.mark.slow
 def test_a_server_is_run_until_the_end_and_taken_up_where_it_stopped(tmp_path: Path, own_data):
     question, folder = ask("tune", GIVEN), tmp_path / "study"
     one = answer(question, runs=1, within=0.0, commands=commands(), folder=folder)

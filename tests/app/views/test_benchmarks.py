@@ -52,6 +52,7 @@ def test_the_answers_put_every_run_on_its_curve():
     assert len(measured["x"]) == 4 and len(rate["data"]) >= 2
 
 
+@pytest.mark.slow
 def test_where_nothing_was_ever_served_no_figure_has_an_interval():
     app = pressed(page(SGLANG, system="mi300x"), "Predict")
     assert "No figure of these results has a validated interval" in words(app)

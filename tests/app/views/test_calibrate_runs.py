@@ -58,6 +58,7 @@ def test_an_open_dashboard_sees_what_a_command_keeps():
     assert later["TPOT"] != shown["TPOT"] and later.keys() == shown.keys()
 
 
+@pytest.mark.slow
 def test_static_batches_are_asked_for_their_own_figures():
     app = opened()
     app = app.segmented_control("own_kind").set_value("Static batch").run()

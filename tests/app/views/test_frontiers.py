@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.app.pages import charts, opened, shown
 
 
@@ -12,6 +14,7 @@ def test_the_sidebars_system_is_drawn_with_the_defaults():
     assert any("H100" in trace["name"] for trace in chart["data"] if "name" in trace)
 
 
+@pytest.mark.slow
 def test_systems_and_formats_are_curves_of_one_chart():
     app = opened("frontiers", target="tpot < 30ms")
     app = (

@@ -129,6 +129,7 @@ def test_a_kept_run_stands_beside_the_prediction_of_the_sidebar(tmp_path: Path, 
     assert "does not name its device" in app.warning[0].value
 
 
+@pytest.mark.slow
 def test_a_kept_run_is_compared_with_its_own_prediction(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
     operators = table(OPERATOR_COLUMNS, {}, 0)

@@ -16,6 +16,7 @@ from app.scenario.scenario import estimate_resolved, resolve
 from app.scenario.setup import Setup
 from app.wording import quantities
 from tests.app.pages import MAIN, ROOT, cards, charts, opened, path_of, setup_of, shown
+from tests.rules import for_every
 
 PAGES = sorted(path.stem for path in (ROOT / "app" / "views").glob("*/[a-z]*.py"))
 #: Pages that price the sidebar's scenario, and those that stand without its estimate.
@@ -65,7 +66,7 @@ def test_a_page_opens_without_an_exception_under_its_title(page: str):
     assert app.title[0].value == TITLES[page]
 
 
-@pytest.mark.by_day(8)
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize("page", TITLES)
 @pytest.mark.parametrize(
     "query",
@@ -84,7 +85,7 @@ def test_a_page_opens_on_scenarios_that_are_not_plain(page: str, query: dict):
     assert setup_of(app).changed() == Setup(Question(**query)).changed()
 
 
-@pytest.mark.by_day(9)
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize(("page", "kind"), ENDS)
 def test_what_cannot_be_is_a_sentence_instead_of_figures(page: str, kind: str):
     query, words = REFUSED[kind]
@@ -125,7 +126,7 @@ def money(app) -> str:
     return " ".join(text for text in [*texts, *metrics] if "$" in text or "Cost" in text)
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(("page", "more"), [*GATED, ("economics", {})])
 def test_what_does_not_fit_has_a_reason_the_fewest_devices_and_no_figure(page: str, more: dict):
     app = opened(page, **LARGE, **more)
@@ -139,7 +140,7 @@ def test_what_does_not_fit_has_a_reason_the_fewest_devices_and_no_figure(page: s
     assert not any(text.value.startswith("Does not") for text in app.warning)
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(("page", "more"), [*GATED, ("economics", {})])
 def test_a_context_beyond_the_models_positions_has_a_reason_and_the_longest_that_runs(
     page: str, more: dict
@@ -153,7 +154,7 @@ def test_a_context_beyond_the_models_positions_has_a_reason_and_the_longest_that
     assert not app.error and charts(app)
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("query", [LARGE, LONG], ids=["memory", "context"])
 @pytest.mark.parametrize(("page", "more"), GATED)
 def test_if_it_fitted_every_chart_is_marked_and_nothing_has_a_price(
@@ -244,6 +245,7 @@ def test_breakdown_parts_sum_to_the_latency_on_the_overview():
     assert len(bars["text"]) == len(bars["y"]) > 3
 
 
+@pytest.mark.slow
 def test_pinned_scenarios_of_a_link_stand_side_by_side():
     pins = [{}, {"tp": 2}, {"weights": "fp8"}, {"bandwidth": 2.0}]
     app = opened("compare", pins=json.dumps(pins))
@@ -289,7 +291,7 @@ assert not {{"torch", "transformers", "pynvml", "nvtx"}} & set(sys.modules)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@for_every(PAGES)
 def test_a_page_is_short(page: str):
     lines = (ROOT / "app" / path_of(page)).read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 150

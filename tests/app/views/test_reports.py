@@ -91,6 +91,7 @@ def test_the_roofline_of_a_report_is_drawn_under_the_roofs_it_states():
     assert len(app.get("plotly_chart")) == 2
 
 
+@pytest.mark.slow
 def test_a_search_in_the_timeline_says_how_many_kernels_it_found():
     app = opened("reports")
     app.pills("report_samples").set_value([next(iter(report_uploads.SAMPLES))]).run()

@@ -177,6 +177,7 @@ def test_what_cannot_be_simulated_is_one_sentence():
     assert not app.exception and "GB" in app.error[0].value
 
 
+@pytest.mark.slow
 def test_many_requests_run_in_a_process_of_their_own():
     app = opened("serving", **SMALL, load="Rate", rate=2, requests=6000)
     app = pressed(app, "Simulate")

@@ -13,6 +13,7 @@ from genz_core.latency.parameters import CollectiveParameters
 from genz_core.latency.topology import OPERATIONS, tiers
 from genz_core.types import Link
 from genz_core.wires import Topology
+from tests.rules import for_every
 
 message = st.floats(1.0, 1e10)
 group = st.sampled_from([2, 4, 8, 16, 32])
@@ -211,7 +212,7 @@ def test_nobody_rings_over_a_rack():
     assert by_hand("all_gather", 1e4, 64, links=RACK)[0] == pytest.approx(6e-6 + 9e-6)
 
 
-@pytest.mark.parametrize("engine", ["generic", "vllm"])
+@for_every(["generic", "vllm"])
 def test_a_small_message_crosses_a_rack_in_microseconds(engine):
     """16 KiB over 64 devices behind NVLink's switch: no ring of 126 steps, 161 us."""
     pricer = Pricer(hardware_db.load("gb200-nvl72"), hardware_db.load_engine(engine))

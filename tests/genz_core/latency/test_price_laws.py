@@ -69,6 +69,7 @@ def test_every_door_gives_the_same_price(kind, phase, data):
     assert row.explain(0).seconds == pytest.approx(float(seconds[0]), rel=1e-12)
 
 
+@pytest.mark.by_day(12)
 @every_case
 @several
 @given(data=st.data())
@@ -82,6 +83,7 @@ def test_the_terms_of_a_price_are_no_less_than_nothing_and_sum_to_it(kind, phase
             assert np.all(term >= -1e-12 * explanation.seconds)
 
 
+@pytest.mark.by_day(12)
 @every_case
 @several
 @given(data=st.data())
@@ -116,6 +118,7 @@ def test_a_larger_size_never_takes_less_time(kind, phase, size, data, factor):
     assert high >= low * (1 - 1e-9)
 
 
+@pytest.mark.by_day(12)
 @every_case
 @several
 @given(data=st.data())

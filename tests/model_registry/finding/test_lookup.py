@@ -151,7 +151,7 @@ def test_a_quantised_republication_keeps_its_quantisation(
     assert (entry.id, entry.weights, entry.kv, entry.activations) == expected
 
 
-@pytest.mark.parametrize("name", ANOTHER_ARCHITECTURE)
+@for_every(ANOTHER_ARCHITECTURE)
 def test_a_name_of_another_size_or_series_is_refused(name: str) -> None:
     with pytest.raises(UnknownModel):
         resolve_name(name)
@@ -225,7 +225,7 @@ def test_a_name_without_its_account_is_that_checkpoint(name: str) -> None:
     assert (bare.id, bare.matched, bare.note) == (name, "name", "")
 
 
-@pytest.mark.parametrize("spelled", ["qwen3 235b a22b", "QWEN3_235B_A22B", "Qwen3-235b-a22b"])
+@for_every(["qwen3 235b a22b", "QWEN3_235B_A22B", "Qwen3-235b-a22b"])
 def test_case_and_separators_make_no_other_name(spelled: str) -> None:
     match = resolve_name(spelled)
     assert (match.id, match.note) == ("Qwen/Qwen3-235B-A22B", "")

@@ -12,6 +12,7 @@ from genz_core.types import Graph, Group, Op, Parallelism, Step
 from model_registry.graph.parallel_limits import split_limits
 from tests.draws import cases
 from tests.model_registry.shared_models import built
+from tests.rules import for_every
 
 #: One model of each kind of block.
 MODELS = [
@@ -139,7 +140,7 @@ def test_an_array_call_equals_its_scalar_calls(
                 assert found == pytest.approx(expected, rel=1e-12), (alone.name, figure)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@for_every(MODELS)
 def test_the_shape_of_a_graph_depends_on_the_model_alone(name: str) -> None:
     model = built(name)
     shapes = {
@@ -167,7 +168,7 @@ def test_decode_reads_every_active_weight_once(name: str) -> None:
     assert total(graph, "weight_bytes") == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@for_every(MODELS)
 def test_a_collective_over_one_device_sends_nothing(name: str) -> None:
     graph = built(name).graph(Step.prefill(2, 300), Parallelism())
     assert all(not np.any(op.message_bytes) for op in graph.ops)
@@ -184,7 +185,7 @@ def test_only_collectives_send_and_only_others_compute(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", MODELS)
+@for_every(MODELS)
 def test_every_figure_is_finite_and_no_less_than_zero(name: str) -> None:
     model = built(name)
     steps = [Step.prefill(1, 1), Step.prefill(7, 10**7), Step.decode(0, 5), Step.decode(512, 10**7)]
@@ -240,7 +241,7 @@ def test_the_devices_of_a_bank_share_its_work_and_its_weights(name: str, ep: int
         assert 4 * one == pytest.approx(alone, rel=BIASES) and alone > 0
 
 
-@pytest.mark.parametrize("name", MODELS)
+@for_every(MODELS)
 def test_a_mixed_step_does_the_work_of_its_groups(name: str) -> None:
     """Attention and recurrences of two groups are those of two steps."""
     model = built(name)

@@ -14,6 +14,7 @@ from model_registry.finding.catalog import shipped_models
 from model_registry.graph.keys import Config
 from model_registry.spec import Attention, Mixture
 from tests.draws import cases
+from tests.rules import for_every
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",
@@ -49,7 +50,7 @@ def test_other_spellings_of_a_key_are_understood() -> None:
     assert (spec.hidden, len(spec.layers), spec.positions) == (64, 2, 512)
 
 
-@pytest.mark.parametrize("nest", ["text_config", "language_config", "llm_config"])
+@for_every(["text_config", "language_config", "llm_config"])
 def test_the_text_model_of_a_multi_modal_config_is_found(nest: str) -> None:
     config = {"model_type": "some_vl", nest: LLAMA, "tie_word_embeddings": True}
     spec = read_spec(Config(config))
@@ -111,7 +112,7 @@ def test_an_impossible_size_is_refused_by_name(key: str, value: object) -> None:
         read_spec(Config({**LLAMA, key: value}))
 
 
-@pytest.mark.parametrize("key", ["hidden_size", "num_attention_heads", "intermediate_size"])
+@for_every(["hidden_size", "num_attention_heads", "intermediate_size"])
 def test_a_missing_size_is_refused_by_name(key: str) -> None:
     config = {name: value for name, value in LLAMA.items() if name != key}
     with pytest.raises(InvalidValue, match=key):
@@ -174,7 +175,7 @@ def test_experts_sit_where_the_config_puts_them() -> None:
     assert isinstance(mixture, Mixture) and mixture.shared == 32
 
 
-@pytest.mark.parametrize("wrong", ["x", float("nan"), float("inf"), -1, 0, True, [1.0]])
+@for_every(["x", float("nan"), float("inf"), -1, 0, True, [1.0]])
 def test_a_factor_that_is_no_number_above_zero_is_refused(wrong: Any) -> None:
     config = {**shipped_models()["LiquidAI/LFM2-350M"].config(), "block_ffn_dim_multiplier": wrong}
     with pytest.raises(InvalidValue, match="not a number above zero"):

@@ -8,6 +8,7 @@ import pytest
 
 import model_registry
 from genz_core.types import Graph, Group, Op, Parallelism, Step
+from tests.rules import for_every
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tra_references.json"
 CASES: list[dict[str, Any]] = json.loads(GOLDEN.read_text())["cases"]
@@ -30,7 +31,7 @@ def flops(graph: Graph, name: str) -> float:
     return float(sum(op.flops for op in one_run(graph, name)))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+@for_every(CASES)
 def test_operators_are_those_of_the_corrected_references(case: dict[str, Any]) -> None:
     model = model_registry.load(case["config"])
     graph, expected = model.graph(step_of(case), Parallelism()), case["reference"]

@@ -11,6 +11,7 @@ from model_registry.modules import derive_class, read_entry
 from model_registry.modules.costs import figures
 from model_registry.tracing.capture import record_module
 from model_registry.tracing.records import DispatchedOp, DispatchedTensor
+from tests.rules import for_every
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "lmp_leaf_kernels.json"
 KERNELS = {entry["kernel"]: entry for entry in json.loads(GOLDEN.read_text())["kernels"]}
@@ -88,7 +89,7 @@ def attention(s: dict[str, int]) -> dict[str, float]:
     return figures([DispatchedOp("", "attention", (query, key, value), (out,), facts)])
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@for_every(KERNELS)
 def test_leaf_figures_equal_the_other_tools_where_it_is_right(name: str) -> None:
     kernel = KERNELS[name]
     found = ours(name, kernel["sizes"])

@@ -16,6 +16,7 @@ from model_registry.tracing.building import build_on_meta, default_config, langu
 from model_registry.tracing.capture import record_pass
 from tests.model_registry.shared_models import built, traced
 from tests.model_registry.tracing_cases import STEPS, TINY, facts, tiny
+from tests.rules import for_every
 
 pytestmark = pytest.mark.usefixtures("transformers")
 
@@ -119,7 +120,7 @@ def test_a_traced_model_is_a_model_for_the_engine() -> None:
     assert isinstance(trace(tiny("llama")), Model)
 
 
-@pytest.mark.parametrize("model_type", ["mixtral", "deepseek_v3", "gpt_oss"])
+@for_every(["mixtral", "deepseek_v3", "gpt_oss"])
 def test_replaying_equal_layers_records_what_running_all_of_them_does(model_type: str) -> None:
     model = build_on_meta(tiny(model_type)).model
     replayed, _ = record_pass(model, 2, 6)
@@ -164,7 +165,7 @@ def test_splits_divide_a_trace_as_they_divide_a_builder(name: str, split: Parall
             assert by_builder == pytest.approx(by_trace, rel=2e-3), figure
 
 
-@pytest.mark.parametrize("name", SOME)
+@for_every(SOME)
 def test_a_trace_refuses_the_degrees_that_its_builder_refuses(name: str) -> None:
     verdicts = set()
     for degrees in product((1, 2, 3, 8, 128), (1, 4), (1, 2), (1, 2, 5)):

@@ -15,6 +15,7 @@ from model_registry.tracing import records, trace
 from model_registry.tracing.building import build_on_meta
 from model_registry.tracing.capture import record_pass
 from tests.model_registry.tracing_cases import tiny
+from tests.rules import for_every
 
 pytestmark = pytest.mark.usefixtures("transformers")
 
@@ -90,7 +91,7 @@ BAD: dict[str, tuple[Any, str]] = {
 ENDLESS: dict[str, Any] = {"model_type": "deepseek_v4", "hc_sinkhorn_iters": 10**9}
 
 
-@pytest.mark.parametrize("what", BAD)
+@for_every(BAD)
 def test_a_bad_config_is_refused_in_one_sentence(what: str) -> None:
     config, words = BAD[what]
     with pytest.raises(RidgelineError, match=words) as refusal:
@@ -126,7 +127,7 @@ def test_an_auto_map_beside_a_known_type_runs_the_known_class() -> None:
     assert model.program.class_name == "LlamaForCausalLM"
 
 
-@pytest.mark.parametrize("named", ["OPTForCausalLM", "MixtralForCausalLM"])
+@for_every(["OPTForCausalLM", "MixtralForCausalLM"])
 def test_a_class_with_other_parameters_than_the_traced_one_is_refused(named: str) -> None:
     with pytest.raises(UnsupportedModel, match=f"names {named}, which has .*LlamaForCausalLM"):
         trace({**LLAMA, "architectures": [named]}, use_cache=False)

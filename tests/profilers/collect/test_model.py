@@ -78,6 +78,7 @@ def test_running_out_of_memory_is_a_result_and_not_a_crash(settings: RunSettings
     assert run.measurement.phases == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [2**20, 2**40], ids=["while it is built", "at first sight"])
 def test_a_model_too_large_for_the_host_is_a_result_too(settings: RunSettings, width: int) -> None:
     """A product of 2^40 weights, which its embedding of 8 words does not foretell."""

@@ -19,6 +19,7 @@ def asked(server, tokens=8, words=5, **fields):
     return complete(Server(server.address, "small", **fields), "word " * words, tokens)
 
 
+@pytest.mark.slow
 def test_every_piece_has_the_time_at_which_it_came():
     with serving(first_s=0.15, gap_s=0.03) as server:
         began = time.perf_counter()

@@ -44,6 +44,7 @@ def test_a_closed_loop_has_the_lengths_and_the_users_that_were_asked(tmp_path: P
     assert measured.requests is not None and len(measured.requests) == 9
 
 
+@pytest.mark.slow
 def test_an_open_loop_sends_at_its_rate_whether_or_not_answers_come(tmp_path: Path):
     with serving(first_s=0.3) as server:
         found = run(server, EndpointLoad(rate=40.0, requests=20, osl=1, isl=10), tmp_path)
