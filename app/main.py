@@ -15,7 +15,7 @@ st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "icon.svg"))
 
 
 #: Pages on which the sidebar's scenario plays no part.
-WITHOUT_SCENARIO = ("run", "reports", "benchmarks", "calibrate")
+WITHOUT_SCENARIO = ("measure",)
 
 
 def page(path: str, title: str, symbol: str, default: bool = False) -> StreamlitPage:
@@ -42,24 +42,28 @@ pages = {
         page("decide/economics", "Economics", "payments"),
     ],
     "Measured": [
-        page("measured/run", "Run", "play_circle"),
-        page("measured/reports", "Reports", "upload_file"),
-        page("measured/benchmarks", "Benchmarks", "timer"),
-        page("measured/measured", "Predicted vs measured", "balance"),
-        page("measured/calibrate", "Calibrate", "tune"),
+        page("upload", "Upload", "upload_file"),
+        page("measure", "Measure", "timer"),
     ],
     "Library": [
-        page("library/accuracy", "Accuracy", "straighten"),
-        page("library/hardware", "Hardware", "dns"),
-        page("library/models", "Models", "dataset"),
+        page("accuracy", "Accuracy", "straighten"),
+        page("library", "Library", "dns"),
         page("library/inside", "Model inside", "account_tree"),
-        page("library/modules", "Modules", "functions"),
     ],
 }
 
 
 #: Addresses of pages of earlier releases, with the page and the part of it that hold them now.
-MOVED: Mapping[str, tuple[str, str]] = {}
+MOVED: Mapping[str, tuple[str, str]] = {
+    "reports": ("upload", ""),
+    "measured": ("upload", "Beside its prediction"),
+    "benchmarks": ("upload", "Benchmark"),
+    "run": ("measure", "Run"),
+    "calibrate": ("measure", "Calibrate"),
+    "hardware": ("library", "Hardware"),
+    "models": ("library", "Models"),
+    "modules": ("library", "Modules"),
+}
 
 
 def moved() -> list[StreamlitPage]:

@@ -22,6 +22,7 @@ OLD: Mapping[str, str] = {
     "compare": "frontier_system", "frontier_engines": "frontier_engine",
     "frontier_devices": "devices", "frontier_targets": "target",
     "sensitivity_change": "change", "sensitivity_targets": "target",
+    **dict.fromkeys(("find_system", "find_model", "find_module"), "find"),
     **dict.fromkeys(("serving_loop", "plan_load", "sim_traffic", "sensitivity_load"), "load"),
 }  # fmt: skip
 #: Kinds of load as earlier releases called them, by their names of today.

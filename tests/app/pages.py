@@ -9,6 +9,7 @@ from typing import Any
 from streamlit.testing.v1 import AppTest
 
 from app.jobs import server_queue
+from app.main import MOVED
 from app.scenario.setup import Setup
 
 ROOT = Path(__file__).parents[2]
@@ -19,14 +20,23 @@ DECODE = REPORTS / "csv" / "llm-perf-opt" / "decode_cuda_gpu_kern_sum.csv"
 PREFILL = REPORTS / "csv" / "llm-perf-opt" / "prefill_cuda_gpu_kern_sum.csv"
 
 
+def place_of(page: str) -> tuple[str, str]:
+    """The file below `views` of a page, or of an address of an earlier release, and its part."""
+    name, part = MOVED.get(page, (page, ""))
+    views = MAIN.parent / "views"
+    return next(views.rglob(f"{name}.py")).relative_to(views).as_posix(), part
+
+
 def path_of(page: str) -> str:
     """The file of a page as `switch_page` takes it."""
-    return next((MAIN.parent / "views").glob(f"*/{page}.py")).relative_to(MAIN.parent).as_posix()
+    return f"views/{place_of(page)[0]}"
 
 
 def opened(page: str = "overview", **query: object) -> AppTest:
     """A page with parameters in its address."""
     app = AppTest.from_file(str(MAIN), default_timeout=120)
+    if part := place_of(page)[1]:
+        app.query_params["part"] = part
     for name, value in query.items():
         app.query_params[name] = str(value)
     if page != "overview":

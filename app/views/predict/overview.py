@@ -56,5 +56,5 @@ with st.container(horizontal=True):
         )
     else:
         st.page_link("views/predict/serving.py", label="All loads", icon=":material/groups:")
-    st.page_link("views/library/accuracy.py", label="How far off", icon=":material/straighten:")
+    st.page_link("views/accuracy.py", label="How far off", icon=":material/straighten:")
 explanations.show_assumptions(resolved)

@@ -17,14 +17,19 @@ from app.scenario.setup import Setup
 from app.wording import quantities
 from tests.app.pages import MAIN, ROOT, cards, charts, opened, path_of, setup_of, shown
 
-PAGES = sorted(path.stem for path in (ROOT / "app" / "views").glob("*/[a-z]*.py"))
-#: Pages that price the sidebar's scenario, and those that stand without its estimate.
+PAGES = sorted(path.stem for path in (ROOT / "app" / "views").rglob("[a-z]*.py"))
+#: Pages that price the sidebar's scenario.
 PRICED = ("overview", "roofline", "breakdown", "memory", "inside")
-OTHERS = ("compare", "hardware", "models")
+
 TITLES = {
     "overview": "meta-llama/Llama-3.1-8B on NVIDIA H100 SXM5 80GB",
     "inside": "Model inside",
-    **{page: page.capitalize() for page in (*PRICED[1:4], *OTHERS)},
+    "hardware": "Library",
+    "models": "Library",
+    "library": "Library",
+    "measure": "Measure",
+    "upload": "Upload",
+    **{page: page.capitalize() for page in (*PRICED[1:4], "compare")},
 }
 #: Queries that cannot be, with words of the sentence about them.
 REFUSED = {
