@@ -22,6 +22,7 @@ OLD: Mapping[str, str] = {
     "compare": "frontier_system", "frontier_engines": "frontier_engine",
     "frontier_devices": "devices", "frontier_targets": "target",
     "sensitivity_change": "change", "sensitivity_targets": "target",
+    "compare_tab": "part", "sensitivity_tab": "part",
     **dict.fromkeys(("serving_loop", "plan_load", "sim_traffic", "sensitivity_load"), "load"),
 }  # fmt: skip
 #: Kinds of load as earlier releases called them, by their names of today.
@@ -44,12 +45,16 @@ _SAYS_NOTHING = ("none", "as decode", "")
 def take() -> None:
     """Write the address as today, whose keys the controls read; before any of them is drawn."""
     keys = [key for key in st.query_params if key in (*OLD, *_TARGETS) or key.startswith(_RENT)]
+    if st.query_params.get("compare_by") == "Pinned":
+        keys.append("compare_by")
     if not keys:
         return
     found = {key: st.query_params.get_all(key) for key in keys}
     for key in keys:
         del st.query_params[key]
     values = {OLD[key]: _value(key, texts) for key, texts in found.items() if key in OLD}
+    if "compare_by" in found:
+        values["part"] = "Pinned"
     values = {name: value for name, value in values.items() if value not in _SAYS_NOTHING}
     rents = {key.removeprefix(_RENT): text[-1] for key, text in found.items() if _RENT in key}
     if rents:
@@ -57,7 +62,7 @@ def take() -> None:
     if set(_TARGETS) & set(found):
         values["target"] = _targets({key: texts[-1] for key, texts in found.items()})
     for name, value in values.items():
-        if name not in st.query_params:
+        if name not in st.query_params or name == "part":
             st.query_params[name] = value
     st.rerun()
 

@@ -31,12 +31,12 @@ from genz_core.errors import RidgelineError
 VERBS: Mapping[str, str] = {
     "": "serve", "overview": "serve", "serving": "serve", "roofline": "estimate",
     "breakdown": "estimate", "memory": "estimate", "compare": "estimate", "inside": "estimate",
-    "plan": "plan", "frontiers": "plan", "sensitivity": "sensitivity", "economics": "economics",
+    "plan": "plan", "chip_lab": "sensitivity",
 }  # fmt: skip
 #: The page that answers a verb, where the page in view does not.
 _PAGES: Mapping[str, str] = {
     "serve": "predict/overview", "estimate": "predict/overview", "simulate": "predict/serving",
-    "plan": "decide/plan", "sensitivity": "decide/sensitivity", "economics": "decide/economics",
+    "plan": "plan", "sensitivity": "chip_lab", "economics": "plan",
 }  # fmt: skip
 #: Boxes of page Plan that hold several values.
 _AMONG = ("system", "engine", "weights", "speculation")
@@ -187,6 +187,8 @@ def _state(line: Line) -> dict[str, Any]:
             "top": question.top, "simulate": question.simulate, "break_even": question.break_even,
             "cross_systems": question.cross_systems,
         }  # fmt: skip
+    elif line.verb in ("sensitivity", "economics"):
+        state["part"] = line.verb.capitalize()
     elif line.verb == "simulate":
         state["serving_tab"] = "Simulate"
         extra = (name for name in line.given if name in PARAMETERS and name not in state)

@@ -21,7 +21,7 @@ PREFILL = REPORTS / "csv" / "llm-perf-opt" / "prefill_cuda_gpu_kern_sum.csv"
 
 def path_of(page: str) -> str:
     """The file of a page as `switch_page` takes it."""
-    return next((MAIN.parent / "views").glob(f"*/{page}.py")).relative_to(MAIN.parent).as_posix()
+    return next((MAIN.parent / "views").rglob(f"{page}.py")).relative_to(MAIN.parent).as_posix()
 
 
 def opened(page: str = "overview", **query: object) -> AppTest:
