@@ -144,7 +144,11 @@ CASES = (
                 ("tpot < 20ms", "tpot < 30ms", "tpot < 40ms"), False),),
         "points that run",
     ),
-    Case("chip_lab", {"part": "Sensitivity", "model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm"}, (_BATCH,)),
+    Case(
+        "chip_lab",
+        {"part": "Sensitivity", "model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm"},
+        (_BATCH,),
+    ),
     Case(
         "plan",
         {"part": "Economics", "model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm", "batch": 16},
