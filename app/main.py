@@ -28,11 +28,8 @@ def page(path: str, title: str, symbol: str, default: bool = False) -> Streamlit
 
 pages = {
     "": [
-        page("predict/overview", "Overview", "speed", default=True),
-        page("predict/roofline", "Roofline", "show_chart"),
-        page("predict/breakdown", "Breakdown", "stacked_bar_chart"),
-        page("predict/memory", "Memory", "memory"),
-        page("predict/serving", "Serving", "groups"),
+        page("answer", "Answer", "speed", default=True),
+        page("explain", "Explain", "stacked_bar_chart"),
         page("predict/compare", "Compare", "compare_arrows"),
     ],
     "Decide": [
@@ -52,14 +49,20 @@ pages = {
         page("library/accuracy", "Accuracy", "straighten"),
         page("library/hardware", "Hardware", "dns"),
         page("library/models", "Models", "dataset"),
-        page("library/inside", "Model inside", "account_tree"),
         page("library/modules", "Modules", "functions"),
     ],
 }
 
 
 #: Addresses of pages of earlier releases, with the page and the part of it that hold them now.
-MOVED: Mapping[str, tuple[str, str]] = {}
+MOVED: Mapping[str, tuple[str, str]] = {
+    "overview": ("answer", ""),
+    "serving": ("answer", "Load curves"),
+    "roofline": ("explain", "Roofline"),
+    "breakdown": ("explain", "Breakdown"),
+    "memory": ("explain", "Memory"),
+    "inside": ("explain", "Model inside"),
+}
 
 
 def moved() -> list[StreamlitPage]:
