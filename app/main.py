@@ -28,11 +28,8 @@ def page(path: str, title: str, symbol: str, default: bool = False) -> Streamlit
 
 pages = {
     "": [
-        page("predict/overview", "Overview", "speed", default=True),
-        page("predict/roofline", "Roofline", "show_chart"),
-        page("predict/breakdown", "Breakdown", "stacked_bar_chart"),
-        page("predict/memory", "Memory", "memory"),
-        page("predict/serving", "Serving", "groups"),
+        page("answer", "Answer", "speed", default=True),
+        page("explain", "Explain", "stacked_bar_chart"),
         page("compare", "Compare", "compare_arrows"),
         page("plan", "Plan", "flag"),
         page("chip_lab", "Chip lab", "tornado"),
@@ -48,7 +45,6 @@ pages = {
         page("library/accuracy", "Accuracy", "straighten"),
         page("library/hardware", "Hardware", "dns"),
         page("library/models", "Models", "dataset"),
-        page("library/inside", "Model inside", "account_tree"),
         page("library/modules", "Modules", "functions"),
     ],
 }
@@ -59,6 +55,12 @@ MOVED: Mapping[str, tuple[str, str]] = {
     "frontiers": ("compare", "Frontier"),
     "economics": ("plan", "Economics"),
     "sensitivity": ("chip_lab", "Sensitivity"),
+    "overview": ("answer", ""),
+    "serving": ("answer", "Load curves"),
+    "roofline": ("explain", "Roofline"),
+    "breakdown": ("explain", "Breakdown"),
+    "memory": ("explain", "Memory"),
+    "inside": ("explain", "Model inside"),
 }
 
 

@@ -12,7 +12,7 @@ from app.question.parameters import PARAMETERS
 OLD: Mapping[str, str] = {
     "sim_users": "concurrency",
     **{f"sim_{name}": name for name in PARAMETERS if name != "trace"},
-    "plan_hits": "prefix_hits", "plan_lora_rank": "lora_rank",
+    "serving_tab": "part", "plan_hits": "prefix_hits", "plan_lora_rank": "lora_rank",
     "plan_users": "concurrency", "plan_rate": "rate",
     "serving_users": "concurrency", "serving_rate": "rate",
     "plan_devices": "devices", "plan_kinds": "pools", "plan_rank": "rank", "plan_top": "top",
@@ -39,7 +39,7 @@ _RENT = "plan_rent_"  # and the name of a system: its rent, in dollars an hour
 #: Figures that targets of page Plan were boxes for, with the unit and what stood there at first.
 _BOUNDS = {"ttft": ("ms", "0"), "tpot": ("ms", "30"), "e2e": ("s", "0"), "usd_per_mtok": ("", "0")}
 _TARGETS = (*(f"plan_{name}" for name in _BOUNDS), "plan_statistic", "plan_targets")
-_SAYS_NOTHING = ("none", "as decode", "")
+_SAYS_NOTHING = ("none", "as decode", "", "Curves")
 
 
 def take() -> None:

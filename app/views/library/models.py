@@ -67,7 +67,7 @@ if facts:
             key="use_model",
             icon=":material/check:",
         )
-        st.page_link("views/library/inside.py", label="See inside the scenario's model")
+        st.page_link("views/explain.py", label="See inside the scenario's model")
 
 st.subheader("Add your own", anchor=False)
 st.caption("A Hugging Face config.json; nothing of it is run, and it stays in this session.")

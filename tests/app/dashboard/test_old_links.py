@@ -66,5 +66,5 @@ def test_a_page_asks_what_an_old_link_asked_of_it(page, old, controls):
     assert not app.exception and not app.error
     drawn = {each.key: each.value for kind in KINDS for each in app.get(kind)}
     assert {name: drawn[name] for name in controls} == controls
-    kept = {"serving_tab", "part"}
+    kept = {"part"}
     assert not (set(old) - kept - set(controls)) & set(app.query_params)

@@ -17,16 +17,16 @@ from app.scenario.setup import Setup
 from app.wording import quantities
 from tests.app.pages import MAIN, ROOT, cards, charts, opened, path_of, setup_of, shown
 
-PAGES = sorted(path.stem for path in (ROOT / "app" / "views").rglob("[a-z]*.py"))
+PAGES = sorted(path.stem for path in (ROOT / "app" / "views").glob("**/[a-z]*.py"))
 #: Pages that price the sidebar's scenario, and those that stand without its estimate.
-PRICED = ("overview", "roofline", "breakdown", "memory", "inside")
+PRICED = ("answer", "roofline", "breakdown", "memory", "inside")
 OTHERS = ("compare", "hardware", "models")
 #: The part of a page that prices the sidebar's own degrees.
 PART = {"compare": {"part": "Pinned"}}
 TITLES = {
-    "overview": "meta-llama/Llama-3.1-8B on NVIDIA H100 SXM5 80GB",
-    "inside": "Model inside",
-    **{page: page.capitalize() for page in (*PRICED[1:4], *OTHERS)},
+    "answer": "meta-llama/Llama-3.1-8B on NVIDIA H100 SXM5 80GB",
+    **dict.fromkeys(("explain", *PRICED[1:]), "Explain"),
+    **{page: page.capitalize() for page in OTHERS},
 }
 #: Queries that cannot be, with words of the sentence about them.
 REFUSED = {
@@ -47,7 +47,7 @@ STANDS = (
     ("models", "indivisible"),
 )  # fmt: skip
 ENDS = [
-    *product(("overview",), REFUSED),
+    *product(("answer",), REFUSED),
     *product(PRICED[1:], KINDS),
     *product(("compare",), (*KINDS, "system path")),
     *(("hardware", "no number"), ("models", "no number")),

@@ -39,5 +39,5 @@ def test_a_day_that_is_none_is_a_sentence():
 def test_the_price_is_that_of_the_same_users_on_page_overview():
     asked = {"batch": 32, "engine": "vllm"}
     economics = cards(shown("plan", part="Economics", **asked))
-    overview = cards(shown("overview", asked="Under load", **asked))
+    overview = cards(shown("answer", asked="Under load", **asked))
     assert economics["Rented, 1M tokens out"] == overview["Cost per 1M tokens"]
