@@ -28,18 +28,11 @@ def page(path: str, title: str, symbol: str, default: bool = False) -> Streamlit
 
 pages = {
     "": [
-        page("predict/overview", "Overview", "speed", default=True),
-        page("predict/roofline", "Roofline", "show_chart"),
-        page("predict/breakdown", "Breakdown", "stacked_bar_chart"),
-        page("predict/memory", "Memory", "memory"),
-        page("predict/serving", "Serving", "groups"),
-        page("predict/compare", "Compare", "compare_arrows"),
-    ],
-    "Decide": [
-        page("decide/plan", "Plan", "flag"),
-        page("decide/frontiers", "Frontiers", "stacked_line_chart"),
-        page("decide/sensitivity", "Sensitivity", "tornado"),
-        page("decide/economics", "Economics", "payments"),
+        page("answer", "Answer", "speed", default=True),
+        page("explain", "Explain", "stacked_bar_chart"),
+        page("compare", "Compare", "compare_arrows"),
+        page("plan", "Plan", "flag"),
+        page("chip_lab", "Chip lab", "tornado"),
     ],
     "Measured": [
         page("upload", "Upload", "upload_file"),
@@ -48,7 +41,6 @@ pages = {
     "Library": [
         page("accuracy", "Accuracy", "straighten"),
         page("library", "Library", "dns"),
-        page("library/inside", "Model inside", "account_tree"),
     ],
 }
 
@@ -63,6 +55,15 @@ MOVED: Mapping[str, tuple[str, str]] = {
     "hardware": ("library", "Hardware"),
     "models": ("library", "Models"),
     "modules": ("library", "Modules"),
+    "frontiers": ("compare", "Frontier"),
+    "economics": ("plan", "Economics"),
+    "sensitivity": ("chip_lab", "Sensitivity"),
+    "overview": ("answer", ""),
+    "serving": ("answer", "Load curves"),
+    "roofline": ("explain", "Roofline"),
+    "breakdown": ("explain", "Breakdown"),
+    "memory": ("explain", "Memory"),
+    "inside": ("explain", "Model inside"),
 }
 
 

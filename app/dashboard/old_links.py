@@ -12,7 +12,7 @@ from app.question.parameters import PARAMETERS
 OLD: Mapping[str, str] = {
     "sim_users": "concurrency",
     **{f"sim_{name}": name for name in PARAMETERS if name != "trace"},
-    "plan_hits": "prefix_hits", "plan_lora_rank": "lora_rank",
+    "serving_tab": "part", "plan_hits": "prefix_hits", "plan_lora_rank": "lora_rank",
     "plan_users": "concurrency", "plan_rate": "rate",
     "serving_users": "concurrency", "serving_rate": "rate",
     "plan_devices": "devices", "plan_kinds": "pools", "plan_rank": "rank", "plan_top": "top",
@@ -23,6 +23,7 @@ OLD: Mapping[str, str] = {
     "frontier_devices": "devices", "frontier_targets": "target",
     "sensitivity_change": "change", "sensitivity_targets": "target",
     **dict.fromkeys(("find_system", "find_model", "find_module"), "find"),
+    "compare_tab": "part", "sensitivity_tab": "part",
     **dict.fromkeys(("serving_loop", "plan_load", "sim_traffic", "sensitivity_load"), "load"),
 }  # fmt: skip
 #: Kinds of load as earlier releases called them, by their names of today.
@@ -39,18 +40,22 @@ _RENT = "plan_rent_"  # and the name of a system: its rent, in dollars an hour
 #: Figures that targets of page Plan were boxes for, with the unit and what stood there at first.
 _BOUNDS = {"ttft": ("ms", "0"), "tpot": ("ms", "30"), "e2e": ("s", "0"), "usd_per_mtok": ("", "0")}
 _TARGETS = (*(f"plan_{name}" for name in _BOUNDS), "plan_statistic", "plan_targets")
-_SAYS_NOTHING = ("none", "as decode", "")
+_SAYS_NOTHING = ("none", "as decode", "", "Curves")
 
 
 def take() -> None:
     """Write the address as today, whose keys the controls read; before any of them is drawn."""
     keys = [key for key in st.query_params if key in (*OLD, *_TARGETS) or key.startswith(_RENT)]
+    if st.query_params.get("compare_by") == "Pinned":
+        keys.append("compare_by")
     if not keys:
         return
     found = {key: st.query_params.get_all(key) for key in keys}
     for key in keys:
         del st.query_params[key]
     values = {OLD[key]: _value(key, texts) for key, texts in found.items() if key in OLD}
+    if "compare_by" in found:
+        values["part"] = "Pinned"
     values = {name: value for name, value in values.items() if value not in _SAYS_NOTHING}
     rents = {key.removeprefix(_RENT): text[-1] for key, text in found.items() if _RENT in key}
     if rents:
@@ -58,7 +63,7 @@ def take() -> None:
     if set(_TARGETS) & set(found):
         values["target"] = _targets({key: texts[-1] for key, texts in found.items()})
     for name, value in values.items():
-        if name not in st.query_params:
+        if name not in st.query_params or name == "part":
             st.query_params[name] = value
     st.rerun()
 

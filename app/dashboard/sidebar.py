@@ -99,14 +99,12 @@ def priced_setup(generation: str = "") -> tuple[Setup, Resolved, Estimate]:
         return setup, resolved, cached.priced(setup)
 
 
-def runnable_setup(title: str) -> tuple[Setup, Resolved, Estimate]:
-    """Draw the title of a page, and what `priced_setup` gives where its static batch can run.
+def runnable_setup() -> tuple[Setup, Resolved, Estimate]:
+    """What `priced_setup` gives where its static batch can run.
 
     Where it cannot, the page stops with the reason and the nearest that can; see `gated`.
     """
-    found = priced_setup()
-    st.title(title, anchor=False)
-    return gated(*found)
+    return gated(*priced_setup())
 
 
 def gated(setup: Setup, resolved: Resolved, estimate: Estimate) -> tuple[Setup, Resolved, Estimate]:

@@ -29,14 +29,13 @@ from genz_core.errors import RidgelineError
 
 #: What each page computes of the question, by its address; others have no strip.
 VERBS: Mapping[str, str] = {
-    "": "serve", "overview": "serve", "serving": "serve", "roofline": "estimate",
-    "breakdown": "estimate", "memory": "estimate", "compare": "estimate", "inside": "estimate",
-    "plan": "plan", "frontiers": "plan", "sensitivity": "sensitivity", "economics": "economics",
+    "": "serve", "answer": "serve", "explain": "estimate", "compare": "estimate",
+    "plan": "plan", "chip_lab": "sensitivity",
 }  # fmt: skip
 #: The page that answers a verb, where the page in view does not.
 _PAGES: Mapping[str, str] = {
-    "serve": "predict/overview", "estimate": "predict/overview", "simulate": "predict/serving",
-    "plan": "decide/plan", "sensitivity": "decide/sensitivity", "economics": "decide/economics",
+    "serve": "answer", "estimate": "answer", "simulate": "answer",
+    "plan": "plan", "sensitivity": "chip_lab", "economics": "plan",
 }  # fmt: skip
 #: Boxes of page Plan that hold several values.
 _AMONG = ("system", "engine", "weights", "speculation")
@@ -187,8 +186,10 @@ def _state(line: Line) -> dict[str, Any]:
             "top": question.top, "simulate": question.simulate, "break_even": question.break_even,
             "cross_systems": question.cross_systems,
         }  # fmt: skip
+    elif line.verb in ("sensitivity", "economics"):
+        state["part"] = line.verb.capitalize()
     elif line.verb == "simulate":
-        state["serving_tab"] = "Simulate"
+        state["part"] = "Simulate"
         extra = (name for name in line.given if name in PARAMETERS and name not in state)
         state |= {name: getattr(question, name) for name in extra}
     return state
@@ -197,6 +198,4 @@ def _state(line: Line) -> dict[str, Any]:
 def _addresses(page: str) -> tuple[str, ...]:
     """The addresses of a page and of those that answer the same verb."""
     verb = next(verb for verb, target in _PAGES.items() if target == page)
-    if verb in ("serve", "estimate"):
-        return ("", "overview", "serving") if verb == "serve" else ("", "overview")
-    return (page.rpartition("/")[2],)
+    return ("", "answer") if verb in ("serve", "estimate") else (page.rpartition("/")[2],)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 from app.jobs import server_queue
 from app.main import MOVED
@@ -20,32 +21,28 @@ DECODE = REPORTS / "csv" / "llm-perf-opt" / "decode_cuda_gpu_kern_sum.csv"
 PREFILL = REPORTS / "csv" / "llm-perf-opt" / "prefill_cuda_gpu_kern_sum.csv"
 
 
-def place_of(page: str) -> tuple[str, str]:
-    """The file below `views` of a page, or of an address of an earlier release, and its part."""
-    name, part = MOVED.get(page, (page, ""))
-    views = MAIN.parent / "views"
-    return next(views.rglob(f"{name}.py")).relative_to(views).as_posix(), part
-
-
 def path_of(page: str) -> str:
-    """The file of a page as `switch_page` takes it."""
-    return f"views/{place_of(page)[0]}"
+    """The file of a page as `switch_page` takes it; of a page of earlier releases that of today."""
+    page, _ = MOVED.get(page, (page, ""))
+    found = next((MAIN.parent / "views").glob(f"**/{page}.py"))
+    return found.relative_to(MAIN.parent).as_posix()
 
 
-def opened(page: str = "overview", **query: object) -> AppTest:
-    """A page with parameters in its address."""
+def opened(page: str = "answer", **query: object) -> AppTest:
+    """A page with parameters in its address; a page of earlier releases by its old address."""
     app = AppTest.from_file(str(MAIN), default_timeout=120)
-    if part := place_of(page)[1]:
-        app.query_params["part"] = part
     for name, value in query.items():
         app.query_params[name] = str(value)
-    if page != "overview":
+    if page in MOVED:
+        app._page_hash = calc_hash(page)  # a hidden page has no file
+        return app.run().switch_page(path_of(page))  # where the browser is then
+    if page != "answer":
         app.switch_page(path_of(page))
     return app.run()
 
 
 @functools.cache
-def shown(page: str = "overview", **query: object) -> AppTest:
+def shown(page: str = "answer", **query: object) -> AppTest:
     """A page as it opens, drawn once for all tests that only read it."""
     return opened(page, **query)
 

@@ -74,7 +74,11 @@ def _facts(name: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Use it in the scenario", on_click=own_definitions.choose("models", name),
                   key="use_model", icon=":material/check:")  # fmt: skip
-        st.page_link("views/library/inside.py", label="See inside the scenario's model")
+        st.page_link(
+            "views/explain.py",
+            label="See inside the scenario's model",
+            query_params={"part": "Model inside"},
+        )
 
 
 def _own() -> None:

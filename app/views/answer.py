@@ -1,10 +1,11 @@
-"""Page Overview: figures of the scenario as a static batch or under load, and what limits it."""
+"""Page Answer: figures of the question as a static batch or under load, and what limits them."""
 
 import streamlit as st
 
 from app.dashboard import explanations, export, pinned, sidebar, strip
-from app.dashboard.panels import first_page
+from app.dashboard.panels import first_page, load_curves
 from app.dashboard.panels.load_answer import load_answer
+from app.dashboard.panels.simulation import simulation_panel
 from app.dashboard.panels.static_answer import static_answer
 from app.dashboard.widgets import choose
 from app.question.question import STANDARD
@@ -12,6 +13,11 @@ from app.wording.markdown import plain
 from genz_core.model_kinds import generates
 
 STATIC, LOAD = "Static batch", "Under load"
+PARTS = {
+    "Overview": lambda: None,
+    "Load curves": load_curves.draw,
+    "Simulate": lambda: simulation_panel(sidebar.chosen_setup()),
+}
 ASKED_HELP = (
     "Static batch: all prompts of the batch are read at once, then all decode. Under load: "
     "requests of users or at a rate join and leave, as a server runs them."
@@ -22,6 +28,10 @@ s = setup.scenario
 first_page.first_page(setup)
 first_page.remember(setup)
 st.title(f"{plain(resolved.model.name)} on {plain(resolved.system.name)}", anchor=False)
+part = choose("Part", list(PARTS), "part", label_visibility="collapsed")
+if part != "Overview":
+    PARTS[part]()
+    st.stop()
 asked = STATIC
 if generates(resolved.model):
     asked = choose(
@@ -50,11 +60,6 @@ with st.container(horizontal=True):
             st.code(command, language="bash", wrap_lines=True)
     export.downloads("overview", figures, table, setup)
     st.button("Pin to compare", icon=":material/keep:", on_click=pinned.pin, disabled=pinned.full())
-    if load is None:
-        st.page_link(
-            "views/predict/breakdown.py", label="By operator", icon=":material/stacked_bar_chart:"
-        )
-    else:
-        st.page_link("views/predict/serving.py", label="All loads", icon=":material/groups:")
+    st.page_link("views/explain.py", label="By operator", icon=":material/stacked_bar_chart:")
     st.page_link("views/accuracy.py", label="How far off", icon=":material/straighten:")
 explanations.show_assumptions(resolved)
