@@ -49,7 +49,7 @@ pages = {
 MOVED: Mapping[str, tuple[str, str]] = {
     "reports": ("upload", ""),
     "measured": ("upload", "Beside its prediction"),
-    "benchmarks": ("upload", "Benchmark"),
+    "benchmarks": ("upload", ""),
     "run": ("measure", "Run"),
     "calibrate": ("measure", "Calibrate"),
     "hardware": ("library", "Hardware"),

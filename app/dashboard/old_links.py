@@ -22,6 +22,7 @@ OLD: Mapping[str, str] = {
     "compare": "frontier_system", "frontier_engines": "frontier_engine",
     "frontier_devices": "devices", "frontier_targets": "target",
     "sensitivity_change": "change", "sensitivity_targets": "target",
+    **dict.fromkeys(("report_samples", "measured_samples", "benchmark_samples"), "upload_samples"),
     **dict.fromkeys(("find_system", "find_model", "find_module"), "find"),
     "compare_tab": "part", "sensitivity_tab": "part",
     **dict.fromkeys(("serving_loop", "plan_load", "sim_traffic", "sensitivity_load"), "load"),
@@ -73,6 +74,8 @@ def _value(key: str, texts: Sequence[str]) -> str | list[str]:
     name, text = OLD[key], texts[-1]
     if name in _SEVERAL:
         return [each.strip() for each in ",".join(texts).split(",")]
+    if name == "upload_samples":
+        return list(texts)
     if name == "load":
         return next((today for today, before in _LOADS.items() if text in before), text)
     if key == "frontier_devices":
