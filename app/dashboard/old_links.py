@@ -22,15 +22,7 @@ OLD: Mapping[str, str] = {
     "compare": "frontier_system", "frontier_engines": "frontier_engine",
     "frontier_devices": "devices", "frontier_targets": "target",
     "sensitivity_change": "change", "sensitivity_targets": "target",
-    **dict.fromkeys(("serving_loop", "plan_load", "sim_traffic", "sensitivity_load"), "load"),
 }  # fmt: skip
-#: Kinds of load as earlier releases called them, by their names of today.
-_LOADS: Mapping[str, tuple[str, ...]] = {
-    "Batch": ("one batch at a time",),
-    "Users": ("closed loop (concurrency)", "Open requests", "Closed loop", "users under load"),
-    "Rate": ("open loop (arrival rate)", "Arrivals", "Arrival rate"),
-    "Trace": ("Trace file",),
-}
 _IN_PERCENT = ("plan_hits", "plan_confidence")
 _SEVERAL = ("pools", "plan_system", "plan_engine", "plan_speculation", "frontier_system",
             "frontier_engine")  # fmt: skip
@@ -38,12 +30,16 @@ _RENT = "plan_rent_"  # and the name of a system: its rent, in dollars an hour
 #: Figures that targets of page Plan were boxes for, with the unit and what stood there at first.
 _BOUNDS = {"ttft": ("ms", "0"), "tpot": ("ms", "30"), "e2e": ("s", "0"), "usd_per_mtok": ("", "0")}
 _TARGETS = (*(f"plan_{name}" for name in _BOUNDS), "plan_statistic", "plan_targets")
+#: Keys that said what kind of load is asked; the number stood beside it.
+_KINDS = ("asked", "load", "serving_loop", "plan_load", "sim_traffic", "sensitivity_load")
+_STATIC = ("Static batch", "Batch", "one batch at a time")
 _SAYS_NOTHING = ("none", "as decode", "", "Curves")
 
 
 def take() -> None:
     """Write the address as today, whose keys the controls read; before any of them is drawn."""
-    keys = [key for key in st.query_params if key in (*OLD, *_TARGETS) or key.startswith(_RENT)]
+    old = (*OLD, *_TARGETS, *_KINDS)
+    keys = [key for key in st.query_params if key in old or key.startswith(_RENT)]
     if not keys:
         return
     found = {key: st.query_params.get_all(key) for key in keys}
@@ -56,6 +52,7 @@ def take() -> None:
         values["price"] = ",".join(f"{system}={rent}" for system, rent in rents.items())
     if set(_TARGETS) & set(found):
         values["target"] = _targets({key: texts[-1] for key, texts in found.items()})
+    values |= _load({key: texts[-1] for key, texts in found.items()})
     for name, value in values.items():
         if name not in st.query_params or name == "part":
             st.query_params[name] = value
@@ -67,11 +64,27 @@ def _value(key: str, texts: Sequence[str]) -> str | list[str]:
     name, text = OLD[key], texts[-1]
     if name in _SEVERAL:
         return [each.strip() for each in ",".join(texts).split(",")]
-    if name == "load":
-        return next((today for today, before in _LOADS.items() if text in before), text)
     if key == "frontier_devices":
         return f"1:{text}"
     return _share(text) if key in _IN_PERCENT else text
+
+
+def _load(said: Mapping[str, str]) -> dict[str, str]:
+    """The load where an earlier release asked its kind apart from its number."""
+    kind = next((said[key] for key in _KINDS if key in said), "")
+    batch = st.query_params.get("batch", "")
+    if "race" in kind:
+        return {"trace": "trace"}
+    if kind in _STATIC and not batch:
+        return {"batch": "1"}
+    if (
+        kind
+        and kind not in _STATIC
+        and batch
+        and not {"concurrency", "rate"} & set((*st.query_params, *(OLD.get(key) for key in said)))
+    ):
+        return {"concurrency": batch}
+    return {}
 
 
 def _share(percent: str) -> str:
