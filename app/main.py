@@ -30,13 +30,9 @@ pages = {
     "": [
         page("answer", "Answer", "speed", default=True),
         page("explain", "Explain", "stacked_bar_chart"),
-        page("predict/compare", "Compare", "compare_arrows"),
-    ],
-    "Decide": [
-        page("decide/plan", "Plan", "flag"),
-        page("decide/frontiers", "Frontiers", "stacked_line_chart"),
-        page("decide/sensitivity", "Sensitivity", "tornado"),
-        page("decide/economics", "Economics", "payments"),
+        page("compare", "Compare", "compare_arrows"),
+        page("plan", "Plan", "flag"),
+        page("chip_lab", "Chip lab", "tornado"),
     ],
     "Measured": [
         page("measured/run", "Run", "play_circle"),
@@ -56,6 +52,9 @@ pages = {
 
 #: Addresses of pages of earlier releases, with the page and the part of it that hold them now.
 MOVED: Mapping[str, tuple[str, str]] = {
+    "frontiers": ("compare", "Frontier"),
+    "economics": ("plan", "Economics"),
+    "sensitivity": ("chip_lab", "Sensitivity"),
     "overview": ("answer", ""),
     "serving": ("answer", "Load curves"),
     "roofline": ("explain", "Roofline"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import streamlit as st
 
@@ -22,6 +22,7 @@ OLD: Mapping[str, str] = {
     "compare": "frontier_system", "frontier_engines": "frontier_engine",
     "frontier_devices": "devices", "frontier_targets": "target",
     "sensitivity_change": "change", "sensitivity_targets": "target",
+    "compare_tab": "part", "sensitivity_tab": "part",
 }  # fmt: skip
 _IN_PERCENT = ("plan_hits", "plan_confidence")
 _SEVERAL = ("pools", "plan_system", "plan_engine", "plan_speculation", "frontier_system",
@@ -40,19 +41,24 @@ def take() -> None:
     """Write the address as today, whose keys the controls read; before any of them is drawn."""
     old = (*OLD, *_TARGETS, *_KINDS)
     keys = [key for key in st.query_params if key in old or key.startswith(_RENT)]
+    if st.query_params.get("compare_by") == "Pinned":
+        keys.append("compare_by")
     if not keys:
         return
     found = {key: st.query_params.get_all(key) for key in keys}
     for key in keys:
         del st.query_params[key]
     values = {OLD[key]: _value(key, texts) for key, texts in found.items() if key in OLD}
+    if "compare_by" in found:
+        values["part"] = "Pinned"
     values = {name: value for name, value in values.items() if value not in _SAYS_NOTHING}
     rents = {key.removeprefix(_RENT): text[-1] for key, text in found.items() if _RENT in key}
     if rents:
         values["price"] = ",".join(f"{system}={rent}" for system, rent in rents.items())
     if set(_TARGETS) & set(found):
         values["target"] = _targets({key: texts[-1] for key, texts in found.items()})
-    values |= _load({key: texts[-1] for key, texts in found.items()})
+    kind = next((found[key][-1] for key in _KINDS if key in found), "")
+    values |= _load(kind, {*values, *st.query_params})
     for name, value in values.items():
         if name not in st.query_params or name == "part":
             st.query_params[name] = value
@@ -69,21 +75,17 @@ def _value(key: str, texts: Sequence[str]) -> str | list[str]:
     return _share(text) if key in _IN_PERCENT else text
 
 
-def _load(said: Mapping[str, str]) -> dict[str, str]:
-    """The load where an earlier release asked its kind apart from its number."""
-    kind = next((said[key] for key in _KINDS if key in said), "")
-    batch = st.query_params.get("batch", "")
+def _load(kind: str, stated: Collection[str]) -> dict[str, str]:
+    """The load where an earlier release asked its kind apart from its number.
+
+    kind: as it called it, "" for none.  stated: parameters that the address has.
+    """
     if "race" in kind:
         return {"trace": "trace"}
-    if kind in _STATIC and not batch:
-        return {"batch": "1"}
-    if (
-        kind
-        and kind not in _STATIC
-        and batch
-        and not {"concurrency", "rate"} & set((*st.query_params, *(OLD.get(key) for key in said)))
-    ):
-        return {"concurrency": batch}
+    if kind in _STATIC:
+        return {} if "batch" in stated else {"batch": "1"}
+    if kind and "batch" in stated and not {"concurrency", "rate"} & set(stated):
+        return {"concurrency": st.query_params["batch"]}
     return {}
 
 

@@ -32,7 +32,7 @@ from genz_core.errors import RidgelineError
 #: What each page computes of the question, by its address; others have no strip.
 VERBS: Mapping[str, str] = {
     "": "serve", "answer": "serve", "explain": "estimate", "compare": "estimate",
-    "plan": "plan", "frontiers": "plan", "sensitivity": "sensitivity", "economics": "economics",
+    "plan": "plan", "chip_lab": "sensitivity",
 }  # fmt: skip
 #: What pages use beyond their verb, and what of it they do not use.
 _ALSO = dict.fromkeys(("", "answer"), ("target",))
@@ -40,7 +40,7 @@ _IDLE = {"explain": NOT_OF_A_BATCH}
 #: The page that answers a verb, where the page in view does not.
 _PAGES: Mapping[str, str] = {
     "serve": "answer", "estimate": "answer", "simulate": "answer",
-    "plan": "decide/plan", "sensitivity": "decide/sensitivity", "economics": "decide/economics",
+    "plan": "plan", "sensitivity": "chip_lab", "economics": "plan",
 }  # fmt: skip
 #: Boxes of page Plan that hold several values.
 _AMONG = ("system", "engine", "weights", "speculation")
@@ -198,6 +198,8 @@ def _state(line: Line) -> dict[str, Any]:
             "top": question.top, "simulate": question.simulate, "break_even": question.break_even,
             "cross_systems": question.cross_systems,
         }  # fmt: skip
+    elif line.verb in ("sensitivity", "economics"):
+        state["part"] = line.verb.capitalize()
     elif line.verb == "simulate":
         state["part"] = "Simulate"
         extra = (name for name in line.given if name in PARAMETERS and name not in state)

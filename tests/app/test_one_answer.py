@@ -84,7 +84,8 @@ def test_a_static_batch_has_one_answer(scenario: dict[str, Any]):
     for name in ("TTFT", "TPOT"):
         assert shown[name] == quantities.seconds(module[f"{name.lower()}_s"])
         assert f"{name} {span_of(module, name)}" in trust
-    compared = opened("compare", **scenario).dataframe[0].value.set_index("figure")["A"]
+    pinned = opened("compare", part="Pinned", **scenario)
+    compared = pinned.dataframe[0].value.set_index("figure")["A"]
     for name, figure in (("TTFT", "TTFT"), ("TPOT", "TPOT"), ("E2E", "E2E")):
         value = quantities.seconds(module[f"{figure.lower()}_s"])
         assert compared[name].startswith(f"{value} [{span_of(module, figure)}]")

@@ -137,22 +137,27 @@ CASES = (
         "deployments priced",
     ),
     Case(
-        "frontiers",
+        "compare",
         {"model": "Qwen/Qwen3-235B-A22B", "frontier_system": _SYSTEMS, "devices": "1:64",
          "engine": "vllm"},
         (Change("target as a guide", "Targets as guides",
                 ("tpot < 20ms", "tpot < 30ms", "tpot < 40ms"), False),),
         "points that run",
     ),
-    Case("sensitivity", {"model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm"}, (_BATCH,)),
     Case(
-        "economics",
-        {"model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm", "batch": 16},
+        "chip_lab",
+        {"part": "Sensitivity", "model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm"},
+        (_BATCH,),
+    ),
+    Case(
+        "plan",
+        {"part": "Economics", "model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm", "batch": 16},
         (Change("rent", "Rent [$/h a device]", ("2", "3", "4"), False), _BATCH),
     ),
     Case(
         "compare",
-        {"model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm", "compare_by": "Systems"},
+        {"model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm", "compare_by": "Systems",
+         "part": "Figures"},
         (_BATCH,),
     ),
 )  # fmt: skip

@@ -30,8 +30,8 @@ new PerformanceObserver(list => {
 """
 ARRIVED = "() => !document.querySelector('[data-testid=stSkeleton]')"
 PAGES = (
-    "", "roofline", "breakdown", "memory", "serving", "compare", "plan", "frontiers", "sensitivity",
-    "economics", "run", "reports", "benchmarks", "measured", "calibrate", "accuracy", "hardware",
+    "", "roofline", "breakdown", "memory", "serving", "compare", "plan", "chip_lab",
+    "run", "reports", "benchmarks", "measured", "calibrate", "accuracy", "hardware",
     "models", "inside", "modules",
 )  # fmt: skip
 

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.browser
 
 QUESTION = {"model": "Qwen/Qwen3-32B", "rate": "20"}
 DRAWN = ".js-plotly-plot .main-svg"
-PAGES = ("plan", "frontiers", "sensitivity", "economics")
+PARTS = (
+    ("plan", "Plan"), ("plan", "Economics"), ("compare", "Frontier"), ("chip_lab", "Sensitivity"),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("width", [1400, 390])
@@ -69,8 +71,8 @@ def test_the_report_and_the_plan_are_saved(open_page):
     assert named["plans"][0]["tpot_s"] < 0.03
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_that_decides_opens_with_a_chart(open_page, path: str):
-    page = open_page(path, batch=16, engine="vllm")
+@pytest.mark.parametrize(("path", "part"), PARTS)
+def test_a_page_that_decides_opens_with_a_chart(open_page, path: str, part: str):
+    page = open_page(path, part=part, batch=16, engine="vllm")
     page.wait_for_selector(DRAWN)
     assert not page.get_by_test_id("stException").count()

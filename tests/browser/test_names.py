@@ -20,8 +20,8 @@ def test_a_typed_model_is_the_checkpoint_of_that_name(open_page):
     ("path", "query", "key"),
     [
         ("plan", {}, "plan_system"),
-        ("compare", {"compare_by": "Systems"}, "compare_system"),
-        ("frontiers", {}, "frontier_system"),
+        ("compare", {"compare_by": "Systems", "part": "Figures"}, "compare_system"),
+        ("compare", {}, "frontier_system"),
     ],
 )
 def test_a_bare_name_is_its_default_board(open_page, path: str, query: dict[str, str], key: str):

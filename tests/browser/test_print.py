@@ -67,11 +67,11 @@ def simulated() -> AppTest:
 
 def several_systems() -> AppTest:
     names = "h100-sxm5-80gb,h200-sxm-141gb,b200-sxm-180gb,mi300x"
-    return opened("frontiers", frontier_system=names, target="tpot < 30ms", **BUSY)
+    return opened("compare", frontier_system=names, target="tpot < 30ms", **BUSY)
 
 
 def by_systems(tab: str) -> AppTest:
-    return shown("compare", compare_by="Systems", compare_tab=tab, **BUSY)
+    return shown("compare", compare_by="Systems", part=tab, **BUSY)
 
 
 PAGES: dict[str, Callable[[], AppTest]] = {
@@ -84,14 +84,13 @@ PAGES: dict[str, Callable[[], AppTest]] = {
     "simulate": simulated,
     "compare": two_pins,
     "compare figures": lambda: by_systems("Figures"),
-    "compare frontiers": lambda: by_systems("Frontier"),
     "compare classes": lambda: by_systems("Breakdown"),
     "compare memory": lambda: by_systems("Memory"),
     "plan": lambda: shown("plan", model="Qwen/Qwen3-32B", rate="20"),
     "frontiers": several_systems,
-    "sensitivity": lambda: shown("sensitivity", **BUSY),
-    "economics": lambda: shown("economics", economics_api_in="0.5", economics_api_out="2.0",
-                               economics_capex="30000", **BUSY),
+    "sensitivity": lambda: shown("chip_lab", part="Sensitivity", **BUSY),
+    "economics": lambda: shown("plan", part="Economics", economics_api_in="0.5",
+                               economics_api_out="2.0", economics_capex="30000", **BUSY),
     "reports": a_trace,
     "measured": compared_with_a_trace,
     "accuracy": lambda: shown("accuracy"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,18 +11,13 @@ import streamlit as st
 
 from app.charts import comparing as charts
 from app.charts import comparison
-from app.charts import frontiers as frontier_charts
-from app.dashboard import cached, export, own_definitions, planned
-from app.dashboard.panels import plan_form
+from app.dashboard import cached, export, own_definitions
 from app.dashboard.question_form import several
-from app.dashboard.widgets import choose, draw_table, draw_tabs
+from app.dashboard.widgets import choose, draw_table
 from app.decide import comparing as model
-from app.decide.axes import ACROSS, UPWARDS
 from app.decide.comparing import AXES, HEADLINES, USE_CASES
-from app.decide.frontiers import Curve
 from app.decide.loads import load_words, under_load
 from app.decide.measured_versions import measured_of, measured_versions, usual_versions
-from app.decide.searched import Searched
 from app.scenario import intervals
 from app.scenario.intervals import Latency
 from app.scenario.served_rows import as_calibrated, completed
@@ -32,7 +27,6 @@ from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
-PINNED = "Pinned"
 _MOST = 12
 #: What is compared unless chosen; the sidebar's own stands first.
 _USUAL: Mapping[str, tuple[str, ...]] = {
@@ -45,17 +39,10 @@ _PARTS = ("weights_bytes", "kv_bytes", "activations_bytes", "reserve_bytes")
 Table = Mapping[str, Mapping[str, Latency]]
 
 
-def chosen_axis() -> str:
-    """Draw what the comparison is by; returns an axis, "" for the pinned scenarios."""
-    labels = {PINNED: "", **{words: axis for axis, words in AXES.items()}}
-    chosen = choose(
-        "Compare", list(labels), "compare_by", default=PINNED, label_visibility="collapsed"
-    )
-    return labels[chosen]
-
-
-def show(axis: str, base: Setup) -> None:
-    """Draw the comparison of the sidebar's scenario over an axis."""
+def show(tab: str, base: Setup) -> None:
+    """Draw one of `TABS` of the sidebar's scenario with one thing changed."""
+    axes = {words: axis for axis, words in AXES.items()}
+    axis = axes[choose("Compare", list(axes), "compare_by", label_visibility="collapsed")]
     names = _chosen(axis, base)
     if not names:
         engine = plain(cached.resolved(base).engine.name)
@@ -78,13 +65,7 @@ def show(axis: str, base: Setup) -> None:
         + (" Lengths by use are assumed: replace them by your own in the sidebar."
            if axis == "use" else "")
     )  # fmt: skip
-    tabs = {
-        "Figures": lambda: _figures_tab(axis, found, base),
-        "Frontier": lambda: _frontier_tab(found),
-        "Breakdown": lambda: _breakdown_tab(found),
-        "Memory": lambda: _memory_tab(found),
-    }
-    draw_tabs(tabs, "compare_tab")
+    TABS[tab](axis, found, base)
 
 
 def _chosen(axis: str, base: Setup) -> list[str]:
@@ -166,25 +147,7 @@ def _cell(table: Table, name: str, label: str) -> str | None:
     return f"{star}{HEADLINES[name].words(value.seconds)}{trust}"
 
 
-def _frontier_tab(found: Mapping[str, Setup]) -> None:
-    """Frontiers of all setups on the chart of page Frontiers."""
-    x, y = ACROSS["interactivity"], UPWARDS["per_device"]
-    curves: list[Curve] = []
-    for name, setup in found.items():
-        try:
-            s = setup.scenario
-            every = replace(setup, scenario=plan_form.every_load(s))
-            answer = planned.frontier_curves(Searched(every, (("engine", (s.engine,)),)))
-        except RidgelineError as error:
-            st.error(f"{plain(name)}: {plain(error)}", icon=":material/error:")
-            continue
-        curves += [replace(curve, label=name) for curve in (answer or ((), ()))[0]]
-    figure = frontier_charts.frontiers(curves, (x, y), ((), ()), export.look())
-    export.chart(figure, "compare-frontiers", "Frontiers of what is compared")
-    st.caption("Every degree up to eight devices and every load; page Frontiers has other axes.")
-
-
-def _breakdown_tab(found: Mapping[str, Setup]) -> None:
+def _breakdown_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
     estimates = {name: cached.priced(setup) for name, setup in found.items()}
     for phase in ("prefill", "decode"):
         title = f"{phase.capitalize()} step by operator class"
@@ -196,7 +159,7 @@ def _breakdown_tab(found: Mapping[str, Setup]) -> None:
         )  # fmt: skip
 
 
-def _memory_tab(found: Mapping[str, Setup]) -> None:
+def _memory_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
     memories = {name: cached.priced(setup).memory for name, setup in found.items()}
     parts = {
         name: {part: float(getattr(one, part)[0]) for part in _PARTS}
@@ -205,3 +168,11 @@ def _memory_tab(found: Mapping[str, Setup]) -> None:
     usable: Sequence[float] = [float(one.usable_bytes) for one in memories.values()]
     export.chart(charts.memory(parts, usable, export.look()), "compare-memory",
                  "Memory of a device, static batch, by what holds it")  # fmt: skip
+
+
+#: Parts of the page that compare by an axis; each is given it, the setups by name and the base.
+TABS: Mapping[str, Callable[[str, Mapping[str, Setup], Setup], None]] = {
+    "Figures": _figures_tab,
+    "Breakdown": _breakdown_tab,
+    "Memory": _memory_tab,
+}

@@ -11,7 +11,7 @@ import streamlit as st
 from app.answers.columns import COLUMNS
 from app.answers.table import to_json
 from app.charts import plan as charts
-from app.dashboard import export, open_point, planned
+from app.dashboard import export, open_point, planned, sidebar, strip
 from app.dashboard.panels import plan_form
 from app.dashboard.widgets import card, draw_table, draw_tabs
 from app.decide import report
@@ -28,6 +28,23 @@ from app.wording.markdown import plain
 from genz_core.errors import InvalidValue
 
 Named = Mapping[str, Any]
+
+
+def page(setup: Setup) -> None:
+    """Draw the inputs of a plan and its answer."""
+    s = setup.scenario
+    st.caption(
+        f"The best deployments of {plain(s.model)} for {quantities.tokens(s.isl)} tokens in and "
+        f"{quantities.tokens(s.osl)} out. What the sidebar says is kept; what it leaves open, as "
+        "degrees, replicas and batch, is searched."
+    )
+    with sidebar.stopping():
+        searched = plan_form.searched(setup)
+        several, left_open = dict(searched.several), strip.left_open(searched.asked())
+        strip.say(searched.setup.scenario, "plan", several, left_open)
+        answer = planned.answered(searched)
+    if answer is not None:
+        show(searched, answer, setup)
 
 
 def show(searched: Searched, answer: Answer, setup: Setup) -> None:

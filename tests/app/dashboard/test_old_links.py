@@ -34,7 +34,7 @@ def test_a_value_of_an_old_key_stands_in_the_control_of_its_parameter(old, contr
         ("plan", {"plan_load": "Open requests", "plan_users": "64"},
          {"load": "Users", "concurrency": "64"}),
         ("serving", {"serving_tab": "Simulate", "sim_traffic": "Trace file"}, {"load": "Trace"}),
-        ("sensitivity", {"sensitivity_load": "users under load"}, {"load": "Users"}),
+        ("chip_lab", {"sensitivity_load": "users under load"}, {"load": "Users"}),
         ("plan", {"plan_ttft": "500.0", "plan_statistic": "p95", "plan_usd_per_mtok": "0.4"},
          {"target": "ttft_p95 < 500.0ms, tpot_p95 < 30ms, usd_per_mtok < 0.4"}),
         ("plan", {"plan_tpot": "0.0"}, {"target": ""}),
@@ -49,13 +49,16 @@ def test_a_value_of_an_old_key_stands_in_the_control_of_its_parameter(old, contr
          {"pools": ["disaggregated"], "cross_systems": True, "rank": "devices", "top": "3"}),
         ("plan", {"plan_simulate": "true", "plan_pays": "true", "plan_devices": "1:2"},
          {"simulate": True, "break_even": True}),
-        ("frontiers", {"compare": "h200-sxm-141gb", "frontier_devices": "2",
+        ("compare", {"compare": "h200-sxm-141gb", "frontier_devices": "2",
                        "frontier_targets": "tpot < 20ms", "frontier_engines": "vllm"},
          {"frontier_system": ["h200-sxm-141gb"], "devices": "1:2", "target": "tpot < 20ms",
           "frontier_engine": ["vllm"]}),
-        ("sensitivity", {"sensitivity_change": "20"}, {"change": "20"}),
-        ("sensitivity", {"sensitivity_tab": "Needed hardware", "sensitivity_targets": "tpot < 9ms"},
-         {"target": "tpot < 9ms"}),
+        ("chip_lab", {"part": "Sensitivity", "sensitivity_change": "20"}, {"change": "20"}),
+        ("chip_lab", {"sensitivity_tab": "Needed hardware", "sensitivity_targets": "tpot < 9ms"},
+         {"target": "tpot < 9ms", "part": "Needed hardware"}),
+        ("compare", {"compare_by": "Engines", "compare_tab": "Memory"},
+         {"compare_by": "Engines", "part": "Memory"}),
+        ("compare", {"compare_by": "Pinned"}, {"part": "Pinned"}),
     ],
 )  # fmt: skip
 def test_a_page_asks_what_an_old_link_asked_of_it(page, old, controls):
@@ -63,5 +66,5 @@ def test_a_page_asks_what_an_old_link_asked_of_it(page, old, controls):
     assert not app.exception and not app.error
     drawn = {each.key: each.value for kind in KINDS for each in app.get(kind)}
     assert {name: drawn[name] for name in controls} == controls
-    kept = {"sensitivity_tab"}
-    assert not (set(old) - kept) & set(app.query_params)
+    kept = {"part"}
+    assert not (set(old) - kept - set(controls)) & set(app.query_params)

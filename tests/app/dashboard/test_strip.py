@@ -28,7 +28,7 @@ def test_the_first_screen_answers_a_served_load():
     assert quantities.seconds(answer.ttft_s) in str(cards(app)["TTFT"])
 
 
-@pytest.mark.parametrize("page", ["roofline", "memory", "serving", "plan", "sensitivity"])
+@pytest.mark.parametrize("page", ["roofline", "memory", "serving", "plan", "chip_lab"])
 def test_every_page_of_the_question_says_it(page: str):
     app = shown(page)
     assert "Llama" in sentence(app) and app.button("question_type")

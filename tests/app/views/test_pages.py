@@ -21,6 +21,8 @@ PAGES = sorted(path.stem for path in (ROOT / "app" / "views").glob("**/[a-z]*.py
 #: Pages that price the sidebar's scenario, and those that stand without its estimate.
 PRICED = ("answer", "roofline", "breakdown", "memory", "inside")
 OTHERS = ("compare", "hardware", "models")
+#: The part of a page that prices the sidebar's own degrees.
+PART = {"compare": {"part": "Pinned"}}
 TITLES = {
     "answer": "meta-llama/Llama-3.1-8B on NVIDIA H100 SXM5 80GB",
     **dict.fromkeys(("explain", *PRICED[1:]), "Explain"),
@@ -78,7 +80,7 @@ def test_a_page_opens_without_an_exception_under_its_title(page: str):
     ids=["experts", "pipeline", "does not fit", "cpu", "ten million tokens"],
 )
 def test_a_page_opens_on_scenarios_that_are_not_plain(page: str, query: dict):
-    app = opened(page, **query)
+    app = opened(page, **query, **PART.get(page, {}))
     assert not app.exception and not app.error
     assert setup_of(app).changed() == Setup(Question(**query)).changed()
 
@@ -86,7 +88,7 @@ def test_a_page_opens_on_scenarios_that_are_not_plain(page: str, query: dict):
 @pytest.mark.parametrize(("page", "kind"), ENDS)
 def test_what_cannot_be_is_a_sentence_instead_of_figures(page: str, kind: str):
     query, words = REFUSED[kind]
-    app = opened(page, **query)
+    app = opened(page, **query, **PART.get(page, {}))
     assert not app.exception
     sentences = [error.value for error in app.error]
     assert sentences and all(words in sentence for sentence in sentences)
@@ -104,7 +106,8 @@ def test_a_list_stands_beside_a_scenario_that_cannot_be(page: str, kind: str):
 #: Pages that draw figures of what must be able to run, and the parts of them that do.
 GATED = (
     ("overview", {}), ("overview", {"asked": "Under load"}), ("roofline", {}), ("breakdown", {}),
-    ("serving", {}), ("sensitivity", {}), ("sensitivity", {"load": "Users"}),
+    ("serving", {}), ("chip_lab", {"part": "Sensitivity"}),
+    ("chip_lab", {"part": "Sensitivity", "load": "Users"}),
 )  # fmt: skip
 LARGE = {"model": "deepseek-ai/DeepSeek-V3"}  # on one H100
 LONG = {"model": "meta-llama/Llama-2-7b-hf", "isl": 8192}
@@ -122,7 +125,7 @@ def money(app) -> str:
     return " ".join(text for text in [*texts, *metrics] if "$" in text or "Cost" in text)
 
 
-@pytest.mark.parametrize(("page", "more"), [*GATED, ("economics", {})])
+@pytest.mark.parametrize(("page", "more"), [*GATED, ("plan", {"part": "Economics"})])
 def test_what_does_not_fit_has_a_reason_the_fewest_devices_and_no_figure(page: str, more: dict):
     app = opened(page, **LARGE, **more)
     assert not app.exception and not app.error
@@ -135,7 +138,7 @@ def test_what_does_not_fit_has_a_reason_the_fewest_devices_and_no_figure(page: s
     assert not any(text.value.startswith("Does not") for text in app.warning)
 
 
-@pytest.mark.parametrize(("page", "more"), [*GATED, ("economics", {})])
+@pytest.mark.parametrize(("page", "more"), [*GATED, ("plan", {"part": "Economics"})])
 def test_a_context_beyond_the_models_positions_has_a_reason_and_the_longest_that_runs(
     page: str, more: dict
 ):
@@ -164,7 +167,7 @@ def test_if_it_fitted_every_chart_is_marked_and_nothing_has_a_price(
 
 
 def test_a_page_of_prices_has_no_figure_even_if_it_fitted():
-    app = opened("economics", **LARGE, if_fitted="true")
+    app = opened("plan", part="Economics", **LARGE, if_fitted="true")
     assert app.warning and not charts(app) and not app.metric
     assert "if_fitted" not in {toggle.key for toggle in app.toggle}
 
@@ -250,13 +253,13 @@ def test_pinned_scenarios_of_a_link_stand_side_by_side():
     "pins", ["[", "7", '["x"]', '[{"tp": "x"}]', '[{"nonsense": 1}]', "[" * 9999]
 )
 def test_unreadable_pins_are_no_pins(pins: str):
-    app = opened("compare", pins=pins)
+    app = opened("compare", part="Pinned", pins=pins)
     assert not app.exception
     assert "Nothing is pinned" in app.info[0].value
 
 
 def test_pinning_twice_keeps_one():
-    app = opened("compare", batch=1)
+    app = opened("compare", part="Pinned", batch=1)
     app.button("pin_here").click().run()
     app.button("pin_here").click().run()
     assert not app.exception

@@ -8,7 +8,7 @@ from tests.app.pages import charts, opened, shown
 
 
 def test_three_tornados_and_their_elasticities_open_first():
-    app = shown("sensitivity")
+    app = shown("chip_lab", part="Sensitivity")
     assert not app.exception and not app.error
     assert len(charts(app)) == 3
     assert any("adds up" in c.value or "add up" in c.value.replace("\n", " ") for c in app.caption)
@@ -17,27 +17,27 @@ def test_three_tornados_and_their_elasticities_open_first():
 @pytest.mark.parametrize("tab", ["Ridge", "Another chip", "Needed hardware"])
 @pytest.mark.parametrize("load", ["Batch", "Users"])
 def test_every_tab_opens_under_either_load(tab: str, load: str):
-    app = opened("sensitivity", sensitivity_tab=tab, load=load, batch=32)
+    app = opened("chip_lab", part=tab, load=load, batch=32)
     assert not app.exception and not app.error
     assert app.dataframe or charts(app)
 
 
 def test_a_chip_of_faster_memory_is_faster():
-    app = opened("sensitivity", sensitivity_tab="Another chip", chip_memory="HBM4")
+    app = opened("chip_lab", part="Another chip", chip_memory="HBM4")
     assert not app.exception and not app.error
     table = app.dataframe[0].value
     assert table.loc[table["figure"] == "TPOT", "change"].iloc[0].startswith("−")
 
 
 def test_targets_that_cannot_be_read_are_a_sentence():
-    query = {"sensitivity_tab": "Needed hardware", "target": "cost < 1"}
-    app = opened("sensitivity", **query)
+    query = {"part": "Needed hardware", "target": "cost < 1"}
+    app = opened("chip_lab", **query)
     assert not app.exception and "mean latencies" in app.error[0].value
 
 
 def test_a_chip_is_asked_as_the_sidebar_asks():
-    app = opened("sensitivity", sensitivity_tab="Another chip", chip_peak="2", chip_weights="fp8")
+    app = opened("chip_lab", part="Another chip", chip_peak="2", chip_weights="fp8")
     assert not app.exception and not app.error
     assert any("peak ×2" in m.value and "weights fp8" in m.value for m in app.markdown)
-    app = opened("sensitivity", sensitivity_tab="Another chip", chip_peak="none")
+    app = opened("chip_lab", part="Another chip", chip_peak="none")
     assert not app.exception and "peak" in app.error[0].value

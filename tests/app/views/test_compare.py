@@ -6,14 +6,14 @@ from tests.app.pages import charts, opened, shown
 
 
 def test_the_sidebars_system_is_drawn_with_the_defaults():
-    app = shown("frontiers")
+    app = shown("compare")
     assert not app.exception and not app.error
     (chart,) = charts(app)
     assert any("H100" in trace["name"] for trace in chart["data"] if "name" in trace)
 
 
 def test_systems_and_formats_are_curves_of_one_chart():
-    app = opened("frontiers", target="tpot < 30ms")
+    app = opened("compare", target="tpot < 30ms")
     app = (
         app.multiselect(key="frontier_system").set_value(["h100-sxm5-80gb", "h200-sxm-141gb"]).run()
     )
@@ -26,17 +26,17 @@ def test_systems_and_formats_are_curves_of_one_chart():
 
 
 def test_what_cannot_be_read_is_a_sentence():
-    app = opened("frontiers", target="tpot << 3")
+    app = opened("compare", target="tpot << 3")
     assert not app.exception and "target" in app.error[0].value
 
 
 def test_what_never_fits_is_said():
-    app = opened("frontiers", model="meta-llama/Llama-3.1-405B", devices=1)
+    app = opened("compare", model="meta-llama/Llama-3.1-405B", devices=1)
     assert not app.exception
     assert "nothing fits" in app.warning[0].value
 
 
 def test_an_address_may_name_systems_apart_by_commas():
-    app = opened("frontiers", frontier_system="h100-sxm5-80gb,h200-sxm-141gb", engine="vllm")
+    app = opened("compare", frontier_system="h100-sxm5-80gb,h200-sxm-141gb", engine="vllm")
     assert not app.exception
     assert app.multiselect(key="frontier_system").value == ["h100-sxm5-80gb", "h200-sxm-141gb"]
