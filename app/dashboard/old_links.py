@@ -23,6 +23,7 @@ OLD: Mapping[str, str] = {
     "frontier_devices": "devices", "frontier_targets": "target",
     "sensitivity_change": "change", "sensitivity_targets": "target",
     "compare_tab": "part", "sensitivity_tab": "part",
+    **dict.fromkeys(("find_system", "find_model", "find_module"), "find"),
 }  # fmt: skip
 _IN_PERCENT = ("plan_hits", "plan_confidence")
 _SEVERAL = ("pools", "plan_system", "plan_engine", "plan_speculation", "frontier_system",

@@ -73,7 +73,7 @@ def _about(resolved: Resolved) -> None:
     explanations.show_assumptions(resolved)
     with st.container(horizontal=True):
         st.page_link("views/explain.py", label="By operator", icon=":material/stacked_bar_chart:")
-        st.page_link("views/library/accuracy.py", label="How far off", icon=":material/straighten:")
+        st.page_link("views/accuracy.py", label="How far off", icon=":material/straighten:")
 
 
 def _foot(name: str, setup: Setup, figures, table, how: str, command: str) -> None:

@@ -41,7 +41,7 @@ _DOORS: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
         "Measure",
         "Where a step of Qwen1.5-0.5B on an H100 spends its time, from a trace",
         {"report_samples": next(iter(SAMPLES))},
-        "reports",
+        "upload",
     ),
 )  # fmt: skip
 
