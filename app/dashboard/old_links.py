@@ -22,7 +22,8 @@ OLD: Mapping[str, str] = {
     "compare": "frontier_system", "frontier_engines": "frontier_engine",
     "frontier_devices": "devices", "frontier_targets": "target",
     "sensitivity_change": "change", "sensitivity_targets": "target",
-    "compare_tab": "part", "sensitivity_tab": "part",
+    "compare_tab": "part", "sensitivity_tab": "part", "inside_phase": "phase",
+    "roofline_phases": "phase",
     **dict.fromkeys(("find_system", "find_model", "find_module"), "find"),
 }  # fmt: skip
 _IN_PERCENT = ("plan_hits", "plan_confidence")

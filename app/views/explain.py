@@ -32,7 +32,7 @@ st.caption(
     f"{sidebar.describe(setup)} · one device. Choose a row, or click in the chart: it is marked in "
     "both and explained below."
 )
-left, right = st.columns([2, 3], gap="medium")
+left, right = st.columns([9, 11], gap="medium")
 with left:
     table = operators.operators(step)
 with right:

@@ -71,7 +71,8 @@ def operators(step: Step) -> pd.DataFrame:
     """Draw the table of operators, the costliest first; returns it whole."""
     whole = display_tables.operator_rows(step.table, step.phase)
     at = list(whole.index[whole["id"] == step.chosen_id])
-    columns = {**display_tables.operator_columns()}
+    columns = display_tables.operator_columns()
+    columns["share"] = st.column_config.NumberColumn("share", format="percent", width=60)
     event = draw_table(
         display_tables.rounded(whole), f"operators_{step.phase}",
         height=560, on_select="rerun", selection_mode="single-row",
