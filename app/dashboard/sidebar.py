@@ -18,6 +18,7 @@ from app.dashboard import (
     open_point,
     own_definitions,
     pinned,
+    search_form,
     tracing,
 )
 from app.dashboard.does_not_fit import runnable
@@ -63,6 +64,7 @@ def sidebar(*, plays: bool = True) -> None:
         try:
             hub_button.ask_button(model)
             chosen = _scenario(model, system)
+            search_form.drawer(chosen)
         except RidgelineError as error:
             st.session_state["setup"] = error
             st.error(plain(error))

@@ -11,7 +11,7 @@ import streamlit as st
 from app.answers.columns import COLUMNS
 from app.answers.table import to_json
 from app.charts import plan as charts
-from app.dashboard import export, open_point, planned, sidebar, strip
+from app.dashboard import export, open_point, planned, search_form, sidebar, strip
 from app.dashboard.panels import plan_form
 from app.dashboard.widgets import card, draw_table, draw_tabs
 from app.decide import report
@@ -151,7 +151,7 @@ def _opened(key: str, answer: Answer, searched: Searched) -> None:
     system = own.get(family.system.slug, family.question.system)
     fields = open_point.scenario_of(row, system, family.question.weights)
     open_point.open_as_scenario(fields)
-    st.session_state[plan_form.FREE] = True  # what is searched stays what it was
+    st.session_state[search_form.FREE] = True  # what is searched stays what it was
     st.session_state["plan_opened"] = f"{row['engine']}, {shape(row)} on {row['system']}"
 
 
