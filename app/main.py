@@ -15,7 +15,7 @@ st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "icon.svg"))
 
 
 #: Pages on which the sidebar's scenario plays no part.
-WITHOUT_SCENARIO = ("run", "reports", "benchmarks", "calibrate")
+WITHOUT_SCENARIO = ("measure",)
 
 
 def page(path: str, title: str, symbol: str, default: bool = False) -> StreamlitPage:
@@ -35,17 +35,12 @@ pages = {
         page("chip_lab", "Chip lab", "tornado"),
     ],
     "Measured": [
-        page("measured/run", "Run", "play_circle"),
-        page("measured/reports", "Reports", "upload_file"),
-        page("measured/benchmarks", "Benchmarks", "timer"),
-        page("measured/measured", "Predicted vs measured", "balance"),
-        page("measured/calibrate", "Calibrate", "tune"),
+        page("upload", "Upload", "upload_file"),
+        page("measure", "Measure", "timer"),
     ],
     "Library": [
-        page("library/accuracy", "Accuracy", "straighten"),
-        page("library/hardware", "Hardware", "dns"),
-        page("library/models", "Models", "dataset"),
-        page("library/modules", "Modules", "functions"),
+        page("accuracy", "Accuracy", "straighten"),
+        page("library", "Library", "dns"),
     ],
 }
 
@@ -61,6 +56,14 @@ MOVED: Mapping[str, tuple[str, str]] = {
     "breakdown": ("explain", "Breakdown"),
     "memory": ("explain", "Memory"),
     "inside": ("explain", "Model inside"),
+    "reports": ("upload", ""),
+    "measured": ("upload", "Beside its prediction"),
+    "benchmarks": ("upload", "Benchmark"),
+    "run": ("measure", "Run"),
+    "calibrate": ("measure", "Calibrate"),
+    "hardware": ("library", "Hardware"),
+    "models": ("library", "Models"),
+    "modules": ("library", "Modules"),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import streamlit as st
 
@@ -30,27 +30,24 @@ OLD: Mapping[str, str] = {
     "frontier_devices": "devices", "frontier_targets": "target",
     "sensitivity_change": "change", "sensitivity_targets": "target",
     "compare_tab": "part", "sensitivity_tab": "part",
-    **dict.fromkeys(("serving_loop", "plan_load", "sim_traffic", "sensitivity_load"), "load"),
+    **dict.fromkeys(("find_system", "find_model", "find_module"), "find"),
 }  # fmt: skip
-#: Kinds of load as earlier releases called them, by their names of today.
-_LOADS: Mapping[str, tuple[str, ...]] = {
-    "Batch": ("one batch at a time",),
-    "Users": ("closed loop (concurrency)", "Open requests", "Closed loop", "users under load"),
-    "Rate": ("open loop (arrival rate)", "Arrivals", "Arrival rate"),
-    "Trace": ("Trace file",),
-}
 _IN_PERCENT = ("plan_hits", "plan_confidence")
 _SEVERAL = ("pools", "systems", "engines", "formats", "drafts", "models", "versions", "uses")
 _RENT = "plan_rent_"  # and the name of a system: its rent, in dollars an hour
 #: Figures that targets of page Plan were boxes for, with the unit and what stood there at first.
 _BOUNDS = {"ttft": ("ms", "0"), "tpot": ("ms", "30"), "e2e": ("s", "0"), "usd_per_mtok": ("", "0")}
 _TARGETS = (*(f"plan_{name}" for name in _BOUNDS), "plan_statistic", "plan_targets")
+#: Keys that said what kind of load is asked; the number stood beside it.
+_KINDS = ("asked", "load", "serving_loop", "plan_load", "sim_traffic", "sensitivity_load")
+_STATIC = ("Static batch", "Batch", "one batch at a time")
 _SAYS_NOTHING = ("none", "as decode", "", "Curves")
 
 
 def take() -> None:
     """Write the address as today, whose keys the controls read; before any of them is drawn."""
-    keys = [key for key in st.query_params if key in (*OLD, *_TARGETS) or key.startswith(_RENT)]
+    old = (*OLD, *_TARGETS, *_KINDS)
+    keys = [key for key in st.query_params if key in old or key.startswith(_RENT)]
     if st.query_params.get("compare_by") == "Pinned":
         keys.append("compare_by")
     lists = [name for name in search_form.AMONG if "," in ",".join(st.query_params.get_all(name))
@@ -73,6 +70,8 @@ def take() -> None:
         values["price"] = ",".join(f"{system}={rent}" for system, rent in rents.items())
     if set(_TARGETS) & set(found):
         values["target"] = _targets({key: texts[-1] for key, texts in found.items()})
+    kind = next((found[key][-1] for key in _KINDS if key in found), "")
+    values |= _load(kind, {*values, *st.query_params})
     for name, value in values.items():
         if name not in st.query_params or name == "part":
             st.query_params[name] = value
@@ -84,11 +83,23 @@ def _value(key: str, texts: Sequence[str]) -> str | list[str]:
     name, text = OLD[key], texts[-1]
     if name in _SEVERAL:
         return [each.strip() for each in ",".join(texts).split(",")]
-    if name == "load":
-        return next((today for today, before in _LOADS.items() if text in before), text)
     if key == "frontier_devices":
         return f"1:{text}"
     return _share(text) if key in _IN_PERCENT else text
+
+
+def _load(kind: str, stated: Collection[str]) -> dict[str, str]:
+    """The load where an earlier release asked its kind apart from its number.
+
+    kind: as it called it, "" for none.  stated: parameters that the address has.
+    """
+    if "race" in kind:
+        return {"trace": "trace"}
+    if kind in _STATIC:
+        return {} if "batch" in stated else {"batch": "1"}
+    if kind and "batch" in stated and not {"concurrency", "rate"} & set(stated):
+        return {"concurrency": st.query_params["batch"]}
+    return {}
 
 
 def _share(percent: str) -> str:

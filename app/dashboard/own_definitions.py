@@ -81,10 +81,8 @@ def uploader() -> None:
         if file is not None:
             kind: Kind = "systems" if file.name.endswith((".yaml", ".yml")) else "models"
             _keep_file(kind, file)
-        st.page_link(
-            "views/library/models.py", label="Paste a config.json", icon=":material/article:"
-        )
-        st.page_link("views/library/hardware.py", label="Describe hardware", icon=":material/dns:")
+        for part, label in (("Models", "Paste a config.json"), ("Hardware", "Describe hardware")):
+            st.page_link("views/library.py", label=label, query_params={"part": part})
 
 
 def _keep_file(kind: Kind, file: UploadedFile) -> None:

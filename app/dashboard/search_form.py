@@ -71,14 +71,19 @@ class Space:
         return {**self.numbers, "cross_systems": pooled and self.numbers["cross_systems"]}
 
 
-def drawer(question: Question) -> None:
+def drawer(question: Question, *, opened: bool) -> None:
     """Draw the group, folded unless it is in use, and keep its space for the page.
+
+    opened: whether the drawer that holds it is.
 
     Raises:
         InvalidValue: a text that is no value of its parameter.
     """
     used = any(_is_used(key) for key in keys())
     first = st.session_state.setdefault(f"{_OPEN}_at_first", used)
+    if not (opened or used):
+        st.session_state[_KEPT] = Space(numbers=_usual())
+        return
     place = st.expander("Search", first, key=_OPEN, on_change="rerun")
     if not (place.open or used):
         st.session_state[_KEPT] = Space(numbers=_usual())

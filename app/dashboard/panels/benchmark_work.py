@@ -1,4 +1,4 @@
-"""Panels of the page Benchmarks that work longer or keep something: replay, learning, history."""
+"""Panels of benchmark results that work longer or keep something: replay, learning, history."""
 
 from __future__ import annotations
 

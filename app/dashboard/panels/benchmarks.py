@@ -1,4 +1,4 @@
-"""Panels of the page Benchmarks: what is asked, the curve, the figures, requests replayed."""
+"""Panels of benchmark results: what is asked, the curve, the figures, requests replayed."""
 
 from __future__ import annotations
 

@@ -64,27 +64,30 @@ def kept_run() -> tuple[Store, str]:
         (store, run) for store in run_store.stores() for run in store.runs()
         if run.source != endpoint_run.SOURCE  # a load on a server has no operators
     ]  # fmt: skip
-    runs, home = [run for _, run in kept], {run.id: store for store, run in kept}
-    if not runs:
-        st.info("No run is kept yet: measure one on the page Run.", icon=":material/timer:")
+    named = {run.id: (store, f"{run.label} on {run.system} · {run.id[:8]}") for store, run in kept}
+    if not named:
+        st.info("No run is kept yet: measure one first.", icon=":material/timer:")
         st.stop()
     run = st.selectbox(
-        "Run", runs, format_func=lambda run: f"{run.label} on {run.system} · {run.id[:8]}",
-        key="measured_run",
-    )  # fmt: skip
-    return home[run.id], run.id
+        "Run", list(named), format_func=lambda run: named[run][1], key="measured_run"
+    )
+    return named[run][0], run
 
 
-def own_pricing(store: Store, identity: str) -> Priced:
-    """Draw what a kept run ran; returns it with its own model, system and engine, or with the
-    scenario's and a warning where those are not known here."""
+def own_pricing() -> Priced:
+    """Draw the choice of a kept run and what it ran; returns it with what it is priced as.
+
+    That is its own model, system and engine, or the scenario's under a warning where those are not
+    known here.
+    """
+    store, identity = kept_run()
     chosen = store.load(identity)
     load, ranks = chosen.workload, chosen.facts.get("world_size")
     sizes = f", batch {load.batch:g}, {load.isl:g} + {load.osl:g} tokens" if load else ""
     over = f", TP {ranks}" if ranks else ""
     ran = f"{chosen.model or chosen.source} with the engine {chosen.engine}{sizes}{over}"
     if chosen.facts.get("prompts") and load is None:
-        words = "prompts of different lengths: the page Run shows each beside its prediction."
+        words = "prompts of different lengths: its report shows each beside its prediction."
         st.info(f"It ran {plain(ran)}, {words}", icon=":material/format_list_bulleted:")
         st.stop()
     own, context = run_store.own_estimate(store, identity)

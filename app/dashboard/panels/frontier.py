@@ -13,7 +13,15 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS
 from app.charts import frontiers as charts
-from app.dashboard import export, open_point, own_definitions, planned, search_form, sidebar
+from app.dashboard import (
+    export,
+    open_point,
+    own_definitions,
+    planned,
+    search_form,
+    sidebar,
+    strip,
+)
 from app.dashboard.panels import compare_by, plan_form
 from app.dashboard.widgets import draw_table
 from app.decide import comparing, frontiers
@@ -41,6 +49,8 @@ def show(setup: Setup) -> None:
     with sidebar.stopping():
         targets = parse_targets(", ".join(setup.scenario.target))
         many = _asked(axis, setup)
+        several = dict(many[0][1].several)
+        strip.say(setup.scenario, "plan", several, ("tp",), idle=("concurrency", "rate", "batch"))
         found = planned.frontier_curves(many)
     if found is None:
         return

@@ -1,4 +1,4 @@
-"""The user's runs of an engine on the page Calibrate: figures in, their fit, kept or forgotten."""
+"""The user's runs of an engine: figures in, their fit, kept or forgotten."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def own_runs_panel() -> None:
     st.caption(
         "One to five runs that you measured of the sidebar's scenario move the engine's constants; "
         "later predictions of this engine, model, format and device use them. How much that helps "
-        "other runs is on the page Accuracy, under Serving.\n\n"
+        "other runs is on page Accuracy, under Serving.\n\n"
         f"{plain(s.model)} on {s.tp * s.pp * s.dp} × {plain(s.system)} · "
         f"engine {plain(s.engine or 'default')} · "
         f"{quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out"

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import streamlit as st
 
 import hardware_db
 from app.dashboard import search_form
-from app.dashboard.question_form import control, load_kind
 from app.decide.axes import ACROSS, UPWARDS
+from app.decide.loads import under_load
 from app.decide.searched import Searched
-from app.planning.targets import parse_targets
 from app.question.question import STANDARD, Question
 from app.question.verbs import parameters_of
 from app.scenario.setup import Setup
@@ -25,11 +23,7 @@ def searched(setup: Setup) -> Searched:
         RidgelineError: what was typed cannot be.
     """
     space = search_form.space()
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        load = _load(setup.scenario)
-        target = control("target", value="tpot < 30ms", width=420)
-    parse_targets(", ".join(target))
-    question = replace(kept(setup.scenario), **load, **space.pools, target=target)
+    question = replace(kept(under_load(setup.scenario)), **space.pools)
     question = search_form.freed(question) if space.free else question
     searchable = ("system", "engine", "weights", "speculation")
     among = {name: values for name, values in space.among.items() if name in searchable}
@@ -59,11 +53,3 @@ def slug_of(name: str, systems: tuple[tuple[str, str], ...]) -> str:
     """The slug of a system that is named, of the visitor's own ones among them."""
     text = dict(systems).get(name)
     return hardware_db.load_yaml(text).slug if text else hardware_db.load(name).slug
-
-
-def _load(question: Question) -> dict[str, Any]:
-    """Draw how much is asked; returns the load, a rate or a concurrency."""
-    if load_kind("rate", "concurrency") == "concurrency":
-        users = control("concurrency", placeholder=f"{question.batch:,}", width=150)
-        return {"rate": None, "concurrency": users or question.batch}
-    return {"rate": control("rate", placeholder="10", width=150) or 10.0, "concurrency": None}

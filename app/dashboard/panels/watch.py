@@ -1,4 +1,4 @@
-"""Panel of page Benchmarks: a recording of a server's metrics page beside its prediction."""
+"""A recording of a server's metrics page beside its prediction."""
 
 from __future__ import annotations
 
@@ -20,15 +20,6 @@ _QUESTION = "model=meta-llama/Llama-3.1-8B system=h100 engine=vllm window=60"
 
 def show_watch() -> None:
     """Draw the box, the progress of its job and what it came to."""
-    with st.expander(
-        "Recording of a metrics page", icon=":material/monitor_heart:", key="watch",
-        on_change="rerun",
-    ):  # fmt: skip
-        if st.session_state.get("watch"):
-            _show()
-
-
-def _show() -> None:
     st.caption(
         "`ridgeline watch ADDRESS --record FILE` records the page of vLLM, SGLang or llama.cpp; "
         "here it says when the server left its prediction, and why."

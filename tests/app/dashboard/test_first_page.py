@@ -28,7 +28,7 @@ def test_the_first_door_answers_its_question_under_load():
     assert not doors(app), "a scenario was chosen"
 
 
-@pytest.mark.parametrize(("at", "page", "title"), [(1, "plan", "Plan"), (2, "reports", "Reports")])
+@pytest.mark.parametrize(("at", "page", "title"), [(1, "plan", "Plan"), (2, "upload", "Upload")])
 def test_the_other_doors_are_links_that_set_their_page_up(at: int, page: str, title: str):
     link = urlsplit(doors(opened())[at])
     assert link.path == page

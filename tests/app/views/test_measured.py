@@ -1,10 +1,11 @@
-"""Page Predicted vs measured: the gap of a report, of a kept run and of a kept sweep."""
+"""Reports, kept runs and kept sweeps beside their prediction."""
 
 from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
 
 import profilers
+from app.dashboard.panels.kept_runs import BESIDE
 from app.measuring import run_store
 from genz_core.types import Workload
 from profilers import Measurement
@@ -17,6 +18,10 @@ SUMMARY = REPORTS / "csv" / "nsys_stats" / "mfu_2gpu_before_cuda_gpu_kern_sum.cs
 
 def measured(*files: Path, **scenario: object) -> AppTest:
     return brought(opened("measured", **scenario), "measured_files", *files)
+
+
+def kept(**scenario: object) -> AppTest:
+    return opened("measure", part=BESIDE, **scenario)
 
 
 def test_predicted_beside_measured_shows_bars_parity_and_findings():
@@ -98,8 +103,7 @@ def test_reports_of_ncu_do_not_mix_with_others():
 
 def test_a_kept_run_stands_beside_the_prediction_of_the_sidebar(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
-    app = measured(model="Qwen/Qwen2.5-0.5B", batch=1, isl=64, osl=3)
-    app.segmented_control("measured_source").set_value("A kept run").run()
+    app = kept(model="Qwen/Qwen2.5-0.5B", batch=1, isl=64, osl=3)
     assert "No run is kept yet" in app.info[0].value
     operators = profilers.schema.table(
         profilers.schema.OPERATOR_COLUMNS,
@@ -137,8 +141,7 @@ def test_a_kept_run_is_compared_with_its_own_prediction(tmp_path: Path, monkeypa
     run_store.store().save(run)
     predicted = set()
     for model in ("Qwen/Qwen2.5-0.5B", "meta-llama/Llama-3.1-8B"):
-        app = measured(model=model, batch=8, system="mi300x")
-        app.segmented_control("measured_source").set_value("A kept run").run()
+        app = kept(model=model, batch=8, system="mi300x")
         assert not app.exception and not app.error and not app.warning
         assert any("not the sidebar" in caption.value for caption in app.caption)
         predicted |= {metric.delta for metric in app.metric}
@@ -158,8 +161,7 @@ def test_a_kept_sweep_is_priced_step_by_step_for_the_scenario(tmp_path: Path, mo
     )
     shown = []
     for batch in (1, 16):
-        app = measured(model="Qwen/Qwen2.5-0.5B", batch=batch, isl=64, osl=3)
-        app.segmented_control("measured_source").set_value("A kept run").run()
+        app = kept(model="Qwen/Qwen2.5-0.5B", batch=batch, isl=64, osl=3)
         assert not app.exception and not app.error
         assert {"Prefill: MAPE", "Decode: MAPE", "All: MAPE"} <= set(cards(app))
         shown.append(app.dataframe[0].value)

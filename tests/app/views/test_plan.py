@@ -9,9 +9,9 @@ import ridgeline
 
 from app.answers.columns import COLUMNS
 from app.dashboard.open_point import scenario_of
-from tests.app.pages import cards, charts, finished, opened, path_of, pressed, settled, shown
+from tests.app.pages import cards, charts, finished, opened, pressed, settled, shown
 
-ASKED = {"model": "Qwen/Qwen3-32B", "rate": "20"}
+ASKED = {"model": "Qwen/Qwen3-32B", "rate": "20", "target": "tpot < 30ms", "devices": "1:64"}
 
 
 def text(app) -> str:
@@ -106,8 +106,8 @@ def test_the_best_plan_is_saved_for_a_cluster_as_python_writes_it():
 
 
 def test_the_command_asks_the_same_and_nothing_is_called_by_its_field():
-    app = shown("plan", plan_tab="Take it along", engines="sglang", devices="1:16",
-                rank="devices", **ASKED)  # fmt: skip
+    app = shown("plan", plan_tab="Take it along", engines="sglang", rank="devices",
+                **{**ASKED, "devices": "1:16"})  # fmt: skip
     assert not app.exception and not app.error
     command = next(block.value for block in app.code if block.value.startswith("ridgeline plan"))
     for words in ("--engine sglang", "--devices 1:16", "--pools aggregated", "--rank devices"):
@@ -147,12 +147,3 @@ def test_heads_of_the_plans_are_those_of_the_declared_columns():
     table = shown("plan", **ASKED).dataframe[0].value
     heads = {column.head for column in COLUMNS.values()}
     assert {name.removesuffix(" [80 %]") for name in table} - heads == {"Deployment"}
-
-
-def test_a_load_that_the_page_does_not_take_is_its_usual_one():
-    app = opened("serving", serving_tab="Simulate", load="Trace")
-    app.switch_page(path_of("plan"))
-    app = app.run()
-    assert not app.exception and not app.error
-    keys = [box.key for box in app.text_input]
-    assert "rate" in keys and "concurrency" not in keys

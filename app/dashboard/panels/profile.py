@@ -1,4 +1,6 @@
-"""Page Reports: kernels, timeline, roofline and ranges of a report; two reports compared."""
+"""Kernels, timeline, roofline and ranges of a report; two reports compared."""
+
+from __future__ import annotations
 
 from typing import Any
 
@@ -123,28 +125,29 @@ def show_ranks(compared: RankComparison) -> None:
     )
 
 
-st.title("Reports", anchor=False)
-st.caption("Nothing of a report leaves this server, and nothing of its host is kept.")
-report_uploads.pattern_box()
-reports = report_uploads.picker("report")
-if not reports:
-    st.info("Upload a report, or try a sample.", icon=":material/upload_file:")
-    st.stop()
-compared = compare_ranks(list(reports.values()), list(reports))
-if compared is not None:
-    show_ranks(compared)
-name = st.selectbox("Report", list(reports), key="report_shown") if len(reports) > 1 else next(
-    iter(reports)
-)  # fmt: skip
-show_report(reports[name])
-others = [other for other in reports if other != name]
-if others:
-    st.subheader("Difference", anchor=False)
-    before = st.selectbox("Against", others, key="report_before")
-    table = difference(reports[before], reports[name])
-    change = float(table["change_s"].sum())
-    st.markdown(
-        f"Kernel time changes by **{quantities.seconds(abs(change))}** "
-        f"{'less' if change < 0 else 'more'} than in {plain(before)}."
-    )
-    show_table(table, key="difference")
+def profile_panel() -> None:
+    """Draw the box of reports and what stands in the chosen one."""
+    st.caption("Nothing of a report leaves this server, and nothing of its host is kept.")
+    report_uploads.pattern_box()
+    reports = report_uploads.picker("report")
+    if not reports:
+        st.info("Upload a report, or try a sample.", icon=":material/upload_file:")
+        st.stop()
+    compared = compare_ranks(list(reports.values()), list(reports))
+    if compared is not None:
+        show_ranks(compared)
+    name = st.selectbox("Report", list(reports), key="report_shown") if len(reports) > 1 else next(
+        iter(reports)
+    )  # fmt: skip
+    show_report(reports[name])
+    others = [other for other in reports if other != name]
+    if others:
+        st.subheader("Difference", anchor=False)
+        before = st.selectbox("Against", others, key="report_before")
+        table = difference(reports[before], reports[name])
+        change = float(table["change_s"].sum())
+        st.markdown(
+            f"Kernel time changes by **{quantities.seconds(abs(change))}** "
+            f"{'less' if change < 0 else 'more'} than in {plain(before)}."
+        )
+        show_table(table, key="difference")

@@ -1,4 +1,6 @@
-"""Page Calibrate: fit this machine, a reported device or an engine; see errors, keep the fit."""
+"""Fit this machine, a reported device or an engine; see errors, keep the fit."""
+
+from __future__ import annotations
 
 import streamlit as st
 
@@ -96,11 +98,12 @@ def from_reports() -> None:
     fit_panel(fitted, covered, lambda: report_calibration.save(fitted))
 
 
-st.title("Calibrate", anchor=False)
-source = st.segmented_control(
-    "Fit to", (MACHINE, REPORTS, RUNS), default=MACHINE, required=True, key="fit_source"
-)
-try:
-    {MACHINE: from_machine, REPORTS: from_reports, RUNS: own_runs_panel}[source]()
-except RidgelineError as error:
-    st.error(plain(error), icon=":material/error:")
+def calibrate_panel() -> None:
+    """Draw what is fitted to, its form and its fit."""
+    source = st.segmented_control(
+        "Fit to", (MACHINE, REPORTS, RUNS), default=MACHINE, required=True, key="fit_source"
+    )
+    try:
+        {MACHINE: from_machine, REPORTS: from_reports, RUNS: own_runs_panel}[source]()
+    except RidgelineError as error:
+        st.error(plain(error), icon=":material/error:")

@@ -1,13 +1,14 @@
-"""Page Run: measure a model on this machine, see and manage the kept runs."""
+"""Measure a model on this machine, see and manage the kept runs."""
+
+from __future__ import annotations
 
 import streamlit as st
 
 from app.calibration.before_run import calibrate_and_run, is_calibrated
 from app.dashboard import visitor
 from app.dashboard.job_progress import is_running, show_interrupted, show_progress, submitted
-from app.dashboard.panels.kept_runs import all_kept_runs
+from app.dashboard.panels.kept_runs import all_kept_runs, look_at
 from app.dashboard.panels.sweep import show_sweep, sweep_fields
-from app.dashboard.panels.tune import show_tuning
 from app.jobs import MEASURING
 from app.jobs.order import Work
 from app.measuring import run_store
@@ -119,30 +120,30 @@ def predicted_beside_measured(run: str) -> None:
             )
 
 
-st.title("Run", anchor=False)
-st.caption("Random weights of a model's true shapes, timed on this server as the form says.")
-try:
-    if visitor.may_measure("ridgeline runs start"):
-        show_interrupted(MEASURING)
-        start_run()
-    if is_running(JOB):
-        show_progress(JOB, "run", STOPPING)
-    job = st.session_state.get(JOB)
-    if job is not None and job.over:
-        if job.error:
-            st.error(plain(job.error), icon=":material/error:")
-        else:
-            run, swept = job.result if isinstance(job.result, tuple) else (job.result, None)
-            st.success(f"Kept as {run[:8]} {visitor.keeping()}.", icon=":material/check:")
-            if swept is not None:
-                show_sweep(swept)
+def run_panel() -> None:
+    """Draw the form of a run, its progress and result, and the kept runs."""
+    st.caption("Random weights of a model's true shapes, timed on this server as the form says.")
+    try:
+        if visitor.may_measure("ridgeline runs start"):
+            show_interrupted(MEASURING)
+            start_run()
+        if is_running(JOB):
+            show_progress(JOB, "run", STOPPING)
+        job = st.session_state.get(JOB)
+        if job is not None and job.over:
+            if job.error:
+                st.error(plain(job.error), icon=":material/error:")
             else:
-                predicted_beside_measured(run)
-                st.page_link(
-                    "views/measured/measured.py", label="Why they differ, operator by operator",
-                    icon=":material/balance:",
-                )  # fmt: skip
-    show_tuning()
-    all_kept_runs()
-except RidgelineError as error:
-    st.error(plain(error), icon=":material/error:")
+                run, swept = job.result if isinstance(job.result, tuple) else (job.result, None)
+                st.success(f"Kept as {run[:8]} {visitor.keeping()}.", icon=":material/check:")
+                if swept is not None:
+                    show_sweep(swept)
+                else:
+                    predicted_beside_measured(run)
+                    st.button(
+                        "Why they differ, operator by operator", key="run_why",
+                        on_click=look_at, args=(run,), icon=":material/balance:",
+                    )  # fmt: skip
+        all_kept_runs()
+    except RidgelineError as error:
+        st.error(plain(error), icon=":material/error:")
