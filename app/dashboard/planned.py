@@ -11,6 +11,7 @@ from app.dashboard import cached
 from app.dashboard.job_progress import show_progress, submitted
 from app.decide import searched as searching
 from app.decide.frontiers import Curve
+from app.decide.plan_systems import Row, by_system
 from app.decide.searched import Searched, Several
 from app.jobs import SIMULATING
 from app.planning.answer import Answer
@@ -20,7 +21,7 @@ from app.planning.search import Priced, targets_of
 from genz_core.errors import RidgelineError
 
 Found = tuple[tuple[Curve, ...], tuple[LeftOut, ...]]
-_ANSWERED = "plan_answered"
+_ANSWERED, _SYSTEMS = "plan_answered", "plan_systems"
 _PRICED, _CHANGES, _CURVES = "plan_priced", "plan_changes", "frontier_curves"
 
 
@@ -48,6 +49,15 @@ def answered(searched: Searched) -> Answer | None:
 @cached.by_setup(32)
 def _quick(searched: Searched) -> Answer:
     return searching.answer(searched, _priced(searched.untargeted))
+
+
+def systems_of(searched: Searched, answer: Answer) -> list[Row]:
+    """As `app.decide.plan_systems.by_system`, kept in the session for the question."""
+    kept = st.session_state.get(_SYSTEMS)
+    if kept is None or kept[0] != searched:
+        kept = st.session_state[_SYSTEMS] = (searched, by_system(answer))
+    rows: list[Row] = kept[1]
+    return rows
 
 
 def document_of(searched: Searched, answer: Answer) -> dict[str, Any]:

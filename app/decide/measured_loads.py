@@ -91,7 +91,7 @@ def _of_row(row: Mapping[str, str]) -> MeasuredLoad:
         float(row["concurrency"]),
         float(row["measured_ttft_s"]),
         float(row["measured_tpot_s"]),
-        f"{row['engine']} {row['engine_version']}, {row['measured_on']}",
+        " ".join(filter(None, (row["engine"], row["engine_version"], row["measured_on"]))),
     )
 
 
@@ -124,7 +124,7 @@ def apart(load: MeasuredLoad, degrees: Array, users: float, lengths: tuple[int, 
         "out", load.osl, lengths[1])  # fmt: skip
     for name, mine, other in pairs:
         if abs(mine / other - 1.0) > _ALIKE:
-            said.append(f"{mine / other:.2g} × the {name if name == 'users' else 'tokens ' + name}")
+            said.append(f"{mine / other:.3g} × the {name if name == 'users' else 'tokens ' + name}")
     return ", ".join(said) or "the same"
 
 

@@ -105,7 +105,7 @@ def test_a_list_stands_beside_a_scenario_that_cannot_be(page: str, kind: str):
 
 #: Pages that draw figures of what must be able to run, and the parts of them that do.
 GATED = (
-    ("overview", {}), ("overview", {"asked": "Under load"}), ("roofline", {}), ("breakdown", {}),
+    ("answer", {}), ("answer", {"asked": "Under load"}), ("roofline", {}), ("breakdown", {}),
     ("serving", {}), ("chip_lab", {"part": "Sensitivity"}),
     ("chip_lab", {"part": "Sensitivity", "load": "Users"}),
 )  # fmt: skip

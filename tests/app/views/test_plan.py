@@ -144,6 +144,26 @@ def test_a_stopped_search_says_so_and_can_be_asked_again():
 
 
 def test_heads_of_the_plans_are_those_of_the_declared_columns():
-    table = shown("plan", **ASKED).dataframe[0].value
+    table = shown("plan", plan_tab="All plans", **ASKED).dataframe[1].value
     heads = {column.head for column in COLUMNS.values()}
     assert {name.removesuffix(" [80 %]") for name in table} - heads == {"Deployment"}
+
+
+def test_every_system_has_one_row_with_its_nearest_run_or_what_it_lacks():
+    asked = {**ASKED, "target": "tpot_p99 < 24ms", "devices": "8:8", "rate": "10"}
+    app = opened("plan", systems="h100,h200", engine="vllm", **asked)
+    assert not app.exception and not app.error
+    table = app.dataframe[0].value
+    assert set(table["System"]) == {"h100-sxm5-80gb", "h200-sxm-141gb"}
+    assert table["TPOT P99"].notna().all() and table["Nearest measured run"].notna().all()
+    verdicts = table.set_index("System")["Meets all targets"]
+    assert verdicts["h100-sxm5-80gb"].startswith("no: TPOT p99")
+    assert not verdicts["h200-sxm-141gb"].startswith("no")
+    assert table["System"].iloc[0] == "h200-sxm-141gb", "what meets the targets stands first"
+
+
+def test_several_systems_in_the_place_of_one_are_searched():
+    app = opened("plan", system="h100,h200", devices="1:2")
+    assert not app.exception and not app.error
+    assert app.multiselect(key="systems").value == ["h100", "h200"]
+    assert set(app.dataframe[0].value["System"]) == {"h100-sxm5-80gb", "h200-sxm-141gb"}
