@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import streamlit as st
 
+from app.dashboard import search_form
 from app.question.parameters import PARAMETERS
 
 #: The controls of today that hold what an old key held.
@@ -18,8 +19,14 @@ OLD: Mapping[str, str] = {
     "plan_devices": "devices", "plan_kinds": "pools", "plan_rank": "rank", "plan_top": "top",
     "plan_confidence": "confidence", "plan_simulate": "simulate", "plan_pays": "break_even",
     "plan_cross_systems": "cross_systems",
-    "plan_systems": "plan_system", "plan_engines": "plan_engine", "plan_drafts": "plan_speculation",
-    "compare": "frontier_system", "frontier_engines": "frontier_engine",
+    **dict.fromkeys(("plan_systems", "plan_system", "frontier_system", "compare_system", "compare"),
+                    "systems"),
+    **dict.fromkeys(("plan_engines", "plan_engine", "frontier_engines", "frontier_engine",
+                     "compare_engine"), "engines"),
+    **dict.fromkeys(("plan_weights", "frontier_weights"), "formats"),
+    **dict.fromkeys(("plan_drafts", "plan_speculation"), "drafts"),
+    "compare_model": "models", "compare_engine_version": "versions", "compare_use": "uses",
+    "plan_free": "free",
     "frontier_devices": "devices", "frontier_targets": "target",
     "sensitivity_change": "change", "sensitivity_targets": "target",
     "compare_tab": "part", "sensitivity_tab": "part", "inside_phase": "phase",
@@ -27,8 +34,7 @@ OLD: Mapping[str, str] = {
     **dict.fromkeys(("find_system", "find_model", "find_module"), "find"),
 }  # fmt: skip
 _IN_PERCENT = ("plan_hits", "plan_confidence")
-_SEVERAL = ("pools", "plan_system", "plan_engine", "plan_speculation", "frontier_system",
-            "frontier_engine")  # fmt: skip
+_SEVERAL = ("pools", "systems", "engines", "formats", "drafts", "models", "versions", "uses")
 _RENT = "plan_rent_"  # and the name of a system: its rent, in dollars an hour
 #: Figures that targets of page Plan were boxes for, with the unit and what stood there at first.
 _BOUNDS = {"ttft": ("ms", "0"), "tpot": ("ms", "30"), "e2e": ("s", "0"), "usd_per_mtok": ("", "0")}
@@ -45,8 +51,14 @@ def take() -> None:
     keys = [key for key in st.query_params if key in old or key.startswith(_RENT)]
     if st.query_params.get("compare_by") == "Pinned":
         keys.append("compare_by")
-    if not keys:
+    lists = [name for name in search_form.AMONG if "," in ",".join(st.query_params.get_all(name))
+             or len(st.query_params.get_all(name)) > 1]  # fmt: skip
+    if not keys and not lists:
         return
+    for name in lists:  # several of what the form has one of are for the search to choose among
+        texts = [one.strip() for one in ",".join(st.query_params.get_all(name)).split(",")]
+        st.query_params[name] = texts[0]
+        st.query_params[search_form.AMONG[name][0]] = texts
     found = {key: st.query_params.get_all(key) for key in keys}
     for key in keys:
         del st.query_params[key]

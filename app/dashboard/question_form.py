@@ -91,14 +91,13 @@ def control(
 
 
 def several(
-    name: str, page: str, label: str, question: Any, options: Sequence[str] = (), **more: Any
+    name: str, key: str, label: str, question: Any, options: Sequence[str] = (), **more: Any
 ) -> tuple[str, ...]:
     """Draw the box of values of a parameter to choose among; returns those that are chosen.
 
-    Its key is the page's name and the parameter's.  question: the sidebar's, whose value stands in
-    the empty box.  options, more: as of `control`.
+    question: the sidebar's, whose value stands in the empty box.  options, more: as of `control`.
     """
-    one, key = PARAMETERS[name], f"{page}_{name}"
+    one = PARAMETERS[name]
     options = options or _options(one)
     address = st.query_params.get_all(key)
     if any("," in text for text in address):  # "a,b,c" as well as "a" and "b" and "c"
@@ -110,23 +109,9 @@ def several(
             "accept_new_options": True, "filter_mode": name_options.FILTER, "select_all": False,
         }  # fmt: skip
     now = getattr(question, name) or _blank(one)
-    usual = {"placeholder": f"as in the sidebar: {now}", "help": _HELP.get(name, one.help)}
+    usual = {"placeholder": f"as above: {now}", "help": _HELP.get(name, one.help)}
     chosen = st.multiselect(label, options, key=key, bind="query-params", **{**usual, **more})
     return tuple(_stated(one, str(each)) for each in chosen)
-
-
-def load_kind(*names: str) -> str:
-    """Draw the choice among kinds of load; returns the parameter that states the chosen one.
-
-    names: those parameters, the usual one first.
-    """
-    labels = {_label(PARAMETERS[name]): name for name in names}
-    shown = st.segmented_control(
-        "Load", list(labels), default=next(iter(labels)), required=True, key="load",
-        bind="query-params",
-        help="\n\n".join(f"**{label}** {PARAMETERS[name].help}" for label, name in labels.items()),
-    )  # fmt: skip
-    return labels[shown]
 
 
 def _label(one: Parameter) -> str:

@@ -19,6 +19,7 @@ from app.dashboard import (
     own_definitions,
     phrases,
     pinned,
+    search_form,
     traces,
     tracing,
 )
@@ -186,6 +187,8 @@ def _scenario(model: str, system: str) -> Question:
         rent = {"price": {"placeholder": _public_rent(system)}}
         asked |= drawer(rent, opened=bool(more.open))
     question = Question(**asked)
+    with more:
+        search_form.drawer(question, opened=bool(more.open))
     refuse_contradictions(question)
     return question
 

@@ -15,6 +15,7 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from app.dashboard.question_form import controls, set_controls
+from app.dashboard.search_form import AMONG
 from app.line.line import Line
 from app.line.reading import LONGEST, read
 from app.line.sentence import Part, sentence, words
@@ -42,8 +43,6 @@ _PAGES: Mapping[str, str] = {
     "serve": "answer", "estimate": "answer", "simulate": "answer",
     "plan": "plan", "sensitivity": "chip_lab", "economics": "plan",
 }  # fmt: skip
-#: Boxes of page Plan that hold several values.
-_AMONG = ("system", "engine", "weights", "speculation")
 _OPEN, _LINE, _REFUSED, _NOTES, _NEXT = (
     "question_open", "question_line", "question_refused", "question_notes", "question_page",
 )  # fmt: skip
@@ -191,9 +190,9 @@ def _state(line: Line) -> dict[str, Any]:
     state |= {name: None for name in LOADS} | {question.kind: getattr(question, question.kind)}
     state |= {name: getattr(question, name) for name in ("isl", "osl", "target")}
     if line.verb == "plan":
-        state |= {f"plan_{name}": list(line.several.get(name, ())) for name in _AMONG}
+        state |= {key: list(line.several.get(name, ())) for name, (key, _) in AMONG.items()}
         state |= {
-            "plan_free": False, "devices": question.devices, "pools": list(question.pools),
+            "free": False, "devices": question.devices, "pools": list(question.pools),
             "rank": question.rank or None, "confidence": question.confidence or None,
             "top": question.top, "simulate": question.simulate, "break_even": question.break_even,
             "cross_systems": question.cross_systems,
