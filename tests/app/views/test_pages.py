@@ -18,16 +18,18 @@ from app.scenario.setup import Setup
 from app.wording import quantities
 from tests.app.pages import MAIN, ROOT, cards, charts, opened, path_of, setup_of, shown
 
-PAGES = sorted(path.stem for path in (ROOT / "app" / "views").rglob("[a-z]*.py"))
-#: Parts that price the sidebar's scenario, by the pages that they were.
+PAGES = sorted(path.stem for path in (ROOT / "app" / "views").glob("**/[a-z]*.py"))
+#: Pages that price the sidebar's scenario.
 PRICED = ("answer", "roofline", "breakdown", "memory", "inside")
 #: The part of a page that prices the sidebar's own degrees.
 PART = {"compare": {"part": "Pinned"}}
 TITLES = {
     "answer": "meta-llama/Llama-3.1-8B on NVIDIA H100 SXM5 80GB",
     **dict.fromkeys(("explain", *PRICED[1:]), "Explain"),
+    "compare": "Compare",
     **dict.fromkeys(("hardware", "models", "library"), "Library"),
-    **{page: page.capitalize() for page in ("compare", "measure", "upload")},
+    "measure": "Measure",
+    "upload": "Upload",
 }
 #: Queries that cannot be, with words of the sentence about them.
 REFUSED = {
