@@ -7,7 +7,9 @@ from tests.app.pages import MAIN, opened, setup_of
 
 #: Every address that a page of an earlier release had.
 ADDRESSES = (
-    "overview", "roofline", "breakdown", "memory", "serving", "inside",
+    "overview", "roofline", "breakdown", "memory", "serving", "inside", "frontiers", "economics",
+    "sensitivity", "reports", "measured", "benchmarks", "run", "calibrate", "hardware", "models",
+    "modules", "compare", "plan", "accuracy",
 )  # fmt: skip
 
 
