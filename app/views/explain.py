@@ -7,10 +7,11 @@ from app.dashboard.panels import breakdown, inside, memory, operators, roofline
 from app.dashboard.widgets import choose
 from app.scenario.reading import phases_of
 
-MEMORY = "Memory"
+#: Charts of the model and its memory, which are drawn of what cannot run, too.
+MEMORY, GRAPH = "Memory", "Model inside"
 PARTS = {
     "Roofline": roofline.draw, "Breakdown": breakdown.draw, MEMORY: memory.draw,
-    "Model inside": inside.draw,
+    GRAPH: inside.draw,
 }  # fmt: skip
 HELP = {"Roofline": roofline.EXPLANATION, "Breakdown": breakdown.EXPLANATION}
 
@@ -21,7 +22,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
     part = choose("Chart", list(PARTS), "part", label_visibility="collapsed")
     phase = choose("Phase", phases, "phase" if len(phases) > 1 else "pass", default=phases[-1],
                    label_visibility="collapsed")  # fmt: skip
-if part == MEMORY:  # of what does not fit, too
+if part in (MEMORY, GRAPH):
     sidebar.say_unread(resolved)
 else:
     setup, resolved, estimate = sidebar.gated(setup, resolved, estimate)

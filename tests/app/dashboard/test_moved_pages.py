@@ -30,6 +30,7 @@ def test_an_old_address_opens_its_page_and_part_with_its_parameters(address: str
     assert not moved.exception
     assert setup_of(moved) == setup_of(direct) and setup_of(moved).scenario.isl == 512
     assert [title.value for title in moved.title] == [title.value for title in direct.title]
+    assert dict(moved.query_params) == dict(direct.query_params)
     parts = [control.value for control in moved.segmented_control if control.key == "part"]
     assert parts == [control.value for control in direct.segmented_control if control.key == "part"]
-    assert not part or part in parts
+    assert not part or part in (*parts, dict(moved.query_params).get("part"))

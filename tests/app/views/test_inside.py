@@ -60,6 +60,7 @@ def test_a_visitors_config_of_a_type_without_a_builder_is_shown_as_its_trace(
     app = AppTest.from_file(str(MAIN), default_timeout=60)
     app.session_state["own_models"] = {"mine (yours)": json.dumps(config)}
     app.query_params["model"] = "mine (yours)"
+    app.query_params["part"] = "Model inside"
     app.switch_page("views/explain.py")
     settled(app.run())
     assert not app.exception and not app.error
