@@ -31,8 +31,7 @@ new PerformanceObserver(list => {
 ARRIVED = "() => !document.querySelector('[data-testid=stSkeleton]')"
 PAGES = (
     "", "roofline", "breakdown", "memory", "serving", "compare", "plan", "chip_lab",
-    "run", "reports", "benchmarks", "measured", "calibrate", "accuracy", "hardware",
-    "models", "inside", "modules",
+    "measure", "upload", "accuracy", "library", "inside",
 )  # fmt: skip
 
 
