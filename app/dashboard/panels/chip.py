@@ -27,7 +27,8 @@ _OWN = "its own"
 _LEAST, _MOST = 0.25, 8.0
 #: Sliders: the resource in words.
 _SLIDERS: Mapping[str, str] = {
-    "bandwidth": "Memory bandwidth", "peak": "Arithmetic", "link": "Links", "capacity": "Memory",
+    "bandwidth": "Memory bandwidth", "peak": "Arithmetic", "link": "Links",
+    "capacity": "Memory capacity",
 }  # fmt: skip
 _NOW = "now"
 
@@ -53,8 +54,10 @@ def chip_panel(setup: Setup) -> None:
         del columns["all of it"]
     st.markdown(f"**{plain(system.name)}** with {', '.join(made) or 'nothing changed'}"
                 f"{f', weights {weights}' if weights else ''}:")  # fmt: skip
-    for name, found in list(columns.items())[1:]:
-        st.markdown(f"- {name[:1].upper()}{name[1:]}: {_changes(columns[_NOW], found)}")
+    said = [f"{name}: {_change(columns[_NOW], found, 'tpot_s')} TPOT"
+            for name, found in list(columns.items())[1:]]  # fmt: skip
+    if said:
+        st.markdown(f"{said[0][:1].upper()}{'; '.join(said)[1:]}.")
     draw_table(_rows(columns), "chip_figures")
     if not list(columns.values())[-1]["fits"]:
         st.warning("It does not fit in that memory.", icon=":material/memory:")
@@ -136,21 +139,27 @@ def _figures(setup: Setup, chip: Chip) -> Figures:
     return sensitivity.figures(made)
 
 
-def _changes(base: Figures, other: Figures) -> str:
-    """ "−27 % TPOT, −3 % TTFT": what of each figure changes; that it does not fit."""
+def _change(base: Figures, other: Figures, name: str) -> str:
+    """ "−27 %" of a figure, or that there is none."""
     if not (base["fits"] and other["fits"]):
-        return "does not fit" if not other["fits"] else "fits"
-    return ", ".join(f"{quantities.change(base[name], other[name])} {column.head}"
-                     for name, column in FIGURES.items())  # fmt: skip
+        return NONE
+    return quantities.change(base[name], other[name])
 
 
 def _rows(columns: Mapping[str, Figures]) -> list[dict[str, str]]:
-    """A figure a row, a what-if a column; of what does not fit there are none."""
+    """A figure a row, a what-if a column with its change; of what does not fit there are none."""
+    base = columns[_NOW]
     return [
         {
             "figure": column.head,
-            **{label: column.words(found[name]) if found["fits"] else NONE
-               for label, found in columns.items()},
+            **{label: _cell(base, found, name) for label, found in columns.items()},
         }
         for name, column in FIGURES.items()
-    ]  # fmt: skip
+    ]
+
+
+def _cell(base: Figures, found: Figures, name: str) -> str:
+    if not found["fits"]:
+        return NONE
+    words = FIGURES[name].words(found[name])
+    return words if found is base else f"{words} ({_change(base, found, name)})"

@@ -38,7 +38,9 @@ Table = Mapping[str, Mapping[str, Latency]]
 
 def show(tab: str, base: Setup) -> None:
     """Draw one of `TABS` of the sidebar's scenario with one thing changed."""
-    axis = chosen_axis()
+    with st.container(horizontal=True):
+        axis = chosen_axis()
+        search_form.opener()
     names = compared(axis, base)
     if not names:
         engine = plain(cached.resolved(base).engine.name)

@@ -45,6 +45,7 @@ def show(setup: Setup) -> None:
     """Draw a curve of every deployment that is compared, and the speed that a slider asks for."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         axis = compare_by.chosen_axis()
+        search_form.opener()
         across, upwards = plan_form.chosen_axes("frontier")
     with sidebar.stopping():
         targets = parse_targets(", ".join(setup.scenario.target))
@@ -133,7 +134,7 @@ def _at_speed(curves: Sequence[Curve], speed: float, y: Axis) -> None:
     found = [(curve, frontiers.at_speed(curve, speed, y)) for curve in curves]
     held = [(curve, row, frontiers.reach(row, y)) for curve, row in found if row]
     held.sort(key=lambda one: one[2][0], reverse=not y.smaller)
-    known = [at for at, (_, _, (_, low, _)) in enumerate(held) if isfinite(low)]
+    known = [at for at, (_, row, _) in enumerate(held) if frontiers.is_validated(row)]
     rows = [
         _row(curve, row, value, y, star=len(held) > 1 and at == (known or [-1])[0])
         for at, (curve, row, value) in enumerate(held)

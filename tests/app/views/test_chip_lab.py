@@ -25,8 +25,8 @@ def test_every_tab_opens_under_either_load(tab: str, load: dict):
 def test_a_chip_of_faster_memory_is_faster():
     app = opened("chip_lab", part="Another chip", chip_memory="HBM4")
     assert not app.exception and not app.error
-    (said,) = (m.value for m in app.markdown if m.value.startswith("- All of it: "))
-    assert next(part for part in said.split(", ") if part.endswith("TPOT")).strip("- ")[0] == "−"
+    table = app.dataframe[0].value.set_index("figure")
+    assert "(−" in table.loc["TPOT", "all of it"]
 
 
 def test_targets_that_cannot_be_read_are_a_sentence():

@@ -17,7 +17,9 @@ def test_it_opens_with_what_twice_of_each_resource_gives():
     assert not app.exception and not app.error
     table = app.dataframe[0].value
     assert list(table)[1] == "now" and "twice the memory bandwidth" in table
-    assert any("Twice the memory bandwidth" in m.value and "TPOT" in m.value for m in app.markdown)
+    assert any(
+        "Twice the memory bandwidth: −" in m.value and "TPOT" in m.value for m in app.markdown
+    )
 
 
 def test_sliders_are_columns_and_all_of_them_one_more():
