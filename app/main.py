@@ -47,6 +47,14 @@ pages = {
 
 #: Addresses of pages of earlier releases, with the page and the part of it that hold them now.
 MOVED: Mapping[str, tuple[str, str]] = {
+    "reports": ("upload", ""),
+    "measured": ("upload", "Beside its prediction"),
+    "benchmarks": ("upload", ""),
+    "run": ("measure", "Run"),
+    "calibrate": ("measure", "Calibrate"),
+    "hardware": ("library", "Hardware"),
+    "models": ("library", "Models"),
+    "modules": ("library", "Modules"),
     "frontiers": ("compare", "Frontier"),
     "economics": ("plan", "Economics"),
     "sensitivity": ("chip_lab", "Sensitivity"),
@@ -56,14 +64,6 @@ MOVED: Mapping[str, tuple[str, str]] = {
     "breakdown": ("explain", "Breakdown"),
     "memory": ("explain", "Memory"),
     "inside": ("explain", "Model inside"),
-    "reports": ("upload", ""),
-    "measured": ("upload", "Beside its prediction"),
-    "benchmarks": ("upload", "Benchmark"),
-    "run": ("measure", "Run"),
-    "calibrate": ("measure", "Calibrate"),
-    "hardware": ("library", "Hardware"),
-    "models": ("library", "Models"),
-    "modules": ("library", "Modules"),
 }
 
 

@@ -12,7 +12,7 @@ from app.wording import quantities
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A load.  name: "concurrency" or "rate", at `value`."""
+    """A load.  name: "concurrency", "rate" or "batch", at `value`."""
 
     name: str
     value: float

@@ -29,8 +29,10 @@ OLD: Mapping[str, str] = {
     "plan_free": "free",
     "frontier_devices": "devices", "frontier_targets": "target",
     "sensitivity_change": "change", "sensitivity_targets": "target",
-    "compare_tab": "part", "sensitivity_tab": "part",
+    "compare_tab": "part", "sensitivity_tab": "part", "inside_phase": "phase",
+    "roofline_phases": "phase",
     **dict.fromkeys(("find_system", "find_model", "find_module"), "find"),
+    **dict.fromkeys(("report_samples", "measured_samples", "benchmark_samples"), "upload_samples"),
 }  # fmt: skip
 _IN_PERCENT = ("plan_hits", "plan_confidence")
 _SEVERAL = ("pools", "systems", "engines", "formats", "drafts", "models", "versions", "uses")
@@ -83,6 +85,8 @@ def _value(key: str, texts: Sequence[str]) -> str | list[str]:
     name, text = OLD[key], texts[-1]
     if name in _SEVERAL:
         return [each.strip() for each in ",".join(texts).split(",")]
+    if name == "upload_samples":
+        return list(texts)
     if key == "frontier_devices":
         return f"1:{text}"
     return _share(text) if key in _IN_PERCENT else text

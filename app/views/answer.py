@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.dashboard import cached, explanations, export, pinned, sidebar, strip, tracing
-from app.dashboard.load import as_batch
+from app.dashboard.load import alone, as_batch
 from app.dashboard.panels import first_page
 from app.dashboard.panels.all_loads import all_loads
 from app.dashboard.panels.load_answer import load_answer
@@ -26,6 +26,7 @@ def main() -> None:
         if not tracing.is_trace_ready(setup, described=False):
             st.stop()
         resolved = cached.deployed(setup)
+        cached.priced(alone(setup))  # refuses degrees that cannot split the model
     st.title(f"{plain(resolved.model.name)} on {plain(resolved.system.name)}", anchor=False)
     kind, reads = setup.scenario.kind, not generates(resolved.model)
     with sidebar.stopping():
@@ -33,20 +34,20 @@ def main() -> None:
             strip.say(setup.scenario, "simulate")
             simulation_panel(setup)
         elif kind == "batch":
-            _static(setup)
+            setup = _static(setup)
         elif reads:
             reading_load(setup, resolved, export.look())
         else:
-            drawn, load, (figures, table) = load_answer(setup, resolved)
-            _foot("answer", drawn, figures, table, explanations.UNDER_LOAD,
-                  explanations.command(drawn, load))  # fmt: skip
+            setup, load, (figures, table) = load_answer(setup, resolved)
+            _foot("answer", setup, figures, table, explanations.UNDER_LOAD,
+                  explanations.command(setup, load))  # fmt: skip
     first_page.first_page(setup)
     first_page.remember(setup)
     if kind == "trace" or reads:
         return
     parts = {
         ABOUT: lambda: _about(resolved),
-        CURVES: lambda: all_loads(setup, resolved),
+        CURVES: lambda: all_loads(setup),
         SIMULATE: lambda: simulation_panel(setup),
         STATIC: lambda: _static(as_batch(setup), first=False),
     }
@@ -57,8 +58,11 @@ def main() -> None:
         parts[part]()
 
 
-def _static(setup: Setup, *, first: bool = True) -> None:
-    """Draw a static batch.  first: whether it is the answer of the page."""
+def _static(setup: Setup, *, first: bool = True) -> Setup:
+    """Draw a static batch; returns it as it is drawn, see `sidebar.gated`.
+
+    first: whether it is the answer of the page.
+    """
     if first:
         strip.say(setup.scenario, "estimate")
     setup, resolved, estimate = sidebar.gated(setup, cached.deployed(setup), cached.priced(setup))
@@ -66,6 +70,7 @@ def _static(setup: Setup, *, first: bool = True) -> None:
     figures, table = static_answer(setup, resolved, estimate, first=first)
     _foot("static", setup, figures, table, explanations.formulas(setup, resolved, estimate),
           explanations.command(setup))  # fmt: skip
+    return setup
 
 
 def _about(resolved: Resolved) -> None:

@@ -1,20 +1,35 @@
-"""Page Upload: what a file holds, where its time goes, and its prediction beside it."""
+"""Page Upload: one box for any file; what it is, where its time goes, its prediction beside it."""
+
+from collections.abc import Callable
 
 import streamlit as st
 
-from app.dashboard.panels.benchmark_answer import benchmark_panel
-from app.dashboard.panels.beside_prediction import beside_prediction_panel
-from app.dashboard.panels.compared_run import report_pricing
-from app.dashboard.panels.profile import profile_panel
-from app.dashboard.panels.watch import show_watch
+from app.dashboard import uploads
+from app.dashboard.panels import benchmark_answer, profile, small_files
 from app.dashboard.widgets import choose
 
-PARTS = {
-    "Profile": profile_panel,
-    "Beside its prediction": lambda: beside_prediction_panel(report_pricing),
-    "Benchmark": benchmark_panel,
-    "Metrics page": show_watch,
-}
-
 st.title("Upload", anchor=False)
-PARTS[choose("Part", list(PARTS), "part", label_visibility="collapsed")]()
+st.caption("Nothing leaves this server, nothing of a host is kept, and no run unless you keep it.")
+with st.container(horizontal=True, vertical_alignment="top"):
+    files = uploads.picker("upload")
+    uploads.pattern_box()
+if not files:
+    st.info(
+        "Upload what you have, or try a sample: a profile shows where its time goes, a result of "
+        "a benchmark whether it is well tuned.",
+        icon=":material/upload_file:",
+    )
+    st.stop()
+parts: dict[str, Callable[[], None]] = {}
+if files.reports:
+    parts |= profile.parts_of(files.reports)
+if files.results:
+    parts |= benchmark_answer.parts_of(files.results)
+parts |= small_files.parts_of(files)
+if not parts:
+    st.info("A server's log holds limits and no measured run: add a benchmark's result to it.",
+            icon=":material/info:")  # fmt: skip
+    st.stop()
+names = list(parts)
+open_part = choose("Part", names, "part", label_visibility="collapsed") if len(names) > 1 else ""
+parts[open_part or names[0]]()

@@ -21,16 +21,10 @@ DECODE = REPORTS / "csv" / "llm-perf-opt" / "decode_cuda_gpu_kern_sum.csv"
 PREFILL = REPORTS / "csv" / "llm-perf-opt" / "prefill_cuda_gpu_kern_sum.csv"
 
 
-def place_of(page: str) -> tuple[str, str]:
-    """The file below `views` of a page, or of an address of an earlier release, and its part."""
-    name, part = MOVED.get(page, (page, ""))
-    views = MAIN.parent / "views"
-    return next(views.rglob(f"{name}.py")).relative_to(views).as_posix(), part
-
-
 def path_of(page: str) -> str:
-    """The file of a page as `switch_page` takes it."""
-    return f"views/{place_of(page)[0]}"
+    """The file of a page as `switch_page` takes it; of a page of earlier releases that of today."""
+    page, _ = MOVED.get(page, (page, ""))
+    return next((MAIN.parent / "views").glob(f"{page}.py")).relative_to(MAIN.parent).as_posix()
 
 
 def opened(page: str = "answer", **query: object) -> AppTest:

@@ -33,7 +33,7 @@ STREAMLITS_OWN = {
 STATES = {
     "": {"asked": "Under load"},
     "compare": {"pins": '[{},{"tp":2,"engine":"vllm"}]'},
-    "reports": {"report_samples": "Qwen1.5-0.5B on an H100 (PyTorch)"},
+    "reports": {"upload_samples": "Qwen1.5-0.5B on an H100 (PyTorch)"},
 }
 
 

@@ -1,7 +1,7 @@
 """The page Benchmarks in a real browser."""
 
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
-SAMPLE = '[class*="benchmark_samples"] [data-testid="stButtonGroup"] button'
+SAMPLE = '[class*="upload_samples"] [data-testid="stButtonGroup"] button'
 
 
 def settled(page) -> None:

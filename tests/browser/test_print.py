@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.charts import style
 from app.charts.figure import Figure
-from app.dashboard import export, report_uploads
+from app.dashboard import export, uploads
 from app.question.question import Question
 from app.scenario.setup import Setup
 from tests.app.pages import REPORTS, brought, charts, opened, pressed, shown
@@ -52,13 +52,13 @@ def two_pins() -> AppTest:
 
 def a_trace() -> AppTest:
     app = opened("reports")
-    return app.pills("report_samples").set_value([next(iter(report_uploads.SAMPLES))]).run()
+    return app.pills("upload_samples").set_value([next(iter(uploads.REPORT_SAMPLES))]).run()
 
 
 def compared_with_a_trace() -> AppTest:
     name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
     app = opened("measured", model="Qwen/Qwen3-8B", system="mi300x", batch=15, engine="sglang")
-    return brought(app, "measured_files", REPORTS / "torch" / name)
+    return brought(app, "upload_files", REPORTS / "torch" / name)
 
 
 def simulated() -> AppTest:

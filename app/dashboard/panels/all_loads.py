@@ -6,20 +6,23 @@ import streamlit as st
 
 from app.charts import serving
 from app.dashboard import display_tables, export, load_curves
-from app.dashboard.panels.load_answer import gated_load
+from app.dashboard.load import load_of, under
 from app.dashboard.panels.runs_behind import runs_behind_list
-from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
 
 
-def all_loads(setup: Setup, resolved: Resolved) -> None:
+def all_loads(setup: Setup) -> None:
     """Draw throughput over the load and the trade against interactivity, with their table.
+
+    setup: one that can run.
 
     Raises:
         RidgelineError: the scenario cannot be priced.
     """
-    setup, asked, row = gated_load(setup, resolved)
+    asked = load_of(setup)
+    setup = under(setup, asked)
+    row = load_curves.one_load(setup, asked.name, asked.value)
     load, tp, look = asked.name, setup.scenario.tp, export.look()
     table, at = load_curves.with_load(load_curves.curve(setup, load), row, load)
     for sentence in () if setup.if_fitted else load_curves.load_warnings(table, load):

@@ -9,20 +9,15 @@ import streamlit as st
 
 from app.charts import measured, parity
 from app.dashboard import export, sidebar
-from app.dashboard.panels.compared_run import Priced, show_phases
+from app.dashboard.panels.compared_run import Priced, comparison_of, show_phases
 from app.dashboard.panels.findings import show_findings
 from app.dashboard.panels.identity import show_identity, to_sidebar
 from app.dashboard.panels.sums import show_sums
-from app.dashboard.panels.time_report import show_time_report
 from app.dashboard.panels.two_gaps import two_gaps
 from app.dashboard.widgets import draw_table
-from app.measuring.comparison import COLUMN_HELP, compared, steps_measured, worst
+from app.measuring.comparison import COLUMN_HELP, worst
 from app.scenario.summary import beyond_bound
 from app.wording.markdown import plain
-from profilers.compare import in_phase
-from profilers.schema import PHASES
-
-NOT_WHAT_RAN = "None is stated: what ran is not what is priced, see above."
 
 
 def beside_prediction_panel(pricing: Callable[[], Priced]) -> None:
@@ -31,29 +26,11 @@ def beside_prediction_panel(pricing: Callable[[], Priced]) -> None:
     pricing: draws what it is and what it is priced as; it may stop the page.
     """
     setup = sidebar.chosen_setup()
-    steps: dict[str, int] = {}
     with sidebar.stopping():
         priced = pricing()
-        measurement = priced.measurement
-        phases = [p for p in PHASES if p in measurement.phases]
-        if not phases:
-            phase = st.segmented_control(
-                "These reports name no phase; take them for",
-                ["prefill", "decode"], default="prefill", required=True, key="measured_phase",
-            )  # fmt: skip
-            measurement, phases = in_phase(measurement, str(phase)), [str(phase)]
-        run_key = "" if priced.reports else f"_{st.session_state['measured_run']}"
-        with st.container(horizontal=True):
-            for phase in phases:
-                steps[phase] = int(
-                    st.number_input(
-                        f"Steps of {phase} measured", 1, 1_000_000,
-                        steps_measured(priced.estimate, measurement, priced.reports, phase),
-                        key=f"steps_{phase}{run_key}", width=220,
-                        help="A summary adds up all its steps: one a generated token in decode.",
-                    )
-                )  # fmt: skip
-        comparison = compared(priced.estimate, measurement, priced.reports, steps)
+        comparison = comparison_of(priced)
+    if priced.reports:
+        st.caption(f"The prediction is the sidebar's: {sidebar.describe(setup)}.")
 
     show_phases(comparison)
     if priced.identity:
@@ -61,12 +38,7 @@ def beside_prediction_panel(pricing: Callable[[], Priced]) -> None:
     show_sums(comparison.checks)
 
     st.subheader("Findings", anchor=False)
-    if priced.apart:
-        st.caption(NOT_WHAT_RAN)
-    else:
-        show_findings(comparison)
-        for made in priced.where_time_goes(comparison):
-            show_time_report(made)
+    show_findings(priced, comparison)
 
     look, figures = export.look(), {}
     for row in comparison.phases.to_dict("records"):

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.calibration import from_reports as report_calibration
 from app.calibration import machine
-from app.dashboard import name_options, report_uploads, visitor
+from app.dashboard import name_options, uploads, visitor
 from app.dashboard.job_progress import is_running, show_progress, submitted
 from app.dashboard.panels.fit import fit_panel
 from app.dashboard.panels.own_runs import own_runs_panel
@@ -65,7 +65,7 @@ def from_reports() -> None:
         "products, attention and element-wise passes. A CUDA graph tells none; add a trace of the "
         "same model that ran without."
     )
-    uploaded = report_uploads.picker("fit")
+    uploaded = uploads.picker("fit", list(uploads.REPORT_SAMPLES)).reports
     if not uploaded:
         st.info("Upload a trace, or try a sample.", icon=":material/upload_file:")
         return

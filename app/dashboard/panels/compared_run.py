@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 import profilers
-from app.dashboard import report_uploads, sidebar
+from app.dashboard import cached, sidebar, tracing
 from app.dashboard.panels.sweep import show_sweep
 from app.dashboard.panels.what_ran import banner, known
 from app.measuring import endpoint_run, run_store
-from app.measuring.comparison import Compared, clocks_text, verdict
+from app.measuring.comparison import Compared, clocks_text, compared, steps_measured, verdict
 from app.measuring.filling import Difference, Filled, estimate_filled, phase_loads
 from app.measuring.identity import Known, of_reports
 from app.measuring.outcome import priced_sweep
@@ -20,11 +20,15 @@ from app.measuring.prediction import RunContext
 from app.measuring.time_report import TimeReport, of_profile
 from app.measuring.unfused import as_it_ran
 from app.scenario.scenario import Resolved
+from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core import Estimate
+from genz_core.errors import ReportError, RidgelineError
 from genz_core.types import Workload
 from profilers import Comparison, Measurement, Report
+from profilers.compare import in_phase
+from profilers.schema import PHASES
 from profilers.store import Store
 from profilers.what_ran import what_was_kept
 
@@ -119,32 +123,58 @@ def show_swept(measurement: Measurement, context: RunContext) -> None:
     st.stop()
 
 
-def report_pricing() -> Priced:
-    """Draw the upload box; returns the reports with the scenario's estimate.
+def report_pricing(uploaded: Sequence[Report]) -> Priced:
+    """Draw where the reports of one run part from the scenario; returns them with its estimate.
 
-    Without reports the page stops with a sentence.
+    Raises:
+        RidgelineError: the scenario cannot be priced, or the reports cannot be measured together.
     """
-    report_uploads.pattern_box()
-    uploaded = list(report_uploads.picker("measured").values())
-    if not uploaded:
-        st.info(
-            "Upload the reports of one run (stages, ranks), or try a sample.",
-            icon=":material/upload_file:",
-        )
-        st.stop()
-    setup, resolved, estimate = sidebar.priced_setup()
-    st.caption(f"The prediction is the sidebar's: {sidebar.describe(setup)}.")
+    setup = st.session_state.get("setup", Setup())
+    if isinstance(setup, RidgelineError):
+        raise setup
+    if not tracing.is_trace_ready(setup, described=False):
+        raise ReportError(f"{setup.scenario.model} is traced first")
+    resolved, estimate = cached.deployed(setup), cached.priced(setup)
     patterns = st.session_state.get("phase_patterns", profilers.DEFAULT_PHASES)
+    labels = [report.label for report in uploaded]
     reports, ran = known(uploaded, patterns)
     loads = phase_loads(resolved, ran)
-    apart = banner(resolved, ran, loads, [report.label for report in uploaded])
+    apart = banner(resolved, ran, loads, labels)
     eager = as_it_ran(resolved, ran)
     if loads or eager is not resolved:
         estimate = estimate_filled(eager, loads)
     measurement = profilers.measure_from(reports, patterns)
     names = resolved.system.name, resolved.engine.name
-    facts = of_reports(ran, reports, [report.label for report in uploaded])
+    facts = of_reports(ran, reports, labels)
     return Priced(measurement, estimate, *names, apart, reports, facts, eager, loads)
+
+
+def comparison_of(priced: Priced) -> Comparison:
+    """Draw what nothing tells of a measurement, its phase and its steps; returns the comparison.
+
+    Raises:
+        RidgelineError: it cannot be compared.
+    """
+    measurement, steps = priced.measurement, {}
+    phases = [p for p in PHASES if p in measurement.phases]
+    if not phases:
+        phase = st.segmented_control(
+            "These reports name no phase; take them for",
+            ["prefill", "decode"], default="prefill", required=True, key="measured_phase",
+        )  # fmt: skip
+        measurement, phases = in_phase(measurement, str(phase)), [str(phase)]
+    run_key = "" if priced.reports else f"_{st.session_state['measured_run']}"
+    with st.container(horizontal=True):
+        for phase in phases:
+            usual = steps_measured(priced.estimate, measurement, priced.reports, phase)
+            steps[phase] = int(
+                st.number_input(
+                    f"Steps of {phase} measured", 1, 1_000_000, usual,
+                    key=f"steps_{phase}{run_key}", width=220,
+                    help="A summary adds up all its steps: one a generated token in decode.",
+                )
+            )  # fmt: skip
+    return compared(priced.estimate, measurement, priced.reports, steps)
 
 
 def show_phases(comparison: Comparison) -> None:

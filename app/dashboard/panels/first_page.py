@@ -14,7 +14,7 @@ import streamlit as st
 from app.dashboard import phrases, visitor
 from app.dashboard.pinned import is_scenario
 from app.dashboard.question_form import set_controls
-from app.dashboard.report_uploads import SAMPLES
+from app.dashboard.uploads import REPORT_SAMPLES
 from app.scenario.describing import setup_words
 from app.scenario.setup import Setup, setup_from
 from app.wording.markdown import plain
@@ -40,7 +40,7 @@ _DOORS: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
     (
         "Measure",
         "Where a step of Qwen1.5-0.5B on an H100 spends its time, from a trace",
-        {"report_samples": next(iter(SAMPLES))},
+        {"upload_samples": next(iter(REPORT_SAMPLES))},
         "upload",
     ),
 )  # fmt: skip

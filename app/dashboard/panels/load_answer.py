@@ -128,9 +128,10 @@ def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | N
             else f"No number of {what} is within the targets"
         )
     if any(one.figure.percentile not in (0, 50) for one in latency_bounds(setup, all_=True)):
-        said.append("percentiles beyond the median need a simulation, below")
+        said.append("percentiles beyond the median need a simulation: part Simulate")
     said.append(f"bands are 80 % intervals; {plain(load_curves.basis(setup))}")
-    return " · ".join(said)
+    words = ". ".join(one[0].upper() + one[1:] for one in said)
+    return f"{words}."
 
 
 # ------------------------------------------------------------------------------- targets

@@ -75,7 +75,9 @@ def _facts(name: str) -> None:
         st.button("Use it in the scenario", on_click=own_definitions.choose("models", name),
                   key="use_model", icon=":material/check:")  # fmt: skip
         st.page_link(
-            "views/explain.py", label="See inside the model", query_params={"part": "Model inside"}
+            "views/explain.py",
+            label="See inside the scenario's model",
+            query_params={"part": "Model inside"},
         )
 
 

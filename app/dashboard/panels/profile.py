@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -9,16 +10,21 @@ import streamlit as st
 
 from app.charts import kernels as kernel_charts
 from app.charts.ranks import rank_bars
-from app.dashboard import display_tables, export, report_uploads
+from app.dashboard import display_tables, export
+from app.dashboard.panels.beside_prediction import beside_prediction_panel
+from app.dashboard.panels.compared_run import comparison_of, report_pricing
+from app.dashboard.panels.findings import IDLE, show_findings
 from app.dashboard.panels.identity import show_identity, to_sidebar
 from app.dashboard.panels.report import show_counters, show_operators
 from app.dashboard.panels.sums import show_sums
-from app.dashboard.panels.timeline import show_timeline
-from app.dashboard.widgets import draw_table, draw_tabs
+from app.dashboard.panels.timeline import look_at_gap, look_at_kernel, show_timeline
+from app.dashboard.widgets import draw_table
 from app.measuring.summary_document import checks_of, identity_of
 from app.wording import quantities
 from app.wording.markdown import chart_text, plain
+from genz_core.errors import RidgelineError
 from profilers import Report, summarise
+from profilers.findings import Finding
 from profilers.ranks import RankComparison, compare_ranks
 from profilers.report_tables import difference, kernels_table, ranges_table
 
@@ -69,29 +75,52 @@ def show_table(table: pd.DataFrame, key: str) -> None:
     draw_table(shown, key, height=430, column_config=config)
 
 
-def show_report(report: Report) -> None:
-    """Draw the cards, the kernel classes and the tabs of a report."""
-    look = export.look()
+def where_time_goes(report: Report, reports: Mapping[str, Report]) -> None:
+    """Draw what ran, then the findings in ms beside the timeline, which a finding moves.
+
+    report: the one that is looked at.  reports: all of the run, which are priced together.
+    """
     if report.truncated:
         st.warning(plain(report.truncated), icon=":material/content_cut:")
+    compared = compare_ranks(list(reports.values()), list(reports))
+    if compared is not None:
+        show_ranks(compared)
     cards(summarise(report))
-    show_identity(identity_of(report), "report_identity", to_sidebar)
-    show_sums(checks_of(report))
+    priced, comparison = None, None
+    try:
+        priced = report_pricing(list(reports.values()))
+        comparison = comparison_of(priced)
+    except RidgelineError as error:
+        st.caption(f"Not beside a prediction: {plain(error)}")
+    facts = priced.identity if priced else identity_of(report)
+    show_identity(facts, "report_identity", to_sidebar)
+    show_sums(comparison.checks if comparison else checks_of(report))
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        st.subheader("Findings", anchor=False)
+        if priced and comparison:
+            show_findings(priced, comparison, lambda finding: look_at(report, finding))
+        show_classes(report)
+    with right:
+        show_timeline(report)
+
+
+def look_at(report: Report, finding: Finding) -> None:
+    """Move the timeline to the longest launch or gap that a finding is about; a callback."""
+    if finding.kind in IDLE:
+        look_at_gap(report)
+    else:
+        look_at_kernel(report, finding.kernels)
+
+
+def show_classes(report: Report) -> None:
+    """Draw the kernel time of a report by operator class."""
     time_s = report.kernels.groupby(
         report.kernels["operator_class"].astype(object).map(kernel_charts.engine_class)
     )["duration_s"].sum()
     title = "Kernel time by operator class"
     bars = {chart_text(report.label[:24]): time_s.to_dict()}
-    classes = kernel_charts.time_by_class(bars, title, look)
-    export.chart(classes, "report-classes", title)
-    tabs = {
-        "Timeline": lambda: show_timeline(report),
-        "Kernels": lambda: show_table(kernels_table(report.kernels), key="kernels_table"),
-        "Operators": lambda: show_operators(report),
-        "Roofline": lambda: show_counters(report),
-        "Ranges": lambda: show_ranges(report),
-    }
-    draw_tabs(tabs, "report_tabs", on_change="rerun")
+    export.chart(kernel_charts.time_by_class(bars, title, export.look()), "report-classes", title)
 
 
 def show_ranges(report: Report) -> None:
@@ -125,29 +154,52 @@ def show_ranks(compared: RankComparison) -> None:
     )
 
 
-def profile_panel() -> None:
-    """Draw the box of reports and what stands in the chosen one."""
-    st.caption("Nothing of a report leaves this server, and nothing of its host is kept.")
-    report_uploads.pattern_box()
-    reports = report_uploads.picker("report")
-    if not reports:
-        st.info("Upload a report, or try a sample.", icon=":material/upload_file:")
-        st.stop()
-    compared = compare_ranks(list(reports.values()), list(reports))
-    if compared is not None:
-        show_ranks(compared)
-    name = st.selectbox("Report", list(reports), key="report_shown") if len(reports) > 1 else next(
-        iter(reports)
-    )  # fmt: skip
-    show_report(reports[name])
-    others = [other for other in reports if other != name]
-    if others:
-        st.subheader("Difference", anchor=False)
-        before = st.selectbox("Against", others, key="report_before")
-        table = difference(reports[before], reports[name])
-        change = float(table["change_s"].sum())
-        st.markdown(
-            f"Kernel time changes by **{quantities.seconds(abs(change))}** "
-            f"{'less' if change < 0 else 'more'} than in {plain(before)}."
-        )
-        show_table(table, key="difference")
+def show_kernels(report: Report) -> None:
+    """Draw the table of a report's kernels by name."""
+    show_table(kernels_table(report.kernels), "kernels_table")
+
+
+def show_difference(report: Report, others: Mapping[str, Report]) -> None:
+    """Draw the kernels by their change from another report, chosen by name."""
+    before = st.selectbox("Against", list(others), key="report_before")
+    table = difference(others[before], report)
+    change = float(table["change_s"].sum())
+    st.markdown(
+        f"Kernel time changes by **{quantities.seconds(abs(change))}** "
+        f"{'less' if change < 0 else 'more'} than in {plain(before)}."
+    )
+    show_table(table, key="difference")
+
+
+def parts_of(reports: Mapping[str, Report]) -> dict[str, Callable[[], None]]:
+    """The parts of page Upload that reports fill, by title, in their order.
+
+    Each draws the choice of a report where there are several.
+    """
+
+    def of_one(draw: Callable[[Report], None]) -> Callable[[], None]:
+        return lambda: draw(_chosen(reports)[1])
+
+    def against_others() -> None:
+        name, report = _chosen(reports)
+        show_difference(report, {k: one for k, one in reports.items() if k != name})
+
+    run = list(reports.values())
+    return {
+        "Where the time goes": of_one(lambda report: where_time_goes(report, reports)),
+        "Beside its prediction": lambda: beside_prediction_panel(lambda: report_pricing(run)),
+        "Kernels": of_one(
+            lambda report: show_table(kernels_table(report.kernels), "kernels_table")
+        ),
+        "Operators": of_one(show_operators),
+        "Roofline": of_one(show_counters),
+        "Ranges": of_one(show_ranges),
+        **({"Difference": against_others} if len(reports) > 1 else {}),
+    }
+
+
+def _chosen(reports: Mapping[str, Report]) -> tuple[str, Report]:
+    """Draw the choice of a report, if there are several; returns it with its name."""
+    names = list(reports)
+    name = st.selectbox("Report", names, key="report_shown") if len(names) > 1 else names[0]
+    return name, reports[name]

@@ -118,7 +118,8 @@ def test_a_usual_load_sets_users_lengths_and_what_is_cached(
 @pytest.mark.parametrize(
     ("typed", "asked"),
     [
-        ("64 users", {"concurrency": 64}), ("64", {"concurrency": 64}), ("1 user", {"concurrency": 1}),
+        ("64 users", {"concurrency": 64}), ("64", {"concurrency": 64}),
+        ("1 user", {"concurrency": 1}),
         ("20/s", {"rate": 20}), ("2.5 requests/s", {"rate": 2.5}), ("90/min", {"rate": 1.5}),
         ("batch 8", {"batch": 8}), ("", {"concurrency": phrases.USUAL_USERS}),
     ],

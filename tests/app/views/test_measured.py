@@ -17,7 +17,7 @@ SUMMARY = REPORTS / "csv" / "nsys_stats" / "mfu_2gpu_before_cuda_gpu_kern_sum.cs
 
 
 def measured(*files: Path, **scenario: object) -> AppTest:
-    return brought(opened("measured", **scenario), "measured_files", *files)
+    return brought(opened("measured", **scenario), "upload_files", *files)
 
 
 def kept(**scenario: object) -> AppTest:

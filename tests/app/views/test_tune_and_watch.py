@@ -37,8 +37,8 @@ def test_a_recording_is_watched_on_page_upload(own_data, tmp_path: Path):
     load = {"model": MODEL, "system": "h100", "engine": "vllm", "rate": 4.0, "osl": 64}
     served = in_turn([(load, 360, 1.0)])
     text = "\n".join(one.line() for one in looks(served, "vllm", 360.0, 10.0))
-    app = opened("upload", part="Metrics page")
-    app.file_uploader("watch_file").upload("looks.jsonl", text.encode()).run()
+    app = opened("upload", model=MODEL, system="h100-sxm5-80gb", engine="vllm")
+    app.file_uploader("upload_files").upload("looks.jsonl", text.encode()).run()
     pressed(app, "Watch")
     assert not app.exception and not app.error
     app = finished(app, "watch_job")
