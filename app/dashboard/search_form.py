@@ -114,7 +114,7 @@ def opener() -> None:
 
 
 def _unfold() -> None:
-    st.session_state |= {"more_open": True, _OPEN: True}
+    st.session_state.update({"more_open": True, _OPEN: True})
 
 
 def space() -> Space:
