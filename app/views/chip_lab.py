@@ -16,14 +16,14 @@ s = setup.scenario
 st.title("Chip lab", anchor=False)
 parts = ("Another chip", "Sensitivity", "Ridge", "Needed hardware")
 part = choose("Part", parts, "part", label_visibility="collapsed")
-loaded = sensitivity.under_chosen_load(setup)
+loaded = sidebar.chosen_setup()
 st.caption(
     f"{plain(resolved.model.name)} on {s.tp * s.pp * s.dp} × {plain(resolved.system.name)}, engine "
     f"{plain(resolved.engine.name)}, {load_words(loaded.scenario)}, {quantities.tokens(s.isl)} "
     f"tokens in, {quantities.tokens(s.osl)} out."
 )
 if part in ("Sensitivity", "Ridge"):
-    if loaded is setup:
+    if loaded.scenario.kind == "batch":
         loaded = sidebar.gated(setup, resolved, estimate)[0]
     else:
         loaded = sidebar.gated_load(loaded)

@@ -24,8 +24,7 @@ PREFILL = REPORTS / "csv" / "llm-perf-opt" / "prefill_cuda_gpu_kern_sum.csv"
 def path_of(page: str) -> str:
     """The file of a page as `switch_page` takes it; of a page of earlier releases that of today."""
     page, _ = MOVED.get(page, (page, ""))
-    found = next((MAIN.parent / "views").glob(f"**/{page}.py"))
-    return found.relative_to(MAIN.parent).as_posix()
+    return next((MAIN.parent / "views").glob(f"{page}.py")).relative_to(MAIN.parent).as_posix()
 
 
 def opened(page: str = "answer", **query: object) -> AppTest:

@@ -130,15 +130,15 @@ _BATCH = Change("batch (sidebar)", "Batch", ("17", "18", "19"), True)
 CASES = (
     Case(
         "plan",
-        {"model": "Qwen/Qwen3-235B-A22B", "plan_system": ("h200-sxm-141gb",), "rate": 40,
-         "plan_engine": ("vllm", "sglang", "trtllm"), "plan_weights": ("fp8", "checkpoint")},
+        {"model": "Qwen/Qwen3-235B-A22B", "systems": ("h200-sxm-141gb",), "rate": 40,
+         "engines": ("vllm", "sglang", "trtllm"), "formats": ("fp8", "checkpoint")},
         (Change("TPOT target", "Targets",
                 tuple(f"tpot < {ms}ms" for ms in range(20, 38, 2)), False),),
         "deployments priced",
     ),
     Case(
         "compare",
-        {"model": "Qwen/Qwen3-235B-A22B", "frontier_system": _SYSTEMS, "devices": "1:64",
+        {"model": "Qwen/Qwen3-235B-A22B", "systems": _SYSTEMS, "devices": "1:64",
          "engine": "vllm"},
         (Change("target as a guide", "Targets as guides",
                 ("tpot < 20ms", "tpot < 30ms", "tpot < 40ms"), False),),

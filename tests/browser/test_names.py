@@ -19,9 +19,8 @@ def test_a_typed_model_is_the_checkpoint_of_that_name(open_page):
 @pytest.mark.parametrize(
     ("path", "query", "key"),
     [
-        ("plan", {}, "plan_system"),
-        ("compare", {"compare_by": "Systems", "part": "Figures"}, "compare_system"),
-        ("compare", {}, "frontier_system"),
+        ("plan", {"devices": "1:8"}, "systems"),
+        ("compare", {"compare_by": "Systems", "devices": "1:8"}, "systems"),
     ],
 )
 def test_a_bare_name_is_its_default_board(open_page, path: str, query: dict[str, str], key: str):

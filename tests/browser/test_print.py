@@ -67,7 +67,7 @@ def simulated() -> AppTest:
 
 def several_systems() -> AppTest:
     names = "h100-sxm5-80gb,h200-sxm-141gb,b200-sxm-180gb,mi300x"
-    return opened("compare", frontier_system=names, target="tpot < 30ms", **BUSY)
+    return opened("compare", systems=names, target="tpot < 30ms", **BUSY)
 
 
 def by_systems(tab: str) -> AppTest:

@@ -77,6 +77,6 @@ ERRANDS = (
     ),
     Errand("a search for modules", "modules", _type("Class or model contains", "attention"),
            'text=/^\\d+ of \\d+ entries/'),
-    Errand("a plan", "plan?plan_system=h100&plan_system=h200", _look, _CHART),
+    Errand("a plan", "plan?systems=h100&systems=h200", _look, _CHART),
     Errand("a frontier", "frontiers?model=qwen3-32b", _look, _CHART),
 )  # fmt: skip

@@ -1,25 +1,19 @@
-"""The time of prefill and decode by operator class, cause and layer group."""
+"""The time of a step by cause, by operator class and by layer group."""
+
+from __future__ import annotations
 
 import streamlit as st
 
 from app.charts import breakdown
-from app.dashboard import display_tables, export, sidebar
-from app.dashboard.widgets import draw_table
+from app.charts.figure import Figure
+from app.dashboard import export
+from app.dashboard.panels.operators import Step
 from app.scenario import intervals
 from app.scenario.reading import phases_of
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 
-
-def draw() -> None:
-    """Draw the part."""
-    setup, resolved, estimate = sidebar.runnable_setup()
-    look = export.look()
-    PHASES = phases_of(estimate.model)
-    NAMES = {"prefill": "Prefill step", "decode": "Decode step"}
-    if len(PHASES) == 1:
-        NAMES = {"prefill": "The pass"}
-    EXPLANATION = """
+EXPLANATION = """
 The resource that binds an operator gets its **bound**: FLOPs / dense peak, bytes / memory
 bandwidth, or message / link bandwidth. What the prediction adds is **launch and inefficiency**:
 launches, tiles that do not fill, bandwidth that is not reached. Arithmetic and memory traffic of a
@@ -33,60 +27,31 @@ whole step's comes from measured runs and is wider. Causes and host time were me
 not validated.
 """
 
-    st.caption(sidebar.describe(setup))
 
-    steps = {phase: step_of(estimate, phase) for phase in PHASES}
-    parts = {phase: parts_of(step) for phase, step in steps.items()}
-    totals = {NAMES[p]: intervals.step_latency(estimate, p) for p in steps}
-    by_class = {NAMES[p]: intervals.by_class(step) for p, step in steps.items()}
-    classes = breakdown.time_by_class(by_class, totals, look)
-    export.chart(classes, "classes", f"Share of {' and '.join(totals)} by operator class")
-    st.caption(
-        "TTFT is the prefill step; TPOT is the mean decode step over the output. A class's interval is "
-        "under the pointer."
-        if len(PHASES) > 1
-        else "Latency is one pass. A class's interval is under the pointer."
+def draw(step: Step) -> dict[str, Figure]:
+    """Draw the waterfall of the step, its layer groups and the steps by class; returns them."""
+    phases = phases_of(step.estimate.model)
+    names = {phase: f"{phase.capitalize()} step" for phase in phases}
+    if len(phases) == 1:
+        names = {"prefill": "The pass"}
+    steps = {phase: step_of(step.estimate, phase) for phase in phases}
+    totals = {names[phase]: intervals.step_latency(step.estimate, phase) for phase in steps}
+    name = names[step.phase]
+    whole, priced = totals[name], steps[step.phase]
+    fall = breakdown.waterfall(parts_of(priced), whole, f"{name} by cause", step.look)
+    export.chart(fall, "waterfall", f"{name} from compute to the whole")
+    factor = priced.learned_factor()
+    learned = (
+        f" In this sum the time beyond the bounds is multiplied by {factor:.3g}, a factor fitted "
+        "to measured runs of similar loads."
     )
-
-    @st.fragment
-    def one_phase() -> None:
-        """Draw the choice of a phase, its causes, its layer groups and its operators."""
-        phase = st.segmented_control(
-            "Phase", PHASES, default=PHASES[-1], required=True,
-            key="phase" if len(PHASES) > 1 else "pass", label_visibility="collapsed",
-            bind="query-params" if len(PHASES) > 1 else None,
-        )  # fmt: skip
-        table = intervals.operator_table(steps[phase])
-        whole = totals[NAMES[phase]]
-        fall = breakdown.waterfall(parts[phase], whole, f"{NAMES[phase]} by cause", look)
-        tree = breakdown.icicle(table, resolved.model.name.rpartition("/")[2], look)
-        left, right = st.columns(2, gap="medium")
-        with left:
-            export.chart(fall, "waterfall", f"{NAMES[phase]} from compute to the whole")
-        with right:
-            export.chart(tree, "icicle", f"{NAMES[phase]} by layer group and operator")
-
-        st.subheader("Operators", anchor=False)
-        shown = display_tables.operator_rows(table, phase)
-        draw_table(
-            display_tables.rounded(shown), "operators",
-            height="auto", column_config=display_tables.operator_columns(),
-            placeholder=quantities.NOT_VALIDATED,
-        )  # fmt: skip
-        factor = steps[phase].learned_factor()
-        learned = (
-            f" In this sum the time beyond the bounds is multiplied by {factor:.3g}, a factor fitted "
-            "to measured runs of similar loads."
-        )
-        st.caption(
-            f"Operators, host and pipeline wait sum to {quantities.seconds(whole.seconds)} (80 %: "
-            f"{whole.trust}).{learned if factor != 1.0 else ''} The table gives the time of all runs "
-            "of an operator in one step."
-        )
-        figures = {"classes": classes, "waterfall": fall, "layer groups": tree}
-        with st.container(horizontal=True):
-            with st.popover("How to read this", icon=":material/function:"):
-                st.markdown(EXPLANATION)
-            export.downloads(f"breakdown-{phase}", figures, shown.drop(columns="id"), setup)
-
-    one_phase()
+    st.caption(
+        f"Operators, host and pipeline wait sum to {quantities.seconds(whole.seconds)} (80 %: "
+        f"{whole.trust}).{learned if factor != 1.0 else ''}"
+    )
+    by_class = {names[phase]: intervals.by_class(one) for phase, one in steps.items()}
+    classes = breakdown.time_by_class(by_class, totals, step.look)
+    export.chart(classes, "classes", f"Share of {' and '.join(totals)} by operator class")
+    tree = breakdown.icicle(step.table, step.resolved.model.name.rpartition("/")[2], step.look)
+    export.chart(tree, "icicle", f"{name} by layer group and operator")
+    return {"waterfall": fall, "classes": classes, "layer groups": tree}

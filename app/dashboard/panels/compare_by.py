@@ -4,35 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from app.charts import comparing as charts
 from app.charts import comparison
-from app.dashboard import cached, export, own_definitions
-from app.dashboard.question_form import several
+from app.dashboard import cached, export, own_definitions, search_form
 from app.dashboard.widgets import choose, draw_table
 from app.decide import comparing as model
 from app.decide.comparing import AXES, HEADLINES, USE_CASES
 from app.decide.loads import load_words, under_load
-from app.decide.measured_versions import measured_of, measured_versions, usual_versions
+from app.decide.measured_versions import measured_of, usual_versions
 from app.scenario import intervals
 from app.scenario.intervals import Latency
 from app.scenario.served_rows import as_calibrated, completed
 from app.scenario.setup import Setup
 from app.scenario.summary import step_of
-from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
-_MOST = 12
 #: What is compared unless chosen; the sidebar's own stands first.
 _USUAL: Mapping[str, tuple[str, ...]] = {
     "model": ("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-8B"),
     "system": ("h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb"),
     "engine": ("vllm", "sglang", "trtllm"),
+    "weights": ("", "fp8"),
     "use": tuple(USE_CASES),
 }
 _PARTS = ("weights_bytes", "kv_bytes", "activations_bytes", "reserve_bytes")
@@ -41,12 +38,13 @@ Table = Mapping[str, Mapping[str, Latency]]
 
 def show(tab: str, base: Setup) -> None:
     """Draw one of `TABS` of the sidebar's scenario with one thing changed."""
-    axes = {words: axis for axis, words in AXES.items()}
-    axis = axes[choose("Compare", list(axes), "compare_by", label_visibility="collapsed")]
-    names = _chosen(axis, base)
+    axis = chosen_axis()
+    names = compared(axis, base)
     if not names:
         engine = plain(cached.resolved(base).engine.name)
-        st.info(f"No version of {engine} was measured: name some above.", icon=":material/info:")
+        st.info(
+            f"No version of {engine} was measured: name some under Search.", icon=":material/info:"
+        )
         return
     found = {}
     for name, setup in model.setups(base, axis, names).items():
@@ -68,24 +66,22 @@ def show(tab: str, base: Setup) -> None:
     TABS[tab](axis, found, base)
 
 
-def _chosen(axis: str, base: Setup) -> list[str]:
-    s = base.scenario
-    versions = axis == "engine_version"
-    usual = usual_versions(cached.resolved(base)) if versions else list(_USUAL[axis])
-    shown: dict[str, Any] = {
-        "max_selections": _MOST, "placeholder": ", ".join(usual), "label_visibility": "collapsed",
-        "select_all": False,
-    }  # fmt: skip
-    if axis == "use":
-        lengths = {name: f"{name} ({quantities.tokens(i)} / {quantities.tokens(o)})"
-                   for name, (i, o) in USE_CASES.items()}  # fmt: skip
-        return st.multiselect(AXES[axis], list(USE_CASES), key="compare_use", bind="query-params",
-                              format_func=lengths.get, **shown) or usual  # fmt: skip
-    if versions:
-        shown["options"] = measured_versions(cached.resolved(base).engine.name)
-    picked = several(axis, "compare", AXES[axis], s, accept_new_options=axis != "engine", **shown)
-    own = {"model": [s.model], "system": [s.system]}.get(axis, [])
-    return list(picked) or list(dict.fromkeys([*own, *usual]))
+def chosen_axis() -> str:
+    """Draw the choice of what differs; returns an axis."""
+    axes = {words: axis for axis, words in AXES.items()}
+    return axes[choose("Compare", list(axes), "compare_by", label_visibility="collapsed")]
+
+
+def compared(axis: str, base: Setup) -> list[str]:
+    """What is compared along an axis: what the search says, else the usual beside the sidebar's."""
+    space, s = search_form.space(), base.scenario
+    said = space.uses if axis == "use" else space.among.get(axis, ())
+    if said:
+        return list(said)
+    if axis == "engine_version":
+        return usual_versions(cached.resolved(base))
+    own = [getattr(s, axis)] if axis in ("model", "system", "weights") else []
+    return list(dict.fromkeys([*own, *_USUAL[axis]]))
 
 
 @cached.by_setup(128)
@@ -111,8 +107,10 @@ def _figures_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
         for name, about in HEADLINES.items()
     )
     draw_table(words, "compare_figures")
-    st.caption("★ marks the best. In square brackets the 80 % interval; what does not fit or has "
-               "no price has no figure.")  # fmt: skip
+    st.caption(
+        "★ marks the best of those with an interval, in square brackets (80 %). What does not fit "
+        "or has no price has no figure."
+    )
     numbers = pd.DataFrame(
         {"figure": name, **{label: values[name].seconds for label, values in table.items()}}
         for name in HEADLINES

@@ -55,12 +55,13 @@ class Stated:
 
 def page() -> None:
     """Draw the prices and what follows from them, of the sidebar's scenario under load."""
-    setup, resolved, _ = sidebar.priced_setup("the cost of tokens")
+    _, resolved, _ = sidebar.priced_setup("the cost of tokens")
+    setup = sidebar.chosen_setup()
     s = setup.scenario
     st.caption(
         f"One replica: {plain(resolved.model.name)} on {s.tp * s.pp * s.dp} × "
         f"{plain(resolved.system.name)}, engine {plain(resolved.engine.name)}, "
-        f"{load_words(under_load(s))} (the sidebar's batch), {quantities.tokens(s.isl)} tokens "
+        f"{load_words(under_load(s))}, {quantities.tokens(s.isl)} tokens "
         f"in, {quantities.tokens(s.osl)} out."
     )
     with sidebar.stopping():

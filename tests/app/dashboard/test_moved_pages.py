@@ -7,7 +7,9 @@ from tests.app.pages import MAIN, opened, setup_of
 
 #: Every address that a page of an earlier release had.
 ADDRESSES = (
-    "overview", "roofline", "breakdown", "memory", "serving", "inside",
+    "overview", "roofline", "breakdown", "memory", "serving", "inside", "frontiers", "economics",
+    "sensitivity", "reports", "measured", "benchmarks", "run", "calibrate", "hardware", "models",
+    "modules", "compare", "plan", "accuracy",
 )  # fmt: skip
 
 
@@ -28,6 +30,7 @@ def test_an_old_address_opens_its_page_and_part_with_its_parameters(address: str
     assert not moved.exception
     assert setup_of(moved) == setup_of(direct) and setup_of(moved).scenario.isl == 512
     assert [title.value for title in moved.title] == [title.value for title in direct.title]
+    assert dict(moved.query_params) == dict(direct.query_params)
     parts = [control.value for control in moved.segmented_control if control.key == "part"]
     assert parts == [control.value for control in direct.segmented_control if control.key == "part"]
-    assert not part or part in parts
+    assert not part or part in (*parts, dict(moved.query_params).get("part"))

@@ -13,11 +13,9 @@ def test_the_sidebars_system_is_drawn_with_the_defaults():
 
 
 def test_systems_and_formats_are_curves_of_one_chart():
-    app = opened("compare", target="tpot < 30ms")
-    app = (
-        app.multiselect(key="frontier_system").set_value(["h100-sxm5-80gb", "h200-sxm-141gb"]).run()
-    )
-    app = app.multiselect(key="frontier_weights").set_value(["as checkpoint", "fp8"]).run()
+    app = opened("compare", target="tpot < 30ms", devices="1:8")
+    app = app.multiselect(key="systems").set_value(["h100-sxm5-80gb", "h200-sxm-141gb"]).run()
+    app = app.multiselect(key="formats").set_value(["as checkpoint", "fp8"]).run()
     assert not app.exception and not app.error
     (chart,) = charts(app)
     names = {t["name"] for t in chart["data"] if t.get("mode") == "markers+text"}
@@ -37,6 +35,6 @@ def test_what_never_fits_is_said():
 
 
 def test_an_address_may_name_systems_apart_by_commas():
-    app = opened("compare", frontier_system="h100-sxm5-80gb,h200-sxm-141gb", engine="vllm")
+    app = opened("compare", systems="h100-sxm5-80gb,h200-sxm-141gb", engine="vllm")
     assert not app.exception
-    assert app.multiselect(key="frontier_system").value == ["h100-sxm5-80gb", "h200-sxm-141gb"]
+    assert app.multiselect(key="systems").value == ["h100-sxm5-80gb", "h200-sxm-141gb"]

@@ -33,8 +33,15 @@ def test_every_tab_has_its_charts(tab: str, drawn: int):
 
 
 def test_one_that_cannot_be_priced_is_a_sentence_beside_the_others():
-    app = opened("compare", part="Figures", compare_by="Models", model="openai/gpt-oss-20b", tp=8)
-    app = app.multiselect(key="compare_model").set_value(
+    app = opened(
+        "compare",
+        part="Figures",
+        devices="1:8",
+        compare_by="Models",
+        model="openai/gpt-oss-20b",
+        tp=8,
+    )
+    app = app.multiselect(key="models").set_value(
         ["openai/gpt-oss-20b", "Qwen/Qwen2.5-0.5B"]
     ).run()  # fmt: skip
     assert not app.exception

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.dashboard import phrases
 from app.question.question import Question
 from app.scenario import scenario
 from app.scenario.fewest_devices import fewest_devices
@@ -84,7 +85,7 @@ def test_a_page_opens_without_an_exception_under_its_title(page: str):
 def test_a_page_opens_on_scenarios_that_are_not_plain(page: str, query: dict):
     app = opened(page, **query, **PART.get(page, {}))
     assert not app.exception and not app.error
-    assert setup_of(app).changed() == Setup(Question(**query)).changed()
+    assert phrases.off_default(setup_of(app)) == Setup(Question(**query)).changed()
 
 
 @pytest.mark.parametrize(("page", "kind"), ENDS)
@@ -107,7 +108,7 @@ def test_a_list_stands_beside_a_scenario_that_cannot_be(page: str, kind: str):
 
 #: Pages that draw figures of what must be able to run, and the parts of them that do.
 GATED = (
-    ("overview", {}), ("overview", {"asked": "Under load"}), ("roofline", {}), ("breakdown", {}),
+    ("answer", {}), ("answer", {"batch": 1}), ("roofline", {}), ("breakdown", {}),
     ("serving", {}), ("chip_lab", {"part": "Sensitivity"}),
     ("chip_lab", {"part": "Sensitivity", "load": "Users"}),
 )  # fmt: skip
@@ -205,9 +206,7 @@ def test_no_fewer_devices_than_those_named_hold_the_scenario(query: dict, device
 
 
 def test_the_overview_names_what_limits_each_phase_and_what_would_help():
-    prefill, decode = (
-        t.value for t in shown(asked="Static batch").markdown if "limited by" in t.value
-    )
+    prefill, decode = (t.value for t in shown(batch=1).markdown if "limited by" in t.value)
     assert prefill.startswith("Prefill is limited by **arithmetic**")
     assert "would cut TTFT by **" in prefill and "twice the peak arithmetic" in prefill
     assert decode.startswith("Decode is limited by **memory traffic**")
@@ -215,8 +214,12 @@ def test_the_overview_names_what_limits_each_phase_and_what_would_help():
 
 
 def test_the_roofline_has_a_point_for_every_operator_that_computes():
-    traces = charts(shown("roofline"))[0]["data"]
-    points = {row[0] for trace in traces for row in trace.get("customdata") or []}
+    points = {
+        row[0]
+        for phase in ("prefill", "decode")
+        for trace in charts(shown("explain", phase=phase, batch=1))[0]["data"]
+        for row in trace.get("customdata") or []
+    }
     estimate = scenario.estimate(Question())
     computing = {
         f"{phase}:{row}"
@@ -237,8 +240,8 @@ def test_moving_the_slider_moves_points_and_not_the_axes():
 
 
 def test_breakdown_parts_sum_to_the_latency_on_the_overview():
-    bars = charts(shown("breakdown"))[1]["data"][0]
-    assert bars["y"][-1].startswith(f"Total <b>{cards(shown(asked='Static batch'))['TPOT']}</b>")
+    bars = charts(shown("explain", part="Breakdown", batch=1))[0]["data"][0]
+    assert bars["y"][-1].startswith(f"Total <b>{cards(shown(batch=1))['TPOT']}</b>")
     assert len(bars["text"]) == len(bars["y"]) > 3
 
 
@@ -294,7 +297,7 @@ def test_a_page_is_short(page: str):
 def test_the_overview_shows_what_python_and_the_command_line_compute():
     estimate, figures = (
         scenario.estimate(Question(engine="vllm")),
-        cards(shown(asked="Static batch")),
+        cards(shown(batch=1)),
     )
     assert figures["TTFT"] == quantities.seconds(float(estimate.ttft_s[0]))
     assert figures["TPOT"] == quantities.seconds(float(estimate.tpot_s[0]))
@@ -303,11 +306,7 @@ def test_the_overview_shows_what_python_and_the_command_line_compute():
 
 
 def test_memory_is_said_in_the_bytes_of_the_page_and_in_those_of_the_devices_name():
-    card = next(
-        m
-        for m in opened(system="h200", asked="Static batch").metric
-        if m.label == "Memory per device"
-    )
+    card = next(m for m in opened(system="h200", batch=1).metric if m.label == "Memory per device")
     assert card.delta == "fits in 139 GB of 151 GB"
     assert "often count GiB: 151 GB are 140 GiB." in card.help
 
@@ -324,7 +323,7 @@ def test_the_box_of_the_rent_is_empty_and_shows_the_public_price():
 
 
 def test_the_command_shown_on_the_overview_names_what_differs_from_the_default():
-    app = opened(model="mistralai/Mixtral-8x7B-v0.1", tp=2, moe_weights="fp8", asked="Static batch")
+    app = opened(model="mistralai/Mixtral-8x7B-v0.1", tp=2, moe_weights="fp8", batch=1)
     assert app.code[0].value == (
         "ridgeline estimate mistralai/Mixtral-8x7B-v0.1 --moe-weights fp8 --tp 2"
     )
