@@ -10,16 +10,14 @@ import streamlit as st
 from app.dashboard import cached
 from app.dashboard.does_not_fit import NONE
 from app.dashboard.question_form import control
-from app.dashboard.widgets import draw_table
+from app.dashboard.widgets import draw_table, slide
 from app.decide import chips, sensitivity
 from app.decide.chips import Chip
 from app.decide.sensitivity import FIGURES, Figures
-from app.question import typed
-from app.question.parameters import PARAMETERS
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.errors import RidgelineError
 from genz_core.types import System
 from hardware_db.memory_stacks import generations
 
@@ -89,7 +87,8 @@ def _times(factor: float) -> str:
 
 def _form(system: System) -> tuple[Chip, str]:
     with st.grid(4, min_column_width=170):
-        factors = {name: _slider(name, label) for name, label in _SLIDERS.items()}
+        factors = {name: slide(f"{label} ×", _LEAST, _MOST, 1.0, f"chip_{name}", step=0.05)
+                   for name, label in _SLIDERS.items()}  # fmt: skip
     more = st.expander("Memory, formats, process, power", key="chip_more")
     with more, st.grid(3, min_column_width=170):
         memory = st.selectbox("Memory", (_OWN, *generations()), key="chip_memory",
@@ -113,21 +112,6 @@ def _form(system: System) -> tuple[Chip, str]:
     generation = "" if memory == _OWN else memory
     others = {"process": process, "power_cap_w": cap, **factors}
     return Chip(generation, int(stacks) if generation else 0, each, **others), weights
-
-
-def _slider(name: str, label: str) -> float:
-    """Draw the slider of a resource; returns what it is multiplied by.
-
-    Raises:
-        InvalidValue: what a link says is no number that the slider reaches.
-    """
-    key = f"chip_{name}"
-    said = st.query_params.get(key)
-    if said is not None:
-        factor = typed.value(PARAMETERS[name], said)
-        if not _LEAST <= factor <= _MOST:
-            raise InvalidValue(f"{name} × {said}: the slider reaches from {_LEAST:g} to {_MOST:g}")
-    return float(st.slider(f"{label} ×", _LEAST, _MOST, 1.0, 0.05, key=key, bind="query-params"))
 
 
 @cached.by_setup(128)

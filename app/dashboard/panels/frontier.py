@@ -23,7 +23,7 @@ from app.dashboard import (
     strip,
 )
 from app.dashboard.panels import compare_by, plan_form
-from app.dashboard.widgets import draw_table
+from app.dashboard.widgets import draw_table, slide
 from app.decide import comparing, frontiers
 from app.decide.axes import ACROSS, UPWARDS, Axis, guides
 from app.decide.frontiers import Curve
@@ -96,7 +96,8 @@ def _curves(
 ) -> None:
     open_point.draw_opened()
     x, y = axes
-    speed = _speed(targets)
+    with sidebar.stopping():
+        speed = _speed(targets)
     lines = guides(targets, x)
     if x.name == "interactivity":
         lines = [*lines, (float(speed), f"{speed} tok/s of each user")]
@@ -123,9 +124,9 @@ def _speed(targets: Any) -> int:
     """Draw the slider of the speed; returns tokens a second of each user."""
     asked = [place for place, _ in guides(targets, ACROSS["interactivity"])]
     usual = min(max(round(asked[0]), 1), _FASTEST) if asked else _USUAL
-    return int(st.slider(
-        "At least this many tokens/s for each user", 1, _FASTEST, usual, key="speed",
-        bind="query-params", help="The table below has the best deployment of each curve at it.",
+    return int(slide(
+        "At least this many tokens/s for each user", 1, _FASTEST, usual, "speed",
+        help="The table below has the best deployment of each curve at it.",
     ))  # fmt: skip
 
 

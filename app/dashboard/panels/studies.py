@@ -14,6 +14,7 @@ from app.charts import study as charts
 from app.dashboard import cached, export
 from app.dashboard.widgets import choose, draw_table
 from app.decide.study import Study, label, study
+from app.question.verbs import parameters_of
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
@@ -73,13 +74,10 @@ def _worked() -> dict[str, str]:
 
 def _of_question(setup: Setup) -> str:
     s = setup.scenario
-    changed = {"model": s.model, "system": s.system, "isl": s.isl, "osl": s.osl, **s.changed()}
-    question = {name: value for name, value in changed.items() if name not in _NOT_OF_A_BATCH}
-    study_ = {"title": "Each resource doubled", "question": question | {"batch": s.batch}, **_SWEEP}
+    names = ("model", "system", "isl", "osl", "batch", *s.changed())
+    question = {name: getattr(s, name) for name in names if name in parameters_of("estimate")}
+    study_ = {"title": "Each resource doubled", "question": question, **_SWEEP}
     return str(yaml.safe_dump(study_, sort_keys=False, allow_unicode=True))
-
-
-_NOT_OF_A_BATCH = ("concurrency", "rate", "trace", "target")
 
 
 @cached.by_setup(32)
