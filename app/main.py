@@ -14,10 +14,6 @@ HERE = Path(__file__).parent
 st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "icon.svg"))
 
 
-#: Pages on which the sidebar's scenario plays no part.
-WITHOUT_SCENARIO = ("measure",)
-
-
 def page(path: str, title: str, symbol: str, default: bool = False) -> StreamlitPage:
     """The page of a file of `views`; its address is the file's stem.
 
@@ -97,7 +93,7 @@ def main() -> None:
     st.set_page_config(page_title=f"{chosen.title} · Ridgeline")
     page_style.show()
     with visitor.library():
-        sidebar.sidebar(plays=chosen.url_path not in WITHOUT_SCENARIO)
+        sidebar.sidebar()
         strip.begin(chosen.url_path)
         chosen.run()
 

@@ -48,18 +48,12 @@ Other degrees can be typed.
 """
 
 
-def sidebar(*, plays: bool = True) -> None:
+def sidebar() -> None:
     """Draw what is left out of the user's files, and the scenario's controls; keep their setup, or
-    the error of it, for the page.
-
-    plays: whether the scenario plays a part on the page; where not, its controls are not seen.
-    """
+    the error of it, for the page."""
     old_links.take()
     open_point.take_next()
     export.mark_charts("")
-    if not plays:
-        st.sidebar.caption("The scenario plays no part on this page; it is kept for the others.")
-        st.html("<style>.st-key-scenario_controls {display: none}</style>")
     with st.sidebar, st.container(key="scenario_controls"):
         for sentence in cached.left_out():
             st.warning(plain(sentence), icon=":material/warning:")

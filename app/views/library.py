@@ -27,7 +27,7 @@ def to_what_is_found() -> None:
     """Open the first part that the search finds something in, if the open one has none; a
     callback."""
     known = counts()
-    if not known.get(st.session_state.get("part") or "Hardware"):
+    if not known.get(str(st.session_state.get("part"))):
         st.session_state["part"] = next((part for part in PARTS if known[part]), "Hardware")
 
 
@@ -38,7 +38,10 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         "Search", key="find", bind="query-params", max_chars=200, icon=":material/search:",
         placeholder="h200, qwen3, attention …", width=320, on_change=to_what_is_found,
     )  # fmt: skip
-    part = choose("In", list(PARTS), "part", label_visibility="collapsed")
+    known = counts()
+    first = next((name for name in PARTS if known[name]), "Hardware")
+    usual = st.session_state.setdefault("library_opened", first)
+    part = choose("In", list(PARTS), "part", default=usual, label_visibility="collapsed")
 if searched():
-    st.caption(", ".join(f"{many:,} in {name}" for name, many in counts().items()))
+    st.caption(", ".join(f"{many:,} in {name}" for name, many in known.items()))
 PARTS[part][1](searched(), setup)

@@ -9,14 +9,12 @@ from app.dashboard.panels import benchmark_answer, profile, small_files
 from app.dashboard.widgets import choose
 
 st.title("Upload", anchor=False)
-st.caption("Nothing leaves this server, nothing of a host is kept, and no run unless you keep it.")
-with st.container(horizontal=True, vertical_alignment="top"):
-    files = uploads.picker("upload")
-    uploads.pattern_box()
+files = uploads.picker("upload")
 if not files:
     st.info(
         "Upload what you have, or try a sample: a profile shows where its time goes, a result of "
-        "a benchmark whether it is well tuned.",
+        "a benchmark whether it is well tuned. Nothing leaves this server, nothing of a host is "
+        "kept, and no run unless you keep it.",
         icon=":material/upload_file:",
     )
     st.stop()
@@ -31,5 +29,10 @@ if not parts:
             icon=":material/info:")  # fmt: skip
     st.stop()
 names = list(parts)
-open_part = choose("Part", names, "part", label_visibility="collapsed") if len(names) > 1 else ""
-parts[open_part or names[0]]()
+with st.container(horizontal=True, vertical_alignment="center"):
+    part = names[0]
+    if len(names) > 1:
+        part = choose("Part", names, "part", label_visibility="collapsed")
+    if files.reports:
+        uploads.pattern_box()
+parts[part]()

@@ -90,11 +90,9 @@ def test_a_report_that_a_job_cannot_read_is_one_sentence(
 def test_no_pattern_of_a_visitor_holds_the_server(pattern: str):
     app = opened("reports")
     app.text_input("pattern_prefill").set_value(pattern)
-    started = time.perf_counter()
+    started = time.process_time()  # a short report is read in this process
     app.pills("upload_samples").set_value([next(iter(uploads.REPORT_SAMPLES))]).run()
-    assert (
-        time.perf_counter() - started < 5.0
-    )  # the page with its charts; the pattern: milliseconds
+    assert time.process_time() - started < 5.0  # the page and its charts; the pattern milliseconds
     assert not app.exception
     assert cards(app)["Kernel launches"] == "1,465"
 

@@ -25,6 +25,7 @@ from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core import Estimate
 from genz_core.errors import ReportError, RidgelineError
+from genz_core.memo import ByIdentity
 from genz_core.types import Workload
 from profilers import Comparison, Measurement, Report
 from profilers.compare import in_phase
@@ -53,10 +54,18 @@ class Priced:
 
     def where_time_goes(self, comparison: Comparison) -> tuple[TimeReport, ...]:
         """Where the time of each step goes; none of a kept run, which has its own page."""
-        if self.resolved is None:
+        resolved = self.resolved
+        if resolved is None:
             return ()
-        filled = Filled(self.resolved.scenario, self.loads, differences=self.apart)
-        return of_profile(Compared(comparison, self.resolved, filled))
+        filled = Filled(resolved.scenario, self.loads, differences=self.apart)
+        return _SPENT.get(
+            lambda: of_profile(Compared(comparison, resolved, filled)), comparison, self
+        )
+
+
+#: What a redraw of the page needs again, whose parts are the same objects.
+_PRICED, _COMPARED = ByIdentity[Priced](8), ByIdentity[Comparison](8)
+_SPENT = ByIdentity[tuple[TimeReport, ...]](8)
 
 
 def kept_run() -> tuple[Store, str]:
@@ -140,13 +149,17 @@ def report_pricing(uploaded: Sequence[Report]) -> Priced:
     reports, ran = known(uploaded, patterns)
     loads = phase_loads(resolved, ran)
     apart = banner(resolved, ran, loads, labels)
-    eager = as_it_ran(resolved, ran)
-    if loads or eager is not resolved:
-        estimate = estimate_filled(eager, loads)
-    measurement = profilers.measure_from(reports, patterns)
-    names = resolved.system.name, resolved.engine.name
-    facts = of_reports(ran, reports, labels)
-    return Priced(measurement, estimate, *names, apart, reports, facts, eager, loads)
+
+    def read() -> Priced:
+        eager, of_them = as_it_ran(resolved, ran), estimate
+        if loads or eager is not resolved:
+            of_them = estimate_filled(eager, loads)
+        measurement = profilers.measure_from(reports, patterns)
+        names = resolved.system.name, resolved.engine.name
+        facts = of_reports(ran, reports, labels)
+        return Priced(measurement, of_them, *names, apart, reports, facts, eager, loads)
+
+    return _PRICED.get(read, resolved, estimate, ran, *uploaded, values=tuple(patterns))
 
 
 def comparison_of(priced: Priced) -> Comparison:
@@ -174,7 +187,11 @@ def comparison_of(priced: Priced) -> Comparison:
                     help="A summary adds up all its steps: one a generated token in decode.",
                 )
             )  # fmt: skip
-    return compared(priced.estimate, measurement, priced.reports, steps)
+
+    def read() -> Comparison:
+        return compared(priced.estimate, measurement, priced.reports, steps)
+
+    return _COMPARED.get(read, priced, values=(tuple(measurement.phases), *steps.items()))
 
 
 def show_phases(comparison: Comparison) -> None:

@@ -31,15 +31,14 @@ def show_findings(
         st.caption("None is stated: what ran is not what is priced, see above.")
         return
     for at, finding in enumerate(comparison.findings[:_MOST]):
-        gain = f"**{plain(quantities.seconds(finding.seconds))}** · " if finding.seconds else ""
-        text = f"{gain}{plain(finding.sentence)}"
+        gain = f"**{plain(quantities.seconds(finding.seconds))}**" if finding.seconds else ""
         if look_at is None or not (finding.kernels or finding.kind in IDLE):
-            st.markdown(f"- {text}")
+            st.markdown(f"- {gain}{' · ' if gain else ''}{plain(finding.sentence)}")
             continue
-        with st.container(horizontal=True, vertical_alignment="top", gap="xsmall"):
-            st.button("", key=f"finding_{at}", on_click=look_at, args=(finding,), type="tertiary",
+        with st.container(gap="xxsmall"):
+            st.button(gain or "Show", key=f"finding_{at}", on_click=look_at, args=(finding,), type="tertiary",
                       icon=":material/my_location:", help="Show it in the timeline")  # fmt: skip
-            st.markdown(text)
+            st.markdown(plain(finding.sentence))
     told = [f for f in comparison.findings[:_MOST] if f.operator or f.kernels]
     if told:
         with st.expander("Operators and kernels behind the findings"):

@@ -55,7 +55,10 @@ def models_panel(words: str, setup: Setup) -> None:
         },
     )  # fmt: skip
     rows = event["selection"]["rows"]
-    _facts(str(shown["name"].iloc[rows[0]]) if rows else setup.scenario.model)
+    usual = setup.scenario.model
+    if words and len(shown) and usual not in set(shown["name"]):
+        usual = str(shown["name"].iloc[0])
+    _facts(str(shown["name"].iloc[rows[0]]) if rows else usual)
     with st.expander("Add your own model", icon=":material/add:", key="own_model"):
         _own()
     export.downloads("models", {}, shown, setup)

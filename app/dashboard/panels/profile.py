@@ -82,27 +82,32 @@ def where_time_goes(report: Report, reports: Mapping[str, Report]) -> None:
     """
     if report.truncated:
         st.warning(plain(report.truncated), icon=":material/content_cut:")
-    compared = compare_ranks(list(reports.values()), list(reports))
-    if compared is not None:
-        show_ranks(compared)
-    cards(summarise(report))
-    priced, comparison = None, None
-    try:
-        priced = report_pricing(list(reports.values()))
-        comparison = comparison_of(priced)
-    except RidgelineError as error:
-        st.caption(f"Not beside a prediction: {plain(error)}")
-    facts = priced.identity if priced else identity_of(report)
-    show_identity(facts, "report_identity", to_sidebar)
-    show_sums(comparison.checks if comparison else checks_of(report))
+    of_identity, of_sums = st.columns(2, gap="medium")
     left, right = st.columns([2, 3], gap="medium")
     with left:
         st.subheader("Findings", anchor=False)
-        if priced and comparison:
-            show_findings(priced, comparison, lambda finding: look_at(report, finding))
+        findings = st.container()
+        priced, comparison = None, None
+        try:
+            priced = report_pricing(list(reports.values()))
+            comparison = comparison_of(priced)
+        except RidgelineError as error:
+            st.caption(f"Not beside a prediction: {plain(error)}")
         show_classes(report)
+    if priced and comparison:
+        with findings:
+            show_findings(priced, comparison, lambda finding: look_at(report, finding))
+    with of_identity:
+        facts = priced.identity if priced else identity_of(report)
+        show_identity(facts, "report_identity", to_sidebar)
+    with of_sums:
+        show_sums(comparison.checks if comparison else checks_of(report))
     with right:
         show_timeline(report)
+    ranks = compare_ranks(list(reports.values()), list(reports))
+    if ranks is not None:
+        show_ranks(ranks)
+    cards(summarise(report))
 
 
 def look_at(report: Report, finding: Finding) -> None:

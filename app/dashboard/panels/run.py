@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from shutil import which
+
 import streamlit as st
 
 from app.calibration.before_run import calibrate_and_run, is_calibrated
@@ -40,18 +43,22 @@ def form(mode: str) -> tuple[RunConfig, Work] | None:
     """
     bare = mode == ONE and not is_calibrated()
     with st.form(f"run_form_{mode}"):
-        typed = st.text_input("Model", "qwen2.5-0.5b", key="run_model", help=MODEL_HELP)
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            typed = st.text_input("Model", "qwen2.5-0.5b", key="run_model", help=MODEL_HELP)
+            sent, first = _send_buttons(bare)
+        if bare:
+            st.caption("This machine is not calibrated yet: once, up to two minutes, kept.")
         grid = sweep_fields() if mode == SWEEP else {}
-        overrides = [] if grid else workload()
-        with st.grid(4, min_column_width=150):
-            layers = st.number_input(
-                "Layers", 0, 500, 0, 2, key="run_layers",
-                help="Cut to so many; a single run (an even number) is scaled back; 0: all.",
-            )  # fmt: skip
-            device = st.selectbox("Device", DEVICES, key="run_device")
-            dtype = st.selectbox("Type", DTYPES, key="run_dtype")
-        more = st.text_input("Further fields", key="run_more", placeholder="threads=1 warmup=3")
-        sent, first = _send_buttons(bare)
+        with st.expander("Sizes, layers, device, profile", icon=":material/tune:"):
+            overrides = [] if grid else workload()
+            with st.grid(4, min_column_width=150):
+                layers = st.number_input(
+                    "Layers", 0, 500, 0, 2, key="run_layers",
+                    help="Cut to so many; a single run (an even number) is scaled back; 0: all.",
+                )  # fmt: skip
+                device = st.selectbox("Device", DEVICES, key="run_device")
+                dtype = st.selectbox("Type", DTYPES, key="run_dtype")
+            more = st.text_input("Further fields", key="run_more", placeholder="threads=1 warmup=3")
     if not (sent or first):
         return None
     overrides += [f"model={typed}", f"layers={layers}", f"device={device}", f"dtype={dtype}"]
@@ -64,14 +71,23 @@ def _send_buttons(bare: bool) -> tuple[bool, bool]:
 
     bare: whether this machine is not calibrated, so that nothing fitted to it can be predicted.
     """
-    with st.container(horizontal=True, vertical_alignment="center"):
-        busy = is_running(JOB)
-        sent = st.form_submit_button("Measure", icon=":material/play_arrow:", disabled=busy)
-        if not bare:
-            return sent, False
-        both = st.form_submit_button("Calibrate and measure", icon=":material/tune:", disabled=busy)
-        st.caption("This machine is not calibrated yet: once, up to two minutes, kept.")
+    busy = is_running(JOB)
+    sent = st.form_submit_button("Measure", icon=":material/play_arrow:", disabled=busy)
+    if not bare:
+        return sent, False
+    both = st.form_submit_button("Calibrate and measure", icon=":material/tune:", disabled=busy)
     return sent, both
+
+
+def abilities() -> str:
+    """What this machine can measure, by what is installed on it, in a sentence."""
+    tools = {
+        "step times and operators (PyTorch)": find_spec("torch") is not None,
+        "timelines (nsys)": which("nsys") is not None,
+        "counters of kernels (ncu)": which("ncu") is not None,
+    }
+    here, missing = (", ".join(n for n in tools if tools[n] is state) for state in (True, False))
+    return f"This machine measures {here or 'nothing yet'}{f'; not {missing}' if missing else ''}."
 
 
 def start_run() -> None:
@@ -122,7 +138,7 @@ def predicted_beside_measured(run: str) -> None:
 
 def run_panel() -> None:
     """Draw the form of a run, its progress and result, and the kept runs."""
-    st.caption("Random weights of a model's true shapes, timed on this server as the form says.")
+    st.caption(f"{abilities()} A run times random weights of a model's true shapes on this server.")
     try:
         if visitor.may_measure("ridgeline runs start"):
             show_interrupted(MEASURING)
