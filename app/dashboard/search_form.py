@@ -104,6 +104,19 @@ def drawer(question: Question, *, opened: bool) -> None:
     st.session_state[_KEPT] = Space(chosen, uses, numbers, free)
 
 
+def opener() -> None:
+    """Draw the button that opens the group."""
+    st.button(
+        "Choose", key="open_search", icon=":material/tune:", type="tertiary", on_click=_unfold,
+        help="What is compared and searched: systems, engines, formats, models, devices; in the "
+        "form under More.",
+    )  # fmt: skip
+
+
+def _unfold() -> None:
+    st.session_state.update({"more_open": True, _OPEN: True})
+
+
 def space() -> Space:
     """What the group says."""
     kept = st.session_state.get(_KEPT)

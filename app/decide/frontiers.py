@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.answers.columns import THROUGHPUT_ENDS
 from app.decide.axes import Axis, frontier
-from app.decide.measured_loads import BASES, MeasuredLoad, bases, measured_loads, nearest
+from app.decide.measured_loads import MeasuredLoad, bases, measured_loads, nearest
 from app.planning.candidates import economy_columns, latency_columns
 from app.planning.families import Family, LeftOut, asking_for, families
 from app.planning.space import DEGREES, shapes
@@ -24,6 +24,7 @@ from genz_core.types import Array
 
 #: Open requests of a replica: half an octave apart.
 _USERS: Array = np.unique(np.round(np.exp2(np.arange(0, 12.5, 0.5))))
+_TRIED = 4  # degrees that are priced anew at a speed
 _NEAREST = 8  # measured runs at other lengths that are shown where none was at these
 _RUNNING = 1.001  # users over those that run, beyond which the others wait
 
@@ -169,10 +170,9 @@ def at_speed(curve: Curve, tokens_per_s: float, y: Axis) -> dict[str, float] | N
         tokens_per_s: least tokens a second of each user.
 
     Returns:
-        Its columns, a number each, and "basis", its place in `BASES`; None where no load of the
-        family is that fast.
+        Its columns, a number each; None where no load of the family is that fast.
     """
-    tried = _loads_at(curve, tokens_per_s)
+    tried = _loads_at(curve, tokens_per_s, y)
     if not tried.size:
         return None
     degrees, users = tried[:-1], tried[-1]
@@ -184,21 +184,18 @@ def at_speed(curve: Curve, tokens_per_s: float, y: Axis) -> dict[str, float] | N
     if not good.any():
         return None
     best = int(np.argmax(np.where(good, -values if y.smaller else values, -np.inf)))
-    q = curve.family.question
-    basis = bases(measured_loads(curve.family), degrees[:, [best]], users[[best]], (q.isl, q.osl))
-    return {name: float(column[best]) for name, column in columns.items()} | {
-        "basis": float(basis[0])
-    }
+    return {name: float(column[best]) for name, column in columns.items()}
 
 
-def _loads_at(curve: Curve, tokens_per_s: float) -> Array:
+def _loads_at(curve: Curve, tokens_per_s: float, y: Axis) -> Array:
     """Degrees and users to price for a speed, [5, loads]: near where each curve of degrees has it.
 
-    The curve is a straight line of the logarithms between two of its loads; a few users about the
-    crossing are tried, since it is not quite.
+    Between two of its loads a curve is about a straight line of the logarithms: some users about
+    the crossing are tried, of the degrees that come out best on that line.
     """
     degrees = np.stack([curve.columns[name] for name in DEGREES])
-    tried: list[Array] = []
+    value = y.values(curve.columns) * (-1.0 if y.smaller else 1.0)
+    tried: list[tuple[float, Array]] = []
     for own in np.unique(degrees, axis=1).T:
         mine = np.flatnonzero((degrees == own[:, None]).all(axis=0))
         mine = mine[np.argsort(curve.columns["users"][mine])]
@@ -207,14 +204,18 @@ def _loads_at(curve: Curve, tokens_per_s: float) -> Array:
         if not fast.size:
             continue
         last = int(fast[-1])
-        counts = users[[last]]
+        counts, about = users[[last]], float(value[mine[last]])
         if last + 1 < users.size:
             share = np.log(speed[last] / tokens_per_s) / np.log(speed[last] / speed[last + 1])
             crossing = users[last] * (users[last + 1] / users[last]) ** share
+            about += share * float(value[mine[last + 1]] - value[mine[last]])
             near = np.floor(crossing * np.array([0.93, 0.96, 0.98, 1.0, 1.02]))
             counts = np.unique(np.clip([users[last], *near], users[last], users[last + 1]))
-        tried.append(np.vstack([np.repeat(own[:, None], counts.size, axis=1), counts]))
-    return np.concatenate(tried, axis=1) if tried else np.zeros((len(DEGREES) + 1, 0))
+        loads = np.vstack([np.repeat(own[:, None], counts.size, axis=1), counts])
+        tried.append((about if np.isfinite(about) else -np.inf, loads))
+    tried.sort(key=lambda one: one[0], reverse=True)
+    none = np.zeros((len(DEGREES) + 1, 0))
+    return np.concatenate([none, *(loads for _, loads in tried[:_TRIED])], axis=1)
 
 
 def reach(row: dict[str, float], y: Axis) -> tuple[float, float, float]:
@@ -233,6 +234,7 @@ def speed_reach(row: dict[str, float]) -> tuple[float, float]:
     return 1.0 / row["tpot_high_s"], 1.0 / row["tpot_low_s"]
 
 
-def basis_of(row: dict[str, float]) -> str:
-    """How well measurements reach a row of `at_speed`."""
-    return BASES[int(row["basis"])]
+def is_validated(row: dict[str, float]) -> bool:
+    """Whether every latency and the throughput of a row of `at_speed` have an interval."""
+    names = ("ttft_low_s", "tpot_low_s", *THROUGHPUT_ENDS)
+    return all(np.isfinite(row[name]) for name in names)

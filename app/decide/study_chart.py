@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from app.decide.study import Study
+from app.decide.study import Study, label
 
 _WIDE, _LABELS, _BARS, _ROW, _TOP = 1180, 420, 300, 24, 56
 _COLORS = ("#1459c2", "#bc6c11", "#1c9d73", "#9f50a5", "#b09a00", "#697583", "#5a2b83", "#a54925")
@@ -33,8 +33,7 @@ def svg(found: Study) -> str:
     ]
     for at, (row, speed) in enumerate(zip(found.rows, speeds, strict=True)):
         y = _TOP + _ROW * at
-        names = (row["chip"], row["format"], row["technique"])
-        parts.append(_text(16, y + 14, ", ".join(one for one in names if one != "as it is")))
+        parts.append(_text(16, y + 14, label(row)))
         long = _BARS * speed / largest
         parts.append(
             f'<rect x="{_LABELS}" y="{y + 2}" width="{long:.1f}" height="{_ROW - 8}" '

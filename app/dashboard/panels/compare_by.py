@@ -10,6 +10,7 @@ import streamlit as st
 
 from app.charts import comparing as charts
 from app.charts import comparison
+from app.charts.figure import Figure
 from app.dashboard import cached, export, own_definitions, search_form
 from app.dashboard.widgets import choose, draw_table
 from app.decide import comparing as model
@@ -18,10 +19,12 @@ from app.decide.loads import load_words, under_load
 from app.decide.measured_versions import measured_of, usual_versions
 from app.scenario import intervals
 from app.scenario.intervals import Latency
+from app.scenario.reading import phases_of
 from app.scenario.served_rows import as_calibrated, completed
 from app.scenario.setup import Setup
 from app.scenario.summary import step_of
 from app.wording.markdown import plain
+from genz_core import Estimate
 from genz_core.errors import RidgelineError
 
 #: What is compared unless chosen; the sidebar's own stands first.
@@ -38,7 +41,9 @@ Table = Mapping[str, Mapping[str, Latency]]
 
 def show(tab: str, base: Setup) -> None:
     """Draw one of `TABS` of the sidebar's scenario with one thing changed."""
-    axis = chosen_axis()
+    with st.container(horizontal=True):
+        axis = chosen_axis()
+        search_form.opener()
     names = compared(axis, base)
     if not names:
         engine = plain(cached.resolved(base).engine.name)
@@ -146,15 +151,22 @@ def _cell(table: Table, name: str, label: str) -> str | None:
 
 
 def _breakdown_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
-    estimates = {name: cached.priced(setup) for name, setup in found.items()}
+    by_class({name: cached.priced(setup) for name, setup in found.items()}, "compare-by")
+
+
+def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
+    """Draw both steps of estimates by operator class; returns the charts by phase."""
+    figures = {}
     for phase in ("prefill", "decode"):
+        having = {name: one for name, one in estimates.items() if phase in phases_of(one.model)}
+        if not having:
+            continue
         title = f"{phase.capitalize()} step by operator class"
-        totals = {name: intervals.step_latency(one, phase) for name, one in estimates.items()}
-        classes = [intervals.by_class(step_of(one, phase)) for one in estimates.values()]
-        export.chart(
-            comparison.stacked_by_class(totals, classes, title, export.look()),
-            f"compare-by-{phase}", title,
-        )  # fmt: skip
+        totals = {name: intervals.step_latency(one, phase) for name, one in having.items()}
+        classes = [intervals.by_class(step_of(one, phase)) for one in having.values()]
+        figures[phase] = comparison.stacked_by_class(totals, classes, title, export.look())
+        export.chart(figures[phase], f"{key}-{phase}", title)
+    return figures
 
 
 def _memory_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:

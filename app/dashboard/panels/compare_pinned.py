@@ -5,21 +5,18 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from app.charts import comparison
 from app.dashboard import cached, display_tables, export, own_definitions, pinned, sidebar
+from app.dashboard.panels.compare_by import by_class
 from app.dashboard.panels.what_changed import what_changed
 from app.dashboard.widgets import draw_table
-from app.scenario import intervals
 from app.scenario.reading import phases_of
 from app.scenario.setup import Setup, setup_from
-from app.scenario.summary import step_of
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
 
 def show(setup: Setup) -> None:
     """Draw figures, steps by operator class and downloads of the pinned scenarios."""
-    look = export.look()
     candidates = [own_definitions.attach(setup_from(pin)) for pin in pinned.pinned_scenarios()]
     setups = candidates or [setup]
     priced, names = [], []
@@ -68,20 +65,8 @@ def show(setup: Setup) -> None:
         f"change against {names[0]}."
     )
 
-    figures = what_changed(dict(zip(names, estimates, strict=True))) if len(names) > 1 else {}
-    for phase, title in (
-        ("prefill", "Prefill step by operator class"),
-        ("decode", "Decode step by operator class"),
-    ):
-        having = [
-            (n, e) for n, e in zip(names, estimates, strict=True) if phase in phases_of(e.model)
-        ]
-        if not having:
-            continue
-        totals = {n: intervals.step_latency(e, phase) for n, e in having}
-        classes = [intervals.by_class(step_of(e, phase)) for _, e in having]
-        figures[phase] = comparison.stacked_by_class(totals, classes, title, look)
-        export.chart(figures[phase], f"compare-{phase}", title)
+    named = dict(zip(names, estimates, strict=True))
+    figures = {**(what_changed(named) if len(names) > 1 else {}), **by_class(named, "compare")}
     changes = {
         name: {
             figure: value

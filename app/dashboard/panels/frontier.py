@@ -23,7 +23,7 @@ from app.dashboard import (
     strip,
 )
 from app.dashboard.panels import compare_by, plan_form
-from app.dashboard.widgets import draw_table
+from app.dashboard.widgets import draw_table, slide
 from app.decide import comparing, frontiers
 from app.decide.axes import ACROSS, UPWARDS, Axis, guides
 from app.decide.frontiers import Curve
@@ -45,6 +45,7 @@ def show(setup: Setup) -> None:
     """Draw a curve of every deployment that is compared, and the speed that a slider asks for."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         axis = compare_by.chosen_axis()
+        search_form.opener()
         across, upwards = plan_form.chosen_axes("frontier")
     with sidebar.stopping():
         targets = parse_targets(", ".join(setup.scenario.target))
@@ -95,7 +96,8 @@ def _curves(
 ) -> None:
     open_point.draw_opened()
     x, y = axes
-    speed = _speed(targets)
+    with sidebar.stopping():
+        speed = _speed(targets)
     lines = guides(targets, x)
     if x.name == "interactivity":
         lines = [*lines, (float(speed), f"{speed} tok/s of each user")]
@@ -122,9 +124,9 @@ def _speed(targets: Any) -> int:
     """Draw the slider of the speed; returns tokens a second of each user."""
     asked = [place for place, _ in guides(targets, ACROSS["interactivity"])]
     usual = min(max(round(asked[0]), 1), _FASTEST) if asked else _USUAL
-    return int(st.slider(
-        "At least this many tokens/s for each user", 1, _FASTEST, usual, key="speed",
-        bind="query-params", help="The table below has the best deployment of each curve at it.",
+    return int(slide(
+        "At least this many tokens/s for each user", 1, _FASTEST, usual, "speed",
+        help="The table below has the best deployment of each curve at it.",
     ))  # fmt: skip
 
 
@@ -133,7 +135,7 @@ def _at_speed(curves: Sequence[Curve], speed: float, y: Axis) -> None:
     found = [(curve, frontiers.at_speed(curve, speed, y)) for curve in curves]
     held = [(curve, row, frontiers.reach(row, y)) for curve, row in found if row]
     held.sort(key=lambda one: one[2][0], reverse=not y.smaller)
-    known = [at for at, (_, _, (_, low, _)) in enumerate(held) if isfinite(low)]
+    known = [at for at, (_, row, _) in enumerate(held) if frontiers.is_validated(row)]
     rows = [
         _row(curve, row, value, y, star=len(held) > 1 and at == (known or [-1])[0])
         for at, (curve, row, value) in enumerate(held)

@@ -32,12 +32,10 @@ Named = Mapping[str, Any]
 
 def page(setup: Setup) -> None:
     """Draw the inputs of a plan and its answer."""
-    s = setup.scenario
-    st.caption(
-        f"The best deployments of {plain(s.model)} for {quantities.tokens(s.isl)} tokens in and "
-        f"{quantities.tokens(s.osl)} out. What the sidebar says is kept; what it leaves open, as "
-        "degrees, replicas and batch, is searched."
-    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("What the form says is kept; degrees, replicas and batch are searched.",
+                   width="content")  # fmt: skip
+        search_form.opener()
     with sidebar.stopping():
         searched = plan_form.searched(setup)
         several, left_open = dict(searched.several), strip.left_open(searched.asked())
@@ -57,8 +55,9 @@ def show(searched: Searched, answer: Answer) -> None:
         _best(named)
     draw_table([plan_systems.words(row) for row in rows], "plan_systems")
     if named["others"]:
-        other = named["others"][0]
-        st.markdown(f"Best loser: {plain(other['family'])}: {plain(other['why'])}.")
+        other, near = named["others"][0], named["others"][0].get("nearest")
+        runs = f"{near['devices']} × {shape(near)} of " if near else ""
+        st.markdown(f"Best loser: {runs}{plain(other['family'])}: {plain(other['why'])}.")
     of_others = [row for row in rows if "launch" in row and row not in named["plans"]]
     startable = {**named, "plans": [*named["plans"], *of_others]}
     _chart(searched, answer)

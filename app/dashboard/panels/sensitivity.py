@@ -1,4 +1,4 @@
-"""Tabs of page Sensitivity: the tornado, the ridges, the hardware that targets need."""
+"""Parts of page Chip lab: the tornado, the ridges, the hardware that targets need."""
 
 from __future__ import annotations
 
