@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
@@ -68,7 +69,8 @@ def own_runs_panel() -> None:
     rows = _form(from_runs.KINDS[kind], "concurrency" if kind == "Under load" else "batch")
     if rows:
         with st.spinner("Fitting the engine's constants …"):
-            completed = from_runs.with_scenario(s, rows)
+            bare = replace(s, batch=1, concurrency=None, rate=None, trace=None)  # rows have theirs
+            completed = from_runs.with_scenario(bare, rows)
             st.session_state["own_calibrations"] = from_runs.calibrate(completed)
     for calibration in st.session_state.get("own_calibrations", ()):
         _show(calibration)
