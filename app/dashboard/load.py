@@ -51,4 +51,9 @@ def as_batch(setup: Setup) -> Setup:
     load = load_of(setup)
     running = 1.0 if s.trace else load_curves.one_load(setup, load.name, load.value)["running"]
     batch = max(round(running), 1) if math.isfinite(running) else int(s.concurrency or 1)
-    return replace(setup, scenario=replace(s, batch=batch, concurrency=None, rate=None, trace=None))
+    return under(setup, Load("batch", batch))
+
+
+def alone(setup: Setup) -> Setup:
+    """The static batch of one sequence of a setup."""
+    return under(setup, Load("batch", 1))

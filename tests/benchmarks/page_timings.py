@@ -126,7 +126,7 @@ class Clock:
 
 
 _SYSTEMS = ("h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "mi300x-192gb")
-_BATCH = Change("batch (sidebar)", "Batch", ("17", "18", "19"), True)
+_BATCH = Change("batch (sidebar)", "Load", ("batch 17", "batch 18", "batch 19"), True)
 CASES = (
     Case(
         "plan",
@@ -161,7 +161,7 @@ CASES = (
         (_BATCH,),
     ),
 )  # fmt: skip
-_BATCHES = Change("batch (sidebar)", "Batch", tuple(map(str, range(5, 29))), True)
+_BATCHES = Change("batch (sidebar)", "Load", tuple(f"batch {size}" for size in range(5, 29)), True)
 
 
 def _clicks(words: str, *names: str) -> Change:
@@ -171,12 +171,12 @@ def _clicks(words: str, *names: str) -> Change:
 
 _SCENARIO = {"model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm", "batch": 4}
 PREDICTING = (
-    Case("", _SCENARIO, (_BATCHES, _clicks("static or load", "Under load", "Static batch"))),
+    Case("", _SCENARIO, (_BATCHES, _clicks("part", "Load curves", "About"))),
     Case("roofline", _SCENARIO, (_BATCHES, _clicks("axis", "input length", "batch"))),
     Case("breakdown", _SCENARIO, (_BATCHES, _clicks("phase", "prefill", "decode"))),
     Case("memory", _SCENARIO, (_BATCHES, _clicks("axis", "input length", "batch"))),
     Case("serving", _SCENARIO, (
-        _BATCHES, Change("users", "Users", tuple(map(str, range(40, 64))), True),
+        _BATCHES, Change("users", "Load", tuple(f"{n} users" for n in range(40, 64)), True),
     )),
 )  # fmt: skip
 

@@ -104,8 +104,7 @@ def _predict(walk: Walk) -> str:
     walk.type("Model", "Llama-3.1-70B")
     walk.type("TP", "4")
     walk.type("Weights", "fp8")
-    walk.press("Under load", role="radio")
-    walk.type("Users", "64")
+    walk.type("Load", "64 users")
     walk.page.wait_for_selector(DRAWN)
     walk.look("predict")
     return f"TTFT {card(walk, 'TTFT')}, TPOT {card(walk, 'TPOT')}"

@@ -77,7 +77,7 @@ def behind(
 def test_a_page_is_drawn_over_the_websocket_of_the_proxy_alone(page, requested, behind: Behind):
     sockets: list[str] = []
     page.on("websocket", lambda socket: sockets.append(socket.url))
-    page.goto(f"{behind.url}/ridgeline/roofline?system=mi300x&tp=2")
+    page.goto(f"{behind.url}/ridgeline/explain?system=mi300x&tp=2")
     page.wait_for_selector(".js-plotly-plot .main-svg")
     page.wait_for_selector(SETTLED)
     assert page.locator('.st-key-system input[role="combobox"]').input_value() == "mi300x"

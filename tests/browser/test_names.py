@@ -45,4 +45,4 @@ def test_a_near_name_is_a_click_away(open_page):
 
 def test_every_page_has_its_title_in_the_browser(open_page):
     assert open_page("").title() == "Overview · Ridgeline"
-    assert open_page("roofline").title() == "Roofline · Ridgeline"
+    assert open_page("explain").title() == "Explain · Ridgeline"

@@ -43,6 +43,7 @@ DRAW = """async ([figure, width, height]) => {
 COLUMN_MM, POINT_MM, TELEPHONE = 85.0, 25.4 / 72.0, 358
 LEAST_POINTS = 6.0
 BUSY = {"model": "openai/gpt-oss-120b", "engine": "vllm", "tp": 2, "batch": 64}
+SERVED = {name: value for name, value in BUSY.items() if name != "batch"} | {"concurrency": 64}
 SETUP = Setup(Question(**{**BUSY, "engine_version": "0.11.0", "weights": "fp8"}))
 
 
@@ -62,7 +63,7 @@ def compared_with_a_trace() -> AppTest:
 
 
 def simulated() -> AppTest:
-    return pressed(opened("serving", serving_tab="Simulate", isl=256, osl=32, **BUSY), "Simulate")
+    return pressed(opened("answer", part="Simulate", isl=256, osl=32, **SERVED), "Simulate")
 
 
 def several_systems() -> AppTest:
@@ -75,12 +76,12 @@ def by_systems(tab: str) -> AppTest:
 
 
 PAGES: dict[str, Callable[[], AppTest]] = {
-    "overview": lambda: shown(**BUSY),
-    "under load": lambda: shown(asked="Under load", **BUSY),
+    "static batch": lambda: shown(**BUSY),
+    "under load": lambda: shown(target="tpot < 12ms, ttft < 1s", **SERVED),
     "roofline": lambda: shown("roofline", **BUSY),
     "breakdown": lambda: shown("breakdown", **BUSY),
     "memory": lambda: shown("memory", **BUSY),
-    "serving": lambda: shown("serving", **BUSY),
+    "load curves": lambda: shown(part="Load curves", **SERVED),
     "simulate": simulated,
     "compare": two_pins,
     "compare figures": lambda: by_systems("Figures"),

@@ -9,6 +9,7 @@ import streamlit as st
 
 import profilers
 from app.dashboard import cached, sidebar, tracing
+from app.dashboard.load import as_batch
 from app.dashboard.panels.sweep import show_sweep
 from app.dashboard.panels.what_ran import banner, known
 from app.measuring import endpoint_run, run_store
@@ -141,6 +142,7 @@ def report_pricing(uploaded: Sequence[Report]) -> Priced:
     setup = st.session_state.get("setup", Setup())
     if isinstance(setup, RidgelineError):
         raise setup
+    setup = as_batch(setup)
     if not tracing.is_trace_ready(setup, described=False):
         raise ReportError(f"{setup.scenario.model} is traced first")
     resolved, estimate = cached.deployed(setup), cached.priced(setup)

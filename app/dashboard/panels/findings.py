@@ -36,8 +36,10 @@ def show_findings(
             st.markdown(f"- {gain}{' · ' if gain else ''}{plain(finding.sentence)}")
             continue
         with st.container(gap="xxsmall"):
-            st.button(gain or "Show", key=f"finding_{at}", on_click=look_at, args=(finding,), type="tertiary",
-                      icon=":material/my_location:", help="Show it in the timeline")  # fmt: skip
+            st.button(
+                gain or "Show", key=f"finding_{at}", on_click=look_at, args=(finding,),
+                type="tertiary", icon=":material/my_location:", help="Show it in the timeline",
+            )  # fmt: skip
             st.markdown(plain(finding.sentence))
     told = [f for f in comparison.findings[:_MOST] if f.operator or f.kernels]
     if told:

@@ -11,7 +11,7 @@ from genz_core.types import Workload
 from profilers import Measurement
 from profilers.schema import OPERATOR_COLUMNS, PhaseTiming, table
 from profilers.steps import MeasuredStep, StepPoint
-from tests.app.pages import DECODE, QWEN, REPORTS, brought, cards, opened
+from tests.app.pages import DECODE, QWEN, REPORTS, brought, cards, opened, setup_of
 
 SUMMARY = REPORTS / "csv" / "nsys_stats" / "mfu_2gpu_before_cuda_gpu_kern_sum.csv"
 
@@ -58,7 +58,7 @@ def test_a_report_whose_phase_nothing_tells_is_taken_for_the_chosen_one():
 
 
 def test_where_what_ran_differs_both_are_named_and_one_click_fills_the_scenario():
-    app = measured(QWEN, model="Qwen/Qwen1.5-0.5B", system="mi300x")
+    app = measured(QWEN, model="Qwen/Qwen1.5-0.5B", system="mi300x", batch=1)
     assert not app.exception and not app.error
     (warning,) = app.warning
     for words in ("NVIDIA H100 80GB HBM3", "Instinct MI300X", "batch of prefill", "559"):
@@ -68,7 +68,8 @@ def test_where_what_ran_differs_both_are_named_and_one_click_fills_the_scenario(
     app.button("fill_scenario").click().run()
     assert not app.exception and not app.error and not app.warning
     assert app.selectbox("system").value == "h100-sxm5-80gb"
-    assert (app.text_input("batch").value, app.text_input("isl").value) == ("16", "559")
+    scenario = setup_of(app).scenario
+    assert (scenario.kind, scenario.batch, scenario.isl) == ("batch", 16, 559)
     assert any(text.value.startswith("- ") for text in app.markdown), "findings are stated"
     assert not any(button.key == "fill_scenario" for button in app.button), "nothing is left"
 
@@ -175,7 +176,8 @@ def test_a_scenario_that_nobody_touched_is_set_to_what_ran_and_findings_are_stat
     assert not app.exception and not app.error and not app.warning
     assert app.selectbox("model").value == "Qwen/Qwen1.5-0.5B"
     assert app.selectbox("system").value == "h100-sxm5-80gb"
-    assert (app.text_input("batch").value, app.text_input("isl").value) == ("16", "559")
+    scenario = setup_of(app).scenario
+    assert (scenario.kind, scenario.batch, scenario.isl) == ("batch", 16, 559)
     assert any("was set to what ran" in info.value for info in app.info)
     assert any(text.value.startswith("- ") for text in app.markdown), "findings are stated"
 
