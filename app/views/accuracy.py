@@ -134,7 +134,8 @@ def one_number() -> None:
 setup = sidebar.chosen_setup()
 st.title("Accuracy", anchor=False)
 explanations.for_your_scenario(setup)
-area = choose("What", AREAS, "accuracy_area", default=AREAS[0], label_visibility="collapsed")
+of_question = "Batch points" if setup.scenario.kind == "batch" else "Serving"
+area = choose("What", AREAS, "accuracy_area", default=of_question, label_visibility="collapsed")
 if area == "Operators":
     operators()
 elif area == "How a number is made":
