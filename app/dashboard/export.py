@@ -154,7 +154,7 @@ def with_footer(figure: Figure, words: str) -> Figure:
     shown = [{**trace, "showlegend": id(trace) in named} for trace in figure.data]
     signed.data = [*shown, _unseen()]
     signed.layout["showlegend"] = True
-    if not any(trace["type"] in ("bar", "scatter", "scattergl") for trace in figure.data):
+    if not any(trace["type"] in ("bar", "scatter") for trace in figure.data):
         signed.update_layout(xaxis_visible=False, yaxis_visible=False)
     height = figure.layout.get("height", 500) + room + LEGEND_LINE * _more_lines(figure)
     margin = signed.layout.setdefault("margin", {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from app.dashboard import load_curves
 from app.scenario.setup import Setup
@@ -35,7 +36,7 @@ def load_of(setup: Setup) -> Load:
 
 def under(setup: Setup, load: Load) -> Setup:
     """A setup under another load."""
-    none = {"batch": 1, "concurrency": None, "rate": None, "trace": None}
+    none: dict[str, Any] = {"batch": 1, "concurrency": None, "rate": None, "trace": None}
     return replace(setup, scenario=replace(setup.scenario, **{**none, load.name: load.value}))
 
 

@@ -38,7 +38,7 @@ def _under_load(
 
     @wraps(function)
     def asked(setup: Setup, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        none = {"batch": 1, "concurrency": 1, "rate": None, "trace": None}
+        none: dict[str, Any] = {"batch": 1, "concurrency": 1, "rate": None, "trace": None}
         alone = replace(setup, scenario=replace(setup.scenario, **none))
         return function(alone, *args, **kwargs)
 

@@ -69,7 +69,7 @@ def begin(page: str) -> None:
             st.session_state[_PLACE] = st.empty()
             st.button(
                 "Type a question", key="question_type", icon=":material/edit:", type="tertiary",
-                on_click=_open, help="One line in place of the form.",
+                on_click=_open, help="One line in place of the form.", shortcut="Q",
             )  # fmt: skip
         if st.session_state.get(_OPEN):
             _box()

@@ -162,7 +162,7 @@ def test_a_version_that_cannot_be_read_is_a_sentence_with_the_known_ones():
 def test_the_roofline_follows_the_sidebar_and_a_link_keeps_its_own():
     app = opened("roofline", batch=64)
     assert app.select_slider("roofline_batch").value == 64
-    app = app.text_input("batch").set_value("256").run()
+    app = app.text_input("load_box").set_value("batch 256").run()
     assert app.select_slider("roofline_batch").value == 256
     linked = opened("roofline", batch=64, roofline_batch=8)
     assert linked.select_slider("roofline_batch").value == 8
