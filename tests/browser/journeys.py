@@ -133,7 +133,7 @@ def _decide(walk: Walk) -> str:
 
 def _upload(walk: Walk) -> str:
     walk.press("Measured")
-    walk.press("Predicted vs measured", role="menuitem")
+    walk.press("Upload", role="menuitem")
     walk.bring(TRACE)
     walk.page.wait_for_selector(DRAWN)
     finding = walk.see("reach(es)? .* of the roof")
@@ -143,7 +143,7 @@ def _upload(walk: Walk) -> str:
 
 def _measure(walk: Walk) -> str:
     walk.press("Measured")
-    walk.press("Run", role="menuitem")
+    walk.press("Measure", role="menuitem")
     walk.press("Calibrate and measure")
     walk.page.wait_for_timeout(2_000)
     walk.look("measure")
@@ -152,7 +152,7 @@ def _measure(walk: Walk) -> str:
         raise MachineBusy(ended)
     answer = walk.see(r"predicted .* measured ")
     walk.look("calibrate")
-    walk.press("Why they differ, operator by operator", role="link")
+    walk.press("Why they differ, operator by operator")
     walk.page.wait_for_selector(DRAWN)
     walk.look("compared")
     return answer

@@ -33,7 +33,7 @@ STREAMLITS_OWN = {
 STATES = {
     "": {"part": "Load curves"},
     "compare": {"pins": '[{},{"tp":2,"engine":"vllm"}]'},
-    "reports": {"upload_samples": "Qwen1.5-0.5B on an H100 (PyTorch)"},
+    "upload": {"upload_samples": "Qwen1.5-0.5B on an H100 (PyTorch)"},
 }
 
 

@@ -30,9 +30,7 @@ new PerformanceObserver(list => {
 """
 ARRIVED = "() => !document.querySelector('[data-testid=stSkeleton]')"
 PAGES = (
-    "", "explain", "compare", "plan", "chip_lab",
-    "run", "reports", "benchmarks", "measured", "calibrate", "accuracy", "hardware",
-    "models", "inside", "modules",
+    "", "explain", "compare", "plan", "chip_lab", "measure", "upload", "accuracy", "library",
 )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ def width(page) -> float:
 
 
 def test_a_click_on_a_bar_zooms_to_it(open_page):
-    page = open_page("reports")
+    page = open_page("upload")
     try_sample(page)
     page.wait_for_selector(CHART)
     before, area = width(page), plot_area(page)
@@ -39,7 +39,7 @@ def test_a_click_on_a_bar_zooms_to_it(open_page):
 
 
 def test_a_dragged_span_has_figures_of_its_own_and_can_be_zoomed_to(open_page):
-    page = open_page("reports")
+    page = open_page("upload")
     try_sample(page)
     page.wait_for_selector(CHART)
     before, area = width(page), plot_area(page)
@@ -57,7 +57,7 @@ def test_a_dragged_span_has_figures_of_its_own_and_can_be_zoomed_to(open_page):
 
 
 def test_a_gap_of_the_list_is_zoomed_to(open_page):
-    page = open_page("reports")
+    page = open_page("upload")
     try_sample(page)
     page.wait_for_selector(CHART)
     before = width(page)
