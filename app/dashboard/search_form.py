@@ -148,7 +148,7 @@ def _usual() -> dict[str, Any]:
 def _is_used(key: str) -> bool:
     """Whether the address or the session says something in a control."""
     usual = getattr(STANDARD, key, None)
-    silent = (None, "", [], False, usual, str(usual), "0", list(KINDS[:1]))
+    silent: tuple[Any, ...] = (None, "", [], False, usual, str(usual), "0", list(KINDS[:1]))
     return key in st.query_params or st.session_state.get(key, usual) not in silent
 
 

@@ -113,8 +113,8 @@ def _predict(walk: Walk) -> str:
 def _compare(walk: Walk) -> str:
     walk.press("Compare", role="link")
     walk.type("Model", "gpt-oss-120b")
-    walk.type("Batch", "64")
-    walk.press("Systems", role="radio")
+    walk.press("Figures", role="radio")
+    walk.press("Choose")
     walk.type("Systems", "H200 SXM", "B200", "MI300X")
     walk.page.wait_for_selector(DRAWN)
     walk.look("compare")
@@ -122,10 +122,10 @@ def _compare(walk: Walk) -> str:
 
 
 def _decide(walk: Walk) -> str:
-    walk.press("Decide")
-    walk.press("Plan", role="menuitem")
+    walk.press("Plan", role="link")
     walk.type("Model", "Qwen3-32B")
-    walk.type("Rate [1/s]", "20")
+    walk.type("Load", "20/s")
+    walk.type("Targets", "tpot < 30ms")
     walk.page.wait_for_selector(DRAWN)
     walk.look("decide")
     return walk.see("^fewest that do: ")

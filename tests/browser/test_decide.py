@@ -12,7 +12,7 @@ from tests.browser.conftest import SETTLED
 
 pytestmark = pytest.mark.browser
 
-QUESTION = {"model": "Qwen/Qwen3-32B", "rate": "20"}
+QUESTION = {"model": "Qwen/Qwen3-32B", "rate": "20", "target": "tpot < 30ms"}
 DRAWN = ".js-plotly-plot .main-svg"
 PARTS = (
     ("plan", "Plan"), ("plan", "Economics"), ("compare", "Frontier"), ("chip_lab", "Sensitivity"),

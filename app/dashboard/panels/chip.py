@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
@@ -66,15 +67,16 @@ def chip_panel(setup: Setup) -> None:
         "process is the factor on arithmetic that you state."
     )
     with st.popover("Sources of the memory rates", icon=":material/menu_book:"):
-        for one in generations().values():
-            st.markdown(f"- {one.name}: {quantities.bandwidth(one.bytes_per_s)} a stack, "
-                        f"{plain(one.source)}")  # fmt: skip
+        for memory in generations().values():
+            st.markdown(f"- {memory.name}: {quantities.bandwidth(memory.bytes_per_s)} a stack, "
+                        f"{plain(memory.source)}")  # fmt: skip
 
 
 def _what_ifs(chip: Chip) -> dict[str, Chip]:
     """Each slider alone, by what it says; twice of each where none is moved."""
     moved = {name: getattr(chip, name) for name in _SLIDERS if getattr(chip, name) != 1.0}
-    others = replace(chip, **dict.fromkeys(_SLIDERS, 1.0))
+    none: dict[str, Any] = dict.fromkeys(_SLIDERS, 1.0)
+    others = replace(chip, **none)
     if not moved and others == Chip():
         moved = dict.fromkeys(_SLIDERS, 2.0)
     return {f"{_times(by)} {_SLIDERS[name].lower()}": Chip(**{name: by})

@@ -70,7 +70,7 @@ def _asked(axis: str, setup: Setup) -> Several:
     """The questions whose curves are drawn: one of several values, or one each."""
     space = search_form.space()
     names = compare_by.compared(axis, setup)
-    among = {"engine": (setup.scenario.engine,)}
+    among: dict[str, tuple[Any, ...]] = {"engine": (setup.scenario.engine,)}
     among |= {n: v for n, v in space.among.items() if n in ("system", "engine", "weights")}
     question = plan_form.kept(setup.scenario)
     if axis in _OWN_QUESTION:
