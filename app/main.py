@@ -14,10 +14,6 @@ HERE = Path(__file__).parent
 st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "icon.svg"))
 
 
-#: Pages on which the sidebar's scenario plays no part.
-WITHOUT_SCENARIO = ("run", "reports", "benchmarks", "calibrate")
-
-
 def page(path: str, title: str, symbol: str, default: bool = False) -> StreamlitPage:
     """The page of a file of `views`; its address is the file's stem.
 
@@ -28,38 +24,43 @@ def page(path: str, title: str, symbol: str, default: bool = False) -> Streamlit
 
 pages = {
     "": [
-        page("predict/overview", "Overview", "speed", default=True),
-        page("predict/roofline", "Roofline", "show_chart"),
-        page("predict/breakdown", "Breakdown", "stacked_bar_chart"),
-        page("predict/memory", "Memory", "memory"),
-        page("predict/serving", "Serving", "groups"),
-        page("predict/compare", "Compare", "compare_arrows"),
-    ],
-    "Decide": [
-        page("decide/plan", "Plan", "flag"),
-        page("decide/frontiers", "Frontiers", "stacked_line_chart"),
-        page("decide/sensitivity", "Sensitivity", "tornado"),
-        page("decide/economics", "Economics", "payments"),
+        page("answer", "Answer", "speed", default=True),
+        page("explain", "Explain", "stacked_bar_chart"),
+        page("compare", "Compare", "compare_arrows"),
+        page("plan", "Plan", "flag"),
+        page("chip_lab", "Chip lab", "tornado"),
     ],
     "Measured": [
-        page("measured/run", "Run", "play_circle"),
-        page("measured/reports", "Reports", "upload_file"),
-        page("measured/benchmarks", "Benchmarks", "timer"),
-        page("measured/measured", "Predicted vs measured", "balance"),
-        page("measured/calibrate", "Calibrate", "tune"),
+        page("upload", "Upload", "upload_file"),
+        page("measure", "Measure", "timer"),
     ],
     "Library": [
-        page("library/accuracy", "Accuracy", "straighten"),
-        page("library/hardware", "Hardware", "dns"),
-        page("library/models", "Models", "dataset"),
-        page("library/inside", "Model inside", "account_tree"),
-        page("library/modules", "Modules", "functions"),
+        page("accuracy", "Accuracy", "straighten"),
+        page("library", "Library", "dns"),
     ],
 }
 
 
 #: Addresses of pages of earlier releases, with the page and the part of it that hold them now.
-MOVED: Mapping[str, tuple[str, str]] = {}
+MOVED: Mapping[str, tuple[str, str]] = {
+    "reports": ("upload", ""),
+    "measured": ("upload", "Beside its prediction"),
+    "benchmarks": ("upload", ""),
+    "run": ("measure", "Run"),
+    "calibrate": ("measure", "Calibrate"),
+    "hardware": ("library", "Hardware"),
+    "models": ("library", "Models"),
+    "modules": ("library", "Modules"),
+    "frontiers": ("compare", "Frontier"),
+    "economics": ("plan", "Economics"),
+    "sensitivity": ("chip_lab", "Sensitivity"),
+    "overview": ("answer", ""),
+    "serving": ("answer", "Load curves"),
+    "roofline": ("explain", "Roofline"),
+    "breakdown": ("explain", "Breakdown"),
+    "memory": ("explain", "Memory"),
+    "inside": ("explain", "Model inside"),
+}
 
 
 def moved() -> list[StreamlitPage]:
@@ -92,7 +93,7 @@ def main() -> None:
     st.set_page_config(page_title=f"{chosen.title} · Ridgeline")
     page_style.show()
     with visitor.library():
-        sidebar.sidebar(plays=chosen.url_path not in WITHOUT_SCENARIO)
+        sidebar.sidebar()
         strip.begin(chosen.url_path)
         chosen.run()
 

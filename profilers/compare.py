@@ -198,7 +198,7 @@ def _refuse_some_kernels(step: Expected, reports: Sequence[Report], phase: str) 
     if launched < _A_STEP * runs:
         raise InvalidValue(
             f"ncu timed {launched:,} launches, and a step of {phase} runs {runs:,.0f} operators: "
-            "picked kernels are no step; `ridgeline import` and the page Reports show what each "
+            "picked kernels are no step; `ridgeline import` and page Upload show what each "
             "reaches"
         )
 

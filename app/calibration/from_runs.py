@@ -170,7 +170,7 @@ def sentence(calibration: RecipeCalibration) -> str:
     before, after = calibration.fit.before, calibration.fit.after
     return (
         f"Mean error of the {after.points} figures: {before.mape:.1%} before, {after.mape:.1%} "
-        "after. What other runs of this recipe gain is on the page Accuracy (after runs of your "
+        "after. What other runs of this recipe gain is on page Accuracy (after runs of your "
         "own)."
     )
 

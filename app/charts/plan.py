@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from app.charts.figure import Figure, Trace, scatter
@@ -11,22 +12,23 @@ from app.charts.style import Look, blank, translucent
 from app.decide.axes import Axis
 from app.decide.candidate_points import FACTS, Points, Series, Vertex
 
-_FEW = 1500  # points up to which a vector chart stays quick
+_FEW = 1500  # points that are drawn at most; WebGL, which draws more, needs unsafe scripts
 
 
 def candidates(points: Points, look: Look) -> Figure:
     """Every candidate on two axes; a point's first `customdata` is its number.
 
-    Those that meet all targets are filled, the others faint.
+    Those that meet all targets are filled, the others faint.  Of more than a chart draws quickly
+    every so many of each series is drawn; the frontier and the plans are whole.
     """
     x, y = points.x, points.y
     figure = blank(look, f"{y.words} against {x.words}", 500)
-    many = sum(len(series.at) for series in points.series) > _FEW
+    each = math.ceil(sum(len(series.at) for series in points.series) / _FEW)
     good = {series.name for series in points.series if series.meets}
     for series in sorted(points.series, key=lambda one: one.meets):
         # a family is named once: by those that meet the targets, where there are any
         named = series.meets or series.name not in good
-        figure.add_trace(_cloud(series, points, look, many) | {"showlegend": named})
+        figure.add_trace(_cloud(series, points, look, each) | {"showlegend": named})
     if points.frontier:
         figure.add_trace(_frontier(points, look))
     if points.plans:
@@ -59,16 +61,18 @@ def finish(
         guide_across(figure, place, words, look.alarm, log=axes[1].logarithmic)
 
 
-def _cloud(series: Series, points: Points, look: Look, many: bool) -> Trace:
+def _cloud(series: Series, points: Points, look: Look, each: int) -> Trace:
+    """The points of a series.  each: of so many points one is drawn."""
+    at, x, y, facts = (values[::each] for values in (series.at, series.x, series.y, series.facts))
     color = look.classes[series.family % len(look.classes)]
     names = " · ".join(
         f"{name} %{{customdata[{at}]:,.0f}}" for at, name in enumerate(FACTS[:-1], start=1)
     )
-    custom = [[int(at), *facts] for at, facts in zip(series.at, series.facts.tolist(), strict=True)]
+    custom = [[int(one), *told] for one, told in zip(at, facts.tolist(), strict=True)]
     return {
-        "type": "scattergl" if many else "scatter",
-        "x": series.x.tolist(),
-        "y": series.y.tolist(),
+        "type": "scatter",
+        "x": x.tolist(),
+        "y": y.tolist(),
         "mode": "markers",
         "name": series.name if series.meets else f"{series.name}: misses a target",
         "legendgroup": series.name,

@@ -9,7 +9,14 @@ from typing import Any
 
 from app.answers.columns import COLUMNS, Column, ends
 from app.charts.figure import Figure, Trace, scatter
-from app.charts.parts import band, corner_words, guide_upwards, line, time_axis
+from app.charts.parts import (
+    band,
+    corner_words,
+    guide_across,
+    guide_upwards,
+    line,
+    time_axis,
+)
 from app.charts.style import Look, blank
 from app.wording import quantities
 
@@ -111,6 +118,23 @@ def throughput_over_interactivity(
     figure.update_yaxes(title_text=_RATE.title, rangemode="tozero")
     figure.update_layout(margin={"t": 44, "b": 96, "l": 66, "r": 40})
     return figure
+
+
+def draw_targets(
+    figure: Figure, limits: Mapping[str, float], most: float | None, load: str, look: Look
+) -> None:
+    """Draw a line across a chart of latencies at each target, and one up at the most within them.
+
+    limits: seconds by the words of a target.  most: load, None or 0 for none.  load: of `LOADS`.
+    """
+    for words, seconds in limits.items():
+        guide_across(figure, seconds, words, look.faint, log=True)
+    if most:
+        what = "users" if load == "concurrency" else "requests/s"
+        guide_upwards(
+            figure, most, f"most {what} within them: {most:,.4g}", look.faint,
+            y=0.0, yanchor="bottom", xanchor="right", xshift=-4, bgcolor=look.paper,
+        )  # fmt: skip
 
 
 def mark_load(figure: Figure, value: float, words: str, look: Look) -> None:

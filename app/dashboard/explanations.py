@@ -9,9 +9,9 @@ from typing import Any
 
 import streamlit as st
 
-from app.answers.columns import COLUMNS
-from app.dashboard import cached
-from app.dashboard.load import Load
+from app.answers.columns import COLUMNS, ends
+from app.dashboard import cached, load_curves
+from app.dashboard.load import Load, as_batch, load_of
 from app.planning.options import stated
 from app.question.parameters import PARAMETERS
 from app.scenario import intervals, summary
@@ -170,11 +170,32 @@ def show_assumptions(resolved: Resolved) -> None:
 
 
 def for_your_scenario(setup: Setup) -> None:
-    """Draw how far off a setup's latencies may be; nothing where it cannot be priced."""
+    """Draw how far off the latencies of a question may be; nothing where it cannot be priced."""
     with suppress(RidgelineError):
-        said = trust(cached.priced(setup))
-        st.markdown(f"**For your scenario** ({' · '.join(map(plain, setup_words(setup)))}):")
-        st.markdown(said)
+        said = [trust(cached.priced(as_batch(setup)))]
+        if setup.scenario.kind in ("concurrency", "rate"):
+            said = [
+                f"Under load: {trust_under_load(setup)}.",
+                f"The same as a static batch: {said[0]}",
+            ]
+        st.markdown(f"**For your question** ({' · '.join(map(plain, setup_words(setup)))}):")
+        st.markdown("  \n".join(said))
+
+
+def trust_under_load(setup: Setup) -> str:
+    """The latencies of a setup under its load with their 80 % intervals.
+
+    Raises:
+        RidgelineError: it cannot be priced.
+    """
+    load = load_of(setup)
+    row = load_curves.one_load(setup, load.name, load.value)
+    words = []
+    for name in ("ttft_s", "tpot_s"):
+        value, column = row[name], COLUMNS[name]
+        within = quantities.span(*(row[end] for end in ends(name)))
+        words.append(f"{column.head} {quantities.seconds(value)} (80 %: {within})")
+    return "; ".join(words)
 
 
 def trust(estimate: Estimate) -> str:

@@ -111,7 +111,8 @@ def downloads(name: str, figures: Mapping[str, Figure], table: pd.DataFrame, set
         with st.container(horizontal=True):
             _button("Table (CSV)", f"{name}.csv", "text/csv", lambda: table_csv(table))
             _button("Table (JSON)", f"{name}.json", "application/json", lambda: _records(table))
-            _button("Question (JSON)", "scenario.json", "application/json", lambda: scenario(setup))
+            _button("Question (JSON)", "scenario.json", "application/json",
+                    lambda: scenario(setup), name)  # fmt: skip
         for title, figure in figures.items():
             signed = functools.partial(with_footer, figure, footer_words(setup))
             _figure_buttons(f"{name}-{title}".replace(" ", "-"), title, signed)
@@ -153,7 +154,7 @@ def with_footer(figure: Figure, words: str) -> Figure:
     shown = [{**trace, "showlegend": id(trace) in named} for trace in figure.data]
     signed.data = [*shown, _unseen()]
     signed.layout["showlegend"] = True
-    if not any(trace["type"] in ("bar", "scatter", "scattergl") for trace in figure.data):
+    if not any(trace["type"] in ("bar", "scatter") for trace in figure.data):
         signed.update_layout(xaxis_visible=False, yaxis_visible=False)
     height = figure.layout.get("height", 500) + room + LEGEND_LINE * _more_lines(figure)
     margin = signed.layout.setdefault("margin", {})
@@ -205,8 +206,8 @@ def _drawn(figure: Callable[[], Figure], kind: str) -> bytes:
     return image(figure(), kind)
 
 
-def _button(label: str, file: str, mime: str, data) -> None:
-    st.download_button(label, data, file, mime, key=f"save {file}", on_click="ignore")
+def _button(label: str, file: str, mime: str, data, of: str = "") -> None:
+    st.download_button(label, data, file, mime, key=f"save {of} {file}", on_click="ignore")
 
 
 def table_csv(table: pd.DataFrame) -> str:

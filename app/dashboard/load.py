@@ -1,26 +1,19 @@
-"""The load that pages ask about: users or a rate."""
+"""The load of a setup: users or a rate, and the static batch that stands for it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import streamlit as st
+import math
+from dataclasses import dataclass, replace
+from typing import Any
 
 from app.dashboard import load_curves
-from app.dashboard.question_form import control, load_kind
-from app.question.parameters import PARAMETERS
 from app.scenario.setup import Setup
 from app.wording import quantities
-
-#: Share of the highest sustained rate that is asked for unless one is typed.
-USUAL_SHARE = 0.7
-#: Users that are asked of unless the sidebar has a batch.
-USUAL_USERS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A load.  name: "concurrency" or "rate", at `value`."""
+    """A load.  name: "concurrency", "rate" or "batch", at `value`."""
 
     name: str
     value: float
@@ -33,25 +26,35 @@ class Load:
         return f"{quantities.digits(self.value)} requests/s"
 
 
-def asked_load(setup: Setup) -> Load:
-    """Draw the kind of load, and the number of users or the rate; returns the load.
+def load_of(setup: Setup) -> Load:
+    """The load that is asked; a static batch is as many users, a trace one."""
+    s = setup.scenario
+    if s.rate:
+        return Load("rate", s.rate)
+    return Load("concurrency", float(s.concurrency or s.batch))
 
-    A closed loop has as many users as the sidebar's batch, or the usual number, unless one is
-    typed, an open one seven tenths of the highest rate that is sustained.
+
+def under(setup: Setup, load: Load) -> Setup:
+    """A setup under another load."""
+    none: dict[str, Any] = {"batch": 1, "concurrency": None, "rate": None, "trace": None}
+    return replace(setup, scenario=replace(setup.scenario, **{**none, load.name: load.value}))
+
+
+def as_batch(setup: Setup) -> Setup:
+    """The static batch of as many sequences as run at once under a setup's load.
 
     Raises:
-        RidgelineError: the scenario cannot be priced, or a number that cannot be.
+        RidgelineError: the setup cannot be priced.
     """
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        name = load_kind("concurrency", "rate")
-        place = st.container(width=150)
-    if name == "concurrency":
-        batch = setup.scenario.batch
-        usual = float(batch if batch > 1 else USUAL_USERS)
-        empty = f"the sidebar's batch, {USUAL_USERS} where it is 1"
-        shown = f"{usual:,.0f}"
-    else:
-        usual, empty = USUAL_SHARE * load_curves.highest_rate(setup), "70 % of the highest rate"
-        shown = quantities.digits(usual)
-    help_ = f"{PARAMETERS[name].help} Empty: {empty}."
-    return Load(name, float(control(name, place, placeholder=shown, help=help_) or usual))
+    s = setup.scenario
+    if s.kind == "batch":
+        return setup
+    load = load_of(setup)
+    running = 1.0 if s.trace else load_curves.one_load(setup, load.name, load.value)["running"]
+    batch = max(round(running), 1) if math.isfinite(running) else int(s.concurrency or 1)
+    return under(setup, Load("batch", batch))
+
+
+def alone(setup: Setup) -> Setup:
+    """The static batch of one sequence of a setup."""
+    return under(setup, Load("batch", 1))

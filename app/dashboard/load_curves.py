@@ -22,6 +22,8 @@ from genz_core.types import Array
 #: Rates as shares of the highest sustained one: beyond 1 the queue grows without end.
 _RATE_SHARES = np.concatenate([np.geomspace(0.02, 0.5, 12), np.linspace(0.55, 0.98, 14), [1.1]])
 _CONCURRENCIES: Array = np.exp2(np.arange(13))
+#: Loads that are priced at once between one that is within the targets and one that is not.
+_REFINED = 33
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -36,7 +38,8 @@ def _under_load(
 
     @wraps(function)
     def asked(setup: Setup, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        alone = replace(setup, scenario=replace(setup.scenario, batch=1, concurrency=1))
+        none: dict[str, Any] = {"batch": 1, "concurrency": 1, "rate": None, "trace": None}
+        alone = replace(setup, scenario=replace(setup.scenario, **none))
         return function(alone, *args, **kwargs)
 
     return asked
@@ -108,6 +111,36 @@ def with_load(table: pd.DataFrame, row: Mapping[str, Any], load: str) -> tuple[p
         table = pd.concat([table, pd.DataFrame([dict(row)])], ignore_index=True)
         table = table.sort_values(load, ignore_index=True)
     return table, int((table[load] == row[load]).to_numpy().argmax())
+
+
+@_under_load
+@cached.by_setup(32)
+def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) -> float:
+    """The largest load up to which every latency is within its limit, 0 for none.
+
+    load: "concurrency", in whole users, or "rate", to a thousandth of the highest.
+    limits: columns of a curve and the most that each may be [s].
+
+    Raises:
+        RidgelineError: as `cached.resolved`.
+    """
+    degree, resolved = (setup.scenario.tp,), cached.deployed(setup)
+    if load == "concurrency":
+        loads: Array = _CONCURRENCIES
+    else:
+        loads = _highest_rates(resolved, degree)[0] * _RATE_SHARES
+    least, finest = 0.0, 1.0 if load == "concurrency" else float(loads[-1]) / 1000.0
+    while True:
+        found = _columns(resolved, _served(resolved, load, loads[None, :], degree), load)
+        within = np.asarray(found["status"]) == "ok"
+        for name, most in limits:
+            within &= np.asarray(found[name]) <= most
+        first = len(loads) if within.all() else int(np.argmin(within))
+        least = float(loads[first - 1]) if first else least
+        if first == len(loads) or loads[first] - least <= finest:
+            return least
+        loads = np.linspace(least, loads[first], _REFINED)[1:]
+        loads = np.unique(np.round(loads)) if load == "concurrency" else loads
 
 
 @_under_load

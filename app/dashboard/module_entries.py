@@ -1,4 +1,4 @@
-"""Entries of the module database as page Modules shows them: found, evaluated, on the roofline."""
+"""Entries of the module database as page Library shows them: found, evaluated, on the roofline."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from model_registry.finding.lookup import resolve_name
 
 #: The boxes of a kind of name that no registry has, the sidebar's first.
 _BOXES = {
-    "model": ("model", "compare_model", "draft_model"),
-    "system": ("system", "plan_system", "frontier_system", "compare_system", "prefill_system"),
+    "model": ("model", "models", "draft_model"),
+    "system": ("system", "systems", "prefill_system"),
     "engine": ("engine",),
 }
 

@@ -2,62 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import streamlit as st
 
+from app.dashboard import search_form
 from app.question.parameters import PARAMETERS
 
 #: The controls of today that hold what an old key held.
 OLD: Mapping[str, str] = {
     "sim_users": "concurrency",
     **{f"sim_{name}": name for name in PARAMETERS if name != "trace"},
-    "plan_hits": "prefix_hits", "plan_lora_rank": "lora_rank",
+    "serving_tab": "part", "plan_hits": "prefix_hits", "plan_lora_rank": "lora_rank",
     "plan_users": "concurrency", "plan_rate": "rate",
     "serving_users": "concurrency", "serving_rate": "rate",
     "plan_devices": "devices", "plan_kinds": "pools", "plan_rank": "rank", "plan_top": "top",
     "plan_confidence": "confidence", "plan_simulate": "simulate", "plan_pays": "break_even",
     "plan_cross_systems": "cross_systems",
-    "plan_systems": "plan_system", "plan_engines": "plan_engine", "plan_drafts": "plan_speculation",
-    "compare": "frontier_system", "frontier_engines": "frontier_engine",
+    **dict.fromkeys(("plan_systems", "plan_system", "frontier_system", "compare_system", "compare"),
+                    "systems"),
+    **dict.fromkeys(("plan_engines", "plan_engine", "frontier_engines", "frontier_engine",
+                     "compare_engine"), "engines"),
+    **dict.fromkeys(("plan_weights", "frontier_weights"), "formats"),
+    **dict.fromkeys(("plan_drafts", "plan_speculation"), "drafts"),
+    "compare_model": "models", "compare_engine_version": "versions", "compare_use": "uses",
+    "plan_free": "free",
     "frontier_devices": "devices", "frontier_targets": "target",
     "sensitivity_change": "change", "sensitivity_targets": "target",
-    **dict.fromkeys(("serving_loop", "plan_load", "sim_traffic", "sensitivity_load"), "load"),
+    "compare_tab": "part", "sensitivity_tab": "part", "inside_phase": "phase",
+    "roofline_phases": "phase",
+    **dict.fromkeys(("find_system", "find_model", "find_module"), "find"),
+    **dict.fromkeys(("report_samples", "measured_samples", "benchmark_samples"), "upload_samples"),
 }  # fmt: skip
-#: Kinds of load as earlier releases called them, by their names of today.
-_LOADS: Mapping[str, tuple[str, ...]] = {
-    "Batch": ("one batch at a time",),
-    "Users": ("closed loop (concurrency)", "Open requests", "Closed loop", "users under load"),
-    "Rate": ("open loop (arrival rate)", "Arrivals", "Arrival rate"),
-    "Trace": ("Trace file",),
-}
 _IN_PERCENT = ("plan_hits", "plan_confidence")
-_SEVERAL = ("pools", "plan_system", "plan_engine", "plan_speculation", "frontier_system",
-            "frontier_engine")  # fmt: skip
+_SEVERAL = ("pools", "systems", "engines", "formats", "drafts", "models", "versions", "uses")
 _RENT = "plan_rent_"  # and the name of a system: its rent, in dollars an hour
 #: Figures that targets of page Plan were boxes for, with the unit and what stood there at first.
 _BOUNDS = {"ttft": ("ms", "0"), "tpot": ("ms", "30"), "e2e": ("s", "0"), "usd_per_mtok": ("", "0")}
 _TARGETS = (*(f"plan_{name}" for name in _BOUNDS), "plan_statistic", "plan_targets")
-_SAYS_NOTHING = ("none", "as decode", "")
+#: Keys that said what kind of load is asked; the number stood beside it.
+_KINDS = ("asked", "load", "serving_loop", "plan_load", "sim_traffic", "sensitivity_load")
+_STATIC = ("Static batch", "Batch", "one batch at a time")
+_SAYS_NOTHING = ("none", "as decode", "", "Curves")
 
 
 def take() -> None:
     """Write the address as today, whose keys the controls read; before any of them is drawn."""
-    keys = [key for key in st.query_params if key in (*OLD, *_TARGETS) or key.startswith(_RENT)]
-    if not keys:
+    old = (*OLD, *_TARGETS, *_KINDS)
+    keys = [key for key in st.query_params if key in old or key.startswith(_RENT)]
+    if st.query_params.get("compare_by") == "Pinned":
+        keys.append("compare_by")
+    lists = [name for name in search_form.AMONG if "," in ",".join(st.query_params.get_all(name))
+             or len(st.query_params.get_all(name)) > 1]  # fmt: skip
+    if not keys and not lists:
         return
+    for name in lists:  # several of what the form has one of are for the search to choose among
+        texts = [one.strip() for one in ",".join(st.query_params.get_all(name)).split(",")]
+        st.query_params[name] = texts[0]
+        st.query_params[search_form.AMONG[name][0]] = texts
     found = {key: st.query_params.get_all(key) for key in keys}
     for key in keys:
         del st.query_params[key]
     values = {OLD[key]: _value(key, texts) for key, texts in found.items() if key in OLD}
+    if "compare_by" in found:
+        values["part"] = "Pinned"
     values = {name: value for name, value in values.items() if value not in _SAYS_NOTHING}
     rents = {key.removeprefix(_RENT): text[-1] for key, text in found.items() if _RENT in key}
     if rents:
         values["price"] = ",".join(f"{system}={rent}" for system, rent in rents.items())
     if set(_TARGETS) & set(found):
         values["target"] = _targets({key: texts[-1] for key, texts in found.items()})
+    kind = next((found[key][-1] for key in _KINDS if key in found), "")
+    values |= _load(kind, {*values, *st.query_params})
     for name, value in values.items():
-        if name not in st.query_params:
+        if name not in st.query_params or name == "part":
             st.query_params[name] = value
     st.rerun()
 
@@ -67,11 +85,25 @@ def _value(key: str, texts: Sequence[str]) -> str | list[str]:
     name, text = OLD[key], texts[-1]
     if name in _SEVERAL:
         return [each.strip() for each in ",".join(texts).split(",")]
-    if name == "load":
-        return next((today for today, before in _LOADS.items() if text in before), text)
+    if name == "upload_samples":
+        return list(texts)
     if key == "frontier_devices":
         return f"1:{text}"
     return _share(text) if key in _IN_PERCENT else text
+
+
+def _load(kind: str, stated: Collection[str]) -> dict[str, str]:
+    """The load where an earlier release asked its kind apart from its number.
+
+    kind: as it called it, "" for none.  stated: parameters that the address has.
+    """
+    if "race" in kind:
+        return {"trace": "trace"}
+    if kind in _STATIC:
+        return {} if "batch" in stated else {"batch": "1"}
+    if kind and "batch" in stated and not {"concurrency", "rate"} & set(stated):
+        return {"concurrency": st.query_params["batch"]}
+    return {}
 
 
 def _share(percent: str) -> str:

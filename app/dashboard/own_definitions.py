@@ -81,17 +81,21 @@ def uploader() -> None:
         if file is not None:
             kind: Kind = "systems" if file.name.endswith((".yaml", ".yml")) else "models"
             _keep_file(kind, file)
-        st.page_link(
-            "views/library/models.py", label="Paste a config.json", icon=":material/article:"
-        )
-        st.page_link("views/library/hardware.py", label="Describe hardware", icon=":material/dns:")
+        for part, label in (("Models", "Paste a config.json"), ("Hardware", "Describe hardware")):
+            st.page_link("views/library.py", label=label, query_params={"part": part})
+
+
+def keep_once(kind: Kind, file_id: str, name: str, content: bytes) -> None:
+    """Keep an upload once, though it stays in its box while the page is drawn again."""
+    read: set[str] = st.session_state.setdefault("own_read", set())
+    if file_id not in read:
+        read.add(file_id)
+        keep(kind, name.rpartition(".")[0] or name, content)
 
 
 def _keep_file(kind: Kind, file: UploadedFile) -> None:
-    """Keep an upload once, though it stays in its box while the page is drawn again."""
-    if st.session_state.get("own_read") != file.file_id:
-        st.session_state["own_read"] = file.file_id
-        keep(kind, file.name.rpartition(".")[0], file.getvalue())
+    """Keep an upload of the sidebar, and draw its error or a button to use it."""
+    keep_once(kind, file.file_id, file.name, file.getvalue())
     latest = st.session_state.get(f"latest_{kind}")
     if isinstance(latest, RidgelineError):
         st.error(plain(latest))

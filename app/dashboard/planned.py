@@ -9,10 +9,10 @@ import streamlit as st
 
 from app.dashboard import cached
 from app.dashboard.job_progress import show_progress, submitted
-from app.decide import frontiers
 from app.decide import searched as searching
 from app.decide.frontiers import Curve
-from app.decide.searched import Searched
+from app.decide.plan_systems import Row, by_system
+from app.decide.searched import Searched, Several
 from app.jobs import SIMULATING
 from app.planning.answer import Answer
 from app.planning.document import document
@@ -21,7 +21,7 @@ from app.planning.search import Priced, targets_of
 from genz_core.errors import RidgelineError
 
 Found = tuple[tuple[Curve, ...], tuple[LeftOut, ...]]
-_ANSWERED = "plan_answered"
+_ANSWERED, _SYSTEMS = "plan_answered", "plan_systems"
 _PRICED, _CHANGES, _CURVES = "plan_priced", "plan_changes", "frontier_curves"
 
 
@@ -51,6 +51,15 @@ def _quick(searched: Searched) -> Answer:
     return searching.answer(searched, _priced(searched.untargeted))
 
 
+def systems_of(searched: Searched, answer: Answer) -> list[Row]:
+    """As `app.decide.plan_systems.by_system`, kept in the session for the question."""
+    kept = st.session_state.get(_SYSTEMS)
+    if kept is None or kept[0] != searched:
+        kept = st.session_state[_SYSTEMS] = (searched, by_system(answer))
+    rows: list[Row] = kept[1]
+    return rows
+
+
 def document_of(searched: Searched, answer: Answer) -> dict[str, Any]:
     """As `app.planning.document.document`; shared between visitors, not to be changed."""
     return _document(searched) if searched.is_quick and not answer.changes else document(answer)
@@ -66,22 +75,22 @@ def _priced(searched: Searched) -> Priced:
     return searching.price(searched)
 
 
-def frontier_curves(searched: Searched) -> Found | None:
-    """The curves of a question's families; while a job prices many, its progress is drawn, and
+def frontier_curves(many: Several) -> Found | None:
+    """The curves of the families of questions; while a job prices many, its progress is drawn, and
     None.
 
     Raises:
-        RidgelineError: as `app.decide.frontiers.curves`.
+        RidgelineError: as `app.decide.searched.curves_as_job`.
     """
-    if searched.is_quick:
-        return _curves(searched)
-    found: Found | None = _of_job(_CURVES, searching.curves_as_job, searched, "Pricing every load")
+    if sum(searched.families for _, searched in many) <= searching.AT_ONCE:
+        return _curves(many)
+    found: Found | None = _of_job(_CURVES, searching.curves_as_job, many, "Pricing every load")
     return found
 
 
 @cached.by_setup(16)
-def _curves(searched: Searched) -> Found:
-    return frontiers.curves(searched.asked())
+def _curves(many: Several) -> Found:
+    return searching.curves_as_job(many)
 
 
 def with_changes(searched: Searched, answer: Answer) -> Answer:
@@ -91,7 +100,7 @@ def with_changes(searched: Searched, answer: Answer) -> Answer:
     return answer if found is None else replace(answer, changes=found)
 
 
-def _of_job(name: str, work: Any, searched: Searched, title: str) -> Any:
+def _of_job(name: str, work: Any, searched: Searched | Several, title: str) -> Any:
     """The result of a job for a question, kept in the session; None while it runs.
 
     Raises:

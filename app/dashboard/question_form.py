@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 import hardware_db
-from app.dashboard import name_options, near_names
+from app.dashboard import name_options, near_names, phrases
 from app.question import groups, typed
 from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS, in_group
@@ -34,14 +34,18 @@ _HELP: Mapping[str, str] = {
 DRAWER: Mapping[str, tuple[str, ...]] = {
     groups.FORMATS: ("kv", "moe_weights", "activations", "compute"),
     groups.DEGREES: (
-        "moe_tp", "cp", "micro_batches", "sequence_parallel", "placement", "expert_imbalance",
+        "pp", "dp", "ep", "moe_tp", "cp", "micro_batches", "sequence_parallel", "placement",
+        "expert_imbalance",
         "redundant_experts", "overlap", "replicas", "router",
     ),
-    groups.ENGINE: in_group(groups.ENGINE),
+    groups.ENGINE: ("engine_version", *in_group(groups.ENGINE)),
     groups.DRAFTS: in_group(groups.DRAFTS),
+    groups.LOAD: ("requests", "burst_start", "burstiness", "ramp_to", "ramp_s", "seed"),
     groups.LENGTHS: ("length_ratio", "length_spread"),
     groups.SHARED: in_group(groups.SHARED),
     groups.INPUTS: in_group(groups.INPUTS),
+    groups.TARGETS: ("ttft_target_s", "tpot_target_s", "e2e_target_s"),
+    groups.POOL: in_group(groups.POOL),
     groups.WHAT_IF: (
         *in_group(groups.WHAT_IF), "price",
     ),
@@ -50,8 +54,7 @@ DRAWER: Mapping[str, tuple[str, ...]] = {
 
 def controls() -> tuple[str, ...]:
     """The parameters that the sidebar has a control for."""
-    in_view = ("model", "system", "engine", "engine_version", "weights", *_DEGREES, "batch", "isl",
-               "osl")  # fmt: skip
+    in_view = ("model", "system", "engine", "weights", "tp", *phrases.NAMES)
     return (*in_view, *(name for group in DRAWER.values() for name in group))
 
 
@@ -88,14 +91,13 @@ def control(
 
 
 def several(
-    name: str, page: str, label: str, question: Any, options: Sequence[str] = (), **more: Any
+    name: str, key: str, label: str, question: Any, options: Sequence[str] = (), **more: Any
 ) -> tuple[str, ...]:
     """Draw the box of values of a parameter to choose among; returns those that are chosen.
 
-    Its key is the page's name and the parameter's.  question: the sidebar's, whose value stands in
-    the empty box.  options, more: as of `control`.
+    question: the sidebar's, whose value stands in the empty box.  options, more: as of `control`.
     """
-    one, key = PARAMETERS[name], f"{page}_{name}"
+    one = PARAMETERS[name]
     options = options or _options(one)
     address = st.query_params.get_all(key)
     if any("," in text for text in address):  # "a,b,c" as well as "a" and "b" and "c"
@@ -107,24 +109,9 @@ def several(
             "accept_new_options": True, "filter_mode": name_options.FILTER, "select_all": False,
         }  # fmt: skip
     now = getattr(question, name) or _blank(one)
-    usual = {"placeholder": f"as in the sidebar: {now}", "help": _HELP.get(name, one.help)}
+    usual = {"placeholder": f"as above: {now}", "help": _HELP.get(name, one.help)}
     chosen = st.multiselect(label, options, key=key, bind="query-params", **{**usual, **more})
     return tuple(_stated(one, str(each)) for each in chosen)
-
-
-def load_kind(*names: str) -> str:
-    """Draw the choice among kinds of load; returns the parameter that states the chosen one.
-
-    names: those parameters, the usual one first; a link that states one of them has chosen it.
-    """
-    labels = {_label(PARAMETERS[name]): name for name in names}
-    linked = (label for label, name in labels.items() if name in st.query_params)
-    shown = st.segmented_control(
-        "Load", list(labels), default=next(linked, next(iter(labels))), required=True, key="load",
-        bind="query-params",
-        help="\n\n".join(f"**{label}** {PARAMETERS[name].help}" for label, name in labels.items()),
-    )  # fmt: skip
-    return labels[shown]
 
 
 def _label(one: Parameter) -> str:
@@ -162,7 +149,9 @@ def set_controls(values: Mapping[str, Any]) -> None:
 
     Only before the controls are drawn, as in a callback.
     """
-    st.session_state.update({name: _shown(name, value) for name, value in values.items()})
+    phrases.set_texts(values)
+    others = {name: value for name, value in values.items() if name not in phrases.NAMES}
+    st.session_state.update({name: _shown(name, value) for name, value in others.items()})
 
 
 def _shown(name: str, value: Any) -> Any:
@@ -175,10 +164,13 @@ def _shown(name: str, value: Any) -> Any:
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
-def drawer(changed: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, Any]:
+def drawer(
+    changed: Mapping[str, Mapping[str, Any]] | None = None, *, opened: bool = True
+) -> dict[str, Any]:
     """Draw the groups that are not in view; returns the values of those that are open or in use.
 
-    changed: arguments of single controls in place of the usual, by parameter.
+    opened: whether the drawer is seen; if not, only groups in use are drawn.  changed: arguments
+    of single controls in place of the usual, by parameter.
 
     Raises:
         InvalidValue: as `control`.
@@ -187,6 +179,8 @@ def drawer(changed: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, 
     for title, names in DRAWER.items():
         key = f"{title.casefold().replace(' ', '_')}_open"
         used = _in_use(names)
+        if not (used or opened):
+            continue
         at_first = st.session_state.setdefault(f"{key}_at_first", used)
         place = st.expander(title, at_first, key=key, on_change="rerun")
         if place.open or used:

@@ -17,10 +17,14 @@ from app.dashboard import (
     old_links,
     open_point,
     own_definitions,
+    phrases,
     pinned,
+    search_form,
+    traces,
     tracing,
 )
 from app.dashboard.does_not_fit import runnable
+from app.dashboard.load import as_batch
 from app.dashboard.question_form import DEFAULT_ENGINE, control, drawer, set_controls
 from app.line.presets import PRESETS
 from app.line.words import short
@@ -36,7 +40,7 @@ from genz_core.errors import RidgelineError
 from genz_core.model_kinds import check_generates
 
 DEGREES_HELP = """
-**TP** tensor parallel: every matrix split over devices.
+**TP** tensor parallel: every matrix split over devices; devices = TP × PP × DP. Under Parallelism:
 **PP** pipeline parallel: layers split into stages.
 **DP** attention data parallel: ranks hold other sequences, the experts span all of them.
 **EP** expert parallel: experts split over devices; divides TP × DP.
@@ -44,18 +48,12 @@ Other degrees can be typed.
 """
 
 
-def sidebar(*, plays: bool = True) -> None:
+def sidebar() -> None:
     """Draw what is left out of the user's files, and the scenario's controls; keep their setup, or
-    the error of it, for the page.
-
-    plays: whether the scenario plays a part on the page; where not, its controls are not seen.
-    """
+    the error of it, for the page."""
     old_links.take()
     open_point.take_next()
     export.mark_charts("")
-    if not plays:
-        st.sidebar.caption("The scenario plays no part on this page; it is kept for the others.")
-        st.html("<style>.st-key-scenario_controls {display: none}</style>")
     with st.sidebar, st.container(key="scenario_controls"):
         for sentence in cached.left_out():
             st.warning(plain(sentence), icon=":material/warning:")
@@ -91,6 +89,7 @@ def priced_setup(generation: str = "") -> tuple[Setup, Resolved, Estimate]:
     """
     setup = chosen_setup()
     with stopping():
+        setup = as_batch(setup)
         if not tracing.is_trace_ready(setup, described=False):
             st.stop()
         resolved = cached.deployed(setup)
@@ -99,14 +98,12 @@ def priced_setup(generation: str = "") -> tuple[Setup, Resolved, Estimate]:
         return setup, resolved, cached.priced(setup)
 
 
-def runnable_setup(title: str) -> tuple[Setup, Resolved, Estimate]:
-    """Draw the title of a page, and what `priced_setup` gives where its static batch can run.
+def runnable_setup() -> tuple[Setup, Resolved, Estimate]:
+    """What `priced_setup` gives where its static batch can run.
 
     Where it cannot, the page stops with the reason and the nearest that can; see `gated`.
     """
-    found = priced_setup()
-    st.title(title, anchor=False)
-    return gated(*found)
+    return gated(*priced_setup())
 
 
 def gated(setup: Setup, resolved: Resolved, estimate: Estimate) -> tuple[Setup, Resolved, Estimate]:
@@ -168,44 +165,26 @@ def _scenario(model: str, system: str) -> Question:
     Raises:
         InvalidValue: a text that is no value of its parameter.
     """
-    asked: dict[str, Any] = {"model": model, "system": system, **_degrees(), **_workload()}
-    of_engine, of_version = st.columns((3, 2), gap="xxsmall")
+    asked: dict[str, Any] = {"model": model, "system": system}
+    of_degree, of_engine = st.columns((2, 3), gap="xxsmall")
+    asked["tp"] = control("tp", of_degree, help=DEGREES_HELP)
     engines = (DEFAULT_ENGINE, *hardware_db.engine_names())
     asked["engine"] = control("engine", of_engine, options=engines)
-    asked["engine_version"] = control("engine_version", of_version, placeholder="any")
     asked["weights"] = control("weights")
-    _usual_loads()
-    asked |= drawer({"price": {"placeholder": _public_rent(system)}})
+    of_load, of_lengths = st.columns(2, gap="xxsmall")
+    asked |= phrases.box("load", of_load) | phrases.box("lengths", of_lengths)
+    if asked.get("trace"):
+        asked["trace"] = traces.uploader()
+    asked |= phrases.box("targets")
+    with st.expander("More", icon=":material/tune:", key="more_open", on_change="rerun") as more:
+        _usual_loads()
+        rent = {"price": {"placeholder": _public_rent(system)}}
+        asked |= drawer(rent, opened=bool(more.open))
     question = Question(**asked)
+    with more:
+        search_form.drawer(question, opened=bool(more.open))
     refuse_contradictions(question)
     return question
-
-
-def _degrees() -> dict[str, Any]:
-    """Draw the parallel degrees.
-
-    Raises:
-        InvalidValue: a typed degree is no whole number.
-    """
-    columns = st.columns(4, gap="xxsmall")
-    names = ("tp", "pp", "dp", "ep")
-    degrees = {name: control(name, place) for name, place in zip(names, columns, strict=True)}
-    devices = degrees["tp"] * degrees["pp"] * degrees["dp"]
-    st.caption(f"{devices} device{'s' if devices > 1 else ''} = TP × PP × DP", help=DEGREES_HELP)
-    return degrees
-
-
-def _workload() -> dict[str, Any]:
-    """Draw the numbers of the workload.
-
-    Raises:
-        InvalidValue: a number that cannot be.
-    """
-    columns = st.columns(3, gap="xxsmall")
-    names = ("batch", "isl", "osl")
-    workload = {name: control(name, box) for name, box in zip(names, columns, strict=True)}
-    st.caption("sequences, tokens each")
-    return workload
 
 
 def _usual_loads() -> None:
@@ -224,7 +203,7 @@ def _usual_loads() -> None:
 def _apply_preset(values: Mapping[str, Any]) -> None:
     """Set the controls of a usual load, of which it leaves out none to an earlier one."""
     usual = {name: getattr(STANDARD, name) for name in ("isl", "osl", "prefix_hits")}
-    set_controls({**usual, "load": "Users", "asked": "Under load", **values})
+    set_controls({**usual, **values})
 
 
 def _public_rent(system: str) -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from app.dashboard.question_form import controls, set_controls
+from app.dashboard.search_form import AMONG
 from app.line.line import Line
 from app.line.reading import LONGEST, read
 from app.line.sentence import Part, sentence, words
@@ -22,24 +24,25 @@ from app.line.writing import written
 from app.question import typed
 from app.question.asking import Asked
 from app.question.parameters import PARAMETERS
-from app.question.question import STANDARD, Question
+from app.question.question import LOADS, STANDARD, Question
+from app.question.verbs import NOT_OF_A_BATCH
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
 #: What each page computes of the question, by its address; others have no strip.
 VERBS: Mapping[str, str] = {
-    "": "serve", "overview": "serve", "serving": "serve", "roofline": "estimate",
-    "breakdown": "estimate", "memory": "estimate", "compare": "estimate", "inside": "estimate",
-    "plan": "plan", "frontiers": "plan", "sensitivity": "sensitivity", "economics": "economics",
+    "": "serve", "answer": "serve", "explain": "estimate", "compare": "estimate",
+    "plan": "plan", "chip_lab": "sensitivity",
 }  # fmt: skip
+#: What pages use beyond their verb, and what of it they do not use.
+_ALSO = dict.fromkeys(("", "answer"), ("target",))
+_IDLE = {"explain": NOT_OF_A_BATCH}
 #: The page that answers a verb, where the page in view does not.
 _PAGES: Mapping[str, str] = {
-    "serve": "predict/overview", "estimate": "predict/overview", "simulate": "predict/serving",
-    "plan": "decide/plan", "sensitivity": "decide/sensitivity", "economics": "decide/economics",
+    "serve": "answer", "estimate": "answer", "simulate": "answer",
+    "plan": "plan", "sensitivity": "chip_lab", "economics": "plan",
 }  # fmt: skip
-#: Boxes of page Plan that hold several values.
-_AMONG = ("system", "engine", "weights", "speculation")
 _OPEN, _LINE, _REFUSED, _NOTES, _NEXT = (
     "question_open", "question_line", "question_refused", "question_notes", "question_page",
 )  # fmt: skip
@@ -66,13 +69,13 @@ def begin(page: str) -> None:
             st.session_state[_PLACE] = st.empty()
             st.button(
                 "Type a question", key="question_type", icon=":material/edit:", type="tertiary",
-                on_click=_open, help="One line in place of the form.",
+                on_click=_open, help="One line in place of the form.", shortcut="Q",
             )  # fmt: skip
         if st.session_state.get(_OPEN):
             _box()
         if notes := st.session_state.pop(_NOTES, ()):
             st.caption(" ".join(f"{plain(note)}." for note in notes))
-    say(setup.scenario, VERBS[page])
+    say(setup.scenario, VERBS[page], also=_ALSO.get(page, ()), idle=_IDLE.get(page, ()))
 
 
 def _to_address(state: Mapping[str, Any]) -> None:
@@ -90,13 +93,25 @@ def say(
     verb: str,
     several: Mapping[str, tuple[Any, ...]] | None = None,
     searched: Collection[str] = (),
+    *,
+    also: Collection[str] = (),
+    idle: Collection[str] = (),
 ) -> None:
-    """Write a question into the strip of the page.  Arguments as of `app.line.sentence`."""
+    """Write a question into the strip of the page.  Arguments as of `app.line.sentence`.
+
+    also, idle: parameters that the page uses beyond its verb, and those of the verb that it does
+    not use.
+    """
     place = st.session_state.get(_PLACE)
     if place is None:
         return
     st.session_state[_SAID] = (question, dict(several or {}))
-    place.markdown(words(sentence(question, verb, several, searched), _shown))
+    parts = (
+        replace(part, used=bool((part.used or set(part.names) & set(also)) and not
+                                set(part.names) <= set(idle)))
+        for part in sentence(question, verb, several, searched)
+    )  # fmt: skip
+    place.markdown(words(parts, _shown))
 
 
 def left_open(asked: Asked) -> tuple[str, ...]:
@@ -172,23 +187,20 @@ def _state(line: Line) -> dict[str, Any]:
     shared = controls()
     drawn = {name for name in shared if name in st.session_state or name in line.given}
     state: dict[str, Any] = {name: getattr(question, name) for name in shared if name in drawn}
-    state |= {name: None for name in ("concurrency", "rate")}
-    if question.kind in ("concurrency", "rate"):
-        state["load"] = {"concurrency": "Users", "rate": "Rate"}[question.kind]
-        state[question.kind] = getattr(question, question.kind)
-    if line.verb in ("serve", "estimate"):
-        state["asked"] = "Under load" if line.verb == "serve" else "Static batch"
-    state["target"] = ", ".join(question.target)
+    state |= {name: None for name in LOADS} | {question.kind: getattr(question, question.kind)}
+    state |= {name: getattr(question, name) for name in ("isl", "osl", "target")}
     if line.verb == "plan":
-        state |= {f"plan_{name}": list(line.several.get(name, ())) for name in _AMONG}
+        state |= {key: list(line.several.get(name, ())) for name, (key, _) in AMONG.items()}
         state |= {
-            "plan_free": False, "devices": question.devices, "pools": list(question.pools),
+            "free": False, "devices": question.devices, "pools": list(question.pools),
             "rank": question.rank or None, "confidence": question.confidence or None,
             "top": question.top, "simulate": question.simulate, "break_even": question.break_even,
             "cross_systems": question.cross_systems,
         }  # fmt: skip
+    elif line.verb in ("sensitivity", "economics"):
+        state["part"] = line.verb.capitalize()
     elif line.verb == "simulate":
-        state["serving_tab"] = "Simulate"
+        state["part"] = "Simulate"
         extra = (name for name in line.given if name in PARAMETERS and name not in state)
         state |= {name: getattr(question, name) for name in extra}
     return state
@@ -197,6 +209,4 @@ def _state(line: Line) -> dict[str, Any]:
 def _addresses(page: str) -> tuple[str, ...]:
     """The addresses of a page and of those that answer the same verb."""
     verb = next(verb for verb, target in _PAGES.items() if target == page)
-    if verb in ("serve", "estimate"):
-        return ("", "overview", "serving") if verb == "serve" else ("", "overview")
-    return (page.rpartition("/")[2],)
+    return ("", "answer") if verb in ("serve", "estimate") else (page.rpartition("/")[2],)

@@ -1,131 +1,218 @@
-"""Files that a visitor uploads, and the samples that ship: read once, large ones by a job."""
+"""Files that a visitor uploads to any page, and the samples that ship: one list, read once."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
 
+import pyarrow
 import streamlit as st
 
+import profilers
+from app.benchmarks.reading import SentResult
 from app.dashboard.byte_cache import ByteCache
 from app.dashboard.job_progress import show_progress, submitted
+from app.dashboard.sent_files import Found, SentFile, Unread, read_sent, size_of
 from app.jobs import READING
-from app.jobs.order import Work
 from app.measuring.report_reading import reads_quickly
 from app.wording.markdown import plain
 from genz_core.errors import ReportError, RidgelineError
+from profilers import PhasePattern, Report
+from profilers.serving_results import ServingMeasurement, server_log
+from profilers.serving_results.server_log import ServerLog
 
 MAX_UPLOAD_MB = 200
+#: Bytes of read files that are kept for all sessions; a larger one is read at every redraw.
+_MOST_BYTES = 512 << 20
+#: Samples by title: files in `app/samples`.
+REPORT_SAMPLES: Mapping[str, str] = {
+    "Qwen1.5-0.5B on an H100 (PyTorch)": "h100_qwen1.5-0.5b.json.gz",
+    "Qwen3-8B decode, SGLang on an MI300X (PyTorch)": "mi300x_qwen3-8b_decode_sglang.json.gz",
+    "DeepSeek-OCR decode on an RTX 5090 (nsys stats)": "rtx5090_deepseek-ocr_decode.csv",
+    "One kernel of it (ncu)": "rtx5090_gemv_ncu.csv",
+    "The roofline of that kernel (ncu)": "rtx5090_gemv_ncu_roofline.csv",
+}
+RESULT_SAMPLES: Mapping[str, str] = {
+    "Llama 3.1 405B, SGLang, six loads": "sglang_llama-3.1-405b.jsonl",
+    "Qwen3-0.6B, ten requests (AIPerf)": "aiperf_qwen3-0.6b_concurrency1.jsonl",
+}
+_SAMPLES = {**REPORT_SAMPLES, **RESULT_SAMPLES}
+_HELP = (
+    f"{profilers.ACCEPTED}. Results of vLLM, SGLang, llama-bench, AIPerf, GenAI-Perf, GuideLLM, "
+    "trtllm-bench, inference-perf and more, a CSV, logs of requests, the log of the server, its "
+    "/metrics page or a recording of it. A config.json, a GGUF file, the YAML of a system, an "
+    "engine's counts of routed experts. What a file holds decides what it is, not its name."
+)
 #: Id, name and content of a file.
-Upload = tuple[str, str, bytes]
+_Upload = tuple[str, str, bytes]
+#: Files of results as they came with their runs, by name.
+Results = dict[str, tuple[SentResult, list[ServingMeasurement]]]
 _FOLDER = Path(__file__).parents[1] / "samples"
+_BROUGHT = "brought_files"
+#: Arrow's own pool keeps the 100 MB that drawing a large report takes; the system's gives it back.
+pyarrow.set_memory_pool(pyarrow.system_memory_pool())
+KEPT = ByteCache[Found](_MOST_BYTES, ttl_s=3600.0)
 
 
-class Sent(Protocol):
-    """A file that was uploaded, a frozen dataclass with what else it is read by."""
+@dataclass(slots=True)
+class Uploaded:
+    """The files of a visitor that can be read, by name, as what they are.
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def content(self) -> bytes: ...
-
-
-File = TypeVar("File", bound=Sent)
-Read = TypeVar("Read")
-
-
-@dataclass(eq=False)
-class Reader(Generic[File, Read]):
-    """Reads one kind of files for all sessions, and keeps what was read last.
-
-    read: a file.  size_of: bytes of what was read.  most_bytes: that are kept; a larger file would
-    be read at every redraw.
+    results: with the file as it came, and what the server's logs state.  others: of a kind that is
+    read where it is used, with the id that the browser's upload has.
     """
 
-    read: Callable[[File], Read]
-    size_of: Callable[[Read], int]
-    most_bytes: int
-    kept: ByteCache[Read] = field(init=False)
+    reports: dict[str, Report] = field(default_factory=dict)
+    results: Results = field(default_factory=dict)
+    logs: list[ServerLog] = field(default_factory=list)
+    others: list[tuple[str, Unread, SentFile]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.kept = ByteCache(self.most_bytes, ttl_s=3600.0)
+    def __bool__(self) -> bool:
+        return bool(self.reports or self.results or self.logs or self.others)
 
-    def read_all(self, files: Iterable[tuple[str, File]]) -> dict[str, tuple[File, Read]]:
-        """The files that can be read, by name, with what they hold: shared, not to be changed.
-
-        One that cannot be read is shown as its error, a large one as its progress until it is
-        there.  files: with the id that the browser's upload has.
-        """
-        found: dict[str, tuple[File, Read]] = {}
-        for file_id, sent in files:
-            try:
-                read = self._read(digest(file_id, sent.content), sent)
-            except RidgelineError as error:
-                st.error(plain(error), icon=":material/error:")
-                continue
-            if read is not None:
-                found[_unlike(sent.name, found)] = sent, read
-        return found
-
-    def _read(self, digest: str, sent: File) -> Read | None:
-        """What a file holds; None while it is read in a process of its own.
-
-        Raises:
-            RidgelineError: it cannot be read.
-        """
-        told: Any = sent
-        key = (digest, replace(told, content=b""))
-        read = self.kept.get(key)
-        if read is None:
-            quick = reads_quickly(sent.content)
-            read = self.read(sent) if quick else self._by_job(f"read {hash(key):x}", sent)
-            if read is not None:
-                self.kept.put(key, read, self.size_of(read))
-        return read
-
-    def _by_job(self, key: str, sent: File) -> Any | None:
-        """What the job in the session state `key` has read of a file, None while it reads."""
-        work: Work = self.read  # type: ignore[assignment]  # takes progress and cancel besides
-        lane = replace(READING, result_bytes=self.most_bytes // 2)
-        job = submitted(key, work, sent, f"Reading {sent.name}", lane)
-        if not job.over:
-            show_progress(key, key)
-            return None
-        if job.error:
-            raise ReportError(job.error)
-        del st.session_state[key]
-        return job.result
+    def of_kind(self, *kinds: str) -> list[tuple[str, Unread, SentFile]]:
+        """The other files of some kinds."""
+        return [one for one in self.others if one[1].kind in kinds]
 
 
-def box(
-    label: str, key: str, samples: Mapping[str, str], **more: Any
-) -> tuple[list[Upload], list[Upload]]:
-    """Draw a box for uploads and the samples; returns the files in it, and the chosen samples.
+def picker(key: str, samples: Collection[str] = tuple(_SAMPLES)) -> Uploaded:
+    """Draw the box of files and the samples; returns the files that can be read.
 
-    key: prefix of the widgets' keys.  samples: files in `app/samples` by title.
-    more: arguments of `st.file_uploader`.
+    One that cannot be read is shown as its error, a large one as its progress until it is there.
+
+    key: prefix of the widgets' keys.  samples: titles of those that are offered.
     """
     files = st.file_uploader(
-        label, accept_multiple_files=True, max_upload_size=MAX_UPLOAD_MB, key=f"{key}_files", **more
-    )
+        "Files of any kind", accept_multiple_files=True, max_upload_size=MAX_UPLOAD_MB,
+        key=f"{key}_files", on_change=_taken_out, args=(key,), help=_HELP,
+    )  # fmt: skip
     chosen = st.pills(
         "Or try a sample", list(samples), selection_mode="multi", key=f"{key}_samples",
         bind="query-params",
     )  # fmt: skip
     own = [(file.file_id, file.name, file.getvalue()) for file in files]
-    return own, [(name, samples[name], (_FOLDER / samples[name]).read_bytes()) for name in chosen]
+    sampled = [(n, _SAMPLES[n], (_FOLDER / _SAMPLES[n]).read_bytes()) for n in chosen]
+    patterns = st.session_state.get("phase_patterns", profilers.DEFAULT_PHASES)
+    found = Uploaded()
+    for at, name, content in [*_shared(key, own, bool(sampled)), *sampled]:
+        _put(found, at, SentFile(name, content, tuple(patterns)))
+    for log in found.logs:
+        st.caption(f"A log of {log.engine}: {plain('; '.join(log.sentences))}.")
+    found.results = {
+        name: (sent, server_log.with_logs(runs, found.logs))
+        for name, (sent, runs) in found.results.items()
+    }
+    return found
 
 
-def _unlike(name: str, taken: Mapping[str, object]) -> str:
+def _put(found: Uploaded, file_id: str, sent: SentFile) -> None:
+    """Read a file and put it, in place, among those of its kind; draws its error or progress."""
+    try:
+        read = _read(_digest(file_id, sent.content), sent)
+    except RidgelineError as error:
+        st.error(plain(error), icon=":material/error:")
+        return
+    if isinstance(read, Report):
+        found.reports[_unlike(sent.name, found.reports)] = read
+    elif isinstance(read, list):
+        name = _unlike(sent.name, found.results)
+        found.results[name] = SentResult(sent.name, sent.content), read
+    elif isinstance(read, ServerLog):
+        found.logs.append(read)
+    elif read is not None:
+        found.others.append((file_id, read, sent))
+
+
+def _read(digest: str, sent: SentFile) -> Found | None:
+    """What a file holds; None while it is read in a process of its own.
+
+    Raises:
+        RidgelineError: it cannot be read.
+    """
+    key = (digest, replace(sent, content=b""))
+    read = KEPT.get(key)
+    if read is None:
+        quick = reads_quickly(sent.content)
+        read = read_sent(sent) if quick else _by_job(f"read {hash(key):x}", sent)
+        if read is not None:
+            KEPT.put(key, read, size_of(read))
+    return read
+
+
+def _by_job(key: str, sent: SentFile) -> Found | None:
+    """What the job in the session state `key` has read of a file, None while it reads."""
+    lane = replace(READING, result_bytes=_MOST_BYTES // 2)
+    job = submitted(key, read_sent, sent, f"Reading {sent.name}", lane)
+    if not job.over:
+        show_progress(key, key)
+        return None
+    if job.error:
+        raise ReportError(job.error)
+    del st.session_state[key]
+    found: Found = job.result
+    return found
+
+
+def _unlike(name: str, taken: Iterable[str]) -> str:
     """The name, numbered where another upload has the same."""
-    numbered = (f"{name} ({number})" for number in range(2, len(taken) + 3))
-    return name if name not in taken else next(n for n in numbered if n not in taken)
+    known = set(taken)
+    numbered = (f"{name} ({number})" for number in range(2, len(known) + 3))
+    return name if name not in known else next(n for n in numbered if n not in known)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def digest(file_id: str, _content: bytes) -> str:
+def _digest(file_id: str, _content: bytes) -> str:
     """Hash of a file's content, by the id that the browser's upload has."""
     return hashlib.sha256(_content).hexdigest()
+
+
+# ------------------------------------------------------------------------------- brought before
+
+
+def _shared(key: str, brought: list[_Upload], sampled: bool) -> list[_Upload]:
+    """The files of this box, else those that the same visitor brought before, to any page.
+
+    A box is empty again when its page is left.
+    key: of the box.  sampled: whether a sample is chosen, which stands in for shared files.
+    """
+    if brought:
+        st.session_state[_BROUGHT] = brought
+        return brought
+    before: list[_Upload] = st.session_state.get(_BROUGHT, [])
+    if not before or sampled:
+        return []
+    names = ", ".join(plain(name) for _, name, _ in before)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"As uploaded before: {names}")
+        st.button("Forget", on_click=_forget, key=f"{key}_forget", type="tertiary")
+    return before
+
+
+def _taken_out(key: str) -> None:
+    """Forget the shared files once the visitor took the last one out of their box; a callback."""
+    if not st.session_state.get(f"{key}_files"):
+        _forget()
+
+
+def _forget() -> None:
+    st.session_state.pop(_BROUGHT, None)
+
+
+def pattern_box() -> None:
+    """Draw the box of the user's phase patterns and keep them before the default ones."""
+    with st.popover("Phase patterns", icon=":material/rule:"):
+        st.caption("Regular expressions on the names of ranges; the first that matches wins.")
+        own = [
+            PhasePattern(phase, typed)
+            for phase in ("prefill", "decode")
+            if (typed := st.text_input(phase.capitalize(), key=f"pattern_{phase}", max_chars=200))
+        ]
+        try:
+            for pattern in own:
+                pattern.compiled()
+        except RidgelineError as error:
+            st.error(plain(error))
+            own = []
+    st.session_state["phase_patterns"] = (*own, *profilers.DEFAULT_PHASES)

@@ -11,6 +11,7 @@ import streamlit as st
 from app.charts import parity
 from app.charts.figure import Figure
 from app.dashboard import export
+from genz_core.errors import InvalidValue
 
 Points = Sequence[dict[str, Any]]
 #: Heading and its explanation by column of a table of errors.
@@ -60,6 +61,24 @@ def choose(label: str, options: Sequence[str], key: str, **more: Any) -> str:
     usual = {"default": options[0], "required": True, "bind": "query-params"}
     chosen: str = st.segmented_control(label, options, key=key, **{**usual, **more})
     return chosen
+
+
+def slide(label: str, least: float, most: float, usual: float, key: str, **more: Any) -> float:
+    """Draw a slider, bound to the address; returns its number.
+
+    more: arguments of `st.slider`.
+
+    Raises:
+        InvalidValue: what a link says is no number that it reaches.
+    """
+    said = st.query_params.get(key)
+    try:
+        reached = said is None or least <= float(said) <= most
+    except ValueError:
+        reached = False
+    if not reached:
+        raise InvalidValue(f"{key} = {said}: give a number from {least:g} to {most:g}")
+    return float(st.slider(label, least, most, usual, key=key, bind="query-params", **more))
 
 
 def draw_tabs(tabs: Mapping[str, Callable[[], object]], key: str, **more: Any) -> None:

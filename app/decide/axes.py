@@ -65,7 +65,7 @@ class Axis:
 ACROSS: Mapping[str, Axis] = {
     axis.name: axis
     for axis in (
-        Axis("interactivity", "Interactivity", "Interactivity [tok/s a user]", "interactivity"),
+        Axis("interactivity", "tok/s per user", "Interactivity [tok/s a user]", "interactivity"),
         Axis("ttft", "TTFT", "Mean time to first token [s]", "ttft_s", logarithmic=True),
         Axis("e2e", "E2E", "Mean time of a request [s]", "e2e_s", logarithmic=True),
     )
@@ -76,12 +76,13 @@ UPWARDS: Mapping[str, Axis] = {
         Axis("per_device", "tok/s per device", COLUMNS["output_tokens_per_s_per_device"].title,
              "output_tokens_per_s_per_device"),
         Axis("per_dollar", "Tokens per dollar", "Output tokens per US dollar", "usd_per_mtok",
-             invert=True, scale=_MEGA),
+             invert=True, scale=_MEGA, logarithmic=True),
         Axis("per_megawatt", "tok/s per MW", "Output per megawatt at full power [tok/s]",
-             "joules_per_token", invert=True, scale=_MEGA),
-        Axis("usd_per_mtok", "$ per Mtok", "Cost of a million output tokens [$]", "usd_per_mtok"),
+             "joules_per_token", invert=True, scale=_MEGA, logarithmic=True),
+        Axis("usd_per_mtok", "$ per Mtok", "Cost of a million output tokens, rented [$]",
+             "usd_per_mtok", logarithmic=True),
         Axis("joules", "J per token", "Energy of an output token at full power [J]",
-             "joules_per_token"),
+             "joules_per_token", logarithmic=True),
     )
 }  # fmt: skip
 

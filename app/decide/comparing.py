@@ -31,8 +31,8 @@ USE_CASES: Mapping[str, tuple[int, int]] = {
 }
 #: What differs, in words.
 AXES: Mapping[str, str] = {
-    "model": "Models", "system": "Systems", "engine": "Engines", "engine_version": "Versions",
-    "use": "Use cases",
+    "system": "Systems", "engine": "Engines", "model": "Models", "engine_version": "Versions",
+    "weights": "Formats", "use": "Use cases",
 }  # fmt: skip
 
 
@@ -49,8 +49,8 @@ Figures = Mapping[str, Latency]
 def setups(base: Setup, axis: str, names: Sequence[str]) -> dict[str, Setup]:
     """The setup with one thing changed, by name.
 
-    axis: of `AXES`.  names: of models, systems, engines, versions of the setup's engine, or
-    `USE_CASES`.
+    axis: of `AXES`.  names: of models, systems, engines, versions of the setup's engine,
+    formats of weights ("" for the checkpoint's), or `USE_CASES`.
 
     Raises:
         InvalidValue: another axis, or an unknown use case.
@@ -63,7 +63,8 @@ def setups(base: Setup, axis: str, names: Sequence[str]) -> dict[str, Setup]:
             changed: dict[str, Any] = {axis: name}
             if axis == "engine":
                 changed["engine_version"] = ""  # one engine's release is none of another's
-            found[name] = replace(base, scenario=replace(base.scenario, **changed))
+            label = name or "as checkpoint"
+            found[label] = replace(base, scenario=replace(base.scenario, **changed))
             continue
         if name not in USE_CASES:
             raise InvalidValue(f"use case {name!r}: choose {', '.join(USE_CASES)}")
@@ -109,11 +110,15 @@ def figures(resolved: Resolved) -> dict[str, Latency]:
 
 
 def best(table: Mapping[str, Figures], headline: str) -> str | None:
-    """The name with the best value of a headline figure; None where none has one, or all tie."""
+    """The name with the best value of a headline figure; None where none has one, or all tie.
+
+    What nothing measured validates is never the best; memory is counted, not measured.
+    """
     values = {
         name: found[headline].seconds
         for name, found in table.items()
         if math.isfinite(found[headline].seconds)
+        and (headline == "memory_bytes" or math.isfinite(found[headline].low_s))
     }
     if len(values) < 2 or len(set(values.values())) == 1:
         return None

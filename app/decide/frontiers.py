@@ -8,22 +8,24 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from app.answers.columns import ends
+from app.answers.columns import THROUGHPUT_ENDS
 from app.decide.axes import Axis, frontier
-from app.decide.measured_loads import MeasuredLoad, bases, measured_loads
+from app.decide.measured_loads import MeasuredLoad, bases, measured_loads, nearest
 from app.planning.candidates import economy_columns, latency_columns
 from app.planning.families import Family, LeftOut, asking_for, families
 from app.planning.space import DEGREES, shapes
 from app.question.asking import Asked
 from app.question.comparison import of_served
+from app.scenario.intervals import beside, bounds_of_load, of_throughput
 from app.scenario.served_rows import served
 from genz_core.errors import RidgelineError
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.types import Array
-from hardware_db.intervals import Interval
 
 #: Open requests of a replica: half an octave apart.
 _USERS: Array = np.unique(np.round(np.exp2(np.arange(0, 12.5, 0.5))))
+_TRIED = 4  # degrees that are priced anew at a speed
+_NEAREST = 8  # measured runs at other lengths that are shown where none was at these
 _RUNNING = 1.001  # users over those that run, beyond which the others wait
 
 
@@ -33,8 +35,8 @@ class Curve:
 
     columns: figures, degrees, "users", "batch" and the ends of the intervals, [points].
     basis: how well measurements reach each, see `measured_loads.BASES`.
-    measured: loads that were measured at these lengths; at_measured: what is predicted there, the
-    same columns.  label: what a chart calls it, "" for the family.
+    measured: loads that were measured at these lengths, else the nearest at others; at_measured:
+    what is predicted there, the same columns.  label: what a chart calls it, "" for the family.
     """
 
     family: Family
@@ -102,19 +104,26 @@ def _curve(asked: Asked, family: Family) -> Curve:
     loads = measured_loads(family)
     lengths = (asked.question.isl, asked.question.osl)
     reached = bases(loads, every[:, runs], users[runs], lengths)
-    alike = [one for one in loads if (one.isl, one.osl) == lengths]
-    here = tuple(sorted(alike, key=lambda one: one.length_ratio))
+    shown = [one for one in loads if (one.isl, one.osl) == lengths]
+    if not shown and runs.any():
+        order = (nearest(loads, every[:, at], users[at], lengths) for at in np.flatnonzero(runs))
+        shown = list({one: None for one in order if one})[:_NEAREST]
+    here = tuple(sorted(shown, key=lambda one: (one.length_ratio, one.isl, one.osl)))
     return Curve(family, kept, reached, here, _at_measured(family, here))
 
 
 def _at_measured(family: Family, loads: tuple[MeasuredLoad, ...]) -> dict[str, Array]:
     """What is predicted where loads were measured, [loads]; loads by their ratio of lengths."""
     parts = []
-    for ratio, same in groupby(loads, key=lambda one: one.length_ratio):
-        mine = list(same)
+    for (ratio, *lengths), same in groupby(
+        loads, key=lambda one: (one.length_ratio, one.isl, one.osl)
+    ):
+        mine, (isl, osl) = list(same), lengths
         degrees = np.array([load.degrees for load in mine], dtype=float).T
         users = np.array([load.concurrency for load in mine])
-        drawn = replace(family, resolved=asking_for(family.resolved, length_ratio=ratio))
+        drawn = replace(
+            family, resolved=asking_for(family.resolved, length_ratio=ratio, isl=isl, osl=osl)
+        )
         parts.append(_priced(drawn, degrees, users))
     names = parts[0] if parts else {}
     return {name: np.concatenate([part[name] for part in parts]) for name in names}
@@ -138,15 +147,94 @@ def _priced(family: Family, degrees: Array, users: Array) -> dict[str, Array]:
             found.ttft_s, found.ttft_median_s, found.prefill_s, found.tpot_s, question
         ),
         **economy_columns([(family.system, devices)], rate, question),
-        **_ends(known["ttft_s"], "ttft_s", found.ttft_s, found.bound_prefill_s),
-        **_ends(known["tpot_s"], "tpot_s", found.tpot_s, found.bound_decode_step_s),
+    }
+    seconds = {name: columns[name] for name in ("ttft_s", "tpot_s", "e2e_s")}
+    trusted = beside(seconds, known, bounds_of_load(found))
+    del trusted["not_validated"]
+    trusted |= of_throughput(columns["output_tokens_per_s"], trusted)
+    columns |= {
+        name: np.full(1, np.nan) if column is None else column for name, column in trusted.items()
     }
     return {name: np.broadcast_to(column, users.shape) for name, column in columns.items()}
 
 
-def _ends(interval: Interval | None, name: str, values: Array, bound: Array) -> dict[str, Array]:
-    """The ends of a latency's interval, NaN where not validated."""
-    low, high = ends(name)
-    if interval is None:
-        return {low: np.full_like(values, np.nan), high: np.full_like(values, np.nan)}
-    return {low: np.maximum(values * interval.low, bound), high: values * interval.high}
+# ------------------------------------------------------------------------------- one speed
+
+
+def at_speed(curve: Curve, tokens_per_s: float, y: Axis) -> dict[str, float] | None:
+    """The deployment of a family that is best upwards where every user has a speed or more.
+
+    Loads between those of the curve are priced anew, not interpolated.
+
+    Args:
+        tokens_per_s: least tokens a second of each user.
+
+    Returns:
+        Its columns, a number each; None where no load of the family is that fast.
+    """
+    tried = _loads_at(curve, tokens_per_s, y)
+    if not tried.size:
+        return None
+    degrees, users = tried[:-1], tried[-1]
+    columns = _priced(curve.family, degrees, users)
+    values = y.values(columns)
+    fast = columns["interactivity"] >= tokens_per_s
+    runs = (columns["ok"] > 0) & (users <= columns["running"] * _RUNNING)
+    good = fast & runs & np.isfinite(values)
+    if not good.any():
+        return None
+    best = int(np.argmax(np.where(good, -values if y.smaller else values, -np.inf)))
+    return {name: float(column[best]) for name, column in columns.items()}
+
+
+def _loads_at(curve: Curve, tokens_per_s: float, y: Axis) -> Array:
+    """Degrees and users to price for a speed, [5, loads]: near where each curve of degrees has it.
+
+    Between two of its loads a curve is about a straight line of the logarithms: some users about
+    the crossing are tried, of the degrees that come out best on that line.
+    """
+    degrees = np.stack([curve.columns[name] for name in DEGREES])
+    value = y.values(curve.columns) * (-1.0 if y.smaller else 1.0)
+    tried: list[tuple[float, Array]] = []
+    for own in np.unique(degrees, axis=1).T:
+        mine = np.flatnonzero((degrees == own[:, None]).all(axis=0))
+        mine = mine[np.argsort(curve.columns["users"][mine])]
+        users, speed = (curve.columns[name][mine] for name in ("users", "interactivity"))
+        fast = np.flatnonzero(speed >= tokens_per_s)
+        if not fast.size:
+            continue
+        last = int(fast[-1])
+        counts, about = users[[last]], float(value[mine[last]])
+        if last + 1 < users.size:
+            share = np.log(speed[last] / tokens_per_s) / np.log(speed[last] / speed[last + 1])
+            crossing = users[last] * (users[last + 1] / users[last]) ** share
+            about += share * float(value[mine[last + 1]] - value[mine[last]])
+            near = np.floor(crossing * np.array([0.93, 0.96, 0.98, 1.0, 1.02]))
+            counts = np.unique(np.clip([users[last], *near], users[last], users[last + 1]))
+        loads = np.vstack([np.repeat(own[:, None], counts.size, axis=1), counts])
+        tried.append((about if np.isfinite(about) else -np.inf, loads))
+    tried.sort(key=lambda one: one[0], reverse=True)
+    none = np.zeros((len(DEGREES) + 1, 0))
+    return np.concatenate([none, *(loads for _, loads in tried[:_TRIED])], axis=1)
+
+
+def reach(row: dict[str, float], y: Axis) -> tuple[float, float, float]:
+    """The value upwards of a row of `at_speed` with the ends of its 80 % interval, NaN without.
+
+    All axes upwards follow the throughput: what is paid an hour and drawn is as stated.
+    """
+    value = float(y.values({y.column: np.array([row[y.column]])})[0])
+    shares = [row[name] / row["output_tokens_per_s"] for name in THROUGHPUT_ENDS]
+    low, high = (value / share if y.smaller else value * share for share in shares)
+    return value, min(low, high), max(low, high)
+
+
+def speed_reach(row: dict[str, float]) -> tuple[float, float]:
+    """The ends of the 80 % interval of each user's tokens a second, NaN without."""
+    return 1.0 / row["tpot_high_s"], 1.0 / row["tpot_low_s"]
+
+
+def is_validated(row: dict[str, float]) -> bool:
+    """Whether every latency and the throughput of a row of `at_speed` have an interval."""
+    names = ("ttft_low_s", "tpot_low_s", *THROUGHPUT_ENDS)
+    return all(np.isfinite(row[name]) for name in names)

@@ -91,8 +91,41 @@ def _of_row(row: Mapping[str, str]) -> MeasuredLoad:
         float(row["concurrency"]),
         float(row["measured_ttft_s"]),
         float(row["measured_tpot_s"]),
-        f"{row['engine']} {row['engine_version']}, {row['measured_on']}",
+        " ".join(filter(None, (row["engine"], row["engine_version"], row["measured_on"]))),
     )
+
+
+def nearest(
+    loads: Sequence[MeasuredLoad], degrees: Array, users: float, lengths: tuple[int, int]
+) -> MeasuredLoad | None:
+    """The measured load that is nearest to one of a replica; see `distance`.  None without any."""
+    return min(loads, key=lambda one: distance(one, degrees, users, lengths), default=None)
+
+
+def distance(load: MeasuredLoad, degrees: Array, users: float, lengths: tuple[int, int]) -> float:
+    """How far a measured load is from another: the factors of degrees, users and lengths between
+    them, multiplied; 1 for the same.
+
+    Args:
+        degrees: tp, pp, dp, ep of the other, [4].  users: of it.  lengths: its isl and osl.
+    """
+    mine = np.array([*load.degrees, load.concurrency, load.isl, load.osl], dtype=float)
+    other = np.array([*degrees, users, *lengths], dtype=float)
+    return float(np.exp(np.abs(np.log(mine / other)).sum()))
+
+
+def apart(load: MeasuredLoad, degrees: Array, users: float, lengths: tuple[int, int]) -> str:
+    """What differs between a measured load and another, in words; see `distance`."""
+    said = []
+    same = tuple(int(degree) for degree in degrees) == load.degrees
+    if not same:
+        said.append("other degrees")
+    pairs = ("users", load.concurrency, users), ("in", load.isl, lengths[0]), (
+        "out", load.osl, lengths[1])  # fmt: skip
+    for name, mine, other in pairs:
+        if abs(mine / other - 1.0) > _ALIKE:
+            said.append(f"{mine / other:.3g} × the {name if name == 'users' else 'tokens ' + name}")
+    return ", ".join(said) or "the same"
 
 
 def bases(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +18,12 @@ from app.planning.search import Priced
 from app.question.asking import Asked
 from app.scenario.scenario import SystemSource, find_system
 from app.scenario.setup import Setup, source_of
-from genz_core.progress import Cancel, Cancelled, Progress, never, part
+from genz_core.errors import RidgelineError
+from genz_core.progress import Cancel, Cancelled, Progress, never, part, silent
 from genz_core.types import System
 
 #: Families of deployments that are priced while a page waits: about a tenth of a second each.
-_AT_ONCE = 6
+AT_ONCE = 6
 #: Devices up to which a family is that quick.
 _FEW_DEVICES = 64
 
@@ -49,6 +51,11 @@ class Searched:
     @property
     def is_quick(self) -> bool:
         """Whether its candidates are priced in about half a second."""
+        return self.families <= AT_ONCE
+
+    @property
+    def families(self) -> float:
+        """How many families are priced; infinity where one takes long."""
         asked = self.asked()
         engines = [
             len(space.choices(asked, "engine") or hardware_db.engines_for(find_system(system)))
@@ -58,7 +65,7 @@ class Searched:
         more = space.choices(asked, "speculation") or space.choices(asked, "offload")
         plain = space.kinds(asked.question) == ("aggregated",) and not more
         few = space.devices(asked.question)[1] <= _FEW_DEVICES
-        return bool(plain and few and sum(engines) * formats <= _AT_ONCE)
+        return sum(engines) * formats if plain and few else math.inf
 
     def with_question(self, **changed: Any) -> Searched:
         """The same with other values of the question."""
@@ -84,6 +91,10 @@ class Searched:
             objects["system"] = _system(question.system, texts)
         given = frozenset(question.changed()) - set(several)
         return Asked("plan", question, {}, several, given, objects)
+
+
+#: Questions by their names.
+Several = tuple[tuple[str, Searched], ...]
 
 
 def _system(name: str, texts: dict[str, str]) -> SystemSource | System:
@@ -127,7 +138,31 @@ def changes_as_job(
 
 
 def curves_as_job(
-    searched: Searched, progress: Progress, cancelled: Cancel = never
+    many: Several, progress: Progress = silent, cancelled: Cancel = never
 ) -> tuple[tuple[Curve, ...], tuple[LeftOut, ...]]:
-    """As `app.decide.frontiers.curves`, as the work of a job."""
-    return frontiers.curves(searched.asked(), progress, cancelled)
+    """As `app.decide.frontiers.curves` of several questions by name, as the work of a job.
+
+    A curve of one of several questions is called by the name of it; what one of them cannot be is
+    left out.
+
+    Raises:
+        RidgelineError: as `frontiers.curves`, where there is one question alone.
+    """
+    found: list[Curve] = []
+    left: list[LeftOut] = []
+    for at, (name, searched) in enumerate(many):
+        share = part(progress, at / len(many), (at + 1) / len(many))
+        try:
+            curves, missing = frontiers.curves(searched.asked(), share, cancelled)
+        except Cancelled:
+            raise
+        except RidgelineError as error:
+            if len(many) == 1:
+                raise
+            left.append(LeftOut(name, str(error)))
+            continue
+        left += missing
+        for curve in curves:
+            label = name if len(curves) == 1 else f"{name}, {curve.family}"
+            found.append(curve if len(many) == 1 else replace(curve, label=label))
+    return tuple(found), tuple(left)

@@ -115,6 +115,12 @@ def _priced(
     return row
 
 
+def label(row: Mapping[str, Any]) -> str:
+    """A combination of a study in words: what of it is not as it was."""
+    names = (row["chip"], row["format"], row["technique"])
+    return ", ".join(name for name in names if name != "as it is") or "as it is"
+
+
 def _chip(changes: Mapping[str, Any]) -> Chip:
     read: dict[str, Any] = {
         name: str(value) if name == "memory" else _number(name, value)

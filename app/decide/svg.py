@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from app.decide.candidate_points import Points
-from app.decide.study import Study
+from app.decide.study import Study, label
 from app.wording import quantities
 
 _WIDE, _HIGH = 720, 380
@@ -149,9 +149,7 @@ def study(found: Study) -> str:
     ]
     for at, (row, speed) in enumerate(zip(found.rows, speeds, strict=True)):
         y = _STUDY_TOP + _ROW * at
-        names = (row["chip"], row["format"], row["technique"])
-        named = ", ".join(one for one in names if one != "as it is")
-        parts.append(_text(16, y + 14, named, color=_INK))
+        parts.append(_text(16, y + 14, label(row), color=_INK))
         long = _BARS * speed / largest
         parts.append(
             f'<rect x="{_LABELS}" y="{y + 2}" width="{long:.1f}" height="{_ROW - 8}" '

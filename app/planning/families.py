@@ -148,14 +148,15 @@ class Family:
     def intervals(
         self, novelty: Novelty | None = None, of: Evidence | None = None
     ) -> Mapping[str, Interval | None]:
-        """Intervals of "ttft_s" and "tpot_s"; none where nothing measured validates the kind.
+        """Intervals of "ttft_s", "tpot_s", "e2e_s"; none where nothing validates the kind.
 
         novelty: of loads, whose intervals are arrays; default: a load of usual novelty.
         of: what of the loads was measured; default: all of it.
         """
         if self.unmeasured_kind:
-            return {"ttft_s": None, "tpot_s": None}
-        return self._of_plain(novelty, of or Evidence("served", kind=self.kind_measured))
+            return {"ttft_s": None, "tpot_s": None, "e2e_s": None}
+        evidence = of or Evidence("served", kind=self.kind_measured)
+        return of_load(self.resolved.system, self.resolved.engine, evidence, novelty)
 
     def error_model(
         self, novelty: Novelty | None = None, of: Evidence | None = None

@@ -24,7 +24,11 @@ def setup_words(setup: Setup) -> list[str]:
     }  # fmt: skip
     bits = ", ".join(f"{value} {name}" for name, value in formats.items() if value)
     engine = " ".join(filter(None, (s.engine, s.engine_version)))
-    load = f"batch {s.batch}, {quantities.tokens(s.isl)}/{quantities.tokens(s.osl)}"
+    loads = {
+        "batch": f"batch {s.batch}", "concurrency": f"{s.concurrency or 0:,} users",
+        "rate": f"{s.rate or 0:g} requests/s", "trace": "trace",
+    }  # fmt: skip
+    load = f"{loads[s.kind]}, {quantities.tokens(s.isl)}/{quantities.tokens(s.osl)}"
     name = s.model.rpartition("/")[2]
     return [
         part for part in (name, s.system, degrees, engine, bits, load, *_changes(setup)) if part

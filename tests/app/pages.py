@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 from app.jobs import server_queue
+from app.main import MOVED
 from app.scenario.setup import Setup
 
 ROOT = Path(__file__).parents[2]
@@ -20,22 +22,26 @@ PREFILL = REPORTS / "csv" / "llm-perf-opt" / "prefill_cuda_gpu_kern_sum.csv"
 
 
 def path_of(page: str) -> str:
-    """The file of a page as `switch_page` takes it."""
-    return next((MAIN.parent / "views").glob(f"*/{page}.py")).relative_to(MAIN.parent).as_posix()
+    """The file of a page as `switch_page` takes it; of a page of earlier releases that of today."""
+    page, _ = MOVED.get(page, (page, ""))
+    return next((MAIN.parent / "views").glob(f"{page}.py")).relative_to(MAIN.parent).as_posix()
 
 
-def opened(page: str = "overview", **query: object) -> AppTest:
-    """A page with parameters in its address."""
+def opened(page: str = "answer", **query: object) -> AppTest:
+    """A page with parameters in its address; a page of earlier releases by its old address."""
     app = AppTest.from_file(str(MAIN), default_timeout=120)
     for name, value in query.items():
         app.query_params[name] = str(value)
-    if page != "overview":
+    if page in MOVED:
+        app._page_hash = calc_hash(page)  # a hidden page has no file
+        return app.run().switch_page(path_of(page))  # where the browser is then
+    if page != "answer":
         app.switch_page(path_of(page))
     return app.run()
 
 
 @functools.cache
-def shown(page: str = "overview", **query: object) -> AppTest:
+def shown(page: str = "answer", **query: object) -> AppTest:
     """A page as it opens, drawn once for all tests that only read it."""
     return opened(page, **query)
 

@@ -78,14 +78,15 @@ def test_a_static_batch_has_one_answer(scenario: dict[str, Any]):
     assert command == json.loads(to_json(module))
     assert operators["decode"] and operators["prefill"]
 
-    page = opened("overview", **scenario, asked="Static batch")
+    page = opened("answer", **{"batch": 1, **scenario})
     assert not page.exception and not page.error
     shown = cards(page)
     trust = next(text.value for text in page.caption if text.value.startswith("80 % intervals"))
     for name in ("TTFT", "TPOT"):
         assert shown[name] == quantities.seconds(module[f"{name.lower()}_s"])
         assert f"{name} {span_of(module, name)}" in trust
-    compared = opened("compare", **scenario).dataframe[0].value.set_index("figure")["A"]
+    pinned = opened("compare", part="Pinned", **scenario)
+    compared = pinned.dataframe[0].value.set_index("figure")["A"]
     for name, figure in (("TTFT", "TTFT"), ("TPOT", "TPOT"), ("E2E", "E2E")):
         value = quantities.seconds(module[f"{figure.lower()}_s"])
         assert compared[name].startswith(f"{value} [{span_of(module, figure)}]")
@@ -103,7 +104,8 @@ def test_a_load_has_one_answer(scenario: dict[str, Any]):
     (command,) = json.loads(run("serve", scenario["model"], *options(keywords), "--json"))
     assert command == json.loads(to_json(module))
 
-    page = opened("serving", **scenario)
+    asked = {k: v for k, v in scenario.items() if k != "batch"} | {"concurrency": scenario["batch"]}
+    page = opened("serving", **asked)
     assert not page.exception and not page.error
     table = next(frame.value for frame in page.dataframe if "utilisation" in frame.value)
     row = table[table["concurrency"] == scenario["batch"]].iloc[0]
@@ -111,7 +113,7 @@ def test_a_load_has_one_answer(scenario: dict[str, Any]):
     assert {"ttft_s", "tpot_s", "output_tokens_per_s", "running"} <= set(figures)
     for name in figures:
         assert row[name] == pytest.approx(module[name], rel=1e-9, nan_ok=True), name
-    overview = opened("overview", **scenario, asked="Under load")
+    overview = opened("answer", **asked)
     assert not overview.exception and not overview.error
     for shown in (page, overview):
         for name in ("TTFT", "TPOT"):
@@ -124,7 +126,7 @@ def test_a_load_has_one_answer(scenario: dict[str, Any]):
 
 @pytest.mark.parametrize("scenario", SERVED[:3], ids=named)
 def test_the_command_that_the_overview_shows_prints_its_figures(scenario: dict[str, Any]):
-    page = opened("overview", **scenario, asked="Under load", concurrency=48)
+    page = opened("answer", **{**scenario, "concurrency": 48})
     name, *words = shlex.split(page.code[0].value)
     assert name == "ridgeline"
     (row,) = json.loads(run(*words, "--json"))

@@ -126,37 +126,42 @@ class Clock:
 
 
 _SYSTEMS = ("h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "mi300x-192gb")
-_BATCH = Change("batch (sidebar)", "Batch", ("17", "18", "19"), True)
+_BATCH = Change("batch (sidebar)", "Load", ("batch 17", "batch 18", "batch 19"), True)
 CASES = (
     Case(
         "plan",
-        {"model": "Qwen/Qwen3-235B-A22B", "plan_system": ("h200-sxm-141gb",), "rate": 40,
-         "plan_engine": ("vllm", "sglang", "trtllm"), "plan_weights": ("fp8", "checkpoint")},
+        {"model": "Qwen/Qwen3-235B-A22B", "systems": ("h200-sxm-141gb",), "rate": 40,
+         "engines": ("vllm", "sglang", "trtllm"), "formats": ("fp8", "checkpoint")},
         (Change("TPOT target", "Targets",
                 tuple(f"tpot < {ms}ms" for ms in range(20, 38, 2)), False),),
         "deployments priced",
     ),
     Case(
-        "frontiers",
-        {"model": "Qwen/Qwen3-235B-A22B", "frontier_system": _SYSTEMS, "devices": "1:64",
+        "compare",
+        {"model": "Qwen/Qwen3-235B-A22B", "systems": _SYSTEMS, "devices": "1:64",
          "engine": "vllm"},
         (Change("target as a guide", "Targets as guides",
                 ("tpot < 20ms", "tpot < 30ms", "tpot < 40ms"), False),),
         "points that run",
     ),
-    Case("sensitivity", {"model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm"}, (_BATCH,)),
     Case(
-        "economics",
-        {"model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm", "batch": 16},
+        "chip_lab",
+        {"part": "Sensitivity", "model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm"},
+        (_BATCH,),
+    ),
+    Case(
+        "plan",
+        {"part": "Economics", "model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm", "batch": 16},
         (Change("rent", "Rent [$/h a device]", ("2", "3", "4"), False), _BATCH),
     ),
     Case(
         "compare",
-        {"model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm", "compare_by": "Systems"},
+        {"model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm", "compare_by": "Systems",
+         "part": "Figures"},
         (_BATCH,),
     ),
 )  # fmt: skip
-_BATCHES = Change("batch (sidebar)", "Batch", tuple(map(str, range(5, 29))), True)
+_BATCHES = Change("batch (sidebar)", "Load", tuple(f"batch {size}" for size in range(5, 29)), True)
 
 
 def _clicks(words: str, *names: str) -> Change:
@@ -166,12 +171,12 @@ def _clicks(words: str, *names: str) -> Change:
 
 _SCENARIO = {"model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm", "batch": 4}
 PREDICTING = (
-    Case("", _SCENARIO, (_BATCHES, _clicks("static or load", "Under load", "Static batch"))),
+    Case("", _SCENARIO, (_BATCHES, _clicks("part", "Load curves", "About"))),
     Case("roofline", _SCENARIO, (_BATCHES, _clicks("axis", "input length", "batch"))),
     Case("breakdown", _SCENARIO, (_BATCHES, _clicks("phase", "prefill", "decode"))),
     Case("memory", _SCENARIO, (_BATCHES, _clicks("axis", "input length", "batch"))),
     Case("serving", _SCENARIO, (
-        _BATCHES, Change("users", "Users", tuple(map(str, range(40, 64))), True),
+        _BATCHES, Change("users", "Load", tuple(f"{n} users" for n in range(40, 64)), True),
     )),
 )  # fmt: skip
 

@@ -88,7 +88,7 @@ def requested(page) -> Iterator[list[str]]:
 
 @pytest.fixture
 def open_page(page, app_url: str) -> Callable[..., object]:
-    """`open_page("roofline", tp=8)` opens that page with that query and waits until it is drawn."""
+    """`open_page("explain", tp=8)` opens that page with that query and waits until it is drawn."""
 
     def opened(path: str = "", **query: object):
         address = f"{app_url}/{path}"

@@ -140,7 +140,7 @@ def exported(walk: Walk) -> str:
 def uploaded(walk: Walk) -> str:
     """Bring a trace; after other questions the page asks whether to price what ran."""
     walk.press("Measured")
-    walk.press("Predicted vs measured", role="menuitem")
+    walk.press("Upload", role="menuitem")
     walk.bring(TRACE)
     walk.page.wait_for_selector(DRAWN)
     walk.press("Set the scenario to what ran")
@@ -150,7 +150,7 @@ def uploaded(walk: Walk) -> str:
 def measured(walk: Walk) -> str:
     """Calibrate this machine and measure a model; the hint of the page where something lacks."""
     walk.press("Measured")
-    walk.press("Run", role="menuitem")
+    walk.press("Measure", role="menuitem")
     walk.press("Calibrate and measure")
     ends = time.monotonic() + _PATIENCE_S
     main = walk.page.get_by_test_id("stMain")
@@ -180,7 +180,7 @@ def walked(stranger: Stranger, url: str) -> str:
     if stranger.stills:
         camera.take("first-measurement")
     shown = re.sub(r"^\S+(?= -m pip)", ".venv/bin/python3", said)
-    stranger.clock.step("first measurement asked for: page Run", shown, camera.spent_s)
+    stranger.clock.step("first measurement asked for: page Measure", shown, camera.spent_s)
     return said if _HINT.search(said) else ""
 
 

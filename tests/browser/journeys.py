@@ -104,8 +104,7 @@ def _predict(walk: Walk) -> str:
     walk.type("Model", "Llama-3.1-70B")
     walk.type("TP", "4")
     walk.type("Weights", "fp8")
-    walk.press("Under load", role="radio")
-    walk.type("Users", "64")
+    walk.type("Load", "64 users")
     walk.page.wait_for_selector(DRAWN)
     walk.look("predict")
     return f"TTFT {card(walk, 'TTFT')}, TPOT {card(walk, 'TPOT')}"
@@ -114,8 +113,8 @@ def _predict(walk: Walk) -> str:
 def _compare(walk: Walk) -> str:
     walk.press("Compare", role="link")
     walk.type("Model", "gpt-oss-120b")
-    walk.type("Batch", "64")
-    walk.press("Systems", role="radio")
+    walk.press("Figures", role="radio")
+    walk.press("Choose")
     walk.type("Systems", "H200 SXM", "B200", "MI300X")
     walk.page.wait_for_selector(DRAWN)
     walk.look("compare")
@@ -123,10 +122,10 @@ def _compare(walk: Walk) -> str:
 
 
 def _decide(walk: Walk) -> str:
-    walk.press("Decide")
-    walk.press("Plan", role="menuitem")
+    walk.press("Plan", role="link")
     walk.type("Model", "Qwen3-32B")
-    walk.type("Rate [1/s]", "20")
+    walk.type("Load", "20/s")
+    walk.type("Targets", "tpot < 30ms")
     walk.page.wait_for_selector(DRAWN)
     walk.look("decide")
     return walk.see("^fewest that do: ")
@@ -134,7 +133,7 @@ def _decide(walk: Walk) -> str:
 
 def _upload(walk: Walk) -> str:
     walk.press("Measured")
-    walk.press("Predicted vs measured", role="menuitem")
+    walk.press("Upload", role="menuitem")
     walk.bring(TRACE)
     walk.page.wait_for_selector(DRAWN)
     finding = walk.see("reach(es)? .* of the roof")
@@ -144,7 +143,7 @@ def _upload(walk: Walk) -> str:
 
 def _measure(walk: Walk) -> str:
     walk.press("Measured")
-    walk.press("Run", role="menuitem")
+    walk.press("Measure", role="menuitem")
     walk.press("Calibrate and measure")
     walk.page.wait_for_timeout(2_000)
     walk.look("measure")
@@ -153,7 +152,7 @@ def _measure(walk: Walk) -> str:
         raise MachineBusy(ended)
     answer = walk.see(r"predicted .* measured ")
     walk.look("calibrate")
-    walk.press("Why they differ, operator by operator", role="link")
+    walk.press("Why they differ, operator by operator")
     walk.page.wait_for_selector(DRAWN)
     walk.look("compared")
     return answer

@@ -31,16 +31,16 @@ STREAMLITS_OWN = {
 }
 #: Pages in the states that have more to show than their first sight.
 STATES = {
-    "": {"asked": "Under load"},
+    "": {"part": "Load curves"},
     "compare": {"pins": '[{},{"tp":2,"engine":"vllm"}]'},
-    "reports": {"report_samples": "Qwen1.5-0.5B on an H100 (PyTorch)"},
+    "upload": {"upload_samples": "Qwen1.5-0.5B on an H100 (PyTorch)"},
 }
 
 
 def paths() -> list[str]:
     """Addresses of all pages: the stems of their files, "" of the first."""
     stems = sorted(file.stem for file in VIEWS.glob("*/*.py") if file.stem != "__init__")
-    return ["" if stem == "overview" else stem for stem in stems]
+    return ["" if stem == "answer" else stem for stem in stems]
 
 
 #: Whether the page has the colours of an appearance, is drawn, and nothing of it fades.
@@ -105,7 +105,7 @@ def test_a_page_has_no_serious_finding_and_a_title_of_its_own(
     page = open_page(path)
     assert looked_at(page, looks) == {}
     shown = page.title().removesuffix(" · Ridgeline")
-    assert shown not in ("", page.title(), "Overview" if path else "")
+    assert shown not in ("", page.title(), "Answer" if path else "")
 
 
 @pytest.mark.by_day(1)

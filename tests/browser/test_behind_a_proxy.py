@@ -77,7 +77,7 @@ def behind(
 def test_a_page_is_drawn_over_the_websocket_of_the_proxy_alone(page, requested, behind: Behind):
     sockets: list[str] = []
     page.on("websocket", lambda socket: sockets.append(socket.url))
-    page.goto(f"{behind.url}/ridgeline/roofline?system=mi300x&tp=2")
+    page.goto(f"{behind.url}/ridgeline/explain?system=mi300x&tp=2")
     page.wait_for_selector(".js-plotly-plot .main-svg")
     page.wait_for_selector(SETTLED)
     assert page.locator('.st-key-system input[role="combobox"]').input_value() == "mi300x"
@@ -89,7 +89,7 @@ def test_a_page_is_drawn_over_the_websocket_of_the_proxy_alone(page, requested, 
 
 
 def test_a_report_is_uploaded_through_the_proxy(page, behind: Behind):
-    page.goto(f"{behind.url}/ridgeline/reports")
+    page.goto(f"{behind.url}/ridgeline/upload")
     page.wait_for_selector(SETTLED)
     sample = ROOT / "app" / "samples" / "mi300x_qwen3-8b_decode_sglang.json.gz"
     statuses: list[int] = []

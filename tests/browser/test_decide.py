@@ -12,9 +12,11 @@ from tests.browser.conftest import SETTLED
 
 pytestmark = pytest.mark.browser
 
-QUESTION = {"model": "Qwen/Qwen3-32B", "rate": "20"}
+QUESTION = {"model": "Qwen/Qwen3-32B", "rate": "20", "target": "tpot < 30ms"}
 DRAWN = ".js-plotly-plot .main-svg"
-PAGES = ("plan", "frontiers", "sensitivity", "economics")
+PARTS = (
+    ("plan", "Plan"), ("plan", "Economics"), ("compare", "Frontier"), ("chip_lab", "Sensitivity"),
+)  # fmt: skip
 
 
 @pytest.mark.slow
@@ -73,8 +75,8 @@ def test_the_report_and_the_plan_are_saved(open_page):
 
 
 @pytest.mark.by_day(1)
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_that_decides_opens_with_a_chart(open_page, path: str):
-    page = open_page(path, batch=16, engine="vllm")
+@pytest.mark.parametrize(("path", "part"), PARTS)
+def test_a_page_that_decides_opens_with_a_chart(open_page, path: str, part: str):
+    page = open_page(path, part=part, batch=16, engine="vllm")
     page.wait_for_selector(DRAWN)
     assert not page.get_by_test_id("stException").count()

@@ -25,7 +25,7 @@ DEGREES = """number => document.querySelector('.js-plotly-plot').data
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1400, 390])
 def test_a_click_on_a_frontier_opens_the_point_as_the_scenario(open_page, width: int):
-    page = open_page("frontiers", model="Qwen/Qwen3-32B", engine="vllm")
+    page = open_page("compare", model="Qwen/Qwen3-32B", engine="vllm")
     page.set_viewport_size({"width": width, "height": 900})
     page.wait_for_selector(DRAWN)
     page.locator(".js-plotly-plot").first.scroll_into_view_if_needed()

@@ -68,5 +68,5 @@ def test_the_clicks_of_a_walk_are_the_presses_of_the_mouse(open_page):
     )
     walk = Walk(page)
     walk.type("Model", "Qwen3-32B")
-    walk.press("Under load", role="radio")
+    walk.press("Simulate", role="radio")
     assert page.evaluate("() => window.presses") == walk.clicks == 2

@@ -84,16 +84,16 @@ def test_model_and_engine_are_reached_and_changed(open_page):
 @pytest.mark.slow
 def test_another_page_is_reached_and_opened(open_page):
     page = open_page("", batch=2)
-    tabbed_to(page, "Roofline")
+    tabbed_to(page, "Explain")
     assert is_seen(page)
     page.keyboard.press("Enter")
-    page.wait_for_selector("h1:has-text('Roofline')")
+    page.wait_for_selector("h1:has-text('Explain')")
     assert "batch=2" in page.url
 
 
 @pytest.mark.slow
 def test_a_tooltip_opens_and_an_export_is_saved(open_page):
-    page = open_page("breakdown", batch=2)
+    page = open_page("explain", part="Breakdown", batch=2)
     page.wait_for_selector(".js-plotly-plot .main-svg")
     tabbed_to(page, "Help")
     assert page.wait_for_selector('[data-testid="stTooltipContent"]').text_content()

@@ -46,7 +46,7 @@ def drawn_line(at: int) -> str:
 @pytest.mark.parametrize("at", range(2))
 def test_a_line_typed_on_any_page_is_answered_as_by_the_command(open_page, at: int):
     line = drawn_line(at)
-    page = open_page("roofline" if at else "")
+    page = open_page("explain" if at else "")
     ask(page, line)
     (row,) = answered(line)["answer"]["rows"]
     for figure in ("ttft_s", "tpot_s"):

@@ -60,9 +60,7 @@ def filled(page, label: str, value: str) -> None:
 
 @pytest.mark.slow
 def test_a_long_simulation_is_stopped(own_page):
-    page = own_page("serving", serving_tab="Simulate", engine="vllm")
-    page.get_by_role("button", name="Simulate").wait_for()
-    filled(page, "Requests", "400000")
+    page = own_page("", part="Simulate", engine="vllm", requests=400_000)
     page.get_by_role("button", name="Simulate").click()
     stop(page)
     again(page, "Simulate")

@@ -21,9 +21,8 @@ def test_a_typed_model_is_the_checkpoint_of_that_name(open_page):
 @pytest.mark.parametrize(
     ("path", "query", "key"),
     [
-        ("plan", {}, "plan_system"),
-        ("compare", {"compare_by": "Systems"}, "compare_system"),
-        ("frontiers", {}, "frontier_system"),
+        ("plan", {"devices": "1:8"}, "systems"),
+        ("compare", {"compare_by": "Systems", "devices": "1:8"}, "systems"),
     ],
 )
 def test_a_bare_name_is_its_default_board(open_page, path: str, query: dict[str, str], key: str):
@@ -49,4 +48,4 @@ def test_a_near_name_is_a_click_away(open_page):
 @pytest.mark.slow
 def test_every_page_has_its_title_in_the_browser(open_page):
     assert open_page("").title() == "Overview · Ridgeline"
-    assert open_page("roofline").title() == "Roofline · Ridgeline"
+    assert open_page("explain").title() == "Explain · Ridgeline"

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.charts import style
 from app.charts.figure import Figure
-from app.dashboard import export, report_uploads
+from app.dashboard import export, uploads
 from app.question.question import Question
 from app.scenario.setup import Setup
 from tests.app.pages import REPORTS, brought, charts, opened, pressed, shown
@@ -43,6 +43,7 @@ DRAW = """async ([figure, width, height]) => {
 COLUMN_MM, POINT_MM, TELEPHONE = 85.0, 25.4 / 72.0, 358
 LEAST_POINTS = 6.0
 BUSY = {"model": "openai/gpt-oss-120b", "engine": "vllm", "tp": 2, "batch": 64}
+SERVED = {name: value for name, value in BUSY.items() if name != "batch"} | {"concurrency": 64}
 SETUP = Setup(Question(**{**BUSY, "engine_version": "0.11.0", "weights": "fp8"}))
 
 
@@ -52,46 +53,45 @@ def two_pins() -> AppTest:
 
 def a_trace() -> AppTest:
     app = opened("reports")
-    return app.pills("report_samples").set_value([next(iter(report_uploads.SAMPLES))]).run()
+    return app.pills("upload_samples").set_value([next(iter(uploads.REPORT_SAMPLES))]).run()
 
 
 def compared_with_a_trace() -> AppTest:
     name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
     app = opened("measured", model="Qwen/Qwen3-8B", system="mi300x", batch=15, engine="sglang")
-    return brought(app, "measured_files", REPORTS / "torch" / name)
+    return brought(app, "upload_files", REPORTS / "torch" / name)
 
 
 def simulated() -> AppTest:
-    return pressed(opened("serving", serving_tab="Simulate", isl=256, osl=32, **BUSY), "Simulate")
+    return pressed(opened("answer", part="Simulate", isl=256, osl=32, **SERVED), "Simulate")
 
 
 def several_systems() -> AppTest:
     names = "h100-sxm5-80gb,h200-sxm-141gb,b200-sxm-180gb,mi300x"
-    return opened("frontiers", frontier_system=names, target="tpot < 30ms", **BUSY)
+    return opened("compare", systems=names, target="tpot < 30ms", **BUSY)
 
 
 def by_systems(tab: str) -> AppTest:
-    return shown("compare", compare_by="Systems", compare_tab=tab, **BUSY)
+    return shown("compare", compare_by="Systems", part=tab, **BUSY)
 
 
 PAGES: dict[str, Callable[[], AppTest]] = {
-    "overview": lambda: shown(**BUSY),
-    "under load": lambda: shown(asked="Under load", **BUSY),
+    "static batch": lambda: shown(**BUSY),
+    "under load": lambda: shown(target="tpot < 12ms, ttft < 1s", **SERVED),
     "roofline": lambda: shown("roofline", **BUSY),
     "breakdown": lambda: shown("breakdown", **BUSY),
     "memory": lambda: shown("memory", **BUSY),
-    "serving": lambda: shown("serving", **BUSY),
+    "load curves": lambda: shown(part="Load curves", **SERVED),
     "simulate": simulated,
     "compare": two_pins,
     "compare figures": lambda: by_systems("Figures"),
-    "compare frontiers": lambda: by_systems("Frontier"),
     "compare classes": lambda: by_systems("Breakdown"),
     "compare memory": lambda: by_systems("Memory"),
     "plan": lambda: shown("plan", model="Qwen/Qwen3-32B", rate="20"),
     "frontiers": several_systems,
-    "sensitivity": lambda: shown("sensitivity", **BUSY),
-    "economics": lambda: shown("economics", economics_api_in="0.5", economics_api_out="2.0",
-                               economics_capex="30000", **BUSY),
+    "sensitivity": lambda: shown("chip_lab", part="Sensitivity", **BUSY),
+    "economics": lambda: shown("plan", part="Economics", economics_api_in="0.5",
+                               economics_api_out="2.0", economics_capex="30000", **BUSY),
     "reports": a_trace,
     "measured": compared_with_a_trace,
     "accuracy": lambda: shown("accuracy"),

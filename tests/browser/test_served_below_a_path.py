@@ -48,12 +48,12 @@ def elsewhere() -> Iterator[tuple[str, list[str]]]:
 
 @pytest.mark.slow
 def test_a_deep_link_draws_its_page_and_asks_below_the_path_alone(page, requested, base_url: str):
-    page.goto(f"{base_url}/roofline?system=mi300x&tp=2")
+    page.goto(f"{base_url}/explain?system=mi300x&tp=2")
     page.wait_for_selector(".js-plotly-plot .main-svg")
     page.wait_for_selector(SETTLED)
     assert page.locator('.st-key-system input[role="combobox"]').input_value() == "mi300x"
-    page.get_by_role("link", name="Memory").first.click()
-    page.wait_for_url(f"{base_url}/memory*")
+    page.get_by_role("link", name="Compare").first.click()
+    page.wait_for_url(f"{base_url}/compare*")
     page.wait_for_selector(SETTLED)
     addresses = [url for url in requested if not url.startswith(("data:", "blob:"))]
     # The page looks for its server from the deepest folder of the address upwards.
@@ -62,7 +62,7 @@ def test_a_deep_link_draws_its_page_and_asks_below_the_path_alone(page, requeste
 
 @pytest.mark.slow
 def test_a_table_is_saved_from_below_the_path(page, base_url: str):
-    page.goto(f"{base_url}/breakdown?batch=4")
+    page.goto(f"{base_url}/explain?part=Breakdown&batch=4")
     page.wait_for_selector(".js-plotly-plot .main-svg")
     page.wait_for_selector(SETTLED)
     page.get_by_role("button", name="Export").click()
@@ -81,7 +81,7 @@ def test_no_page_breaks_the_policy_that_it_is_served_with(page, base_url: str):
             broken.append(message.text)
 
     page.on("console", note)
-    for path in ("", "roofline", "serving", "inside", "hardware", "accuracy"):
+    for path in ("", "roofline", "inside", "plan", "library", "accuracy"):
         page.goto(f"{base_url}/{path}")
         page.wait_for_selector(SETTLED)
         page.wait_for_timeout(300)

@@ -1,4 +1,4 @@
-"""The tab Simulate in a browser: a trace uploaded, played, its requests saved."""
+"""The part Simulate in a browser: a trace uploaded, played, its requests saved."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def uploaded(page) -> None:
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("width", [1400, 390])
 def test_a_trace_is_played_and_fits_the_screen(open_page, width: int):
-    page = open_page("serving", serving_tab="Simulate", engine="vllm", load="Trace")
+    page = open_page("", part="Simulate", engine="vllm", trace="trace")
     page.set_viewport_size({"width": width, "height": 900})
     uploaded(page)
     simulate(page)
@@ -42,7 +42,7 @@ def test_a_trace_is_played_and_fits_the_screen(open_page, width: int):
 
 @pytest.mark.slow
 def test_the_requests_of_a_simulation_are_saved(open_page):
-    page = open_page("serving", serving_tab="Simulate", engine="vllm", load="Trace")
+    page = open_page("", part="Simulate", engine="vllm", trace="trace")
     uploaded(page)
     simulate(page)
     with page.expect_download() as saving:
@@ -53,8 +53,8 @@ def test_the_requests_of_a_simulation_are_saved(open_page):
 
 
 @pytest.mark.slow
-def test_the_address_keeps_the_tab(open_page):
-    page = open_page("serving")
-    page.get_by_role("tab", name="Simulate").click()
-    page.wait_for_function("() => location.search.includes('serving_tab=Simulate')")
+def test_the_address_keeps_the_part(open_page):
+    page = open_page("")
+    page.get_by_role("radio", name="Simulate").click()
+    page.wait_for_function("() => location.search.includes('part=Simulate')")
     page.get_by_role("button", name="Simulate").wait_for()

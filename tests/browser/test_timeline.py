@@ -28,7 +28,7 @@ def width(page) -> float:
 
 @pytest.mark.slow
 def test_a_click_on_a_bar_zooms_to_it(open_page):
-    page = open_page("reports")
+    page = open_page("upload")
     try_sample(page)
     page.wait_for_selector(CHART)
     before, area = width(page), plot_area(page)
@@ -41,7 +41,7 @@ def test_a_click_on_a_bar_zooms_to_it(open_page):
 
 @pytest.mark.slow
 def test_a_dragged_span_has_figures_of_its_own_and_can_be_zoomed_to(open_page):
-    page = open_page("reports")
+    page = open_page("upload")
     try_sample(page)
     page.wait_for_selector(CHART)
     before, area = width(page), plot_area(page)
@@ -59,7 +59,7 @@ def test_a_dragged_span_has_figures_of_its_own_and_can_be_zoomed_to(open_page):
 
 
 def test_a_gap_of_the_list_is_zoomed_to(open_page):
-    page = open_page("reports")
+    page = open_page("upload")
     try_sample(page)
     page.wait_for_selector(CHART)
     before = width(page)

@@ -74,7 +74,7 @@ ALONE: dict[str, tuple[tuple[str, ...], Callable[[Any], Any], Any]] = {
         ("systems", "h200-sxm-141gb"), lambda d: d["memory_bytes_per_s"], 4.8e12,
     ),
     "technology comparison: every combination of the study": (
-        ("study", "docs/studies/hbm4.yaml"), lambda d: len(d["rows"]), 3 * 2,
+        ("study", "app/samples/studies/hbm4.yaml"), lambda d: len(d["rows"]), 3 * 2,
     ),
     "links of a system: of a network file": (
         ("systems", "network", "tests/fixtures/ring.yml", "--base", "h100"),

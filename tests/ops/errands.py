@@ -66,17 +66,18 @@ async def _look(page: Any) -> None:
 
 
 ERRANDS = (
-    Errand("a trace to Reports", "reports", _bring(_TRACE), _CHART),
-    Errand("a trace to Predicted vs measured", "measured", _bring(_TRACE), _CHART),
+    Errand("a trace to Upload", "upload", _bring(_TRACE), _CHART),
+    Errand("a trace beside its prediction", "upload?part=Beside+its+prediction", _bring(_TRACE),
+           _CHART),
     Errand(
-        "a result to Benchmarks", "benchmarks?model=meta-llama/Llama-3.1-405B&system=h200&tp=8",
+        "a result to Upload", "upload?model=meta-llama/Llama-3.1-405B&system=h200&tp=8",
         _both(_bring(_RESULT), _press("Predict")), _CHART,
     ),
     Errand(
         "a simulation", "serving?serving_tab=Simulate&isl=256&osl=32", _press("Simulate"), _CHART
     ),
-    Errand("a search for modules", "modules", _type("Class or model contains", "attention"),
+    Errand("a search for modules", "library?part=Modules", _type("Search", "attention"),
            'text=/^\\d+ of \\d+ entries/'),
-    Errand("a plan", "plan?plan_system=h100&plan_system=h200", _look, _CHART),
+    Errand("a plan", "plan?systems=h100&systems=h200", _look, _CHART),
     Errand("a frontier", "frontiers?model=qwen3-32b", _look, _CHART),
 )  # fmt: skip

@@ -166,7 +166,7 @@ def test_a_command_says_what_it_leaves_out_and_answers(own_data: Path):
 def test_every_page_says_what_is_left_out(own_data: Path):
     for make in MAKERS:
         cut(make())
-    app = opened("overview")
+    app = opened("answer")
     assert not app.exception and not app.error
     named = [warning.value.partition(" of the data folder")[0] for warning in app.sidebar.warning]
     assert named == [

@@ -134,11 +134,11 @@ NAMED = ("/etc/hosts", "/etc/passwd")
 @pytest.mark.parametrize(
     ("page", "query"),
     [
-        ("overview", {"model": "hf:owner/name"}),
-        ("overview", {"model": "![x](http://host/b.png)", "system": "/etc/hosts.yaml"}),
+        ("answer", {"model": "hf:owner/name"}),
+        ("answer", {"model": "![x](http://host/b.png)", "system": "/etc/hosts.yaml"}),
         ("models", {"model": "views/../../../../etc/passwd"}),
         ("compare", {"pins": '[{"model": "hf:owner/name"}, {"system": "card.yaml"}]'}),
-        ("hardware", {"system": "../card.yaml", "find_system": "![x](http://host/b.png)"}),
+        ("hardware", {"system": "../card.yaml", "find": "![x](http://host/b.png)"}),
     ],
 )
 def test_a_page_opens_with_a_sentence_and_draws_no_picture(

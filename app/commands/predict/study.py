@@ -16,7 +16,7 @@ def register(cli: typer.Typer) -> None:
 
 
 def study(
-    file: Annotated[Path, typer.Argument(help="YAML of the study, as those of docs/studies.")],
+    file: Annotated[Path, typer.Argument(help="YAML of the study; app/samples/studies has some.")],
     chart: Annotated[Path | None, opt.target("Where the chart goes: .svg.")] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,

@@ -1,4 +1,4 @@
-"""Panels of the page Benchmarks that work longer or keep something: replay, learning, history."""
+"""Panels of benchmark results that work longer or keep something: replay, learning, history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.benchmarks.replay import can_replay
 from app.dashboard import visitor
 from app.dashboard.job_progress import show_progress, submitted
 from app.dashboard.panels import benchmarks as panels
-from app.dashboard.result_uploads import Files
+from app.dashboard.uploads import Results
 from app.jobs import SIMULATING
 from app.wording.markdown import plain
 
@@ -104,7 +104,7 @@ def show_learning(runs: list[Deployment]) -> None:
         st.success(plain(said), icon=":material/check:")
 
 
-def show_history(found: Files, comparison: Comparison) -> None:
+def show_history(found: Results, comparison: Comparison) -> None:
     """Draw the button that keeps the files, and a deployment over what was kept."""
     if st.button("Keep these results", key="benchmark_keep", icon=":material/save:"):
         for sent, measurements in found.values():

@@ -1,4 +1,4 @@
-"""Panels of the page Benchmarks: what is asked, the curve, the figures, requests replayed."""
+"""Panels of benchmark results: what is asked, the curve, the figures, requests replayed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ def question_form(asked: Sequence[Deployment]) -> None:
         names += [name for name in ("pp", "dp", "ep") if name not in names]
     with st.form("benchmark_form"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            said = {name: _field(name) for name in names}
+            said = {
+                name: _field(name, missing[name].assumed if name in missing else "")
+                for name in names
+            }
         if st.form_submit_button("Predict", icon=":material/play_arrow:"):
             st.session_state[_GIVEN] = {name: value for name, value in said.items() if value}
             st.rerun()
@@ -69,10 +72,10 @@ def question_form(asked: Sequence[Deployment]) -> None:
         st.caption("Nothing is predicted before this is said; the sidebar's scenario is proposed.")
 
 
-def _field(name: str) -> Any:
-    """A field of the form with what was said before, else what the sidebar says."""
+def _field(name: str, assumed: str) -> Any:
+    """A field of the form with what was said before, else what the sidebar says or is assumed."""
     scenario = sidebar.chosen_setup().scenario
-    before = given().get(name, getattr(scenario, name, None))
+    before = given().get(name) or getattr(scenario, name, None)
     key, label = f"benchmark_{name}", _LABELS[name]
     choices: dict[str, Callable[[], Sequence[str]]] = {
         "model": name_options.shipped_models, "system": name_options.library_systems,
@@ -81,7 +84,8 @@ def _field(name: str) -> Any:
     }  # fmt: skip
     if name in choices:
         listed = list(choices[name]())
-        proposed = str(before or listed[0])
+        usual = assumed if assumed in listed else listed[0]
+        proposed = str(before or usual)
         if proposed not in listed:  # an alias, or a hub model
             listed.insert(0, proposed)
         at = listed.index(proposed)

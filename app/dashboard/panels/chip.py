@@ -1,15 +1,17 @@
-"""The tab of chips that are not there: another memory, arithmetic, link, process or power."""
+"""A chip that is not there: sliders of its resources, another memory, process or power."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
 from app.dashboard import cached
 from app.dashboard.does_not_fit import NONE
 from app.dashboard.question_form import control
-from app.dashboard.widgets import draw_table
+from app.dashboard.widgets import draw_table, slide
 from app.decide import chips, sensitivity
 from app.decide.chips import Chip
 from app.decide.sensitivity import FIGURES, Figures
@@ -21,27 +23,42 @@ from genz_core.types import System
 from hardware_db.memory_stacks import generations
 
 _OWN = "its own"
+_LEAST, _MOST = 0.25, 8.0
+#: Sliders: the resource in words.
+_SLIDERS: Mapping[str, str] = {
+    "bandwidth": "Memory bandwidth", "peak": "Arithmetic", "link": "Links",
+    "capacity": "Memory capacity",
+}  # fmt: skip
+_NOW = "now"
 
 
 @st.fragment
 def chip_panel(setup: Setup) -> None:
-    """Draw the form of a chip, and its figures beside those of the system."""
+    """Draw the sliders and the form of a chip, and its figures beside those of the system."""
     system = cached.resolved(setup).system
     try:
         chip, weights = _form(system)
         question = replace(setup.scenario, weights=weights or setup.scenario.weights)
-        changed = replace(setup, scenario=question)
-        base = _figures(setup, Chip())
-        other = _figures(changed, chip)
+        columns = {_NOW: _figures(setup, Chip())}
+        for name, one in _what_ifs(chip).items():
+            columns[name] = _figures(setup, one)
+        if weights or len(columns) > 2 or chip not in _what_ifs(chip).values():
+            columns["all of it"] = _figures(replace(setup, scenario=question), chip)
         factors = chips.factors(system, chip)
     except RidgelineError as error:
         st.error(plain(error), icon=":material/error:")
         return
     made = [f"{name} ×{value:.3g}" for name, value in factors.items() if abs(value - 1) > 1e-9]
+    if not made and not weights:
+        del columns["all of it"]
     st.markdown(f"**{plain(system.name)}** with {', '.join(made) or 'nothing changed'}"
                 f"{f', weights {weights}' if weights else ''}:")  # fmt: skip
-    draw_table(_rows(base, other), "chip_figures")
-    if not other["fits"]:
+    said = [f"{name}: {_change(columns[_NOW], found, 'tpot_s')} TPOT"
+            for name, found in list(columns.items())[1:]]  # fmt: skip
+    if said:
+        st.markdown(f"{said[0][:1].upper()}{'; '.join(said)[1:]}.")
+    draw_table(_rows(columns), "chip_figures")
+    if not list(columns.values())[-1]["fits"]:
         st.warning("It does not fit in that memory.", icon=":material/memory:")
     st.caption(
         "Constants of kernels and the host stay the system's own; nothing measured validates a "
@@ -50,13 +67,32 @@ def chip_panel(setup: Setup) -> None:
         "process is the factor on arithmetic that you state."
     )
     with st.popover("Sources of the memory rates", icon=":material/menu_book:"):
-        for one in generations().values():
-            st.markdown(f"- {one.name}: {quantities.bandwidth(one.bytes_per_s)} a stack, "
-                        f"{plain(one.source)}")  # fmt: skip
+        for memory in generations().values():
+            st.markdown(f"- {memory.name}: {quantities.bandwidth(memory.bytes_per_s)} a stack, "
+                        f"{plain(memory.source)}")  # fmt: skip
+
+
+def _what_ifs(chip: Chip) -> dict[str, Chip]:
+    """Each slider alone, by what it says; twice of each where none is moved."""
+    moved = {name: getattr(chip, name) for name in _SLIDERS if getattr(chip, name) != 1.0}
+    none: dict[str, Any] = dict.fromkeys(_SLIDERS, 1.0)
+    others = replace(chip, **none)
+    if not moved and others == Chip():
+        moved = dict.fromkeys(_SLIDERS, 2.0)
+    return {f"{_times(by)} {_SLIDERS[name].lower()}": Chip(**{name: by})
+            for name, by in moved.items()}  # fmt: skip
+
+
+def _times(factor: float) -> str:
+    return {2.0: "twice the", 0.5: "half the"}.get(factor, f"{factor:.3g} × the")
 
 
 def _form(system: System) -> tuple[Chip, str]:
     with st.grid(4, min_column_width=170):
+        factors = {name: slide(f"{label} ×", _LEAST, _MOST, 1.0, f"chip_{name}", step=0.05)
+                   for name, label in _SLIDERS.items()}  # fmt: skip
+    more = st.expander("Memory, formats, process, power", key="chip_more")
+    with more, st.grid(3, min_column_width=170):
         memory = st.selectbox("Memory", (_OWN, *generations()), key="chip_memory",
                               bind="query-params")  # fmt: skip
         stacks = st.number_input("Stacks", 1, 64, 6, key="chip_stacks", bind="query-params",
@@ -65,8 +101,7 @@ def _form(system: System) -> tuple[Chip, str]:
             "GB per stack", 0.0, 512.0, 0.0, 4.0, key="chip_gb", bind="query-params",
             disabled=memory == _OWN, help="0: the capacity stays.",
         )  # fmt: skip
-        weights, peak, link = (control(name, key=f"chip_{name}")
-                               for name in ("weights", "peak", "link"))  # fmt: skip
+        weights = control("weights", key="chip_weights")
         process = st.number_input(
             "Process ×", 0.1, 16.0, 1.0, 0.25, key="chip_process", bind="query-params",
             help="Arithmetic at the same power that another process gives; yours to state.",
@@ -77,26 +112,40 @@ def _form(system: System) -> tuple[Chip, str]:
             "The system states no power.", disabled=not system.tdp_w,
         )  # fmt: skip
     generation = "" if memory == _OWN else memory
-    chip = Chip(generation, int(stacks), each, peak, link, process=process, power_cap_w=cap)
-    return chip, weights
+    others = {"process": process, "power_cap_w": cap, **factors}
+    return Chip(generation, int(stacks) if generation else 0, each, **others), weights
 
 
 @cached.by_setup(128)
 def _figures(setup: Setup, chip: Chip) -> Figures:
     resolved = cached.deployed(setup)
+    if chip == Chip():
+        return sensitivity.figures(resolved)
     made = replace(resolved, system=chips.chip_system(resolved.system, chip))
     return sensitivity.figures(made)
 
 
-def _rows(base: Figures, other: Figures) -> list[dict[str, str]]:
-    """Figures side by side; of what does not fit there are none."""
-    both = base["fits"] and other["fits"]
+def _change(base: Figures, other: Figures, name: str) -> str:
+    """ "−27 %" of a figure, or that there is none."""
+    if not (base["fits"] and other["fits"]):
+        return NONE
+    return quantities.change(base[name], other[name])
+
+
+def _rows(columns: Mapping[str, Figures]) -> list[dict[str, str]]:
+    """A figure a row, a what-if a column with its change; of what does not fit there are none."""
+    base = columns[_NOW]
     return [
         {
             "figure": column.head,
-            "now": column.words(base[name]) if base["fits"] else NONE,
-            "this chip": column.words(other[name]) if other["fits"] else NONE,
-            "change": quantities.change(base[name], other[name]) if both else NONE,
+            **{label: _cell(base, found, name) for label, found in columns.items()},
         }
         for name, column in FIGURES.items()
     ]
+
+
+def _cell(base: Figures, found: Figures, name: str) -> str:
+    if not found["fits"]:
+        return NONE
+    words = FIGURES[name].words(found[name])
+    return words if found is base else f"{words} ({_change(base, found, name)})"

@@ -2,64 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from app.charts import comparing as charts
 from app.charts import comparison
-from app.charts import frontiers as frontier_charts
-from app.dashboard import cached, export, own_definitions, planned
-from app.dashboard.panels import plan_form
-from app.dashboard.question_form import several
-from app.dashboard.widgets import choose, draw_table, draw_tabs
+from app.charts.figure import Figure
+from app.dashboard import cached, export, own_definitions, search_form
+from app.dashboard.widgets import choose, draw_table
 from app.decide import comparing as model
-from app.decide.axes import ACROSS, UPWARDS
 from app.decide.comparing import AXES, HEADLINES, USE_CASES
-from app.decide.frontiers import Curve
 from app.decide.loads import load_words, under_load
-from app.decide.measured_versions import measured_of, measured_versions, usual_versions
-from app.decide.searched import Searched
+from app.decide.measured_versions import measured_of, usual_versions
 from app.scenario import intervals
 from app.scenario.intervals import Latency
+from app.scenario.reading import phases_of
 from app.scenario.served_rows import as_calibrated, completed
 from app.scenario.setup import Setup
 from app.scenario.summary import step_of
-from app.wording import quantities
 from app.wording.markdown import plain
+from genz_core import Estimate
 from genz_core.errors import RidgelineError
 
-PINNED = "Pinned"
-_MOST = 12
 #: What is compared unless chosen; the sidebar's own stands first.
 _USUAL: Mapping[str, tuple[str, ...]] = {
     "model": ("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-8B"),
     "system": ("h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb"),
     "engine": ("vllm", "sglang", "trtllm"),
+    "weights": ("", "fp8"),
     "use": tuple(USE_CASES),
 }
 _PARTS = ("weights_bytes", "kv_bytes", "activations_bytes", "reserve_bytes")
 Table = Mapping[str, Mapping[str, Latency]]
 
 
-def chosen_axis() -> str:
-    """Draw what the comparison is by; returns an axis, "" for the pinned scenarios."""
-    labels = {PINNED: "", **{words: axis for axis, words in AXES.items()}}
-    chosen = choose(
-        "Compare", list(labels), "compare_by", default=PINNED, label_visibility="collapsed"
-    )
-    return labels[chosen]
-
-
-def show(axis: str, base: Setup) -> None:
-    """Draw the comparison of the sidebar's scenario over an axis."""
-    names = _chosen(axis, base)
+def show(tab: str, base: Setup) -> None:
+    """Draw one of `TABS` of the sidebar's scenario with one thing changed."""
+    with st.container(horizontal=True):
+        axis = chosen_axis()
+        search_form.opener()
+    names = compared(axis, base)
     if not names:
         engine = plain(cached.resolved(base).engine.name)
-        st.info(f"No version of {engine} was measured: name some above.", icon=":material/info:")
+        st.info(
+            f"No version of {engine} was measured: name some under Search.", icon=":material/info:"
+        )
         return
     found = {}
     for name, setup in model.setups(base, axis, names).items():
@@ -78,33 +68,25 @@ def show(axis: str, base: Setup) -> None:
         + (" Lengths by use are assumed: replace them by your own in the sidebar."
            if axis == "use" else "")
     )  # fmt: skip
-    tabs = {
-        "Figures": lambda: _figures_tab(axis, found, base),
-        "Frontier": lambda: _frontier_tab(found),
-        "Breakdown": lambda: _breakdown_tab(found),
-        "Memory": lambda: _memory_tab(found),
-    }
-    draw_tabs(tabs, "compare_tab")
+    TABS[tab](axis, found, base)
 
 
-def _chosen(axis: str, base: Setup) -> list[str]:
-    s = base.scenario
-    versions = axis == "engine_version"
-    usual = usual_versions(cached.resolved(base)) if versions else list(_USUAL[axis])
-    shown: dict[str, Any] = {
-        "max_selections": _MOST, "placeholder": ", ".join(usual), "label_visibility": "collapsed",
-        "select_all": False,
-    }  # fmt: skip
-    if axis == "use":
-        lengths = {name: f"{name} ({quantities.tokens(i)} / {quantities.tokens(o)})"
-                   for name, (i, o) in USE_CASES.items()}  # fmt: skip
-        return st.multiselect(AXES[axis], list(USE_CASES), key="compare_use", bind="query-params",
-                              format_func=lengths.get, **shown) or usual  # fmt: skip
-    if versions:
-        shown["options"] = measured_versions(cached.resolved(base).engine.name)
-    picked = several(axis, "compare", AXES[axis], s, accept_new_options=axis != "engine", **shown)
-    own = {"model": [s.model], "system": [s.system]}.get(axis, [])
-    return list(picked) or list(dict.fromkeys([*own, *usual]))
+def chosen_axis() -> str:
+    """Draw the choice of what differs; returns an axis."""
+    axes = {words: axis for axis, words in AXES.items()}
+    return axes[choose("Compare", list(axes), "compare_by", label_visibility="collapsed")]
+
+
+def compared(axis: str, base: Setup) -> list[str]:
+    """What is compared along an axis: what the search says, else the usual beside the sidebar's."""
+    space, s = search_form.space(), base.scenario
+    said = space.uses if axis == "use" else space.among.get(axis, ())
+    if said:
+        return list(said)
+    if axis == "engine_version":
+        return usual_versions(cached.resolved(base))
+    own = [getattr(s, axis)] if axis in ("model", "system", "weights") else []
+    return list(dict.fromkeys([*own, *_USUAL[axis]]))
 
 
 @cached.by_setup(128)
@@ -130,8 +112,10 @@ def _figures_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
         for name, about in HEADLINES.items()
     )
     draw_table(words, "compare_figures")
-    st.caption("★ marks the best. In square brackets the 80 % interval; what does not fit or has "
-               "no price has no figure.")  # fmt: skip
+    st.caption(
+        "★ marks the best of those with an interval, in square brackets (80 %). What does not fit "
+        "or has no price has no figure."
+    )
     numbers = pd.DataFrame(
         {"figure": name, **{label: values[name].seconds for label, values in table.items()}}
         for name in HEADLINES
@@ -166,37 +150,26 @@ def _cell(table: Table, name: str, label: str) -> str | None:
     return f"{star}{HEADLINES[name].words(value.seconds)}{trust}"
 
 
-def _frontier_tab(found: Mapping[str, Setup]) -> None:
-    """Frontiers of all setups on the chart of page Frontiers."""
-    x, y = ACROSS["interactivity"], UPWARDS["per_device"]
-    curves: list[Curve] = []
-    for name, setup in found.items():
-        try:
-            s = setup.scenario
-            every = replace(setup, scenario=plan_form.every_load(s))
-            answer = planned.frontier_curves(Searched(every, (("engine", (s.engine,)),)))
-        except RidgelineError as error:
-            st.error(f"{plain(name)}: {plain(error)}", icon=":material/error:")
-            continue
-        curves += [replace(curve, label=name) for curve in (answer or ((), ()))[0]]
-    figure = frontier_charts.frontiers(curves, (x, y), ((), ()), export.look())
-    export.chart(figure, "compare-frontiers", "Frontiers of what is compared")
-    st.caption("Every degree up to eight devices and every load; page Frontiers has other axes.")
+def _breakdown_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
+    by_class({name: cached.priced(setup) for name, setup in found.items()}, "compare-by")
 
 
-def _breakdown_tab(found: Mapping[str, Setup]) -> None:
-    estimates = {name: cached.priced(setup) for name, setup in found.items()}
+def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
+    """Draw both steps of estimates by operator class; returns the charts by phase."""
+    figures = {}
     for phase in ("prefill", "decode"):
+        having = {name: one for name, one in estimates.items() if phase in phases_of(one.model)}
+        if not having:
+            continue
         title = f"{phase.capitalize()} step by operator class"
-        totals = {name: intervals.step_latency(one, phase) for name, one in estimates.items()}
-        classes = [intervals.by_class(step_of(one, phase)) for one in estimates.values()]
-        export.chart(
-            comparison.stacked_by_class(totals, classes, title, export.look()),
-            f"compare-by-{phase}", title,
-        )  # fmt: skip
+        totals = {name: intervals.step_latency(one, phase) for name, one in having.items()}
+        classes = [intervals.by_class(step_of(one, phase)) for one in having.values()]
+        figures[phase] = comparison.stacked_by_class(totals, classes, title, export.look())
+        export.chart(figures[phase], f"{key}-{phase}", title)
+    return figures
 
 
-def _memory_tab(found: Mapping[str, Setup]) -> None:
+def _memory_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
     memories = {name: cached.priced(setup).memory for name, setup in found.items()}
     parts = {
         name: {part: float(getattr(one, part)[0]) for part in _PARTS}
@@ -205,3 +178,11 @@ def _memory_tab(found: Mapping[str, Setup]) -> None:
     usable: Sequence[float] = [float(one.usable_bytes) for one in memories.values()]
     export.chart(charts.memory(parts, usable, export.look()), "compare-memory",
                  "Memory of a device, static batch, by what holds it")  # fmt: skip
+
+
+#: Parts of the page that compare by an axis; each is given it, the setups by name and the base.
+TABS: Mapping[str, Callable[[str, Mapping[str, Setup], Setup], None]] = {
+    "Figures": _figures_tab,
+    "Breakdown": _breakdown_tab,
+    "Memory": _memory_tab,
+}

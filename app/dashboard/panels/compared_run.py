@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 import profilers
-from app.dashboard import report_uploads, sidebar
+from app.dashboard import cached, sidebar, tracing
+from app.dashboard.load import as_batch
 from app.dashboard.panels.sweep import show_sweep
 from app.dashboard.panels.what_ran import banner, known
 from app.measuring import endpoint_run, run_store
-from app.measuring.comparison import Compared, clocks_text, verdict
+from app.measuring.comparison import Compared, clocks_text, compared, steps_measured, verdict
 from app.measuring.filling import Difference, Filled, estimate_filled, phase_loads
 from app.measuring.identity import Known, of_reports
 from app.measuring.outcome import priced_sweep
@@ -20,11 +21,16 @@ from app.measuring.prediction import RunContext
 from app.measuring.time_report import TimeReport, of_profile
 from app.measuring.unfused import as_it_ran
 from app.scenario.scenario import Resolved
+from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core import Estimate
+from genz_core.errors import ReportError, RidgelineError
+from genz_core.memo import ByIdentity
 from genz_core.types import Workload
 from profilers import Comparison, Measurement, Report
+from profilers.compare import in_phase
+from profilers.schema import PHASES
 from profilers.store import Store
 from profilers.what_ran import what_was_kept
 
@@ -49,10 +55,18 @@ class Priced:
 
     def where_time_goes(self, comparison: Comparison) -> tuple[TimeReport, ...]:
         """Where the time of each step goes; none of a kept run, which has its own page."""
-        if self.resolved is None:
+        resolved = self.resolved
+        if resolved is None:
             return ()
-        filled = Filled(self.resolved.scenario, self.loads, differences=self.apart)
-        return of_profile(Compared(comparison, self.resolved, filled))
+        filled = Filled(resolved.scenario, self.loads, differences=self.apart)
+        return _SPENT.get(
+            lambda: of_profile(Compared(comparison, resolved, filled)), comparison, self
+        )
+
+
+#: What a redraw of the page needs again, whose parts are the same objects.
+_PRICED, _COMPARED = ByIdentity[Priced](8), ByIdentity[Comparison](8)
+_SPENT = ByIdentity[tuple[TimeReport, ...]](8)
 
 
 def kept_run() -> tuple[Store, str]:
@@ -64,27 +78,30 @@ def kept_run() -> tuple[Store, str]:
         (store, run) for store in run_store.stores() for run in store.runs()
         if run.source != endpoint_run.SOURCE  # a load on a server has no operators
     ]  # fmt: skip
-    runs, home = [run for _, run in kept], {run.id: store for store, run in kept}
-    if not runs:
-        st.info("No run is kept yet: measure one on the page Run.", icon=":material/timer:")
+    named = {run.id: (store, f"{run.label} on {run.system} · {run.id[:8]}") for store, run in kept}
+    if not named:
+        st.info("No run is kept yet: measure one first.", icon=":material/timer:")
         st.stop()
     run = st.selectbox(
-        "Run", runs, format_func=lambda run: f"{run.label} on {run.system} · {run.id[:8]}",
-        key="measured_run",
-    )  # fmt: skip
-    return home[run.id], run.id
+        "Run", list(named), format_func=lambda run: named[run][1], key="measured_run"
+    )
+    return named[run][0], run
 
 
-def own_pricing(store: Store, identity: str) -> Priced:
-    """Draw what a kept run ran; returns it with its own model, system and engine, or with the
-    scenario's and a warning where those are not known here."""
+def own_pricing() -> Priced:
+    """Draw the choice of a kept run and what it ran; returns it with what it is priced as.
+
+    That is its own model, system and engine, or the scenario's under a warning where those are not
+    known here.
+    """
+    store, identity = kept_run()
     chosen = store.load(identity)
     load, ranks = chosen.workload, chosen.facts.get("world_size")
     sizes = f", batch {load.batch:g}, {load.isl:g} + {load.osl:g} tokens" if load else ""
     over = f", TP {ranks}" if ranks else ""
     ran = f"{chosen.model or chosen.source} with the engine {chosen.engine}{sizes}{over}"
     if chosen.facts.get("prompts") and load is None:
-        words = "prompts of different lengths: the page Run shows each beside its prediction."
+        words = "prompts of different lengths: its report shows each beside its prediction."
         st.info(f"It ran {plain(ran)}, {words}", icon=":material/format_list_bulleted:")
         st.stop()
     own, context = run_store.own_estimate(store, identity)
@@ -116,32 +133,67 @@ def show_swept(measurement: Measurement, context: RunContext) -> None:
     st.stop()
 
 
-def report_pricing() -> Priced:
-    """Draw the upload box; returns the reports with the scenario's estimate.
+def report_pricing(uploaded: Sequence[Report]) -> Priced:
+    """Draw where the reports of one run part from the scenario; returns them with its estimate.
 
-    Without reports the page stops with a sentence.
+    Raises:
+        RidgelineError: the scenario cannot be priced, or the reports cannot be measured together.
     """
-    report_uploads.pattern_box()
-    uploaded = list(report_uploads.picker("measured").values())
-    if not uploaded:
-        st.info(
-            "Upload the reports of one run (stages, ranks), or try a sample.",
-            icon=":material/upload_file:",
-        )
-        st.stop()
-    setup, resolved, estimate = sidebar.priced_setup()
-    st.caption(f"The prediction is the sidebar's: {sidebar.describe(setup)}.")
+    setup = st.session_state.get("setup", Setup())
+    if isinstance(setup, RidgelineError):
+        raise setup
+    setup = as_batch(setup)
+    if not tracing.is_trace_ready(setup, described=False):
+        raise ReportError(f"{setup.scenario.model} is traced first")
+    resolved, estimate = cached.deployed(setup), cached.priced(setup)
     patterns = st.session_state.get("phase_patterns", profilers.DEFAULT_PHASES)
+    labels = [report.label for report in uploaded]
     reports, ran = known(uploaded, patterns)
     loads = phase_loads(resolved, ran)
-    apart = banner(resolved, ran, loads, [report.label for report in uploaded])
-    eager = as_it_ran(resolved, ran)
-    if loads or eager is not resolved:
-        estimate = estimate_filled(eager, loads)
-    measurement = profilers.measure_from(reports, patterns)
-    names = resolved.system.name, resolved.engine.name
-    facts = of_reports(ran, reports, [report.label for report in uploaded])
-    return Priced(measurement, estimate, *names, apart, reports, facts, eager, loads)
+    apart = banner(resolved, ran, loads, labels)
+
+    def read() -> Priced:
+        eager, of_them = as_it_ran(resolved, ran), estimate
+        if loads or eager is not resolved:
+            of_them = estimate_filled(eager, loads)
+        measurement = profilers.measure_from(reports, patterns)
+        names = resolved.system.name, resolved.engine.name
+        facts = of_reports(ran, reports, labels)
+        return Priced(measurement, of_them, *names, apart, reports, facts, eager, loads)
+
+    return _PRICED.get(read, resolved, estimate, ran, *uploaded, values=tuple(patterns))
+
+
+def comparison_of(priced: Priced) -> Comparison:
+    """Draw what nothing tells of a measurement, its phase and its steps; returns the comparison.
+
+    Raises:
+        RidgelineError: it cannot be compared.
+    """
+    measurement, steps = priced.measurement, {}
+    phases = [p for p in PHASES if p in measurement.phases]
+    if not phases:
+        phase = st.segmented_control(
+            "These reports name no phase; take them for",
+            ["prefill", "decode"], default="prefill", required=True, key="measured_phase",
+        )  # fmt: skip
+        measurement, phases = in_phase(measurement, str(phase)), [str(phase)]
+    run_key = "" if priced.reports else f"_{st.session_state['measured_run']}"
+    with st.container(horizontal=True):
+        for phase in phases:
+            usual = steps_measured(priced.estimate, measurement, priced.reports, phase)
+            steps[phase] = int(
+                st.number_input(
+                    f"Steps of {phase} measured", 1, 1_000_000, usual,
+                    key=f"steps_{phase}{run_key}", width=220,
+                    help="A summary adds up all its steps: one a generated token in decode.",
+                )
+            )  # fmt: skip
+
+    def read() -> Comparison:
+        return compared(priced.estimate, measurement, priced.reports, steps)
+
+    return _COMPARED.get(read, priced, values=(tuple(measurement.phases), *steps.items()))
 
 
 def show_phases(comparison: Comparison) -> None:

@@ -1,4 +1,4 @@
-"""Page Economics: the terms as inputs, and what follows from them."""
+"""What tokens cost, rented or owned, over a day, against an API; their energy and carbon."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS
 from app.charts import economics as charts
-from app.dashboard import cached, export, visitor
+from app.dashboard import cached, export, sidebar, visitor
 from app.dashboard.question_form import control
 from app.dashboard.widgets import card, draw_table
 from app.decide import economics as model
 from app.decide.economics import ASSUMED, DAY, Account, Operation
 from app.decide.economics_words import trust
-from app.decide.loads import under_load
+from app.decide.loads import load_words, under_load
 from app.measuring import run_store
 from app.question.question import Question
 from app.scenario.setup import Setup
@@ -51,6 +51,24 @@ class Stated:
     def account(self) -> Account:
         """What an account is made of."""
         return Account(cached.deployed(self.setup), self.power, self.measured_by)
+
+
+def page() -> None:
+    """Draw the prices and what follows from them, of the sidebar's scenario under load."""
+    _, resolved, _ = sidebar.priced_setup("the cost of tokens")
+    setup = sidebar.chosen_setup()
+    s = setup.scenario
+    st.caption(
+        f"One replica: {plain(resolved.model.name)} on {s.tp * s.pp * s.dp} × "
+        f"{plain(resolved.system.name)}, engine {plain(resolved.engine.name)}, "
+        f"{load_words(under_load(s))}, {quantities.tokens(s.isl)} tokens "
+        f"in, {quantities.tokens(s.osl)} out."
+    )
+    with sidebar.stopping():
+        sidebar.gated_load(replace(setup, scenario=under_load(s)), switch=False)
+        account = with_kept_runs(account_form(setup))
+        named = answered(account)
+    show(account, named)
 
 
 @cached.by_setup(64)

@@ -1,4 +1,4 @@
-"""What a newcomer sees above the Overview: three doors, the last scenarios, this machine."""
+"""What a newcomer sees below the answer: three examples, the last scenarios, this machine."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from app.dashboard import visitor
+from app.dashboard import phrases, visitor
 from app.dashboard.pinned import is_scenario
 from app.dashboard.question_form import set_controls
-from app.dashboard.report_uploads import SAMPLES
+from app.dashboard.uploads import REPORT_SAMPLES
 from app.scenario.describing import setup_words
 from app.scenario.setup import Setup, setup_from
 from app.wording.markdown import plain
@@ -28,7 +28,7 @@ _DOORS: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
         "Predict",
         "TTFT and TPOT of gpt-oss-120b on one H200 under vLLM, for 64 users",
         {"model": "openai/gpt-oss-120b", "system": "h200-sxm-141gb", "engine": "vllm",
-         "batch": 64, "isl": 1024, "osl": 1024, "tp": 1, "asked": "Under load"},
+         "concurrency": 64, "isl": 1024, "osl": 1024, "tp": 1},
         "",
     ),
     (
@@ -40,8 +40,8 @@ _DOORS: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
     (
         "Measure",
         "Where a step of Qwen1.5-0.5B on an H100 spends its time, from a trace",
-        {"report_samples": next(iter(SAMPLES))},
-        "reports",
+        {"upload_samples": next(iter(REPORT_SAMPLES))},
+        "upload",
     ),
 )  # fmt: skip
 
@@ -49,7 +49,7 @@ _DOORS: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
 def first_page(setup: Setup) -> None:
     """Draw the doors, unless this visitor has put them away or has a scenario already."""
     address = st.session_state.setdefault("first_address", tuple(st.query_params))
-    known = bool(setup.changed()) or bool(address)
+    known = bool(phrases.off_default(setup)) or bool(address)
     if known or _kept().get("away"):
         return
     with st.container(border=True, key="first_page"):
@@ -101,7 +101,7 @@ def _last_scenarios() -> None:
 
 def remember(setup: Setup) -> None:
     """Keep a scenario among the visitor's last ones; the default and a repeated one are not."""
-    changed = setup.changed()
+    changed = phrases.off_default(setup)
     before = _scenarios()
     if not changed or (before and before[0] == changed):
         return

@@ -1,4 +1,4 @@
-"""The fit of a system on the page Calibrate: errors before and after, and the button to keep it."""
+"""The fit of a system: errors before and after, and the button to keep it."""
 
 from __future__ import annotations
 

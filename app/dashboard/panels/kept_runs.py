@@ -1,4 +1,4 @@
-"""Kept runs on the page Run: their list, the report or comparison of the chosen ones, tags."""
+"""Kept runs: their list, the report or comparison of the chosen ones, tags."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from app.measuring import endpoint_run, run_store
 from app.wording.markdown import plain, without_links
 from profilers.store import Store
 
+#: Part of page Measure that draws a kept run beside its prediction.
+BESIDE = "Beside its prediction"
+
 
 def all_kept_runs() -> None:
     """Draw the runs that the visitor may change, and those of the server apart from them."""
@@ -18,6 +21,11 @@ def all_kept_runs() -> None:
         _kept_runs(own, "Your runs" if servers else "Kept runs", "", may_change=True)
     for store in servers:
         _kept_runs(store, "Runs of this server", "_server", may_change=False)
+
+
+def look_at(run: str) -> None:
+    """Open the part that draws a kept run beside its prediction; a callback.  run: its id."""
+    st.session_state.update(part=BESIDE, measured_run=run)
 
 
 def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
@@ -47,9 +55,8 @@ def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
         with st.expander(f"Report of {run.id[:8]}", expanded=True):
             st.markdown(without_links(report.read_text(encoding="utf-8")))
     if run.source != endpoint_run.SOURCE:
-        st.session_state["run_to_compare"] = run
-        st.page_link("views/measured/measured.py", label="Compare with its prediction",
-                     icon=":material/balance:")  # fmt: skip
+        st.button("Compare with its prediction", on_click=look_at, args=(run.id,),
+                  key=f"compare_run{key}", icon=":material/balance:")  # fmt: skip
     if not may_change:
         st.caption("Only whoever runs this server tags and deletes these runs.")
         return

@@ -1,25 +1,27 @@
-"""A load on page Overview: the figures of page Serving at the users or the rate that are asked."""
+"""The answer to a load: its figures, what they come of, and latency over loads with targets."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from app.answers.columns import COLUMNS, ends
+from app.answers.columns import COLUMNS, THROUGHPUT_ENDS, ends
 from app.charts import serving
 from app.charts.figure import Figure
 from app.charts.style import Look
-from app.dashboard import export, load_curves, strip
+from app.dashboard import cached, export, load_curves
 from app.dashboard.does_not_fit import figure_card, runnable
-from app.dashboard.load import Load, asked_load
+from app.dashboard.load import Load, as_batch, load_of, under
 from app.dashboard.panels.static_answer import Answer, cost_card
 from app.dashboard.sidebar import say_unread
+from app.planning.targets import Target, parse_targets
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
+from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 from app.wording.markdown import plain
 
@@ -37,18 +39,26 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     if fits and row["message"]:
         message = str(row["message"])
         st.warning(f"{plain(message[0].upper() + message[1:])}.", icon=":material/warning:")
-    with st.grid(5, min_column_width=150, key="cards"):
+    with st.grid(4, min_column_width=150, key="cards"):
         latency_cards(row, fits=fits)
         _other_cards(resolved, row, load.words, fits)
-    basis = plain(load_curves.basis(setup))
-    st.caption(f"80 % intervals under the figures; {basis}.")
+    if fits:
+        st.markdown(_causes(setup, row))
     table, _ = load_curves.with_load(load_curves.curve(setup, load.name), row, load.name)
-    figures = load_charts("load", table, load, export.look())
-    return setup, load, (figures, pd.DataFrame([dict(row)]))
+    bounds = latency_bounds(setup)
+    most = load_curves.most_within(setup, load.name, limits_of(bounds)) if bounds else None
+    figure = serving.latencies(table, load.name, "Latency over the load", export.look())
+    serving.draw_targets(
+        figure, {_words(one): one.value for one in bounds}, most, load.name, export.look()
+    )
+    serving.mark_load(figure, load.value, load.words, export.look())
+    export.chart(figure, "load-latency", "TTFT and TPOT over the load, with the targets")
+    st.caption(_caption(setup, load, bounds, most))
+    return setup, load, ({"latency": figure}, pd.DataFrame([dict(row)]))
 
 
 def gated_load(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Mapping[str, Any]]:
-    """Draw the load that is asked; returns the setup that is drawn under it, and its figures.
+    """The setup that is drawn under its load, the load, and the figures of it.
 
     Where not even one request can run, the page stops with the reason, see
     `does_not_fit.runnable`.
@@ -56,16 +66,17 @@ def gated_load(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Mapping[s
     Raises:
         RidgelineError: the scenario cannot be priced.
     """
-    load = asked_load(setup)
-    asked: dict[str, Any] = {load.name: load.value}
-    question = replace(setup.scenario, batch=1, **asked)
-    strip.say(question, "serve")
-    say_unread(replace(resolved, scenario=question))
-    row = load_curves.one_load(setup, load.name, load.value)
-    shown = runnable(setup, str(row["status"]), str(row["message"]), 1)
-    if shown is not setup:
+    load = load_of(setup)
+    asked = under(setup, load)
+    say_unread(replace(resolved, scenario=asked.scenario))
+    row = load_curves.one_load(asked, load.name, load.value)
+    shown = runnable(asked, str(row["status"]), str(row["message"]), 1)
+    if shown is not asked:
         row = load_curves.one_load(shown, load.name, load.value)
     return shown, load, row
+
+
+# ------------------------------------------------------------------------------- figures
 
 
 def latency_cards(row: Mapping[str, Any], *, fits: bool) -> None:
@@ -78,22 +89,83 @@ def latency_cards(row: Mapping[str, Any], *, fits: bool) -> None:
 
 def _other_cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bool) -> None:
     rate, each = row["output_tokens_per_s"], row["output_tokens_per_s_per_device"]
+    low, high = (float(row[end]) for end in THROUGHPUT_ENDS)
+    known = low == low and low < high
     figure_card(
         "Output throughput",
         quantities.tokens_rate(rate),
-        f"{quantities.tokens_rate(each)} per device",
+        f"80 %: {low:,.4g} to {high:,.4g}"
+        if known
+        else f"{quantities.tokens_rate(each)} per device",
         "Output tokens of the whole deployment per second.",
-        fits=fits,
-    )
-    figure_card(
-        "Requests running",
-        quantities.digits(row["running"]),
-        f"{row['capacity']:,.0f} fit",
-        "Mean number that runs at once; the others wait.",
         fits=fits,
     )
     if fits:
         cost_card(resolved, rate / each if each else 1.0, rate, load)
+
+
+def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
+    """What the latencies of a load come of, and what would shorten them."""
+    ttft, waits = float(row["ttft_s"]), float(row["wait_s"])
+    said = (
+        f"TTFT is {quantities.seconds(float(row['prefill_s']))} of reading the prompt and "
+        f"{quantities.seconds(waits)} of waiting ({quantities.percent(waits / ttft)})."
+    )
+    batch = as_batch(setup)
+    size, step = batch.scenario.batch, step_of(cached.priced(batch), "decode")
+    parts = parts_of(step)
+    limits = quantities.limits(f"A decode step of {size:,}", parts)
+    return f"{said} {limits}; {quantities.advice('it', cached.levers(batch)['decode'], parts)}."
+
+
+def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | None) -> str:
+    said = []
+    if bounds:
+        what = "users" if load.name == "concurrency" else "requests/s"
+        said.append(
+            f"**{most:,.4g} {what}** is the most within the targets on means and medians"
+            if most
+            else f"No number of {what} is within the targets"
+        )
+    if any(one.figure.percentile not in (0, 50) for one in latency_bounds(setup, all_=True)):
+        said.append("percentiles beyond the median need a simulation: part Simulate")
+    said.append(f"bands are 80 % intervals; {plain(load_curves.basis(setup))}")
+    words = ". ".join(one[0].upper() + one[1:] for one in said)
+    return f"{words}."
+
+
+# ------------------------------------------------------------------------------- targets
+
+
+def latency_bounds(setup: Setup, *, all_: bool = False) -> list[Target]:
+    """The question's targets on TTFT and TPOT that the closed form gives: means and medians.
+
+    all_: those on percentiles as well.
+
+    Raises:
+        InvalidValue: a target that cannot be.
+    """
+    targets = parse_targets(", ".join(setup.scenario.target)) if setup.scenario.target else ()
+    return [
+        one for one in targets
+        if one.figure.latency in ("ttft", "tpot") and one.below
+        and (all_ or one.figure.percentile in (0, 50))
+    ]  # fmt: skip
+
+
+def limits_of(bounds: Sequence[Target]) -> tuple[tuple[str, float], ...]:
+    """Columns of a curve with the most that each may be."""
+    return tuple(
+        (f"{one.figure.latency}{'_median' if one.figure.percentile else ''}_s", one.value)
+        for one in bounds
+    )
+
+
+def _words(one: Target) -> str:
+    return f"{one.figure.title} target {quantities.seconds(one.value)}"
+
+
+# ------------------------------------------------------------------------------- both charts
 
 
 def load_charts(key: str, table: pd.DataFrame, load: Load, look: Look) -> dict[str, Figure]:

@@ -1,8 +1,9 @@
-"""The user's runs of an engine on the page Calibrate: figures in, their fit, kept or forgotten."""
+"""The user's runs of an engine: figures in, their fit, kept or forgotten."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
@@ -50,7 +51,7 @@ def own_runs_panel() -> None:
     st.caption(
         "One to five runs that you measured of the sidebar's scenario move the engine's constants; "
         "later predictions of this engine, model, format and device use them. How much that helps "
-        "other runs is on the page Accuracy, under Serving.\n\n"
+        "other runs is on page Accuracy, under Serving.\n\n"
         f"{plain(s.model)} on {s.tp * s.pp * s.dp} × {plain(s.system)} · "
         f"engine {plain(s.engine or 'default')} · "
         f"{quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out"
@@ -68,7 +69,8 @@ def own_runs_panel() -> None:
     rows = _form(from_runs.KINDS[kind], "concurrency" if kind == "Under load" else "batch")
     if rows:
         with st.spinner("Fitting the engine's constants …"):
-            completed = from_runs.with_scenario(s, rows)
+            bare = replace(s, batch=1, concurrency=None, rate=None, trace=None)  # rows have theirs
+            completed = from_runs.with_scenario(bare, rows)
             st.session_state["own_calibrations"] = from_runs.calibrate(completed)
     for calibration in st.session_state.get("own_calibrations", ()):
         _show(calibration)

@@ -11,10 +11,10 @@ import streamlit as st
 from app.answers.columns import COLUMNS
 from app.answers.table import to_json
 from app.charts import plan as charts
-from app.dashboard import export, open_point, planned
+from app.dashboard import export, open_point, planned, search_form, sidebar, strip
 from app.dashboard.panels import plan_form
 from app.dashboard.widgets import card, draw_table, draw_tabs
-from app.decide import report
+from app.decide import plan_systems, report
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points
 from app.decide.searched import Searched
@@ -30,20 +30,43 @@ from genz_core.errors import InvalidValue
 Named = Mapping[str, Any]
 
 
-def show(searched: Searched, answer: Answer, setup: Setup) -> None:
+def page(setup: Setup) -> None:
+    """Draw the inputs of a plan and its answer."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("What the form says is kept; degrees, replicas and batch are searched.",
+                   width="content")  # fmt: skip
+        search_form.opener()
+    with sidebar.stopping():
+        searched = plan_form.searched(setup)
+        several, left_open = dict(searched.several), strip.left_open(searched.asked())
+        strip.say(searched.setup.scenario, "plan", several, left_open)
+        answer = planned.answered(searched)
+    if answer is not None:
+        show(searched, answer)
+
+
+def show(searched: Searched, answer: Answer) -> None:
     """Draw the answer to a question."""
     if not answer.short.plans:
         answer = _nothing(searched, answer)
     named = planned.document_of(searched, answer)
+    rows = planned.systems_of(searched, answer)
     if named["plans"]:
         _best(named)
-        draw_table([report.plan_words(plan) for plan in named["plans"]], "plan_table")
+    draw_table([plan_systems.words(row) for row in rows], "plan_systems")
+    if named["others"]:
+        other, near = named["others"][0], named["others"][0].get("nearest")
+        runs = f"{near['devices']} × {shape(near)} of " if near else ""
+        st.markdown(f"Best loser: {runs}{plain(other['family'])}: {plain(other['why'])}.")
+    of_others = [row for row in rows if "launch" in row and row not in named["plans"]]
+    startable = {**named, "plans": [*named["plans"], *of_others]}
     _chart(searched, answer)
     tabs = {
-        "Start it": lambda: _launch(named),
+        "Start it": lambda: _launch(startable),
+        "All plans": lambda: _plans(named),
         "Why not the others": lambda: _others(named),
         "Check it": lambda: _measure(named),
-        "Take it along": lambda: _downloads(named, answer, setup),
+        "Take it along": lambda: _downloads(named, answer, startable),
     }
     draw_tabs(tabs, "plan_tab")
     with st.expander("Notes", icon=":material/info:"):
@@ -134,7 +157,7 @@ def _opened(key: str, answer: Answer, searched: Searched) -> None:
     system = own.get(family.system.slug, family.question.system)
     fields = open_point.scenario_of(row, system, family.question.weights)
     open_point.open_as_scenario(fields)
-    st.session_state[plan_form.FREE] = True  # what is searched stays what it was
+    st.session_state[search_form.FREE] = True  # what is searched stays what it was
     st.session_state["plan_opened"] = f"{row['engine']}, {shape(row)} on {row['system']}"
 
 
@@ -166,17 +189,29 @@ def _chart(searched: Searched, answer: Answer) -> None:
 # ------------------------------------------------------------------------------- the rest
 
 
+def _plans(named: Named) -> None:
+    if named["plans"]:
+        draw_table([report.plan_words(plan) for plan in named["plans"]], "plan_table")
+    else:
+        st.caption("No deployment meets every target.")
+
+
 def _launch(named: Named) -> None:
     if not named["plans"]:
         st.caption("There is no plan to start.")
         return
-    names = [f"{at}. {report.short(plan)}" for at, plan in enumerate(named["plans"], 1)]
+    names = [f"{at}. {plan['system']}: {report.short(plan)}"
+             for at, plan in enumerate(named["plans"], 1)]  # fmt: skip
     chosen = st.selectbox("Plan", names, key="plan_chosen")
     plan = named["plans"][names.index(chosen)]
     if plan["launch"]:
         st.code(plan["launch"], language="bash", wrap_lines=True)
         checked = f", read in {plan['launch_checked']}"
         st.caption(f"Options of {plan['engine']} {plan['launch_version']}{checked}.")
+    elif other := next((name for name, one in zip(names, named["plans"], strict=True)
+                        if one["launch"]), ""):  # fmt: skip
+        st.info(f"No launch line is known of {plain(plan['engine'])}. The best plan with one: "
+                f"{plain(other)}.", icon=":material/info:")  # fmt: skip
     for name, text in plan["launch_files"].items():
         st.caption(f"{name}:")
         st.code(text, language="yaml")
@@ -220,7 +255,7 @@ def _measure(named: Named) -> None:
                            on_click="ignore", key="plan_points")  # fmt: skip
 
 
-def _downloads(named: Named, answer: Answer, setup: Setup) -> None:
+def _downloads(named: Named, answer: Answer, startable: Named) -> None:
     with st.container(horizontal=True):
         for label, make, file, mime in (
             ("Report (HTML)", lambda: report.html(named, answer), "plan.html", "text/html"),
@@ -231,8 +266,8 @@ def _downloads(named: Named, answer: Answer, setup: Setup) -> None:
         ):
             st.download_button(label, make, file, mime, key=f"save {file}", on_click="ignore",
                                icon=":material/download:")  # fmt: skip
-    if named["plans"]:
-        _deployment(named)
+    if startable["plans"]:
+        _deployment(startable)
     st.caption("The same on the command line:")
     st.code(report.command(named), language="bash", wrap_lines=True)
 

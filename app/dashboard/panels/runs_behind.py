@@ -43,7 +43,7 @@ def runs_behind_list(setup: Setup, load: str, value: float) -> None:
         if not rows:
             st.caption(
                 f"Nobody measured this model under {plain(resolved.engine.name)} in what ships: "
-                "the engine's profile alone speaks. Runs of your own join in on page Calibrate."
+                "the engine's profile alone speaks. Runs of your own join in on page Measure."
             )
             return
         st.caption(_HELP)

@@ -1,4 +1,4 @@
-"""Tabs of page Sensitivity: the tornado, the ridges, the hardware that targets need."""
+"""Parts of page Chip lab: the tornado, the ridges, the hardware that targets need."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import streamlit as st
 
 from app.charts import sensitivity as charts
 from app.dashboard import cached, export, sidebar
-from app.dashboard.question_form import control, load_kind
+from app.dashboard.question_form import control
 from app.dashboard.widgets import draw_table
 from app.decide import sensitivity as model
-from app.decide.loads import under_load
 from app.decide.sensitivity import FIGURES, RESOURCES, Figures, Requirement, Ridge, Sensitivity
 from app.planning.targets import parse_targets
 from app.scenario.setup import Setup
@@ -27,13 +26,6 @@ _LEAST: Mapping[str, str] = {
     "flops_per_s": "Arithmetic",
     "link_bytes_per_s": "Link bandwidth",
 }
-
-
-def under_chosen_load(setup: Setup) -> Setup:
-    """Draw the choice of the load; returns the setup under it."""
-    if load_kind("batch", "concurrency") == "batch":
-        return setup
-    return replace(setup, scenario=under_load(setup.scenario))
 
 
 @cached.by_setup(64)
@@ -115,10 +107,13 @@ def _crossing_words(name: str, place: float | None, ridge: Ridge) -> str:
 
 def needed(setup: Setup) -> None:
     """Draw the targets, and what hardware would meet them."""
-    target = control("target", value="tpot < 20ms, ttft < 500ms", width=420,
-                     label="Targets on mean TTFT and TPOT")  # fmt: skip
+    target = ", ".join(setup.scenario.target)
+    if not target:
+        st.info("State targets on mean TTFT and TPOT in the form: tpot < 20ms, ttft < 500ms.",
+                icon=":material/flag:")  # fmt: skip
+        return
     try:
-        need = _requirement(setup, ", ".join(target))
+        need = _requirement(setup, target)
     except RidgelineError as error:
         st.error(str(error).replace("<", "\\<"), icon=":material/error:")
         return

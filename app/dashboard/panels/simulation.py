@@ -1,9 +1,8 @@
-"""The tab Simulate of page Serving: traffic in, requests served one by one, their latencies."""
+"""The part Simulate of page Answer: traffic in, requests served one by one, their latencies."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +11,13 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS
 from app.charts import simulation as charts
-from app.dashboard import cached, export
+from app.dashboard import cached, export, traces
 from app.dashboard.job_progress import is_running, show_progress, submitted
-from app.dashboard.question_form import control, load_kind
 from app.dashboard.widgets import card, draw_table
 from app.jobs import SIMULATING
 from app.question.asking import Asked, ask
-from app.question.groups import LOAD, POOL, PRICES
-from app.question.parameters import PARAMETERS, in_group
+from app.question.groups import LOAD, PRICES
+from app.question.parameters import PARAMETERS
 from app.question.question import Question
 from app.question.verbs import LEFT_OUT, parameters_of
 from app.scenario.setup import Setup
@@ -28,37 +26,31 @@ from app.simulation.run import Run, run, run_setup
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.deployment import recipe_key
-from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.errors import RidgelineError
 from hardware_db import recipes
 
 JOB, RESULT = "simulation", "simulated"
-_FIELDS = {
-    "concurrency": ("concurrency", "requests", "burst_start", "seed"),
-    "rate": ("rate", "requests", "burstiness", "ramp_to", "ramp_s", "seed"),
-    "trace": ("requests",),
-}
-_TARGETS = ("ttft_target_s", "tpot_target_s", "e2e_target_s")
-POOL_NAMES = in_group(POOL)
 #: Requests, and pieces of prompts, that are simulated while the page waits: a second or two.
 _AT_ONCE, _PIECE_TOKENS = 5000, 4096
-_MOST_MB = 200
 
 
 def simulation_panel(setup: Setup) -> None:
     """Draw the form, run what it asks, and show the last simulation of this session."""
     st.caption(
         "Requests go through the engine's scheduler one by one: chunked prompts, the KV cache, "
-        "preemption, prefix reuse. The curves of the other tab are a formula for the mean of the "
-        "same; here are percentiles. Deployment, limits, drafts, lengths and what requests share "
-        "are the sidebar's."
+        "preemption, prefix reuse. The figures above are a formula for the mean of the same; here "
+        "are percentiles."
     )
-    kind = load_kind(*_FIELDS)
     left = (name for name in setup.scenario.changed() if name in LEFT_OUT["simulate"])
     if unused := [name for name in left if PARAMETERS[name].group not in (LOAD, PRICES)]:
         st.caption(f"Not simulated: {', '.join(unused)}.")
-    asked = _form(kind, setup.scenario)
-    if asked and not is_running(JOB):
-        _start(setup, asked)
+    if st.button(
+        "Simulate", icon=":material/play_arrow:", type="primary", disabled=is_running(JOB)
+    ):
+        try:
+            _start(setup, _asked(setup.scenario))
+        except RidgelineError as error:
+            st.error(plain(error), icon=":material/error:")
     if is_running(JOB):
         show_progress(JOB, "simulation")
     _take_job()
@@ -72,67 +64,19 @@ def simulation_panel(setup: Setup) -> None:
     _show(before, answer)
 
 
-# ------------------------------------------------------------------------------- the form
+def _asked(scenario: Question) -> Asked:
+    """What to simulate: the question, a static batch as so many users, a trace with its requests.
 
-
-def _form(kind: str, scenario: Question) -> Asked | None:
-    """Draw the form; returns what to simulate, None before it is sent or where it is wrong."""
-    errors: list[RidgelineError] = []
-    with st.form("sim_form"):
-        upload = _upload() if kind == "trace" else None
-        users = {"concurrency": {"placeholder": f"{scenario.batch:,}"}}
-        given = _fields(_FIELDS[kind], errors, users) | _fields(_TARGETS, errors)
-        with st.expander(POOL, icon=":material/call_split:", key="sim_pool_open"):
-            given |= _fields(POOL_NAMES, errors)
-        sent = st.form_submit_button(
-            "Simulate", icon=":material/play_arrow:", type="primary", disabled=is_running(JOB)
-        )
-    if not sent:
-        return None
-    try:
-        for error in errors:
-            raise error
-        if kind == "trace":
-            if upload is None:
-                raise InvalidValue("upload a trace first: CSV or JSON lines")
-            content = io.BytesIO(upload.getvalue())
-            given["trace"] = trace_file.parse(content, upload.name, given["requests"] or 0)
-        elif kind == "concurrency":
-            given["concurrency"] = given["concurrency"] or scenario.batch
-        known = parameters_of("simulate")
-        changed = scenario.changed().items()  # its load is the form's
-        kept = {n: v for n, v in changed if n in known and known[n].group != LOAD}
-        return ask("simulate", {"model": scenario.model} | kept | given)
-    except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")
-        return None
-
-
-def _fields(
-    names: Iterable[str],
-    errors: list[RidgelineError],
-    changed: Mapping[str, Mapping[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """Draw the controls of some parameters; returns their values.
-
-    errors: those of texts that are no values are added.  changed: as of `question_form.drawer`.
+    Raises:
+        RidgelineError: it cannot be simulated.
     """
-    values: dict[str, Any] = {}
-    with st.grid(5, min_column_width=150):
-        for name in names:
-            try:
-                values[name] = control(name, **(changed or {}).get(name, {}))
-            except RidgelineError as error:
-                errors.append(error)
-    return values
-
-
-def _upload() -> Any:
-    return st.file_uploader(
-        "Trace", key="sim_trace", max_upload_size=_MOST_MB,
-        help="CSV or JSON lines, also packed with gzip: arrival_s, input_tokens and "
-        "output_tokens a row, or the columns of Azure's and Mooncake's public traces.",
-    )  # fmt: skip
+    known = parameters_of("simulate")
+    kept = {name: value for name, value in scenario.changed().items() if name in known}
+    if scenario.kind == "trace":
+        kept["trace"] = traces.requests(scenario.requests or 0)
+    elif scenario.kind == "batch":
+        kept["concurrency"] = scenario.batch
+    return ask("simulate", {"model": scenario.model} | kept)
 
 
 # ------------------------------------------------------------------------------- running

@@ -30,10 +30,19 @@ _LATENCIES = (
 Answer = tuple[dict[str, Figure], pd.DataFrame]
 
 
-def static_answer(setup: Setup, resolved: Resolved, estimate: Estimate) -> Answer:
-    """Draw the figures, sentences and charts of a static batch; returns charts and table."""
+def static_answer(
+    setup: Setup, resolved: Resolved, estimate: Estimate, *, first: bool = True
+) -> Answer:
+    """Draw the figures, sentences and charts of a static batch; returns charts and table.
+
+    first: whether its cards are the first of the page.
+    """
     fits = not setup.if_fitted
-    with st.grid(5 if generates(estimate.model) else 4, min_column_width=150, key="cards"):
+    with st.grid(
+        5 if generates(estimate.model) else 4,
+        min_column_width=150,
+        key="cards" if first else "cards_static",
+    ):
         _cards(setup, resolved, estimate, fits)
     st.caption(explanations.trust(estimate))
     if fits:

@@ -22,11 +22,14 @@ from profilers.chrome_trace import chrome_trace, file_stem
 from profilers.gaps import gaps
 from profilers.idle import CAUSES
 from profilers.window import bands, window_statistics
+from profilers.wording import shortened
 
 _CHART = "timeline"
 _LOOKED_AT, _SELECTED = "timeline_span", "timeline_selected"
 #: Rows of the table of kernels found.
 _MOST_FOUND = 200
+#: Characters of a name that are searched for, and that a finding has of one.
+_SEARCHED, _NAMED = 200, 140
 #: What is shown around a kernel and around anything longer, as shares of its length.
 _AROUND_ONE, _AROUND = 3.0, 0.05
 Span = charts.Span
@@ -89,13 +92,39 @@ def _look_at(span: Span | None) -> None:
     st.session_state[_SELECTED] = None
 
 
+def look_at_kernel(report: Report, words: str) -> None:
+    """Search for a kernel and zoom to its longest launch; a callback.
+
+    words: names of kernels, the most important first, as a finding has them.
+    """
+    events = _prepared(report).events
+    short = {name: shortened(str(name), _NAMED) for name in events.names}
+    found = [name for name in short if words.startswith(short[name])]
+    if not found:
+        return
+    name = str(max(found, key=len))[:_SEARCHED]
+    hits = events.part(events.called(name))
+    at = int(np.argmax(hits.end_s - hits.start_s))
+    start_s, end_s = float(hits.start_s[at]), float(hits.end_s[at])
+    _look_at(_around(start_s, end_s - start_s, _AROUND_ONE))
+    st.session_state["timeline_search"] = name
+
+
+def look_at_gap(report: Report) -> None:
+    """Zoom to the longest gap of a report; a callback."""
+    table = _prepared(report).gaps
+    if len(table):
+        row = table.iloc[0]
+        _look_at(_around(float(row["start_s"]), float(row["duration_s"]), 0.5))
+
+
 def _controls(span: Span, whole: Span) -> str:
     """Draw the search box and the buttons that move the span; returns the words to search for."""
     length = span[1] - span[0]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         words = st.text_input(
-            "Search kernels", key="timeline_search", max_chars=200, placeholder="part of a name",
-            icon=":material/search:", width=260,
+            "Search kernels", key="timeline_search", max_chars=_SEARCHED,
+            placeholder="part of a name", icon=":material/search:", width=260,
         )  # fmt: skip
         for label, symbol, target in (
             ("Earlier", "chevron_left", (span[0] - length / 2, span[1] - length / 2)),

@@ -1,4 +1,4 @@
-"""Panel of page Run: a search over a server's settings, with the simulator in its place."""
+"""A search over a server's settings, with the simulator in its place."""
 
 from __future__ import annotations
 
@@ -26,12 +26,6 @@ _SETTINGS = "max_num_seqs=8,16,32,64 max_num_batched_tokens=512,2048 kv=checkpoi
 
 def show_tuning() -> None:
     """Draw the form, the progress of its job and what it came to."""
-    with st.expander("Tune a server", icon=":material/tune:", key="tune", on_change="rerun"):
-        if st.session_state.get("tune"):
-            _show()
-
-
-def _show() -> None:
     st.caption(
         "Few runs instead of all: the settings are predicted, run, learned from. Here the "
         "simulator stands in for the server; a real one is started from the command line."

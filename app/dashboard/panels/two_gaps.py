@@ -1,4 +1,4 @@
-"""Bound, predicted and measured of a phase as one waterfall, on page Predicted vs measured."""
+"""Bound, predicted and measured of a phase as one waterfall."""
 
 from __future__ import annotations
 

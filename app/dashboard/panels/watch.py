@@ -1,46 +1,46 @@
-"""Panel of page Benchmarks: a recording of a server's metrics page beside its prediction."""
+"""A recording of a server's metrics page beside its prediction."""
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from app.dashboard import sidebar
 from app.dashboard.job_progress import is_running, show_progress, submitted
 from app.jobs import READING
 from app.question.pairs import pairs
+from app.question.question import STANDARD
 from app.watching.job_work import watched
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
 JOB = "watch_job"
-_QUESTION = "model=meta-llama/Llama-3.1-8B system=h100 engine=vllm window=60"
+#: Parameters of what serves that the box proposes of the sidebar's question.
+_SERVES = ("model", "system", "engine", "tp", "dp", "ep", "weights", "isl", "osl")
 
 
-def show_watch() -> None:
-    """Draw the box, the progress of its job and what it came to."""
-    with st.expander(
-        "Recording of a metrics page", icon=":material/monitor_heart:", key="watch",
-        on_change="rerun",
-    ):  # fmt: skip
-        if st.session_state.get("watch"):
-            _show()
+def show_watch(name: str, content: bytes) -> None:
+    """Draw the box of what serves, the progress of the watch of a recording and what it came to.
 
-
-def _show() -> None:
+    name, content: of the recording.
+    """
     st.caption(
-        "`ridgeline watch ADDRESS --record FILE` records the page of vLLM, SGLang or llama.cpp; "
-        "here it says when the server left its prediction, and why."
+        "A recording of a server's metrics page (`ridgeline watch ADDRESS --record FILE`): when "
+        "the server left its prediction, and why."
     )
-    question = st.text_input("What serves", _QUESTION, key="watch_question")
-    file = st.file_uploader("Recording", key="watch_file")
-    if file is not None and st.button("Watch", key="watch_start", disabled=is_running(JOB)):
+    scenario = sidebar.chosen_setup().scenario
+    said = {name: getattr(scenario, name) for name in _SERVES}
+    usual = {name: getattr(STANDARD, name) for name in _SERVES[2:]} | {"engine": None}
+    words = [f"{k}={shlex.quote(str(v))}" for k, v in said.items() if v != usual.get(k) and v]
+    question = st.text_input("What serves", " ".join([*words, "window=60"]), key="watch_question")
+    if st.button("Watch", key="watch_start", disabled=is_running(JOB)):
         try:
             given = pairs(question)
             st.session_state.pop(JOB, None)
-            asked = given, file.name, file.getvalue()
-            submitted(JOB, watched, asked, "Watch of a recording", READING)
+            submitted(JOB, watched, (given, name, content), "Watch of a recording", READING)
             st.rerun()
         except RidgelineError as error:
             st.error(plain(str(error)), icon=":material/error:")

@@ -9,6 +9,7 @@ import streamlit as st
 
 import hardware_db
 from app.dashboard import cached, open_point
+from app.dashboard.phrases import off_default
 from app.dashboard.question_form import AUTO, set_controls
 from app.measuring.device_by_size import with_device
 from app.measuring.filling import Difference, differences, filled, filled_names, model_differs
@@ -58,7 +59,7 @@ def banner(
     fields = sidebar_fields(resolved, ran, labels)
     filled_with = st.session_state.get(_FILLED, ((), ""))
     setup = st.session_state.get("setup")
-    untouched = isinstance(setup, Setup) and not setup.changed()
+    untouched = isinstance(setup, Setup) and not off_default(setup)
     if fields and untouched and filled_with[0] != tuple(labels):
         words = _named(fields) + ("" if "model" not in fields else _alike(ran, labels))
         st.session_state[_FILLED] = (tuple(labels), words)
@@ -105,7 +106,11 @@ def sidebar_fields(resolved: Resolved, ran: WhatRan, labels: Sequence[str] = ())
     found |= {one.field: one.value for one in rest.fillings if not one.phase}
     if rest.loads:
         found |= {name: getattr(rest.scenario, name) for name in ("batch", "isl", "osl")}
-    return {name: value for name, value in found.items() if value != getattr(scenario, name)}
+    apart = {name: value for name, value in found.items() if value != getattr(scenario, name)}
+    setup = st.session_state.get("setup")
+    if "batch" in found and isinstance(setup, Setup) and setup.scenario.kind != "batch":
+        apart["batch"] = found["batch"]  # in place of the load that the sidebar says
+    return apart
 
 
 def _likely(ran: WhatRan, labels: Sequence[str]) -> list[str]:

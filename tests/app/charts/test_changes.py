@@ -65,7 +65,7 @@ def test_one_scenario_alone_has_no_waterfall_of_changes():
 def test_bound_predicted_and_measured_of_a_trace_are_one_waterfall():
     from tests.app.pages import QWEN
 
-    app = brought(opened("measured", model="Qwen/Qwen1.5-0.5B"), "measured_files", QWEN)
+    app = brought(opened("measured", model="Qwen/Qwen1.5-0.5B"), "upload_files", QWEN)
     assert not app.exception
     told = [c for c in charts(app) if "bound to predicted" in c["layout"]["title"]["text"]]
     assert told

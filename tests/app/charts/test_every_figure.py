@@ -1,6 +1,7 @@
 """What holds for every figure: its whole look, a page without a network, units on its axes."""
 
 import copy
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +62,9 @@ def test_an_svg_drawn_on_the_server_has_the_colours_of_paper():
     assert "<svg" in image
     assert "rgb(20, 89, 194)" in image  # compute, as the light palette has it
     assert "rgb(255, 255, 255)" in image and "rgb(17, 22, 29)" not in image
+
+
+def test_no_chart_needs_webgl():
+    """Whose shaders the pages' own policy of scripts forbids."""
+    charts = Path(style.__file__).parent.glob("*.py")
+    assert not [path.name for path in charts if "scattergl" in path.read_text(encoding="utf-8")]

@@ -107,8 +107,7 @@ def test_a_bad_upload_is_refused_in_one_sentence(
 
 
 def test_a_typed_system_is_kept_with_every_figure_marked_as_typed():
-    app = opened()
-    app.switch_page("views/library/hardware.py").run()
+    app = opened("hardware")
     pressed(app, "Add")
     assert not app.exception
     sheets = app.session_state["own_systems"]
@@ -117,8 +116,7 @@ def test_a_typed_system_is_kept_with_every_figure_marked_as_typed():
 
 
 def test_a_pasted_config_is_kept_for_the_session():
-    app = opened()
-    app.switch_page("views/library/models.py").run()
+    app = opened("models")
     app.text_area("config").set_value(json.dumps(TINY)).run()
     app.button("read_config").click().run()
     assert not app.exception

@@ -24,5 +24,5 @@ def test_a_pin_that_no_scenario_has_is_refused(changed: dict):
 
 def test_at_most_four_scenarios_are_pinned():
     app = opened(pins=json.dumps([{"batch": batch} for batch in range(2, 9)]))
-    app.switch_page("views/predict/compare.py").run()
+    app.switch_page("views/compare.py").run()
     assert len(app.dataframe[0].value.columns) == 1 + pinned.MOST

@@ -3,10 +3,10 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.dashboard import sidebar
+from app.dashboard import phrases, sidebar
 from app.line.presets import PRESETS
 from app.question.parameters import PARAMETERS
-from app.question.question import Question
+from app.question.question import LOADS, Question
 from app.scenario.setup import Setup
 from tests.app.pages import cards, opened, setup_of
 
@@ -14,7 +14,8 @@ from tests.app.pages import cards, opened, setup_of
 @pytest.mark.parametrize("query", [{}, {"batch": 1}], ids=["no link", "a link"])
 def test_without_a_choice_the_question_is_the_default_of_every_interface(query: dict):
     app = opened(**query)
-    assert setup_of(app) == Setup(Question())
+    load = {} if query else {"concurrency": phrases.USUAL_USERS}
+    assert setup_of(app) == Setup(Question(**load))
     assert app.selectbox("engine").value == "default"
 
 
@@ -22,7 +23,7 @@ def test_without_a_choice_the_question_is_the_default_of_every_interface(query: 
     ("system", "engine"), [("h100-sxm5-80gb", "vllm"), ("gaudi3", "generic"), ("l4", "vllm")]
 )
 def test_the_default_engine_is_vllm_where_it_runs_and_a_chosen_one_stays(system: str, engine: str):
-    app = opened(system=system)
+    app = opened(system=system, batch=1)
     assert f"engine {engine}" in " ".join(text.value for text in app.caption)
     assert setup_of(app).scenario.engine == ""
     app = app.selectbox("engine").set_value("sglang").run()
@@ -35,8 +36,8 @@ def test_the_default_engine_is_vllm_where_it_runs_and_a_chosen_one_stays(system:
 def test_a_number_may_be_typed_with_its_unit_or_exponent(typed: str, tokens: int):
     app = opened(isl=typed)
     assert not app.error and setup_of(app).scenario.isl == tokens
-    app = opened().text_input("isl").set_value(typed).run()
-    assert setup_of(app).scenario.isl == tokens
+    app = opened().text_input("lengths_box").set_value(f"{typed} / 7").run()
+    assert (setup_of(app).scenario.isl, setup_of(app).scenario.osl) == (tokens, 7)
 
 
 @pytest.mark.by_day(2)
@@ -55,11 +56,11 @@ def test_a_group_of_the_drawer_is_drawn_when_it_is_in_use():
     plain, limited = opened(), opened(max_num_seqs=64)
     assert "max_num_seqs" not in {box.key for box in plain.text_input}
     assert limited.text_input("max_num_seqs").value == "64"
-    assert setup_of(limited).changed() == {"max_num_seqs": 64}
+    assert phrases.off_default(setup_of(limited)) == {"max_num_seqs": 64}
 
 
 def test_what_is_stated_and_not_read_is_said():
-    app = opened(tp=4, ep=4, max_num_seqs=64, asked="Static batch")
+    app = opened(tp=4, ep=4, max_num_seqs=64, batch=1)
     (said,) = (text.value for text in app.caption if text.value.startswith("Not read here: "))
     assert "ep means nothing to meta-llama/Llama-3.1-8B, which has no experts" in said
     assert "max_num_seqs means nothing to a static batch" in said
@@ -73,12 +74,12 @@ def test_a_link_restores_the_whole_scenario():
         "weights": "fp8", "kv": "fp8", "tp": 4, "ep": 2, "batch": 16, "isl": 2048, "osl": 64,
         "bandwidth": 2.0, "price": "3.5",
     }  # fmt: skip
-    assert setup_of(opened(**query)).changed() == query
+    assert phrases.off_default(setup_of(opened(**query))) == query
 
 
 def test_a_link_states_the_busiest_expert_rank():
     query = {"model": "mistralai/Mixtral-8x7B-v0.1", "tp": 4, "ep": 4, "expert_imbalance": 2.5}
-    assert setup_of(opened(**query)).changed() == query
+    assert phrases.off_default(setup_of(opened(**query))) == query
 
 
 def test_the_busiest_rank_stands_in_the_line_of_a_setup():
@@ -93,7 +94,7 @@ def test_experts_on_several_ranks_may_have_copies_and_work_beside_their_exchange
         "overlap": "two_batch",
     }  # fmt: skip
     setup = setup_of(opened(**query))
-    assert setup.changed() == query
+    assert phrases.off_default(setup) == query
     assert sidebar.describe(setup).endswith("32 redundant experts · two halves beside the exchange")
 
 
@@ -112,11 +113,50 @@ def test_a_usual_load_sets_users_lengths_and_what_is_cached(
     for parameter in ("isl", "osl", "prefix_hits"):
         usual = load.get(parameter, PARAMETERS[parameter].default)
         assert getattr(scenario, parameter) == usual
-    assert app.text_input("concurrency").value == str(load["concurrency"])
+    assert app.text_input("load_box").value.split()[0] == str(load["concurrency"])
     assert cards(app)["TTFT"]
 
 
 @pytest.mark.by_day(2)
+@pytest.mark.parametrize(
+    ("typed", "asked"),
+    [
+        ("64 users", {"concurrency": 64}), ("64", {"concurrency": 64}),
+        ("1 user", {"concurrency": 1}),
+        ("20/s", {"rate": 20}), ("2.5 requests/s", {"rate": 2.5}), ("90/min", {"rate": 1.5}),
+        ("batch 8", {"batch": 8}), ("", {"concurrency": phrases.USUAL_USERS}),
+    ],
+)  # fmt: skip
+def test_the_load_is_typed_as_one_says_it_and_is_in_the_link(typed: str, asked: dict):
+    app = opened(rate=3).text_input("load_box").set_value(typed).run()
+    assert not app.error and setup_of(app).changed() == asked
+    loads = {name: text for name, text in app.query_params.items() if name in LOADS}
+    said = {} if asked == {"concurrency": phrases.USUAL_USERS} else asked
+    assert {name: float(text) for name, text in loads.items()} == said
+    again = opened(**{name: text for name, text in loads.items()})
+    assert setup_of(again) == setup_of(app)
+
+
+@pytest.mark.parametrize(
+    ("box", "typed"),
+    [("load", "many"), ("load", "h200"), ("load", "2k / 500"), ("lengths", "16 users"),
+     ("lengths", "short / long"), ("targets", "fast")],
+)  # fmt: skip
+def test_a_phrase_that_says_something_else_is_refused_with_what_may_be_typed(box: str, typed: str):
+    app = opened().text_input(f"{box}_box").set_value(typed).run()
+    (error,) = {error.value.replace("\\", "") for error in app.error}
+    assert typed in error and phrases.PHRASES[box].say in error
+    assert not app.metric
+    app = app.text_input(f"{box}_box").set_value("").run()
+    assert not app.error and app.metric
+
+
+def test_targets_are_typed_as_one_says_them():
+    app = opened().text_input("targets_box").set_value("p99 ttft < 1s, tpot under 30ms").run()
+    assert not app.error
+    assert setup_of(app).scenario.target == ("ttft_p99 < 1s", "tpot < 30ms")
+
+
 @pytest.mark.parametrize(
     ("typed", "said"),
     [("x", "x"), ("1.5", "1.5"), ("1e9", "1e9"), ("0", "0"), ("-2", "-2"),

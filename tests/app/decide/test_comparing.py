@@ -83,7 +83,7 @@ def test_equals_have_no_best():
 def test_unknown_uses_and_axes_are_refused():
     with pytest.raises(InvalidValue, match="choose Question answering"):
         comparing.setups(BASE, "use", ["poetry"])
-    with pytest.raises(InvalidValue, match="choose model"):
+    with pytest.raises(InvalidValue, match="choose system"):
         comparing.setups(BASE, "colour", ["red"])
 
 
@@ -97,3 +97,11 @@ def test_plotly_reads_the_charts(look):
     for figure in figures:
         read = json.loads(plotly.io.to_json(figure.document(), validate=False))
         assert json.loads(go.Figure(read).to_json()) == read
+
+
+def test_what_nothing_validates_is_never_the_best():
+    known, unknown = Latency(2.0, 1.5, 2.5), Latency(1.0)
+    table = {"a": {"tpot_s": known}, "b": {"tpot_s": Latency(3.0, 2.0, 4.0)},
+             "c": {"tpot_s": unknown}}  # fmt: skip
+    assert comparing.best(table, "tpot_s") == "a"
+    assert comparing.best({"a": {"tpot_s": known}, "c": {"tpot_s": unknown}}, "tpot_s") is None

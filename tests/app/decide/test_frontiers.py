@@ -92,3 +92,31 @@ def test_plotly_reads_the_chart_and_lines_tell_what_was_measured(curve, look):
     dashes = {trace["line"]["dash"] for trace in read["data"] if "dash" in trace.get("line", {})}
     assert dashes & {"solid", "dash"}
     assert any(trace.get("marker", {}).get("symbol") == "diamond" for trace in read["data"])
+
+
+@pytest.mark.parametrize("name", ["per_device", "usd_per_mtok"])
+@pytest.mark.parametrize("speed", [30.0, 75.0, 140.0])
+def test_at_a_speed_no_load_of_the_family_is_better(curve, speed: float, name: str):
+    y = UPWARDS[name]
+    found = frontiers.at_speed(curve, speed, y)
+    assert found and found["interactivity"] >= speed
+    value, low, high = frontiers.reach(found, y)
+    assert low <= value <= high
+    fast = curve.columns["interactivity"] >= speed
+    sign = 1.0 if y.smaller else -1.0
+    best = float(np.min(sign * y.values(curve.columns)[fast]))
+    assert sign * value <= best * (1.0 + 1e-9 * np.sign(best)), (
+        "a load of the curve itself is tried"
+    )
+    more = {n: int(found[n]) for n in ("tp", "pp", "dp", "ep")}
+    users = found["users"] * 1.05
+    beyond = served(
+        resolve(Question(model=MODEL, system="h200", engine="vllm", concurrency=round(users) + 1,
+                         **LENGTHS, **more))
+    )  # fmt: skip
+    assert 1.0 / float(beyond.tpot_s[0]) < speed, "a twentieth more users are too slow"
+
+
+def test_nothing_of_a_family_is_faster_than_it_can():
+    (found,), _ = frontiers.curves(asked(MODEL, **ASKED))
+    assert frontiers.at_speed(found, 1e6, UPWARDS["per_device"]) is None

@@ -19,7 +19,7 @@ ASKED = Searched(Setup(QUESTION), tuple(SEVERAL.items()))
 WORK = {
     "plan": searched.price_as_job,
     "what would have to change": searched.changes_as_job,
-    "frontiers": searched.curves_as_job,
+    "frontiers": lambda asked, *more: searched.curves_as_job((("all", asked),), *more),
 }
 
 

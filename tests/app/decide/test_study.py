@@ -11,12 +11,13 @@ from genz_core.errors import InvalidValue
 from hardware_db import yaml_document
 from tests.app.commands.test_cli import run
 
-DOCS = Path(__file__).parents[3] / "docs"
+ROOT = Path(__file__).parents[3]
+SAMPLES = ROOT / "app" / "samples"
 HBM4_OVER_H200 = 6 * 2048 * 8.0e9 / 8 / 4.8e12  # six stacks at the standard's rate, datasheet
 
 
 def rows_of(name: str) -> list[dict]:
-    return list(study(yaml_document.read(DOCS / "studies" / f"{name}.yaml")).rows)
+    return list(study(yaml_document.read(SAMPLES / "studies" / f"{name}.yaml")).rows)
 
 
 def test_hbm4_shortens_the_least_time_of_memory_by_its_bandwidth():
@@ -52,8 +53,8 @@ def test_four_bit_caches_at_a_million_tokens_by_hand():
 
 
 def test_every_command_of_the_page_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(DOCS.parent)
-    commands = re.findall(r"^ridgeline (.*)$", (DOCS / "studies.md").read_text(), re.M)
+    monkeypatch.chdir(ROOT)
+    commands = re.findall(r"^ridgeline (.*)$", (ROOT / "docs" / "studies.md").read_text(), re.M)
     assert len(commands) == 3
     for command in commands:
         words = command.replace("hbm4.svg", str(tmp_path / "hbm4.svg")).split()

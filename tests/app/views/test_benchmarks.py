@@ -1,11 +1,11 @@
-"""Page Benchmarks: results in, what is asked, figures, requests, what is learnt and kept."""
+"""Page Upload, results: what is asked, figures, requests, what is learnt and kept."""
 
 import json
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.dashboard import result_uploads
+from app.dashboard import uploads
 from tests.app.benchmarks.conftest import RUN
 from tests.app.pages import ROOT, brought, charts, opened, pressed, settled
 
@@ -21,7 +21,7 @@ def data(tmp_path, monkeypatch):
 
 
 def page(*files, **query) -> AppTest:
-    return brought(opened("benchmarks", **{**H200, **query}), "benchmark_files", *files)
+    return brought(opened("upload", **{**H200, **query}), "upload_files", *files)
 
 
 def words(app: AppTest) -> str:
@@ -30,9 +30,8 @@ def words(app: AppTest) -> str:
 
 
 def tab(app: AppTest, name: str) -> AppTest:
-    """The page with another tab open."""
-    app.session_state["benchmark_tabs"] = name
-    return app.run()
+    """The page with another part open."""
+    return app.segmented_control("part").set_value(name).run()
 
 
 def test_what_the_file_lacks_is_asked_with_the_sidebars_scenario_as_proposal():
@@ -56,6 +55,12 @@ def test_the_answers_put_every_run_on_its_curve():
 def test_where_nothing_was_ever_served_no_figure_has_an_interval():
     app = pressed(page(SGLANG, system="mi300x"), "Predict")
     assert "No figure of these results has a validated interval" in words(app)
+
+
+def test_a_run_is_held_against_the_best_run_known():
+    app = pressed(page(VLLM, system="h100-sxm5-80gb"), "Predict")
+    assert any(text.value.startswith("You are at **") for text in app.markdown)
+    assert "to win" in words(app)
 
 
 def test_a_higher_level_holds_more_figures():
@@ -123,8 +128,8 @@ def test_markup_of_a_file_is_shown_and_not_drawn(tmp_path):
     assert "![x](" not in words(app)
 
 
-@pytest.mark.parametrize("name", result_uploads.SAMPLES)
+@pytest.mark.parametrize("name", uploads.RESULT_SAMPLES)
 def test_a_sample_is_read(name):
-    app = opened("benchmarks").pills("benchmark_samples").set_value([name]).run()
+    app = opened("upload").pills("upload_samples").set_value([name]).run()
     assert not app.exception and not app.error
     assert app.selectbox("benchmark_model").value

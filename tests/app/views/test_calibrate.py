@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.dashboard import report_uploads
+from app.dashboard import uploads
 from tests.app.pages import DECODE, QWEN, cards, finished, opened, pressed
 
 
@@ -36,7 +36,7 @@ def test_the_calibrate_page_fits_a_sample_report_and_keeps_it(tmp_path: Path, mo
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
     app = opened("calibrate")
     app.segmented_control("fit_source").set_value("Profiler reports").run()
-    app.pills("fit_samples").set_value([next(iter(report_uploads.SAMPLES))]).run()
+    app.pills("fit_samples").set_value([next(iter(uploads.REPORT_SAMPLES))]).run()
     pressed(app, "Calibrate")
     assert not app.exception and not app.error
     before, after = (cards(app)[f"Mean error, {state}"] for state in ("before", "after"))
@@ -45,7 +45,7 @@ def test_the_calibrate_page_fits_a_sample_report_and_keeps_it(tmp_path: Path, mo
     assert not app.exception
     kept = hardware_db.load("h100-sxm5-80gb-from-report")
     assert kept.latency is not None and kept.latency.fit("gemm", "bf16").points == 4
-    app.pills("fit_samples").set_value([list(report_uploads.SAMPLES)[1]]).run()
+    app.pills("fit_samples").set_value([list(uploads.REPORT_SAMPLES)[1]]).run()
     assert "Mean error, after" not in cards(app)  # that fit was of another report
 
 

@@ -1,4 +1,4 @@
-"""What ran and its sums on the pages Reports, Predicted vs measured and Benchmarks."""
+"""What ran and its sums on page Upload."""
 
 import json
 
@@ -19,10 +19,10 @@ def labels(app):
 
 
 def test_a_report_says_what_ran_and_a_candidate_goes_into_the_sidebar():
-    app = brought(opened("reports"), "report_files", QWEN)
+    app = brought(opened("upload"), "upload_files", QWEN)
     assert not app.exception
     assert any(label.startswith("What ran: ") and "unknown" in label for label in labels(app))
-    assert "Sums: 2 hold, 0 fail, 2 cannot be made" in labels(app)
+    assert "Sums: 5 hold, 0 fail, 3 cannot be made" in labels(app)
     app.button("report_identity_tp_4").click().run()
     assert app.session_state["tp"] == "4"
 
@@ -30,7 +30,7 @@ def test_a_report_says_what_ran_and_a_candidate_goes_into_the_sidebar():
 def test_a_benchmark_is_priced_with_the_candidate_that_is_clicked(tmp_path):
     path = tmp_path / "run.json"
     path.write_text(json.dumps({**RUN, "gpu": "H100"}))
-    app = brought(opened("benchmarks"), "benchmark_files", path)
+    app = brought(opened("upload"), "upload_files", path)
     assert not app.exception
     app.button("benchmark_identity_system_h100-nvl-94gb").click().run()
     assert not app.exception and app.session_state["benchmark_given"] == {"system": "h100-nvl-94gb"}
@@ -41,7 +41,7 @@ def test_a_sum_that_fails_is_said_before_the_findings(tmp_path):
     path = tmp_path / "halved.json"
     halved = {"mean_tpot_ms": RUN["mean_tpot_ms"] / 2, "mean_itl_ms": RUN["mean_itl_ms"] / 2}
     path.write_text(json.dumps({**RUN, **halved, "gpu": "h100-sxm5-80gb"}))
-    app = brought(opened("benchmarks"), "benchmark_files", path)
+    app = brought(opened("upload"), "upload_files", path)
     assert any("OSL - 1" in text.value for text in app.markdown)
     assert any(label.startswith("Sums: ") and "0 fail" not in label for label in labels(app))
 
@@ -50,7 +50,7 @@ def test_the_log_of_a_server_beside_its_result_says_the_limits(tmp_path):
     path, log = tmp_path / "run.json", tmp_path / "server.log"
     path.write_text(json.dumps({**RUN, "gpu": "h100-sxm5-80gb"}))
     log.write_text(LOGS["vllm"])
-    app = brought(opened("benchmarks"), "benchmark_files", path, log)
+    app = brought(opened("upload"), "upload_files", path, log)
     assert not app.exception and not app.error
     assert any("A log of vllm" in text.value for text in app.caption)
     told = " ".join(text.value for text in app.markdown)

@@ -1,4 +1,4 @@
-"""Page Model inside: folding, an operator in detail, builder beside trace."""
+"""Page Explain, part Model inside: folding, an operator in detail, builder beside trace."""
 
 import json
 
@@ -17,7 +17,8 @@ def labels(app: AppTest, at: int = 0) -> list[str]:
 
 def test_unfolding_and_folding_changes_the_graph_and_keeps_the_operator() -> None:
     app = opened("inside", model="mistralai/Mixtral-8x7B-v0.1")
-    chosen = app.selectbox("inside_operator").value
+    app.session_state["operator"] = "decode:3"
+    chosen = app.run().subheader[0].value
     app.button("Fold all builder").click().run()
     folded = labels(app)
     assert len(folded) == 5 and "Layers 0–31" in folded[1]
@@ -25,16 +26,16 @@ def test_unfolding_and_folding_changes_the_graph_and_keeps_the_operator() -> Non
     assert not app.exception
     unfolded = labels(app)
     assert len(unfolded) > 2 * len(folded) and any("qkv_proj" in label for label in unfolded)
-    assert app.selectbox("inside_operator").value == chosen
+    assert app.subheader[0].value == chosen
 
 
 def test_choosing_an_operator_shows_its_formula_with_numbers() -> None:
-    app = opened("inside", inside_phase="prefill", isl=512)
-    options = app.selectbox("inside_operator").options
-    down = next(at for at, words in enumerate(options) if words.startswith("down_proj"))
-    app.selectbox("inside_operator").select_index(down).run()
+    app = opened("inside", inside_phase="prefill", isl=512, batch=1)
+    table = app.dataframe[0].value
+    app.session_state["operator"] = table["id"][table["name"] == "down_proj"].iloc[0]
+    app.run()
     assert any("2 × 512 × 4,096 × 14,336" in text.value for text in app.markdown)
-    assert app.dataframe[0].value["shape"][0] == "[14,336, 4,096]"
+    assert app.dataframe[1].value["shape"][0] == "[14,336, 4,096]"
 
 
 @pytest.mark.slow
@@ -61,7 +62,8 @@ def test_a_visitors_config_of_a_type_without_a_builder_is_shown_as_its_trace(
     app = AppTest.from_file(str(MAIN), default_timeout=60)
     app.session_state["own_models"] = {"mine (yours)": json.dumps(config)}
     app.query_params["model"] = "mine (yours)"
-    app.switch_page("views/library/inside.py")
+    app.query_params["part"] = "Model inside"
+    app.switch_page("views/explain.py")
     settled(app.run())
     assert not app.exception and not app.error
     assert "with_trace" not in {toggle.key for toggle in app.toggle}

@@ -1,4 +1,4 @@
-"""Page Predicted vs measured: the gap of a report, of a kept run and of a kept sweep."""
+"""Reports, kept runs and kept sweeps beside their prediction."""
 
 from pathlib import Path
 
@@ -6,18 +6,23 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import profilers
+from app.dashboard.panels.kept_runs import BESIDE
 from app.measuring import run_store
 from genz_core.types import Workload
 from profilers import Measurement
 from profilers.schema import OPERATOR_COLUMNS, PhaseTiming, table
 from profilers.steps import MeasuredStep, StepPoint
-from tests.app.pages import DECODE, QWEN, REPORTS, brought, cards, opened
+from tests.app.pages import DECODE, QWEN, REPORTS, brought, cards, opened, setup_of
 
 SUMMARY = REPORTS / "csv" / "nsys_stats" / "mfu_2gpu_before_cuda_gpu_kern_sum.csv"
 
 
 def measured(*files: Path, **scenario: object) -> AppTest:
-    return brought(opened("measured", **scenario), "measured_files", *files)
+    return brought(opened("measured", **scenario), "upload_files", *files)
+
+
+def kept(**scenario: object) -> AppTest:
+    return opened("measure", part=BESIDE, **scenario)
 
 
 def test_predicted_beside_measured_shows_bars_parity_and_findings():
@@ -55,7 +60,7 @@ def test_a_report_whose_phase_nothing_tells_is_taken_for_the_chosen_one():
 
 
 def test_where_what_ran_differs_both_are_named_and_one_click_fills_the_scenario():
-    app = measured(QWEN, model="Qwen/Qwen1.5-0.5B", system="mi300x")
+    app = measured(QWEN, model="Qwen/Qwen1.5-0.5B", system="mi300x", batch=1)
     assert not app.exception and not app.error
     (warning,) = app.warning
     for words in ("NVIDIA H100 80GB HBM3", "Instinct MI300X", "batch of prefill", "559"):
@@ -65,7 +70,8 @@ def test_where_what_ran_differs_both_are_named_and_one_click_fills_the_scenario(
     app.button("fill_scenario").click().run()
     assert not app.exception and not app.error and not app.warning
     assert app.selectbox("system").value == "h100-sxm5-80gb"
-    assert (app.text_input("batch").value, app.text_input("isl").value) == ("16", "559")
+    scenario = setup_of(app).scenario
+    assert (scenario.kind, scenario.batch, scenario.isl) == ("batch", 16, 559)
     assert any(text.value.startswith("- ") for text in app.markdown), "findings are stated"
     assert not any(button.key == "fill_scenario" for button in app.button), "nothing is left"
 
@@ -102,8 +108,7 @@ def test_reports_of_ncu_do_not_mix_with_others():
 
 def test_a_kept_run_stands_beside_the_prediction_of_the_sidebar(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
-    app = measured(model="Qwen/Qwen2.5-0.5B", batch=1, isl=64, osl=3)
-    app.segmented_control("measured_source").set_value("A kept run").run()
+    app = kept(model="Qwen/Qwen2.5-0.5B", batch=1, isl=64, osl=3)
     assert "No run is kept yet" in app.info[0].value
     operators = profilers.schema.table(
         profilers.schema.OPERATOR_COLUMNS,
@@ -142,8 +147,7 @@ def test_a_kept_run_is_compared_with_its_own_prediction(tmp_path: Path, monkeypa
     run_store.store().save(run)
     predicted = set()
     for model in ("Qwen/Qwen2.5-0.5B", "meta-llama/Llama-3.1-8B"):
-        app = measured(model=model, batch=8, system="mi300x")
-        app.segmented_control("measured_source").set_value("A kept run").run()
+        app = kept(model=model, batch=8, system="mi300x")
         assert not app.exception and not app.error and not app.warning
         assert any("not the sidebar" in caption.value for caption in app.caption)
         predicted |= {metric.delta for metric in app.metric}
@@ -163,8 +167,7 @@ def test_a_kept_sweep_is_priced_step_by_step_for_the_scenario(tmp_path: Path, mo
     )
     shown = []
     for batch in (1, 16):
-        app = measured(model="Qwen/Qwen2.5-0.5B", batch=batch, isl=64, osl=3)
-        app.segmented_control("measured_source").set_value("A kept run").run()
+        app = kept(model="Qwen/Qwen2.5-0.5B", batch=batch, isl=64, osl=3)
         assert not app.exception and not app.error
         assert {"Prefill: MAPE", "Decode: MAPE", "All: MAPE"} <= set(cards(app))
         shown.append(app.dataframe[0].value)
@@ -178,7 +181,8 @@ def test_a_scenario_that_nobody_touched_is_set_to_what_ran_and_findings_are_stat
     assert not app.exception and not app.error and not app.warning
     assert app.selectbox("model").value == "Qwen/Qwen1.5-0.5B"
     assert app.selectbox("system").value == "h100-sxm5-80gb"
-    assert (app.text_input("batch").value, app.text_input("isl").value) == ("16", "559")
+    scenario = setup_of(app).scenario
+    assert (scenario.kind, scenario.batch, scenario.isl) == ("batch", 16, 559)
     assert any("was set to what ran" in info.value for info in app.info)
     assert any(text.value.startswith("- ") for text in app.markdown), "findings are stated"
 

@@ -11,7 +11,7 @@ from tests.rules import for_every
 
 def test_a_linear_at_typed_sizes_has_the_counts_of_its_products():
     """2 m n k and its bias; reads and writes in 16 bits."""
-    app = opened("modules", find_module="linear.Linear", module_batch=2, module_new_tokens=8,
+    app = opened("modules", find="linear.Linear", module_batch=2, module_new_tokens=8,
                  module_in_features=16, module_out_features=32)  # fmt: skip
     assert not app.exception and app.subheader[0].value == "Linear"
     named = {metric.label: metric.value for metric in app.metric}
@@ -21,7 +21,7 @@ def test_a_linear_at_typed_sizes_has_the_counts_of_its_products():
 
 
 def test_a_name_that_no_entry_has_says_what_to_try():
-    app = opened("modules", find_module="no such class")
+    app = opened("modules", find="no such class")
     assert not app.exception and "try attention" in app.info[0].value
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.dashboard import phrases
 from app.question.question import Question
 from app.scenario import scenario
 from app.scenario.fewest_devices import fewest_devices
@@ -18,14 +19,18 @@ from app.wording import quantities
 from tests.app.pages import MAIN, ROOT, cards, charts, opened, path_of, setup_of, shown
 from tests.rules import for_every
 
-PAGES = sorted(path.stem for path in (ROOT / "app" / "views").glob("*/[a-z]*.py"))
-#: Pages that price the sidebar's scenario, and those that stand without its estimate.
-PRICED = ("overview", "roofline", "breakdown", "memory", "inside")
-OTHERS = ("compare", "hardware", "models")
+PAGES = sorted(path.stem for path in (ROOT / "app" / "views").glob("**/[a-z]*.py"))
+#: Pages that price the sidebar's scenario.
+PRICED = ("answer", "roofline", "breakdown", "memory", "inside")
+#: The part of a page that prices the sidebar's own degrees.
+PART = {"compare": {"part": "Pinned"}}
 TITLES = {
-    "overview": "meta-llama/Llama-3.1-8B on NVIDIA H100 SXM5 80GB",
-    "inside": "Model inside",
-    **{page: page.capitalize() for page in (*PRICED[1:4], *OTHERS)},
+    "answer": "meta-llama/Llama-3.1-8B on NVIDIA H100 SXM5 80GB",
+    **dict.fromkeys(("explain", *PRICED[1:]), "Explain"),
+    "compare": "Compare",
+    **dict.fromkeys(("hardware", "models", "library"), "Library"),
+    "measure": "Measure",
+    "upload": "Upload",
 }
 #: Queries that cannot be, with words of the sentence about them.
 REFUSED = {
@@ -46,7 +51,7 @@ STANDS = (
     ("models", "indivisible"),
 )  # fmt: skip
 ENDS = [
-    *product(("overview",), REFUSED),
+    *product(("answer",), REFUSED),
     *product(PRICED[1:], KINDS),
     *product(("compare",), (*KINDS, "system path")),
     *(("hardware", "no number"), ("models", "no number")),
@@ -80,16 +85,16 @@ def test_a_page_opens_without_an_exception_under_its_title(page: str):
     ids=["experts", "pipeline", "does not fit", "cpu", "ten million tokens"],
 )
 def test_a_page_opens_on_scenarios_that_are_not_plain(page: str, query: dict):
-    app = opened(page, **query)
+    app = opened(page, **query, **PART.get(page, {}))
     assert not app.exception and not app.error
-    assert setup_of(app).changed() == Setup(Question(**query)).changed()
+    assert phrases.off_default(setup_of(app)) == Setup(Question(**query)).changed()
 
 
 @pytest.mark.by_day(6)
 @pytest.mark.parametrize(("page", "kind"), ENDS)
 def test_what_cannot_be_is_a_sentence_instead_of_figures(page: str, kind: str):
     query, words = REFUSED[kind]
-    app = opened(page, **query)
+    app = opened(page, **query, **PART.get(page, {}))
     assert not app.exception
     sentences = [error.value for error in app.error]
     assert sentences and all(words in sentence for sentence in sentences)
@@ -107,8 +112,9 @@ def test_a_list_stands_beside_a_scenario_that_cannot_be(page: str, kind: str):
 
 #: Pages that draw figures of what must be able to run, and the parts of them that do.
 GATED = (
-    ("overview", {}), ("overview", {"asked": "Under load"}), ("roofline", {}), ("breakdown", {}),
-    ("serving", {}), ("sensitivity", {}), ("sensitivity", {"load": "Users"}),
+    ("answer", {}), ("answer", {"batch": 1}), ("roofline", {}), ("breakdown", {}),
+    ("serving", {}), ("chip_lab", {"part": "Sensitivity"}),
+    ("chip_lab", {"part": "Sensitivity", "load": "Users"}),
 )  # fmt: skip
 LARGE = {"model": "deepseek-ai/DeepSeek-V3"}  # on one H100
 LONG = {"model": "meta-llama/Llama-2-7b-hf", "isl": 8192}
@@ -127,7 +133,7 @@ def money(app) -> str:
 
 
 @pytest.mark.by_day(2)
-@pytest.mark.parametrize(("page", "more"), [*GATED, ("economics", {})])
+@pytest.mark.parametrize(("page", "more"), [*GATED, ("plan", {"part": "Economics"})])
 def test_what_does_not_fit_has_a_reason_the_fewest_devices_and_no_figure(page: str, more: dict):
     app = opened(page, **LARGE, **more)
     assert not app.exception and not app.error
@@ -141,7 +147,7 @@ def test_what_does_not_fit_has_a_reason_the_fewest_devices_and_no_figure(page: s
 
 
 @pytest.mark.by_day(2)
-@pytest.mark.parametrize(("page", "more"), [*GATED, ("economics", {})])
+@pytest.mark.parametrize(("page", "more"), [*GATED, ("plan", {"part": "Economics"})])
 def test_a_context_beyond_the_models_positions_has_a_reason_and_the_longest_that_runs(
     page: str, more: dict
 ):
@@ -171,7 +177,7 @@ def test_if_it_fitted_every_chart_is_marked_and_nothing_has_a_price(
 
 
 def test_a_page_of_prices_has_no_figure_even_if_it_fitted():
-    app = opened("economics", **LARGE, if_fitted="true")
+    app = opened("plan", part="Economics", **LARGE, if_fitted="true")
     assert app.warning and not charts(app) and not app.metric
     assert "if_fitted" not in {toggle.key for toggle in app.toggle}
 
@@ -208,9 +214,7 @@ def test_no_fewer_devices_than_those_named_hold_the_scenario(query: dict, device
 
 
 def test_the_overview_names_what_limits_each_phase_and_what_would_help():
-    prefill, decode = (
-        t.value for t in shown(asked="Static batch").markdown if "limited by" in t.value
-    )
+    prefill, decode = (t.value for t in shown(batch=1).markdown if "limited by" in t.value)
     assert prefill.startswith("Prefill is limited by **arithmetic**")
     assert "would cut TTFT by **" in prefill and "twice the peak arithmetic" in prefill
     assert decode.startswith("Decode is limited by **memory traffic**")
@@ -218,8 +222,12 @@ def test_the_overview_names_what_limits_each_phase_and_what_would_help():
 
 
 def test_the_roofline_has_a_point_for_every_operator_that_computes():
-    traces = charts(shown("roofline"))[0]["data"]
-    points = {row[0] for trace in traces for row in trace.get("customdata") or []}
+    points = {
+        row[0]
+        for phase in ("prefill", "decode")
+        for trace in charts(shown("explain", phase=phase, batch=1))[0]["data"]
+        for row in trace.get("customdata") or []
+    }
     estimate = scenario.estimate(Question())
     computing = {
         f"{phase}:{row}"
@@ -240,8 +248,8 @@ def test_moving_the_slider_moves_points_and_not_the_axes():
 
 
 def test_breakdown_parts_sum_to_the_latency_on_the_overview():
-    bars = charts(shown("breakdown"))[1]["data"][0]
-    assert bars["y"][-1].startswith(f"Total <b>{cards(shown(asked='Static batch'))['TPOT']}</b>")
+    bars = charts(shown("explain", part="Breakdown", batch=1))[0]["data"][0]
+    assert bars["y"][-1].startswith(f"Total <b>{cards(shown(batch=1))['TPOT']}</b>")
     assert len(bars["text"]) == len(bars["y"]) > 3
 
 
@@ -260,13 +268,13 @@ def test_pinned_scenarios_of_a_link_stand_side_by_side():
     "pins", ["[", "7", '["x"]', '[{"tp": "x"}]', '[{"nonsense": 1}]', "[" * 9999]
 )
 def test_unreadable_pins_are_no_pins(pins: str):
-    app = opened("compare", pins=pins)
+    app = opened("compare", part="Pinned", pins=pins)
     assert not app.exception
     assert "Nothing is pinned" in app.info[0].value
 
 
 def test_pinning_twice_keeps_one():
-    app = opened("compare", batch=1)
+    app = opened("compare", part="Pinned", batch=1)
     app.button("pin_here").click().run()
     app.button("pin_here").click().run()
     assert not app.exception
@@ -300,7 +308,7 @@ def test_a_page_is_short(page: str):
 def test_the_overview_shows_what_python_and_the_command_line_compute():
     estimate, figures = (
         scenario.estimate(Question(engine="vllm")),
-        cards(shown(asked="Static batch")),
+        cards(shown(batch=1)),
     )
     assert figures["TTFT"] == quantities.seconds(float(estimate.ttft_s[0]))
     assert figures["TPOT"] == quantities.seconds(float(estimate.tpot_s[0]))
@@ -309,11 +317,7 @@ def test_the_overview_shows_what_python_and_the_command_line_compute():
 
 
 def test_memory_is_said_in_the_bytes_of_the_page_and_in_those_of_the_devices_name():
-    card = next(
-        m
-        for m in opened(system="h200", asked="Static batch").metric
-        if m.label == "Memory per device"
-    )
+    card = next(m for m in opened(system="h200", batch=1).metric if m.label == "Memory per device")
     assert card.delta == "fits in 139 GB of 151 GB"
     assert "often count GiB: 151 GB are 140 GiB." in card.help
 
@@ -330,7 +334,7 @@ def test_the_box_of_the_rent_is_empty_and_shows_the_public_price():
 
 
 def test_the_command_shown_on_the_overview_names_what_differs_from_the_default():
-    app = opened(model="mistralai/Mixtral-8x7B-v0.1", tp=2, moe_weights="fp8", asked="Static batch")
+    app = opened(model="mistralai/Mixtral-8x7B-v0.1", tp=2, moe_weights="fp8", batch=1)
     assert app.code[0].value == (
         "ridgeline estimate mistralai/Mixtral-8x7B-v0.1 --moe-weights fp8 --tp 2"
     )

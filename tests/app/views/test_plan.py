@@ -10,9 +10,9 @@ import ridgeline
 
 from app.answers.columns import COLUMNS
 from app.dashboard.open_point import scenario_of
-from tests.app.pages import cards, charts, finished, opened, path_of, pressed, settled, shown
+from tests.app.pages import cards, charts, finished, opened, pressed, settled, shown
 
-ASKED = {"model": "Qwen/Qwen3-32B", "rate": "20"}
+ASKED = {"model": "Qwen/Qwen3-32B", "rate": "20", "target": "tpot < 30ms", "devices": "1:64"}
 
 
 def text(app) -> str:
@@ -47,7 +47,7 @@ def test_what_the_sidebar_says_is_kept_and_only_the_rest_is_searched():
     assert best["tp"] == 4 and best["weights"] == "fp8"
     assert cards(said)["Devices"] == str(best["devices"])
     assert best["launch"] in [block.value for block in said.code]
-    free = shown("plan", **ASKED, weights="fp8", tp="4", plan_free="true")
+    free = shown("plan", **ASKED, weights="fp8", tp="4", free="true")
     assert int(cards(free)["Devices"]) <= best["devices"]
     assert cards(free)["Devices"] != cards(plain)["Devices"]
 
@@ -76,7 +76,7 @@ def test_what_cannot_be_met_says_what_would_have_to_change():
 @pytest.mark.slow
 def test_many_systems_are_priced_in_a_job():
     systems = ["h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb"]
-    app = opened("plan", devices="1:8").multiselect(key="plan_system").set_value(systems).run()
+    app = opened("plan", devices="1:8").multiselect(key="systems").set_value(systems).run()
     assert not app.exception
     app = finished(app, "plan_priced_job")
     assert "Devices" in cards(app)
@@ -98,7 +98,7 @@ def test_a_point_becomes_a_scenario_of_one_replica():
 
 @pytest.mark.slow
 def test_the_best_plan_is_saved_for_a_cluster_as_python_writes_it():
-    ask = {**ASKED, "plan_engine": "vllm", "plan_tab": "Take it along"}
+    ask = {**ASKED, "engines": "vllm", "plan_tab": "Take it along"}
     app = opened("plan", **ask, plan_deployment="kubernetes")
     assert not app.exception and not app.error
     files = {expander.label: expander.code for expander in app.expander if expander.code}
@@ -111,8 +111,8 @@ def test_the_best_plan_is_saved_for_a_cluster_as_python_writes_it():
 
 
 def test_the_command_asks_the_same_and_nothing_is_called_by_its_field():
-    app = shown("plan", plan_tab="Take it along", plan_engine="sglang", devices="1:16",
-                rank="devices", **ASKED)  # fmt: skip
+    app = shown("plan", plan_tab="Take it along", engines="sglang", rank="devices",
+                **{**ASKED, "devices": "1:16"})  # fmt: skip
     assert not app.exception and not app.error
     command = next(block.value for block in app.code if block.value.startswith("ridgeline plan"))
     for words in ("--engine sglang", "--devices 1:16", "--pools aggregated", "--rank devices"):
@@ -133,7 +133,7 @@ def test_a_link_may_name_the_figure_that_ranks():
 def test_a_stopped_search_says_so_and_can_be_asked_again():
     systems = ["h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "mi300x"]
     app = opened("plan", devices="1:64")
-    app = app.multiselect(key="plan_system").set_value(systems).run()
+    app = app.multiselect(key="systems").set_value(systems).run()
     job = app.session_state["plan_priced_job"]
     app = pressed(app, "Cancel")
     deadline = time.monotonic() + 120
@@ -142,7 +142,7 @@ def test_a_stopped_search_says_so_and_can_be_asked_again():
         job.poll()
     app = app.run()
     assert not app.exception and "cancelled" in app.error[0].value
-    assert app.multiselect(key="plan_system").value, "the page is as it was asked"
+    assert app.multiselect(key="systems").value, "the page is as it was asked"
     app = pressed(app, "Once more")
     assert not app.exception and not app.error
     assert app.session_state["plan_priced_job"] is not job
@@ -150,15 +150,28 @@ def test_a_stopped_search_says_so_and_can_be_asked_again():
 
 
 def test_heads_of_the_plans_are_those_of_the_declared_columns():
-    table = shown("plan", **ASKED).dataframe[0].value
+    table = shown("plan", plan_tab="All plans", **ASKED).dataframe[1].value
     heads = {column.head for column in COLUMNS.values()}
     assert {name.removesuffix(" [80 %]") for name in table} - heads == {"Deployment"}
 
 
-def test_a_load_that_the_page_does_not_take_is_its_usual_one():
-    app = opened("serving", serving_tab="Simulate", load="Trace")
-    app.switch_page(path_of("plan"))
-    app = app.run()
+def test_every_system_has_one_row_with_its_nearest_run_or_what_it_lacks():
+    asked = {**ASKED, "devices": "8:8", "rate": "10", "systems": "h100,h200", "engine": "vllm"}
+    met, missed = (
+        opened("plan", **{**asked, "target": f"tpot_p99 < {ms}ms"}).dataframe[0].value
+        for ms in (100, 1)
+    )
+    for table in (met, missed):
+        assert set(table["System"]) == {"h100-sxm5-80gb", "h200-sxm-141gb"}
+        assert table["TPOT P99"].notna().all() and table["Nearest measured run"].notna().all()
+    assert missed["Meets all targets"].str.startswith("no: TPOT p99").all()
+    assert not met["Meets all targets"].str.startswith("no").any()
+    costs = [float(text.removeprefix("$")) for text in met["$ per 1M out, rented"]]
+    assert costs == sorted(costs), "both are as good as sure, so that cost alone orders them"
+
+
+def test_several_systems_in_the_place_of_one_are_searched():
+    app = opened("plan", system="h100,h200", devices="1:2")
     assert not app.exception and not app.error
-    keys = [box.key for box in app.text_input]
-    assert "rate" in keys and "concurrency" not in keys
+    assert app.multiselect(key="systems").value == ["h100", "h200"]
+    assert set(app.dataframe[0].value["System"]) == {"h100-sxm5-80gb", "h200-sxm-141gb"}

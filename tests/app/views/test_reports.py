@@ -1,4 +1,4 @@
-"""Page Reports: uploads, cards, the timeline, tables, the trace for other tools, the roofline."""
+"""Page Upload, profiles: cards, the timeline, tables, the trace for other tools, the roofline."""
 
 import gzip
 from pathlib import Path
@@ -6,37 +6,38 @@ from pathlib import Path
 import pytest
 
 import profilers
-from app.dashboard import report_uploads
+from app.dashboard import uploads
 from tests.app.pages import DECODE, PREFILL, QWEN, ROOT, brought, cards, opened
 
 
 def test_the_reports_page_invites_before_anything_is_uploaded():
-    app = opened("reports")
+    app = opened("upload")
     assert not app.exception
     assert "try a sample" in app.info[0].value
 
 
 @pytest.mark.by_day(2)
-@pytest.mark.parametrize("sample", list(report_uploads.SAMPLES))
+@pytest.mark.parametrize("sample", list(uploads.REPORT_SAMPLES))
 def test_every_sample_opens(sample: str):
-    app = opened("reports")
-    app.pills("report_samples").set_value([sample]).run()
+    app = opened("upload")
+    app.pills("upload_samples").set_value([sample]).run()
     assert not app.exception and not app.error
-    report = profilers.read_report(ROOT / "app" / "samples" / report_uploads.SAMPLES[sample])
+    report = profilers.read_report(ROOT / "app" / "samples" / uploads.REPORT_SAMPLES[sample])
     assert cards(app)["Kernel launches"] == f"{int(report.kernels['count'].sum()):,}"
 
 
 def test_cards_show_what_the_summary_says():
-    app = opened("reports")
-    app.pills("report_samples").set_value([next(iter(report_uploads.SAMPLES))]).run()
+    app = opened("upload")
+    app.pills("upload_samples").set_value([next(iter(uploads.REPORT_SAMPLES))]).run()
     assert cards(app)["Kernel launches"] == "1,465"
     assert cards(app)["Kernel time"] == "45.4 ms"
 
 
 def test_an_uploaded_report_is_drawn_and_two_are_compared():
-    app = brought(opened("reports"), "report_files", PREFILL, DECODE)
+    app = brought(opened("upload"), "upload_files", PREFILL, DECODE)
     assert not app.exception and not app.error
     assert cards(app)["Kernel launches"] == "6,660"
+    app.segmented_control("part").set_value("Difference").run()
     assert any("Kernel time changes by **113 ms** less" in text.value for text in app.markdown)
     table = app.dataframe[-1].value
     assert table["change [µs]"].sum() == pytest.approx(-113e3, rel=0.01)
@@ -46,7 +47,7 @@ def test_half_an_upload_is_read_up_to_its_end_and_says_so(tmp_path: Path):
     half = tmp_path / "half.json"
     whole = gzip.decompress(QWEN.read_bytes())
     half.write_bytes(whole[: len(whole) * 3 // 4])
-    app = brought(opened("reports"), "report_files", half)
+    app = brought(opened("upload"), "upload_files", half)
     assert not app.exception and not app.error
     assert any("breaks off after event" in caption.value for caption in app.caption)
 
@@ -54,17 +55,16 @@ def test_half_an_upload_is_read_up_to_its_end_and_says_so(tmp_path: Path):
 def test_what_is_no_report_is_a_sentence_beside_what_could_be_read(tmp_path: Path):
     broken = tmp_path / "half.json"
     broken.write_bytes(gzip.decompress(QWEN.read_bytes())[:40])
-    app = brought(opened("reports"), "report_files", broken, DECODE)
+    app = brought(opened("upload"), "upload_files", broken, DECODE)
     assert not app.exception
     assert app.error[0].value.startswith("half.json")
     assert cards(app)["Kernel launches"] == "78,016"
 
 
 def test_operators_of_a_trace_with_shapes_are_drawn_under_the_roof_of_their_device():
-    app = opened("reports")
-    app.pills("report_samples").set_value([next(iter(report_uploads.SAMPLES))]).run()
-    app.session_state["report_tabs"] = "Operators"
-    app.run()
+    app = opened("upload")
+    app.pills("upload_samples").set_value([next(iter(uploads.REPORT_SAMPLES))]).run()
+    app.segmented_control("part").set_value("Operators").run()
     assert not app.exception
     table = next(frame.value for frame in app.dataframe if "TFLOP/s" in frame.value)
     assert table["TFLOP/s"].max() == pytest.approx(682, rel=0.01)
@@ -76,25 +76,36 @@ def test_ranks_of_one_run_are_drawn_beside_each_other(tmp_path: Path):
     ranks = [tmp_path / f"run_rank{number}.json.gz" for number in (0, 1)]
     for path in ranks:
         path.write_bytes(QWEN.read_bytes())
-    app = brought(opened("reports"), "report_files", *ranks)
+    app = brought(opened("upload"), "upload_files", *ranks)
     assert not app.exception and not app.error
     assert any(header.value == "2 ranks" for header in app.subheader)
 
 
 def test_the_roofline_of_a_report_is_drawn_under_the_roofs_it_states():
-    app = opened("reports")
-    app.pills("report_samples").set_value(["The roofline of that kernel (ncu)"]).run()
-    app.session_state["report_tabs"] = "Roofline"
-    app.run()
+    app = opened("upload")
+    app.pills("upload_samples").set_value(["The roofline of that kernel (ncu)"]).run()
+    app.segmented_control("part").set_value("Roofline").run()
     assert not app.exception
     assert any("CUDA cores alone" in caption.value for caption in app.caption)
-    assert len(app.get("plotly_chart")) == 2
+    assert len(app.get("plotly_chart")) == 1
+
+
+def test_where_the_time_of_a_trace_goes_is_said_once_it_is_there_and_a_finding_moves_the_timeline():
+    app = brought(opened("upload"), "upload_files", QWEN)
+    assert not app.exception and not app.error
+    found = [button for button in app.button if str(button.key).startswith("finding_")]
+    gains = [float(button.label.strip("*").removesuffix(" ms")) for button in found]
+    assert gains == sorted(gains, reverse=True) and gains[0] > 1.0, "in ms, the largest first"
+    found[0].click().run()
+    assert not app.exception
+    start_s, end_s = app.session_state["timeline_span"]
+    assert 0.0 < end_s - start_s < 0.01, "of a report of 59 ms"
 
 
 @pytest.mark.slow
 def test_a_search_in_the_timeline_says_how_many_kernels_it_found():
-    app = opened("reports")
-    app.pills("report_samples").set_value([next(iter(report_uploads.SAMPLES))]).run()
+    app = opened("upload")
+    app.pills("upload_samples").set_value([next(iter(uploads.REPORT_SAMPLES))]).run()
     app.text_input("timeline_search").set_value("gemm").run()
     assert not app.exception
     names = profilers.read_report(QWEN).kernels["name"].astype(object)
@@ -106,8 +117,8 @@ def test_a_search_in_the_timeline_says_how_many_kernels_it_found():
 
 @pytest.mark.slow
 def test_a_span_is_looked_at_moved_and_left_again():
-    app = opened("reports")
-    app.pills("report_samples").set_value([next(iter(report_uploads.SAMPLES))]).run()
+    app = opened("upload")
+    app.pills("upload_samples").set_value([next(iter(uploads.REPORT_SAMPLES))]).run()
     app.session_state["timeline_span"] = (0.010, 0.012)
     app.run()
     assert cards(app)["Span"] == "2.00 ms"

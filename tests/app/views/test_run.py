@@ -1,4 +1,4 @@
-"""Page Run: what is asked of this machine, measured, shown and kept."""
+"""Page Measure: what is asked of this machine, measured, shown and kept."""
 
 import re
 from pathlib import Path
@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from app.calibration.before_run import calibrate_and_run, is_calibrated
+from app.dashboard.panels.kept_runs import BESIDE
 from app.measuring import run_store
 from app.measuring.run_form import run_of_form
 from profilers.collect.machine_document import ENGINE, SLUG
-from tests.app.pages import cards, finished, opened, path_of, pressed
+from tests.app.pages import cards, finished, opened, pressed
 
 
 def test_the_run_page_invites_and_lists_nothing_yet(tmp_path: Path, monkeypatch):
@@ -56,10 +57,11 @@ def test_a_run_from_the_page_is_measured_and_kept(tmp_path: Path, monkeypatch):
     assert len(app.dataframe[0].value) == 1
     ends = [text.value for text in app.markdown if ": predicted " in text.value]
     assert ends and all("measured **" in words for words in ends)
-    assert app.session_state["run_to_compare"].id
-    app = app.switch_page(path_of("measured")).run()
+    pressed(app, "Why they differ, operator by operator")
     assert not app.exception and not app.error
-    assert app.segmented_control("measured_source").value == "A kept run"
+    assert app.session_state["part"] == BESIDE
+    (run,) = run_store.store().runs()
+    assert app.selectbox("measured_run").value == run.id
 
 
 def test_a_machine_that_is_not_calibrated_can_be_before_the_run(tmp_path: Path, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import hardware_db
-from app.dashboard import report_uploads, visitor
+from app.dashboard import uploads, visitor
 from app.measuring import run_store
 from app.question.question import Question
 from app.rights import VARIABLE
@@ -58,7 +58,7 @@ def calibrated() -> AppTest:
     """A session whose visitor fitted a sample report and saved the fit."""
     app = opened("calibrate")
     app.segmented_control("fit_source").set_value("Profiler reports").run()
-    app.pills("fit_samples").set_value([next(iter(report_uploads.SAMPLES))]).run()
+    app.pills("fit_samples").set_value([next(iter(uploads.REPORT_SAMPLES))]).run()
     pressed(app, "Calibrate")
     return app.button("save_fit").click().run()
 

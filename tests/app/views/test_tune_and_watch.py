@@ -12,15 +12,9 @@ from tests.app.pages import finished, opened, pressed
 MODEL = "meta-llama/Llama-3.1-8B"
 
 
-def unfolded(page: str, key: str):
-    app = opened(page)
-    app.session_state[key] = True
-    return app.run()
-
-
 @pytest.mark.slow
-def test_a_dry_run_is_searched_on_the_run_page(own_data):
-    app = unfolded("run", "tune")
+def test_a_dry_run_is_searched_on_page_measure(own_data):
+    app = opened("measure", part="Tune a server")
     app.text_input("tune_question").set_value(
         f"model={MODEL} system=h100 engine=vllm concurrency=16 osl=64 runs=4"
     )
@@ -32,8 +26,8 @@ def test_a_dry_run_is_searched_on_the_run_page(own_data):
     assert "--max-num-seqs 4,8,16" in app.code[0].value
 
 
-def test_what_cannot_be_searched_is_refused_on_the_run_page(own_data):
-    app = unfolded("run", "tune")
+def test_what_cannot_be_searched_is_refused_on_page_measure(own_data):
+    app = opened("measure", part="Tune a server")
     app.text_input("tune_question").set_value(f"model={MODEL} speed=9 concurrency=4")
     pressed(app, "Dry run")
     assert "'speed' is no parameter" in app.error[0].value
@@ -43,12 +37,12 @@ def test_what_cannot_be_searched_is_refused_on_the_run_page(own_data):
 
 
 @pytest.mark.slow
-def test_a_recording_is_watched_on_the_benchmarks_page(own_data, tmp_path: Path):
+def test_a_recording_is_watched_on_page_upload(own_data, tmp_path: Path):
     load = {"model": MODEL, "system": "h100", "engine": "vllm", "rate": 4.0, "osl": 64}
     served = in_turn([(load, 360, 1.0)])
     text = "\n".join(one.line() for one in looks(served, "vllm", 360.0, 10.0))
-    app = unfolded("benchmarks", "watch")
-    app.file_uploader("watch_file").upload("looks.jsonl", text.encode()).run()
+    app = opened("upload", model=MODEL, system="h100-sxm5-80gb", engine="vllm")
+    app.file_uploader("upload_files").upload("looks.jsonl", text.encode()).run()
     pressed(app, "Watch")
     assert not app.exception and not app.error
     app = finished(app, "watch_job")

@@ -1,0 +1,79 @@
+"""Times of a phase side by side, and the operators behind the gap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+import streamlit as st
+
+from app.charts import measured, parity
+from app.dashboard import export, sidebar
+from app.dashboard.panels.compared_run import Priced, comparison_of, show_phases
+from app.dashboard.panels.findings import show_findings
+from app.dashboard.panels.identity import show_identity, to_sidebar
+from app.dashboard.panels.sums import show_sums
+from app.dashboard.panels.two_gaps import two_gaps
+from app.dashboard.widgets import draw_table
+from app.measuring.comparison import COLUMN_HELP, worst
+from app.scenario.summary import beyond_bound
+from app.wording.markdown import plain
+
+
+def beside_prediction_panel(pricing: Callable[[], Priced]) -> None:
+    """Draw what was measured beside its prediction.
+
+    pricing: draws what it is and what it is priced as; it may stop the page.
+    """
+    setup = sidebar.chosen_setup()
+    with sidebar.stopping():
+        priced = pricing()
+        comparison = comparison_of(priced)
+    if priced.reports:
+        st.caption(f"The prediction is the sidebar's: {sidebar.describe(setup)}.")
+
+    show_phases(comparison)
+    if priced.identity:
+        show_identity(priced.identity, "measured_identity", to_sidebar)
+    show_sums(comparison.checks)
+
+    st.subheader("Findings", anchor=False)
+    show_findings(priced, comparison)
+
+    look, figures = export.look(), {}
+    for row in comparison.phases.to_dict("records"):
+        phase = row["phase"]
+        rows = comparison.classes[comparison.classes["phase"] == phase]
+        causes = beyond_bound(priced.estimate, phase)
+        figures[f"gaps {phase}"] = two_gaps(row, rows, causes)
+    for phase in comparison.phases["phase"]:
+        rows = comparison.classes[comparison.classes["phase"] == phase]
+        title = f"{phase.capitalize()} step by operator class"
+        figures[phase] = measured.three_bars(rows, title, look)
+        export.chart(figures[phase], f"measured-{phase}", title)
+    points = measured.operator_points(comparison.operators)
+    figures["parity"] = parity.parity(
+        points, "class", "Operators, predicted against measured", look
+    )
+    export.chart(figures["parity"], "measured-parity", "Parity of operators with 10 and 20 % bands")
+
+    st.subheader("Worst ten", anchor=False)
+    shown = worst(comparison.operators)
+    number, words = st.column_config.NumberColumn, st.column_config.TextColumn
+    draw_table(
+        shown, "worst_ten", height="auto",
+        column_config={name: number(format="%.4g") for name in shown.columns if "[µs]" in name}
+        | {name: words(name.replace("_", " "), help=text) for name, text in COLUMN_HELP.items()}
+        | {
+            "name": words("operator", width="medium"),
+            "ratio": number(format="%.4g", help="Measured over predicted"),
+            "share of gap": number(format="percent", help="Of all gaps of the phase, signed"),
+        },
+    )  # fmt: skip
+    st.caption(
+        "An operator meets its launches by the modules around them, the shapes of their operands, "
+        "their place in the layers, or their FLOPs; without launches, as the rest of its class. "
+        f"Priced for {plain(priced.system)}, engine {plain(priced.engine)}."
+    )
+    table = pd.concat([comparison.classes, comparison.operators], ignore_index=True)
+    export.downloads("measured", figures, table, setup)

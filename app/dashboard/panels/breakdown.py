@@ -1,0 +1,57 @@
+"""The time of a step by cause, by operator class and by layer group."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.charts import breakdown
+from app.charts.figure import Figure
+from app.dashboard import export
+from app.dashboard.panels.operators import Step
+from app.scenario import intervals
+from app.scenario.reading import phases_of
+from app.scenario.summary import parts_of, step_of
+from app.wording import quantities
+
+EXPLANATION = """
+The resource that binds an operator gets its **bound**: FLOPs / dense peak, bytes / memory
+bandwidth, or message / link bandwidth. What the prediction adds is **launch and inefficiency**:
+launches, tiles that do not fill, bandwidth that is not reached. Arithmetic and memory traffic of a
+kernel overlap in part: what the one that does not bind adds is in what the other does not reach, so
+that twice a resource may save more than is called its own. **Host** is the scheduler's time a
+step, **pipeline wait** the time a micro-batch waits for the others. All parts sum to the step.
+
+**80 %**: four of five measurements that fitted nothing lie inside. An operator's interval comes
+from kernels of its class, a class adds those of its operators as if all erred the same way, the
+whole step's comes from measured runs and is wider. Causes and host time were measured by nobody:
+not validated.
+"""
+
+
+def draw(step: Step) -> dict[str, Figure]:
+    """Draw the waterfall of the step, its layer groups and the steps by class; returns them."""
+    phases = phases_of(step.estimate.model)
+    names = {phase: f"{phase.capitalize()} step" for phase in phases}
+    if len(phases) == 1:
+        names = {"prefill": "The pass"}
+    steps = {phase: step_of(step.estimate, phase) for phase in phases}
+    totals = {names[phase]: intervals.step_latency(step.estimate, phase) for phase in steps}
+    name = names[step.phase]
+    whole, priced = totals[name], steps[step.phase]
+    fall = breakdown.waterfall(parts_of(priced), whole, f"{name} by cause", step.look)
+    export.chart(fall, "waterfall", f"{name} from compute to the whole")
+    factor = priced.learned_factor()
+    learned = (
+        f" In this sum the time beyond the bounds is multiplied by {factor:.3g}, a factor fitted "
+        "to measured runs of similar loads."
+    )
+    st.caption(
+        f"Operators, host and pipeline wait sum to {quantities.seconds(whole.seconds)} (80 %: "
+        f"{whole.trust}).{learned if factor != 1.0 else ''}"
+    )
+    by_class = {names[phase]: intervals.by_class(one) for phase, one in steps.items()}
+    classes = breakdown.time_by_class(by_class, totals, step.look)
+    export.chart(classes, "classes", f"Share of {' and '.join(totals)} by operator class")
+    tree = breakdown.icicle(step.table, step.resolved.model.name.rpartition("/")[2], step.look)
+    export.chart(tree, "icicle", f"{name} by layer group and operator")
+    return {"waterfall": fall, "classes": classes, "layer groups": tree}

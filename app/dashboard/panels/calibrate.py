@@ -1,0 +1,109 @@
+"""Fit this machine, a reported device or an engine; see errors, keep the fit."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.calibration import from_reports as report_calibration
+from app.calibration import machine
+from app.dashboard import name_options, uploads, visitor
+from app.dashboard.job_progress import is_running, show_progress, submitted
+from app.dashboard.panels.fit import fit_panel
+from app.dashboard.panels.own_runs import own_runs_panel
+from app.jobs import MEASURING
+from app.measuring.comparison import system_of
+from app.wording import quantities
+from app.wording.markdown import plain
+from genz_core.errors import RidgelineError
+
+MACHINE, REPORTS, RUNS = "This machine", "Profiler reports", "Runs of an engine"
+JOB = "calibration"
+
+
+def form() -> dict:
+    """Draw the form; returns device and threads, {} before it is sent."""
+    with st.form("calibrate_form"), st.container(horizontal=True, vertical_alignment="bottom"):
+        device = st.selectbox("Device", ("auto", "cpu", "cuda", "mps"), key="fit_device", width=160)
+        threads = st.number_input(
+            "CPU threads", 0, 1024, 0, key="fit_threads", width=160,
+            help="0: all where the cores are free, else one.",
+        )  # fmt: skip
+        sent = st.form_submit_button("Calibrate", icon=":material/tune:", disabled=is_running(JOB))
+    return {"device": device, "threads": int(threads)} if sent else {}
+
+
+def from_machine() -> None:
+    """Draw the calibration of this machine: form, progress, fit."""
+    st.caption(
+        "Ten seconds to two minutes of microbenchmarks on the machine of this server: matrix "
+        "products, attention, experts, norms and copies. No time of a whole model enters the fit."
+    )
+    if not visitor.may_measure("ridgeline calibrate machine"):
+        return
+    settings = form()
+    if settings and not is_running(JOB):
+        st.session_state.pop(JOB, None)
+        submitted(JOB, machine.calibrate_with, settings, "Calibration of this machine", MEASURING)
+        st.rerun()
+    if is_running(JOB):
+        show_progress(JOB, "fit")
+    job = st.session_state.get(JOB)
+    if job is None:
+        st.info("Nothing is fitted yet in this session.", icon=":material/tune:")
+    elif job.over and job.error:
+        st.error(plain(job.error), icon=":material/error:")
+    elif job.over:
+        noise = ("Noise of the points", quantities.percent(job.result.suite.spread))
+        fit_panel(job.result, noise, lambda: machine.save(job.result))
+        st.caption(f"Predictions of it take the engine {plain(job.result.engine.name)}.")
+
+
+def from_reports() -> None:
+    """Draw the calibration of a system with uploaded reports: form, refused points, fit."""
+    st.caption(
+        "The kernels of PyTorch traces of one device, where the trace tells their shapes: matrix "
+        "products, attention and element-wise passes. A CUDA graph tells none; add a trace of the "
+        "same model that ran without."
+    )
+    uploaded = uploads.picker("fit", list(uploads.REPORT_SAMPLES)).reports
+    if not uploaded:
+        st.info("Upload a trace, or try a sample.", icon=":material/upload_file:")
+        return
+    reports = list(uploaded.values())
+    names, named = name_options.library_systems(), system_of(*reports)
+    at = names.index(named.slug) if named else None
+    with (
+        st.form("calibrate_reports"),
+        st.container(horizontal=True, vertical_alignment="bottom"),
+    ):
+        system = st.selectbox("Device of the reports", names, at, key=f"fit_system_{at}",
+                              filter_mode=name_options.FILTER)  # fmt: skip
+        name = st.text_input(
+            "Keep as", key="fit_name", max_chars=64, placeholder="(device)-from-report"
+        )
+        sent = st.form_submit_button("Calibrate", icon=":material/tune:")
+    if sent and system is None:
+        st.info("The reports do not name their device: choose it.", icon=":material/memory:")
+        return
+    if sent:
+        st.session_state.pop("report_fit", None)
+        st.session_state["report_fit"] = reports, report_calibration.fit(reports, system, name)
+    fitted_on, fitted = st.session_state.get("report_fit", ([], None))
+    if list(map(id, fitted_on)) != list(map(id, reports)):  # a name may be another report's, too
+        return
+    st.subheader(plain(fitted.system.name), anchor=False)
+    for sentence in fitted.refused:
+        st.warning(plain(sentence), icon=":material/block:")
+    covered = ("Kernel time fitted on", quantities.percent(fitted.share))
+    fit_panel(fitted, covered, lambda: report_calibration.save(fitted))
+
+
+def calibrate_panel() -> None:
+    """Draw what is fitted to, its form and its fit."""
+    source = st.segmented_control(
+        "Fit to", (MACHINE, REPORTS, RUNS), default=MACHINE, required=True, key="fit_source"
+    )
+    try:
+        {MACHINE: from_machine, REPORTS: from_reports, RUNS: own_runs_panel}[source]()
+    except RidgelineError as error:
+        st.error(plain(error), icon=":material/error:")

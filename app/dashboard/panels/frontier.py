@@ -1,0 +1,214 @@
+"""What systems, engines, formats or models reach on two axes, and each of them at one speed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app.answers.columns import COLUMNS
+from app.charts import frontiers as charts
+from app.dashboard import (
+    export,
+    open_point,
+    own_definitions,
+    planned,
+    search_form,
+    sidebar,
+    strip,
+)
+from app.dashboard.panels import compare_by, plan_form
+from app.dashboard.widgets import draw_table, slide
+from app.decide import comparing, frontiers
+from app.decide.axes import ACROSS, UPWARDS, Axis, guides
+from app.decide.frontiers import Curve
+from app.decide.measured_loads import BASES, apart, measured_loads, nearest
+from app.decide.searched import Searched, Several
+from app.planning.space import DEGREES
+from app.planning.targets import parse_targets
+from app.planning.wording import shape
+from app.scenario.setup import Setup
+from app.wording import quantities
+from app.wording.markdown import plain
+
+#: Speed of each user that is asked for unless a target says one, tokens a second, and the most.
+_USUAL, _FASTEST = 40, 500
+_OWN_QUESTION = ("model", "engine_version", "use")
+
+
+def show(setup: Setup) -> None:
+    """Draw a curve of every deployment that is compared, and the speed that a slider asks for."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        axis = compare_by.chosen_axis()
+        search_form.opener()
+        across, upwards = plan_form.chosen_axes("frontier")
+    with sidebar.stopping():
+        targets = parse_targets(", ".join(setup.scenario.target))
+        many = _asked(axis, setup)
+        several = dict(many[0][1].several)
+        strip.say(setup.scenario, "plan", several, ("tp",), idle=("concurrency", "rate", "batch"))
+        found = planned.frontier_curves(many)
+    if found is None:
+        return
+    curves, left_out = found
+    x, y = ACROSS[across], UPWARDS[upwards]
+    if any(curve.vertices(x, y).size for curve in curves):
+        _curves(curves, (x, y), targets, many, setup)
+    else:
+        st.warning("No point has both figures: nothing fits, or a system states no price or power.",
+                   icon=":material/block:")  # fmt: skip
+    for left in left_out:
+        st.caption(f"Left out: {plain(left.what)}: {plain(left.why)}")
+
+
+def _asked(axis: str, setup: Setup) -> Several:
+    """The questions whose curves are drawn: one of several values, or one each."""
+    space = search_form.space()
+    names = compare_by.compared(axis, setup)
+    among: dict[str, tuple[Any, ...]] = {"engine": (setup.scenario.engine,)}
+    among |= {n: v for n, v in space.among.items() if n in ("system", "engine", "weights")}
+    question = plan_form.kept(setup.scenario)
+    if axis in _OWN_QUESTION:
+        base = replace(setup, scenario=question)
+        each = comparing.setups(base, axis, names)
+    else:
+        among[axis] = tuple(names)
+        each = {"": replace(setup, scenario=question)}
+    if among["engine"] != (question.engine,):  # one engine's release is none of another's
+        each = {n: replace(one, scenario=replace(one.scenario, engine_version=""))
+                for n, one in each.items()}  # fmt: skip
+    asked = []
+    for name, one in each.items():
+        every = replace(search_form.every_load(one.scenario), devices=space.numbers["devices"])
+        attached = own_definitions.attach(replace(one, scenario=every))
+        asked.append((name, Searched(attached, tuple(among.items()), search_form.own_systems())))
+    return tuple(asked)
+
+
+@st.fragment
+def _curves(
+    curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, many: Several, setup: Setup
+) -> None:
+    open_point.draw_opened()
+    x, y = axes
+    with sidebar.stopping():
+        speed = _speed(targets)
+    lines = guides(targets, x)
+    if x.name == "interactivity":
+        lines = [*lines, (float(speed), f"{speed} tok/s of each user")]
+    figure = charts.frontiers(curves, axes, (lines, guides(targets, y)), export.look())
+    key = f"frontiers-{x.name}-{y.name}"
+    export.chart(figure, key, f"{y.words} against {x.words}",
+                 clicked=lambda: _opened(key, curves, many))  # fmt: skip
+    done = st.session_state.get("frontier_opened")
+    st.caption(
+        (f"Opened as the scenario: **{plain(done)}**. " if done else "")
+        + f"{sum(map(len, curves)):,} points that run without waiting, and their frontiers. "
+        "Beside a point: its degrees and users. Diamonds are measured runs at these lengths, or "
+        "the nearest at others; their bars are the 80 % interval predicted there. A click opens a "
+        "point as the scenario."
+    )
+    _at_speed(curves, float(speed), y)
+    rows = [row for curve in curves for row in _vertices(curve, axes)]
+    with st.expander("All points of the frontiers", icon=":material/table:"):
+        draw_table(rows, "frontier_table", height="auto")
+    export.downloads("frontiers", {"frontiers": figure}, pd.DataFrame(rows), setup)
+
+
+def _speed(targets: Any) -> int:
+    """Draw the slider of the speed; returns tokens a second of each user."""
+    asked = [place for place, _ in guides(targets, ACROSS["interactivity"])]
+    usual = min(max(round(asked[0]), 1), _FASTEST) if asked else _USUAL
+    return int(slide(
+        "At least this many tokens/s for each user", 1, _FASTEST, usual, "speed",
+        help="The table below has the best deployment of each curve at it.",
+    ))  # fmt: skip
+
+
+def _at_speed(curves: Sequence[Curve], speed: float, y: Axis) -> None:
+    """Draw the table of each curve's best deployment at a speed, the best first."""
+    found = [(curve, frontiers.at_speed(curve, speed, y)) for curve in curves]
+    held = [(curve, row, frontiers.reach(row, y)) for curve, row in found if row]
+    held.sort(key=lambda one: one[2][0], reverse=not y.smaller)
+    known = [at for at, (_, row, _) in enumerate(held) if frontiers.is_validated(row)]
+    rows = [
+        _row(curve, row, value, y, star=len(held) > 1 and at == (known or [-1])[0])
+        for at, (curve, row, value) in enumerate(held)
+    ]
+    rows += [
+        {"deployment": curve.name, y.words: "not this fast"} for curve, row in found if not row
+    ]
+    draw_table(rows, "speed_table")
+    st.caption(
+        f"Where every user has {speed:g} tokens/s or more. In brackets the 80 % interval; ★ is the "
+        "best of those that have one. Cost is the rent of all devices over the output tokens."
+    )
+
+
+def _row(
+    curve: Curve, row: dict[str, float], value: tuple[float, float, float], y: Axis, *, star: bool
+) -> dict[str, Any]:
+    low, high = frontiers.speed_reach(row)
+    degrees = np.array([row[name] for name in DEGREES])
+    q = curve.family.question
+    lengths = (q.isl, q.osl)
+    run = nearest(measured_loads(curve.family), degrees, row["users"], lengths)
+    cost = row["usd_per_mtok"]
+    return {
+        "deployment": f"{'★ ' if star else ''}{curve.name}",
+        "runs as": f"{shape({**row, 'replicas': 1})} · {row['users']:,.0f} users",
+        y.words: _trusted(value, y.shown),
+        "tok/s per user": _trusted((row["interactivity"], low, high), quantities.digits),
+        COLUMNS["ttft_s"].head: _trusted(
+            (row["ttft_s"], row["ttft_low_s"], row["ttft_high_s"]), quantities.seconds
+        ),
+        "$ per 1M out, rented": quantities.dollars(cost) if isfinite(cost) else None,
+        "nearest measured run": f"{apart(run, degrees, row['users'], lengths)} ({run.source})"
+        if run else "none of this model, system, engine and format",
+    }  # fmt: skip
+
+
+def _trusted(value: tuple[float, float, float], words: Any) -> str:
+    shown, low, high = value
+    if not isfinite(low):
+        return f"{words(shown)} (not validated)"
+    return f"{words(shown)} [{words(low)} – {words(high)}]"
+
+
+def _vertices(curve: Curve, axes: tuple[Axis, Axis]) -> list[dict[str, Any]]:
+    columns = curve.columns
+    return [
+        {
+            "deployment": curve.name,
+            "degrees": shape({**{n: columns[n][at] for n in DEGREES}, "replicas": 1}),
+            "users": columns["users"][at],
+            **{axis.words: axis.values(columns)[at] for axis in axes},
+            **{COLUMNS[n].title: columns[n][at] for n in ("ttft_s", "tpot_s")},
+            "measurements": BASES[int(curve.basis[at])],
+        }
+        for at in curve.vertices(*axes)
+    ]
+
+
+def _opened(key: str, curves: Sequence[Curve], many: Several) -> None:
+    """Put the clicked point into the sidebar; a callback."""
+    clicked = (st.session_state.get(key) or {}).get("selection", {}).get("points", [])
+    custom = clicked[0].get("customdata") if clicked else None
+    if not isinstance(custom, list) or len(custom) < 2 or not custom[0] < len(curves):
+        return
+    curve = curves[int(custom[0])]
+    row = {name: float(column[int(custom[1])]) for name, column in curve.columns.items()}
+    systems = many[0][1].systems
+    own = {plan_form.slug_of(name, systems): name for name, _ in systems}
+    named = {**row, "engine": curve.family.resolved.engine.name, "replicas": 1.0}
+    q = curve.family.question
+    system = own.get(curve.family.system.slug, q.system)
+    open_point.open_as_scenario(open_point.scenario_of(named, system, q.weights))
+    st.session_state["frontier_opened"] = (
+        f"{shape(named)} with {row['users']:,.0f} users, {curve.family}"
+    )

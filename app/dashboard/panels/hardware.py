@@ -1,0 +1,153 @@
+"""Systems with the source of every figure, filtered, and a form to add one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+import pandas as pd
+import streamlit as st
+
+import hardware_db
+from app.charts import hardware
+from app.charts.figure import Figure
+from app.dashboard import export, library_tables, own_definitions, sidebar
+from app.dashboard.widgets import draw_table
+from app.scenario.setup import Setup
+from app.scenario.system_facts import latency_words, peak_words
+from app.wording.markdown import plain
+from genz_core.errors import RidgelineError
+from genz_core.types import System
+
+#: Assumptions shown beside the chart.
+_SHOWN = 6
+_FIELDS = {
+    "peak_dense_tflops.bf16": ("Dense bf16 peak [TFLOP/s]", 1000.0),
+    "peak_dense_tflops.fp8": ("Dense fp8 peak [TFLOP/s], 0: none", 2000.0),
+    "memory_gb": ("Memory [GB]", 96.0),
+    "memory_gb_per_s": ("Memory bandwidth [GB/s]", 4000.0),
+    "links.scale_up.gb_per_s": ("Link, per direction [GB/s], 0: none", 450.0),
+    "links.scale_up.latency_us": ("Link latency [µs]", 1.5),
+    "links.scale_up.domain": ("Devices in the link's domain", 8.0),
+    "tdp_w": ("Power [W], 0: unknown", 700.0),
+}
+
+
+def found(words: str) -> dict[str, System]:
+    """The systems whose name contains the words, or all of their vendor."""
+    return {
+        name: system
+        for name, system in library_tables.readable_systems().items()
+        if words in f"{name} {system.name} {system.vendor}".casefold()
+    }
+
+
+def hardware_panel(words: str, setup: Setup) -> None:
+    """Draw the systems of a search as a table and a chart, the chosen one, and a form for another.
+
+    words: casefolded, "" for all.
+    """
+    systems = found(words)
+    vendors = sorted({system.vendor for system in systems.values()})
+    kinds = [kind for kind in hardware.KINDS if any(s.kind == kind for s in systems.values())]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        wanted = st.multiselect(
+            "Vendor", vendors, placeholder="All", key="vendor", bind="query-params", width=320
+        )
+        shape = st.pills(
+            "Kind", kinds, selection_mode="multi", format_func=hardware.KINDS.get, key="kind",
+            bind="query-params", width=330,
+        )  # fmt: skip
+    shown = {
+        name: system
+        for name, system in systems.items()
+        if (not wanted or system.vendor in wanted) and (not shape or system.kind in shape)
+    }
+    if shown:
+        _systems(shown, setup)
+    else:
+        st.info("No system is like that; loosen the search or a filter.")
+    with st.expander("Add your own hardware", icon=":material/add:", key="own_hardware"):
+        _own()
+
+
+def _systems(shown: Mapping[str, System], setup: Setup) -> None:
+    every = library_tables.readable_systems()
+    rows = [library_tables.system_row(name, system) for name, system in shown.items()]
+    table = pd.DataFrame(rows)
+    st.caption(
+        f"{len(table)} of {len(every)} systems, peaks dense. A chosen row shows its sources below."
+    )
+    number = st.column_config.NumberColumn(format="%.4g")
+    event = draw_table(
+        table, "systems_table",
+        height=330, on_select="rerun", selection_mode="single-row",
+        column_config={"name": st.column_config.TextColumn(pinned=True), "slug": None}
+        | {name: number for name in table.columns if "[" in name},
+    )  # fmt: skip
+    selected = event["selection"]["rows"]
+    name = str(table["slug"].iloc[selected[0]]) if selected else setup.scenario.system
+    if name not in shown:
+        with suppress(RidgelineError):
+            name = hardware_db.load(name).slug  # an alias
+    if name not in shown:
+        name = str(table["slug"].iloc[0])
+    figure = hardware.plane(
+        [library_tables.system_point(*item) for item in shown.items()], export.look(), chosen=name
+    )
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        export.chart(figure, "systems", "Dense peak over memory bandwidth, a point a system")
+    with right:
+        _chosen(name, shown[name])
+    with sidebar.stopping():
+        own = name in own_definitions.own_texts("systems")
+        facts = pd.DataFrame() if own else library_tables.system_facts(name)
+    if len(facts):
+        st.subheader("Every figure and its source", anchor=False)
+        draw_table(
+            facts, "facts", height=360, placeholder="",
+            column_config={
+                "link": st.column_config.LinkColumn(display_text="open"),
+                "value": st.column_config.NumberColumn(format="%.6g"),
+            },
+        )  # fmt: skip
+    figures: dict[str, Figure] = {"systems": figure}
+    export.downloads("systems", figures, table, setup)
+
+
+def _chosen(name: str, system: System) -> None:
+    st.subheader(plain(system.name), anchor=False)
+    st.button("Use it in the scenario", on_click=own_definitions.choose("systems", name),
+              key="use_system", icon=":material/check:")  # fmt: skip
+    if system.links:
+        st.caption(f"Wired: {plain(library_tables.wiring_words(system))}.")
+    st.caption(f"{peak_words(system)} {plain(latency_words(system))}")
+    notes = system.assumptions
+    if notes:
+        st.caption("Assumed, where the datasheet says nothing:")
+        st.caption("\n".join(f"- {plain(note)}" for note in notes[:_SHOWN]))
+    if len(notes) > _SHOWN:
+        st.caption(f"and {len(notes) - _SHOWN} more, of kind *assumed* in the table below.")
+
+
+def _own() -> None:
+    """Draw the form and the box of a system of the visitor's own."""
+    typed, pasted = st.tabs(["Form", "YAML"])
+    with typed, st.form("hardware_form"):
+        called = st.text_input("Name", "My accelerator", max_chars=60)
+        with st.grid(4, min_column_width=180):
+            values = {
+                path: st.number_input(label, 0.0, None, value)
+                for path, (label, value) in _FIELDS.items()
+            }
+        if st.form_submit_button("Add"):
+            own_definitions.keep("systems", called, own_definitions.system_yaml(called, values))
+    with pasted:
+        text = st.text_area(
+            "System YAML", height=260, key="yaml",
+            placeholder="include: h100-sxm5-80gb\nid: my-h100\nname: My H100",
+        )  # fmt: skip
+        if st.button("Read it", key="read_yaml"):
+            own_definitions.keep("systems", "pasted", text)
+    own_definitions.show_outcome("systems")

@@ -1,0 +1,92 @@
+"""The graph of a step: layers to fold and unfold; builder and trace side by side."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.charts import layers
+from app.charts.figure import Figure
+from app.dashboard import cached, export, tracing
+from app.dashboard.panels.operators import Step, choose
+from app.dashboard.widgets import draw_table
+from app.model_inside import builder_and_trace, layer_tree
+from app.wording.markdown import plain
+from genz_core.errors import RidgelineError
+from genz_core.step import StepEstimate
+from model_registry.graph.model import DescribedModel
+
+BUILT, TRACED = "builder", "trace"
+
+
+def draw(step: Step) -> dict[str, Figure]:
+    """Draw the graph of the step, with the trace below it where asked; returns the charts."""
+    described = isinstance(cached.resolved(step.setup).model, DescribedModel)
+    steps = _sides(step, described)
+    own = next(iter(steps))
+    figures = {
+        f"layers {side}": _graph(side, one, step, own=side == own) for side, one in steps.items()
+    }
+    if len(steps) == 2:
+        models = cached.resolved(step.setup).model, cached.traced(step.setup)
+        beside = builder_and_trace.compared_figures(models, (steps[BUILT], steps[TRACED]))
+        draw_table(beside, "inside_beside")
+    if notes := [note for one in steps.values() for note in one.graph.notes]:
+        with st.expander("How the graph was made", icon=":material/info:"):
+            st.markdown("\n".join(f"- {plain(note)}" for note in notes))
+    return figures
+
+
+def _sides(step: Step, described: bool) -> dict[str, StepEstimate]:
+    """The priced step of the builder, the trace or both; shows why a trace cannot be made."""
+    deployment = cached.resolved(step.setup)
+    with_trace = described and st.toggle(
+        "Trace beside it", key="with_trace",
+        help="Run transformers' own code of this model on the meta device, from its config "
+        "alone: no weights, no GPU, nothing fetched.",
+    )  # fmt: skip
+    own = BUILT if described else TRACED
+    steps = {own: builder_and_trace.priced_step(deployment, deployment.model, step.phase)}
+    try:
+        if with_trace and (trace := tracing.trace_beside(step.setup)):
+            steps[TRACED] = builder_and_trace.priced_step(deployment, trace, step.phase)
+    except RidgelineError as error:
+        st.error(plain(error), icon=":material/error:")
+    return steps
+
+
+def _unfolded(side: str, one: StepEstimate, model: str) -> set[str]:
+    """Ids of the lines unfolded on a side, to change in place: at first the costliest layers."""
+    key = f"unfolded {side} {model}"
+    if key not in st.session_state:
+        st.session_state[key] = layer_tree.costliest_group(one)
+    return st.session_state[key]
+
+
+def _graph(side: str, one: StepEstimate, step: Step, *, own: bool) -> Figure:
+    """Draw the layer graph of one side; a click folds, unfolds or chooses an operator.
+
+    own: whether its operators are those of the table.
+    """
+    unfolded = _unfolded(side, one, step.setup.scenario.model)
+    clicks = st.session_state.setdefault("inside_clicks", 0)
+    chosen = f"op:{step.chosen}" if own and step.chosen is not None else ""
+    figure = layers.layer_graph(layer_tree.graph_lines(one, unfolded), chosen, step.look)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        words = builder_and_trace.latency_words(builder_and_trace.operators_latency(one))
+        st.markdown(f"**{side.capitalize()}:** operators take {words}")
+        everything = set(layer_tree.foldable(one))
+        for label, names in (("Unfold all", everything), ("Fold all", set())):
+            if st.button(label, key=f"{label} {side}", type="tertiary"):
+                unfolded.clear()
+                unfolded.update(names)
+                st.rerun()
+    points = export.chart(figure, f"layers-{side}-{clicks}", f"Layers, {side}", select=True)
+    for point in points[:1]:
+        name = point["customdata"][0]
+        st.session_state["inside_clicks"] = clicks + 1
+        if name.startswith("op:") and own:
+            choose([f"{step.phase}:{name[3:]}"], f"layers-{side}-{clicks}")
+        if not name.startswith("op:"):
+            unfolded.symmetric_difference_update({name})
+        st.rerun()
+    return figure

@@ -1,0 +1,128 @@
+"""A device's memory by part, the most users and the longest context that fit, and over an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+import streamlit as st
+
+from app.charts import memory
+from app.charts.figure import Figure
+from app.dashboard import cached, display_tables, export, load_curves, second_memory, sidebar
+from app.dashboard.load import load_of
+from app.dashboard.panels.operators import Step
+from app.dashboard.widgets import card, choose, draw_table
+from app.scenario.memory_rows import memory_rows
+from app.scenario.setup import Setup
+from app.wording import quantities
+from app.wording.markdown import plain
+
+AXES = {"batch": "Batch [sequences]", "isl": "Input length [tokens]"}
+OVER = {"batch": "batch", "input length": "isl"}
+POWERS = {"batch": range(0, 13), "isl": range(8, 21)}
+EXPLANATION = """
+**Weights** are what each operator holds on the fullest device, in its number format;
+an image encoder's too, with or without images.
+**KV cache** counts input + output tokens, rounded up to blocks of
+{block}, with each layer's window, latent or state.
+**Activations** are the largest operator's operands and a step's residual stream.
+**Usable** = {share} of {capacity}, as the engine takes it.
+A server admits as many users as **fit**: it sets aside a share of their output only, so that more
+may run than a static batch has room for.
+"""
+
+
+def draw(step: Step) -> dict[str, Figure]:
+    """Draw what the memory holds and what fits, and the memory over an axis; returns the charts."""
+    setup, resolved, usage, look = step.setup, step.resolved, step.estimate.memory, step.look
+    limits = {"usable": usage.usable_bytes, "capacity": usage.capacity_bytes}
+    second = resolved.system.second_memory
+    if usage.second:
+        limits = {"first memory": usage.usable_bytes}
+        limits[memory.BOTH] = usage.usable_bytes + usage.second.bytes
+    usable = limits.get(memory.BOTH, usage.usable_bytes)
+    if message := step.estimate.message():
+        st.warning(f"{plain(message[0].upper() + message[1:])}.", icon=":material/memory:")
+    _cards(step, usable)
+    if second and not usage.second:
+        st.caption(
+            f"A second memory is not used: {plain(str(second))}. Choose *levels* under Offload in "
+            "the form, and it takes what does not fit."
+        )
+    if placed := memory_rows(step.estimate):
+        draw_table(second_memory.frame(placed), "memory_levels")
+        st.caption(second_memory.WORDS)
+
+    parts = {name: float(getattr(usage, name)[0]) for name in memory.PARTS}
+    bar = memory.single(parts, limits, look)
+    export.chart(bar, "memory-now", "Memory of what is asked against capacity")
+
+    over = _over_an_axis(setup, limits, step)
+    with st.popover("How these numbers come about", icon=":material/function:"):
+        st.markdown(
+            EXPLANATION.format(
+                block=resolved.engine.kv_block_tokens,
+                share=quantities.percent(resolved.engine.memory_fraction),
+                capacity=quantities.size(usage.capacity_bytes),
+            )
+        )
+    return {"memory now": bar, **over}
+
+
+def _cards(step: Step, usable: float) -> None:
+    usage, s = step.estimate.memory, step.setup.scenario
+    most_batch, most_input = cached.largest(step.setup)
+    asked, trained = sidebar.chosen_setup(), step.resolved.model.max_context
+    lengths = f"at {quantities.tokens(s.isl)} in, {quantities.tokens(s.osl)} out"
+    if asked.scenario.kind in ("concurrency", "rate"):
+        load = load_of(asked)
+        fit = float(load_curves.one_load(asked, load.name, load.value)["capacity"])
+        most = ("Most users that fit", quantities.count(int(fit)), f"admitted, {lengths}")
+    else:
+        most = ("Largest batch that fits", quantities.count(most_batch), lengths)
+    used = float(usage.total_bytes[0])
+    free = usable - used
+    with st.grid(4, min_column_width=130, key="cards"):
+        card("In use", quantities.size(used),
+             f"{quantities.percent(used / usable)} of {quantities.size(usable)}")  # fmt: skip
+        card(
+            "Free" if free >= 0 else "Missing",
+            quantities.size(abs(free)),
+            f"usable {quantities.size(usable)}",
+            quantities.two_gigabytes(usage.capacity_bytes),
+        )
+        card(*most)
+        card(
+            "Longest context that fits",
+            quantities.count(most_input + s.osl) if most_input else "none",
+            f"batch {s.batch}" + (f"; trained to {quantities.tokens(trained)}" if trained else ""),
+            "Input and output tokens of a sequence.",
+        )
+
+
+@st.fragment
+def _over_an_axis(setup: Setup, limits: Mapping[str, float], step: Step) -> dict[str, Figure]:
+    """Draw the choice of an axis, the memory over it and its table; returns the chart by name."""
+    axis = OVER[choose("Over", list(OVER), "memory_axis", default="batch")]
+    now = getattr(setup.scenario, axis)
+    most = cached.largest(setup)[0 if axis == "batch" else 1]
+    values = tuple(sorted({2**power for power in POWERS[axis]} | {now}))
+    sweep = cached.swept(setup, axis, values).memory
+    table = {"at": list(values)} | {n: getattr(sweep, n).tolist() for n in memory.PARTS}
+    over = memory.stacked(table, AXES[axis], limits, step.look, scenario_at=now)
+    export.chart(over, "memory-over", f"Memory per device over {axis}")
+    what = "sequences" if axis == "batch" else "input tokens"
+    stops = (
+        f"It stops fitting beyond {quantities.count(most)} {what}"
+        if most
+        else "It fits nowhere here"
+    )
+    st.caption(f"▲ what is asked. {stops}.")
+    frame = pd.DataFrame(table).rename(columns={"at": axis})
+    frame["memory_bytes_per_device"], frame["fits"] = sweep.total_bytes, sweep.fits
+    with st.expander("As a table", icon=":material/table:"):
+        display_tables.draw_figures(frame, "memory_table")
+        st.download_button("Memory (CSV)", export.table_csv(frame), "memory.csv", "text/csv",
+                           key="memory_csv", on_click="ignore")  # fmt: skip
+    return {f"memory over {axis}": over}

@@ -1,0 +1,117 @@
+"""Formulas of module classes, who reviewed them, their figures at sizes typed in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+import streamlit as st
+
+from app.charts import roofline
+from app.charts.figure import Figure
+from app.dashboard import cached, export, module_entries, sidebar
+from app.dashboard.widgets import card, draw_table
+from app.scenario.setup import Setup
+from app.wording import quantities
+from app.wording.markdown import plain
+from genz_core.types import System
+from model_registry.modules import read_entry
+from model_registry.modules.entry import ModuleEntry
+
+_WORDS = {
+    "flops": "FLOPs",
+    "read_bytes": "Bytes read",
+    "write_bytes": "Bytes written",
+    "intermediate_bytes": "Bytes inside",
+}
+
+
+def found(words: str) -> list[tuple[str, str]]:
+    """The entries whose class or model contains the words."""
+    return [name for name in module_entries.names() if words in " @".join(name).casefold()]
+
+
+def modules_panel(words: str, setup: Setup) -> None:
+    """Draw the choice among the entries of a search, and the chosen one.
+
+    words: casefolded, "" for all.
+    """
+    names = found(words)
+    chosen = st.selectbox("Module", names, format_func=module_entries.label, key="module_chosen")
+    st.caption(
+        f"{len(names)} of {len(module_entries.names())} entries, derived by tracing. A class alone "
+        "has formulas in its own sizes; a class of a model in batch, new tokens and context at "
+        "that model's sizes. `ridgeline modules derive` adds others."
+    )
+    if chosen is None:
+        st.info("No entry has that in its name: try attention, mlp, norm or linear.")
+        return
+    with sidebar.stopping():
+        entry = read_entry(*chosen)
+        system = cached.resolved(setup).system
+    _formulas(entry)
+    sizes, figures, charts = _at_sizes(entry, system)
+    inside = pd.DataFrame(
+        [{"child": c.name, "class": c.module, "calls": c.count} for c in entry.children]
+    )
+    if len(inside):
+        draw_table(inside, "module_children")
+    if entry.operators:
+        runs = ", ".join(f"{many} {name}" for name, many in entry.operators.items())
+        st.caption(f"Tensor operators: {plain(runs)}")
+    export.downloads("module", charts, pd.DataFrame([{**sizes, **figures}]), setup)
+
+
+def _formulas(entry: ModuleEntry) -> None:
+    st.subheader(plain(entry.module.rpartition(".")[2]), anchor=False)
+    st.markdown(f"{plain(entry.module)}  \nfrom {plain(entry.source)}")
+    if entry.validated:
+        reviewed = f"Reviewed by {entry.validated['by']} on {entry.validated['on']}."
+        st.success(plain(reviewed), icon=":material/verified:")
+    else:
+        st.caption(
+            "Reviewed by nobody yet: compare the formulas with the source, then "
+            "`ridgeline modules validate NAME --by WHO`."
+        )
+    for figure, words in _WORDS.items():
+        st.markdown(f"**{words}**")
+        if figure in entry.formulas:
+            st.latex(module_entries.latex(entry.formulas[figure].text()), width="stretch")
+        else:
+            st.caption("No polynomial gives it: how many experts are read depends on the tokens.")
+
+
+def _at_sizes(
+    entry: ModuleEntry, system: System
+) -> tuple[Mapping[str, int], Mapping[str, float], dict[str, Figure]]:
+    """Draw the boxes of an entry's sizes and its figures; returns both, and the charts drawn."""
+    st.subheader("At sizes", anchor=False)
+    with st.grid(5, min_column_width=140):
+        sizes = {
+            symbol: st.number_input(
+                symbol.replace("_", " "), 0, 10**9, module_entries.USUAL.get(symbol, 1024),
+                key=f"module_{symbol}", bind="query-params",
+            )
+            for symbol in entry.symbols
+        }  # fmt: skip
+    figures = entry.evaluate(**sizes)
+    formats = [name for name in ("bf16", "fp16", "fp32", "fp8") if name in system.peak_flops_per_s]
+    fmt = (formats or [*system.peak_flops_per_s])[0]
+    rows = module_entries.on_roofline(entry, figures, system, fmt)
+    with st.grid(5, min_column_width=140, key="cards"):
+        for figure, words in _WORDS.items():
+            if figure in figures:
+                shown = quantities.flops if figure == "flops" else quantities.size
+                card(words, shown(figures[figure]), "16 bit" if figure != "flops" else "one call")
+        for row in rows:
+            card("Least time", quantities.seconds(row["bound_s"]), f"bound by {row['bound']}",
+                 "As one fused operator on one device of the sidebar's system.")  # fmt: skip
+    if not rows:
+        st.caption(
+            "No arithmetic at these sizes, or no formula of its bytes: no place on a roofline."
+        )
+        return sizes, figures, {}
+    drawn = roofline.roofline(rows, system, roofline.frame(rows, system), export.look())
+    module_entries.at_its_bound(drawn)
+    export.chart(drawn, "module-roofline", f"Roofline of {plain(system.name)}")
+    return sizes, figures, {"roofline": drawn}

@@ -1,0 +1,59 @@
+"""Every operator under the ceilings of the device; a slider moves batch or input."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.charts import roofline
+from app.charts.figure import Figure
+from app.dashboard import cached, export, widgets
+from app.dashboard.panels.operators import Step, choose
+from app.scenario import intervals
+from app.scenario.summary import step_of
+from app.wording import quantities
+
+AXES = {"batch": "batch", "input length": "isl"}
+POWERS = {"batch": range(0, 11), "isl": range(7, 18)}
+EXPLANATION = """
+**Across**: arithmetic intensity, FLOPs of an operator over the bytes it moves in memory.
+**Up**: the rate it reaches, FLOPs over its predicted time, on one device.
+**Roofs**: a flat line is a dense peak, the diagonal is memory bandwidth × intensity; they meet
+at the ridge, peak / bandwidth. Below the ridge memory decides, beyond it arithmetic. Dotted
+diagonals belong to links: read across as FLOP per byte *sent*.
+**Points**: colour is the operator class, area the share of the phase's time.
+The gap to the roof is what launch, tiles and real bandwidth cost. The bar through a point is its
+80 % interval from held-out measurements of such kernels; a point without one is not validated.
+A larger batch lets decode use each weight it reads more often: its matrix products move to the
+right and up the diagonal, its attention stays.
+"""
+
+
+def draw(step: Step) -> dict[str, Figure]:
+    """Draw the slider and the roofline; a click chooses an operator.  Returns the chart by name."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        title = widgets.choose("Slider moves", list(AXES), "roofline_axis", default="batch")
+        axis = AXES[title]
+        now = getattr(step.setup.scenario, axis)
+        values = tuple(sorted({2**power for power in POWERS[axis]} | {now}))
+        _follow(f"roofline_{axis}", now)
+        at = st.select_slider(
+            title.capitalize(), values, value=now, key=f"roofline_{axis}", bind="query-params",
+            format_func=quantities.tokens if axis == "isl" else str,
+        )  # fmt: skip
+    sweep = step_of(cached.swept(step.setup, axis, values), step.phase)
+    limits = roofline.frame_of_steps([sweep], step.resolved.system)
+    table = intervals.operator_table(sweep, values.index(at))
+    rows = list(roofline.operator_points(table, step.phase))
+    figure = roofline.roofline(rows, step.resolved.system, limits, step.look)
+    if step.chosen is not None:
+        figure = roofline.highlighted(figure, step.chosen_id)
+    alt = f"Roofline of the operators of {step.phase}"
+    clicked = export.chart(figure, "roofline", alt, select=True)
+    choose([p["customdata"][0] for p in clicked if p.get("customdata")][:1], "roofline")
+    return {"roofline": figure}
+
+
+def _follow(key: str, now: int) -> None:
+    """Move the slider of a key to the question's value once that has changed."""
+    if st.session_state.setdefault(f"{key}_was", now) != now:
+        st.session_state[key] = st.session_state[f"{key}_was"] = now

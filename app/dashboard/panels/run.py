@@ -1,0 +1,165 @@
+"""Measure a model on this machine, see and manage the kept runs."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from shutil import which
+
+import streamlit as st
+
+from app.calibration.before_run import calibrate_and_run, is_calibrated
+from app.dashboard import visitor
+from app.dashboard.job_progress import is_running, show_interrupted, show_progress, submitted
+from app.dashboard.panels.kept_runs import all_kept_runs, look_at
+from app.dashboard.panels.sweep import show_sweep, sweep_fields
+from app.jobs import MEASURING
+from app.jobs.order import Work
+from app.measuring import run_store
+from app.measuring.run_form import run_of_form
+from app.scenario.intervals import step_latency
+from app.scenario.reading import phases_of
+from app.wording import quantities
+from app.wording.markdown import plain
+from genz_core.errors import RidgelineError
+from genz_core.limits import LIMITS
+from profilers.run_config import RunConfig, presets
+
+MODEL_HELP = (
+    "A preset, a registry name, or hf:owner/name, whose config.json the hub is then asked for. "
+    "Files of the server: `ridgeline runs start`."
+)
+ONE, SWEEP = "One run", "Sweep"
+JOB, STOPPING = "job", "Stopping after the present step; complete repeats are kept."
+DTYPES, DEVICES = ("bfloat16", "float16", "float32"), ("auto", "cpu", "cuda", "mps")
+
+
+def form(mode: str) -> tuple[RunConfig, Work] | None:
+    """Draw the form; returns its run configuration and the work to do, None before it is sent.
+
+    mode: `ONE` or `SWEEP`.
+
+    Raises:
+        RidgelineError: as `run_of_form`.
+    """
+    bare = mode == ONE and not is_calibrated()
+    with st.form(f"run_form_{mode}"):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            typed = st.text_input("Model", "qwen2.5-0.5b", key="run_model", help=MODEL_HELP)
+            sent, first = _send_buttons(bare)
+        if bare:
+            st.caption("This machine is not calibrated yet: once, up to two minutes, kept.")
+        grid = sweep_fields() if mode == SWEEP else {}
+        with st.expander("Sizes, layers, device, profile", icon=":material/tune:"):
+            overrides = [] if grid else workload()
+            with st.grid(4, min_column_width=150):
+                layers = st.number_input(
+                    "Layers", 0, 500, 0, 2, key="run_layers",
+                    help="Cut to so many; a single run (an even number) is scaled back; 0: all.",
+                )  # fmt: skip
+                device = st.selectbox("Device", DEVICES, key="run_device")
+                dtype = st.selectbox("Type", DTYPES, key="run_dtype")
+            more = st.text_input("Further fields", key="run_more", placeholder="threads=1 warmup=3")
+    if not (sent or first):
+        return None
+    overrides += [f"model={typed}", f"layers={layers}", f"device={device}", f"dtype={dtype}"]
+    work: Work = run_store.execute_sweep if mode == SWEEP else run_store.execute
+    return run_of_form([*overrides, *more.split()], grid), calibrate_and_run if first else work
+
+
+def _send_buttons(bare: bool) -> tuple[bool, bool]:
+    """Draw what sends the form; returns whether to measure, and whether to calibrate before.
+
+    bare: whether this machine is not calibrated, so that nothing fitted to it can be predicted.
+    """
+    busy = is_running(JOB)
+    sent = st.form_submit_button("Measure", icon=":material/play_arrow:", disabled=busy)
+    if not bare:
+        return sent, False
+    both = st.form_submit_button("Calibrate and measure", icon=":material/tune:", disabled=busy)
+    return sent, both
+
+
+def abilities() -> str:
+    """What this machine can measure, by what is installed on it, in a sentence."""
+    tools = {
+        "step times and operators (PyTorch)": find_spec("torch") is not None,
+        "timelines (nsys)": which("nsys") is not None,
+        "counters of kernels (ncu)": which("ncu") is not None,
+    }
+    here, missing = (", ".join(n for n in tools if tools[n] is state) for state in (True, False))
+    return f"This machine measures {here or 'nothing yet'}{f'; not {missing}' if missing else ''}."
+
+
+def start_run() -> None:
+    """Draw the form; when it is sent, start its run and draw the page again."""
+    mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
+    asked = form(mode)
+    if asked is not None and not is_running(JOB):
+        config, work = asked
+        st.session_state.pop(JOB, None)
+        submitted(JOB, work, config, config.model.name, MEASURING)
+        st.rerun()
+
+
+def workload() -> list[str]:
+    """Draw the inputs of a single run; returns overrides of the run file."""
+    profile = st.segmented_control(
+        "Profile", presets("profile"), default="quick", required=True, key="run_profile",
+        help="nsys and ncu run the model inside Nsight, where it is installed.",
+    )  # fmt: skip
+    with st.grid(4, min_column_width=150):
+        batch = size_input("Batch", "batch", 1)
+        isl = size_input("Prompt tokens", "isl", 128)
+        osl = size_input("Output tokens", "osl", 4)
+        repeats = size_input("Repeats", "repeats", 5)
+    return [
+        f"profile={profile}", f"batch={batch}", f"isl={isl}", f"osl={osl}", f"repeats={repeats}",
+    ]  # fmt: skip
+
+
+def size_input(label: str, name: str, value: int) -> int:
+    """Draw the box of a size within its limits.  name: of the field."""
+    limit = LIMITS[name]
+    return int(st.number_input(label, limit.least, limit.most, value, key=f"run_{name}"))
+
+
+def predicted_beside_measured(run: str) -> None:
+    """Draw a sentence a phase: what was predicted of a run that ended, and what was measured."""
+    store = next((s for s in run_store.stores() if any(r.id == run for r in s.runs())), None)
+    estimate = run_store.own_estimate(store, run)[0] if store else None
+    for phase, timing in store.load(run).phases.items() if store and estimate else ():
+        if estimate and phase in phases_of(estimate.model):
+            predicted, measured = step_latency(estimate, phase).seconds, timing.median_s
+            st.markdown(
+                f"**{phase.capitalize()}**: predicted {quantities.seconds(predicted)}, measured "
+                f"**{quantities.seconds(measured)}** ({quantities.change(predicted, measured)})."
+            )
+
+
+def run_panel() -> None:
+    """Draw the form of a run, its progress and result, and the kept runs."""
+    st.caption(f"{abilities()} A run times random weights of a model's true shapes on this server.")
+    try:
+        if visitor.may_measure("ridgeline runs start"):
+            show_interrupted(MEASURING)
+            start_run()
+        if is_running(JOB):
+            show_progress(JOB, "run", STOPPING)
+        job = st.session_state.get(JOB)
+        if job is not None and job.over:
+            if job.error:
+                st.error(plain(job.error), icon=":material/error:")
+            else:
+                run, swept = job.result if isinstance(job.result, tuple) else (job.result, None)
+                st.success(f"Kept as {run[:8]} {visitor.keeping()}.", icon=":material/check:")
+                if swept is not None:
+                    show_sweep(swept)
+                else:
+                    predicted_beside_measured(run)
+                    st.button(
+                        "Why they differ, operator by operator", key="run_why",
+                        on_click=look_at, args=(run,), icon=":material/balance:",
+                    )  # fmt: skip
+        all_kept_runs()
+    except RidgelineError as error:
+        st.error(plain(error), icon=":material/error:")

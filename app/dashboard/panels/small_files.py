@@ -1,0 +1,58 @@
+"""Uploaded files that are no measurement of a run: models, systems, recordings, routed experts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import streamlit as st
+
+from app.dashboard import own_definitions, sidebar
+from app.dashboard.panels.watch import show_watch
+from app.dashboard.sent_files import SentFile, Unread
+from app.dashboard.uploads import Uploaded
+from app.dashboard.widgets import draw_table
+from app.decide.routing import read_counts
+from app.wording.markdown import plain
+from genz_core.routing import busiest_rank
+
+_RANKS = (2, 4, 8, 16, 32, 64, 72, 128)
+
+
+def parts_of(files: Uploaded) -> dict[str, Callable[[], None]]:
+    """The parts of page Upload that these files fill, by title."""
+    parts: dict[str, Callable[[], None]] = {}
+    definitions = files.of_kind("model", "system")
+    if definitions:
+        parts["Model or system"] = lambda: _definitions(definitions)
+    for _, _, sent in files.of_kind("recording")[:1]:
+        parts["Metrics over time"] = partial(show_watch, sent.name, sent.content)
+    for _, _, sent in files.of_kind("routing")[:1]:
+        parts["Routed experts"] = partial(_routing, sent)
+    return parts
+
+
+def _definitions(definitions: Sequence[tuple[str, Unread, SentFile]]) -> None:
+    """Keep the models and systems for the session, and draw the facts of what they are."""
+    for file_id, found, sent in definitions:
+        kind: own_definitions.Kind = "models" if found.kind == "model" else "systems"
+        own_definitions.keep_once(kind, file_id, sent.name, sent.content)
+    for each in ("models", "systems"):
+        own_definitions.show_outcome(each)
+
+
+def _routing(sent: SentFile) -> None:
+    """Draw how much more the busiest rank has than the mean, by the number of ranks."""
+    with sidebar.stopping():
+        counts = read_counts(sent.content.decode("utf-8", "replace"))
+        steps, layers, experts = counts.shape
+        ranks = [many for many in _RANKS if experts % many == 0]
+        rows = [{"expert parallel": many, "busiest rank over the mean": busiest_rank(counts, many),
+                 "with a spare expert a rank": busiest_rank(counts, many, many)}
+                for many in ranks]  # fmt: skip
+    st.markdown(
+        f"**{plain(sent.name)}** counts the rows that {layers:,} layers routed to {experts:,} "
+        f"experts in {steps:,} {'step' if steps == 1 else 'steps'}. A step lasts as long as its "
+        "busiest rank."
+    )
+    draw_table(rows, "routing_rows", height="auto")

@@ -1,0 +1,96 @@
+"""Technology studies: chips x formats x techniques on one chart; the worked ones, or one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+import yaml
+
+from app.charts import study as charts
+from app.dashboard import cached, export
+from app.dashboard.widgets import choose, draw_table
+from app.decide.study import Study, label, study
+from app.question.verbs import parameters_of
+from app.scenario.setup import Setup
+from app.wording.markdown import plain
+from genz_core.errors import RidgelineError
+from hardware_db import yaml_document
+
+_FOLDER = Path(__file__).parents[2] / "samples" / "studies"
+_OWN = "The question above"
+#: A study of the form's own question: each resource doubled, and half the bits.
+_SWEEP: Mapping[str, Any] = {
+    "chips": [
+        {"name": "as it is"},
+        {"name": "twice the bandwidth", "bandwidth": 2.0},
+        {"name": "twice the arithmetic", "peak": 2.0},
+        {"name": "twice the links", "link": 2.0},
+    ],
+    "formats": [{"name": "as it is"}, {"name": "fp8 weights and cache", "weights": "fp8",
+                                       "kv": "fp8"}],
+}  # fmt: skip
+
+
+def show(setup: Setup) -> None:
+    """Draw the choice of a study, its text to change, its chart and its table."""
+    texts = {**_worked(), _OWN: _of_question(setup)}
+    name = choose("Study", list(texts), "study", label_visibility="collapsed")
+    with st.expander("The study as text, to change", icon=":material/edit:"):
+        text = st.text_area("Study (YAML)", texts[name], 320, key=f"study_text_{name}",
+                            max_chars=20_000)  # fmt: skip
+    figure = st.selectbox("Figure", list(charts.FIGURES), key="study_figure", width=260,
+                          format_func=lambda one: charts.FIGURES[one].head,
+                          bind="query-params")  # fmt: skip
+    try:
+        found = _priced(text)
+    except RidgelineError as error:
+        st.error(plain(error), icon=":material/error:")
+        return
+    rows = [row for row in found.rows if row.get(figure) is not None]
+    if rows:
+        chart = charts.bars(found.rows, figure, found.title, export.look())
+        export.chart(chart, f"study-{figure}", found.title)
+    else:
+        st.info("No combination has this figure: nothing runs, or no price or power is stated.",
+                icon=":material/info:")  # fmt: skip
+    draw_table([_words(row) for row in found.rows], "study_table")
+    st.caption(
+        "A static batch of each combination; cost is of the rent of the chip that it is made of, "
+        "unless the study states a price. Nothing measured validates a chip that is not there."
+    )
+
+
+@cache
+def _worked() -> dict[str, str]:
+    """Texts of the worked studies by their titles."""
+    files = [(_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+             for name in ("hbm4", "decode-chip", "four-bit-caches")]  # fmt: skip
+    return {str(yaml_document.parse(text, "study")["title"]): text for text in files}
+
+
+def _of_question(setup: Setup) -> str:
+    s = setup.scenario
+    names = ("model", "system", "isl", "osl", "batch", *s.changed())
+    question = {name: getattr(s, name) for name in names if name in parameters_of("estimate")}
+    study_ = {"title": "Each resource doubled", "question": question, **_SWEEP}
+    return str(yaml.safe_dump(study_, sort_keys=False, allow_unicode=True))
+
+
+@cached.by_setup(32)
+def _priced(text: str) -> Study:
+    return study(yaml_document.parse(text, "study"))
+
+
+def _words(row: Mapping[str, Any]) -> dict[str, Any]:
+    runs = row["status"] == "ok"
+    return {
+        "combination": label(row),
+        **{column.head: column.words(row[name]) if row.get(name) is not None else None
+           for name, column in charts.FIGURES.items()},
+        "prompts bound by": row.get("prefill_bound_by"),
+        "decode bound by": row.get("decode_bound_by") if runs else row["message"],
+    }  # fmt: skip

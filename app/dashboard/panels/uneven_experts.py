@@ -1,0 +1,71 @@
+"""Uneven experts: counts of an engine's routing as a load, and what copies of experts gain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from app.answers.columns import COLUMNS
+from app.charts.parts import lying_bars
+from app.charts.style import blank
+from app.dashboard import cached, export
+from app.dashboard.widgets import draw_table
+from app.decide.routing import read_counts, routing
+from app.question.asking import Asked
+from app.scenario.setup import Setup, source_of
+from app.wording import quantities
+from app.wording.markdown import plain
+from genz_core.errors import RidgelineError
+
+_SAMPLE = Path(__file__).parents[2] / "samples" / "studies" / "experts.json"
+
+
+def show(setup: Setup) -> None:
+    """Draw the box of counts, and what the busiest rank costs with copies and without."""
+    sent = st.file_uploader("Rows of each expert, as an engine counts them (CSV, JSON)",
+                            ["csv", "json"], key="routing_file")  # fmt: skip
+    sample = st.toggle("Sample: 128 experts", key="routing_sample", bind="query-params",
+                       help="Made up, to try the page.")  # fmt: skip
+    if sent is None and not sample:
+        st.caption(
+            "CSV with layer_id, expert_id and count, or JSON of lists by steps, layers and "
+            "experts. The form states the model, and experts over several ranks (EP)."
+        )
+        return
+    try:
+        content = sent.getvalue() if sent else _SAMPLE.read_bytes()
+        rows = _priced(setup, content)
+    except (RidgelineError, UnicodeDecodeError) as error:
+        st.error(plain(error), icon=":material/error:")
+        return
+    look = export.look()
+    copies = [f"{row['redundant_experts']} copies" for row in rows]
+    chart = blank(look, "Rows of the busiest rank over the mean, by copies of experts", 280)
+    loads = [float(row["busiest_rank"]) for row in rows]
+    chart.add_trace(lying_bars(copies[::-1], loads[::-1], "busiest rank", look.classes[0],
+                               "%{y}: %{x:.3g}<extra></extra>"))  # fmt: skip
+    chart.update_xaxes(title_text="Busiest rank over the mean", rangemode="tozero")
+    export.chart(chart, "routing", "Load of the busiest rank by copies of experts")
+    draw_table([_words(row) for row in rows], "routing_table")
+
+
+@cached.by_setup(16)
+def _priced(setup: Setup, content: bytes) -> list[dict]:
+    s = setup.scenario
+    model = source_of(s.model, setup.model_config)
+    objects = {} if isinstance(model, str) else {"model": model}
+    asked = Asked("estimate", s, {}, {}, frozenset(s.changed()), objects)
+    return routing(asked, read_counts(content.decode()))
+
+
+def _words(row: dict) -> dict:
+    gain = row["gain"]
+    return {
+        "copies of experts": row["redundant_experts"],
+        "busiest rank": f"{row['busiest_rank']:.3g} × the mean",
+        **{COLUMNS[name].head: COLUMNS[name].words(row[name]) if row.get(name) else None
+           for name in ("ttft_s", "tpot_s", "output_tokens_per_s")},
+        "gain": None if gain is None else quantities.percent(gain),
+        "status": row["status"] if row["status"] != "ok" else "",
+    }  # fmt: skip

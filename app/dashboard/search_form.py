@@ -1,0 +1,171 @@
+"""The search space of the question: what Compare and Plan choose among, a group of the sidebar.
+
+A page reads it by `space`; nothing else draws it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import streamlit as st
+
+import hardware_db
+from app.dashboard import own_definitions
+from app.dashboard.question_form import control, several
+from app.decide.comparing import USE_CASES
+from app.decide.measured_versions import measured_versions
+from app.planning.space import DEGREES, KINDS
+from app.planning.targets import FIGURES
+from app.question.question import STANDARD, Question
+from app.scenario.scenario import find_system
+from genz_core.errors import RidgelineError
+
+#: Boxes of several values: key in an address and label, by the parameter.
+AMONG: Mapping[str, tuple[str, str]] = {
+    "system": ("systems", "Systems"),
+    "engine": ("engines", "Engines"),
+    "engine_version": ("versions", "Versions of the engine"),
+    "weights": ("formats", "Formats of weights"),
+    "model": ("models", "Models to compare"),
+    "speculation": ("drafts", "Speculation"),
+}
+#: Use cases to compare, whose lengths stand in for those of the question.
+USES = "uses"
+#: What else a search is told, with what its control shows in place of the usual.
+NUMBERS: Mapping[str, Mapping[str, Any]] = {
+    "devices": {},
+    "pools": {"default": KINDS[0], "placeholder": "both"},
+    "rank": {"options": list(FIGURES), "index": None, "placeholder": "cost, else devices"},
+    "confidence": {},
+    "top": {},
+    "simulate": {},
+    "break_even": {},
+    "cross_systems": {},
+}
+#: Toggle that frees the degrees and the engine of the sidebar.
+FREE = "free"
+_FREED = (*DEGREES, "engine", "engine_version", "max_num_seqs")
+_MOST, _KEPT, _OPEN = 12, "search_space", "search_open"
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A search space.
+
+    among: values to choose among by parameter, of those that have some.  uses: names of use cases.
+    numbers: the other parameters of a search.  free: whether degrees and engine are searched, too,
+    where the sidebar says some.
+    """
+
+    among: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    uses: tuple[str, ...] = ()
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    free: bool = False
+
+    @property
+    def pools(self) -> dict[str, Any]:
+        """The numbers of a plan; prompts are read by another system only in pools."""
+        pooled = KINDS[1] in (self.numbers["pools"] or KINDS)
+        return {**self.numbers, "cross_systems": pooled and self.numbers["cross_systems"]}
+
+
+def drawer(question: Question, *, opened: bool) -> None:
+    """Draw the group, folded unless it is in use, and keep its space for the page.
+
+    opened: whether the drawer that holds it is.
+
+    Raises:
+        InvalidValue: a text that is no value of its parameter.
+    """
+    used = any(_is_used(key) for key in keys())
+    first = st.session_state.setdefault(f"{_OPEN}_at_first", used)
+    if not (opened or used):
+        st.session_state[_KEPT] = Space(numbers=_usual())
+        return
+    place = st.expander("Search", first, key=_OPEN, on_change="rerun")
+    if not (place.open or used):
+        st.session_state[_KEPT] = Space(numbers=_usual())
+        return
+    with place:
+        st.caption("What Compare and Plan choose among; empty: what the form above says.")
+        among = {name: several(name, key, label, question, max_selections=_MOST,
+                               **_options(name, question))
+                 for name, (key, label) in AMONG.items()}  # fmt: skip
+        uses = tuple(st.multiselect("Use cases", list(USE_CASES), key=USES, bind="query-params",
+                                    placeholder="the lengths above"))  # fmt: skip
+        free = st.toggle(
+            "Also other degrees and engines", key=FREE, bind="query-params",
+            help="Off: Plan keeps the degrees, the engine and its limits that the form states.",
+        )  # fmt: skip
+        numbers = {name: control(name, **more) for name, more in NUMBERS.items()}
+    chosen = {name: values for name, values in among.items() if values}
+    st.session_state[_KEPT] = Space(chosen, uses, numbers, free)
+
+
+def opener() -> None:
+    """Draw the button that opens the group."""
+    st.button(
+        "Choose", key="open_search", icon=":material/tune:", type="tertiary", on_click=_unfold,
+        help="What is compared and searched: systems, engines, formats, models, devices; in the "
+        "form under More.",
+    )  # fmt: skip
+
+
+def _unfold() -> None:
+    st.session_state.update({"more_open": True, _OPEN: True})
+
+
+def space() -> Space:
+    """What the group says."""
+    kept = st.session_state.get(_KEPT)
+    return kept if isinstance(kept, Space) else Space(numbers=_usual())
+
+
+def keys() -> tuple[str, ...]:
+    """Keys of all controls of the group."""
+    return (*(key for key, _ in AMONG.values()), USES, FREE, *NUMBERS)
+
+
+def _options(name: str, question: Question) -> dict[str, Any]:
+    """What a box offers where its parameter declares nothing."""
+    if name != "engine_version":
+        return {}
+    try:
+        usual = hardware_db.engines_for(find_system(question.system))[0]
+        names = measured_versions(question.engine or usual)
+    except RidgelineError:  # said by the page
+        names = []
+    return {"options": names, "accept_new_options": True}
+
+
+def _usual() -> dict[str, Any]:
+    """The numbers of a search that nobody stated."""
+    return {name: getattr(STANDARD, name) for name in NUMBERS} | {"pools": KINDS[:1]}
+
+
+def _is_used(key: str) -> bool:
+    """Whether the address or the session says something in a control."""
+    usual = getattr(STANDARD, key, None)
+    silent: tuple[Any, ...] = (None, "", [], False, usual, str(usual), "0", list(KINDS[:1]))
+    return key in st.query_params or st.session_state.get(key, usual) not in silent
+
+
+# ------------------------------------------------------------------------------- what is asked
+
+
+def freed(question: Question) -> Question:
+    """The question with all degrees and engines to choose among."""
+    return replace(question, **{name: getattr(STANDARD, name) for name in _FREED})
+
+
+def every_load(question: Question) -> Question:
+    """The question of one replica at every degree that its devices allow and every load."""
+    loop = replace(freed(question), batch=1, rate=None, trace=None, concurrency=1, pools=KINDS[:1])
+    return replace(loop, engine_version=question.engine_version)
+
+
+def own_systems() -> tuple[tuple[str, str], ...]:
+    """Texts of the visitor's own systems, by name."""
+    return tuple(own_definitions.own_texts("systems").items())

@@ -1,0 +1,35 @@
+"""The trace of requests that a visitor brings: its box in the form, and what is in it."""
+
+from __future__ import annotations
+
+import io
+
+import streamlit as st
+
+from app.simulation import trace_file
+from genz_core.errors import InvalidValue
+
+_KEY, _MOST_MB = "sim_trace", 200
+NAMELESS = "(no file yet)"
+
+
+def uploader() -> str:
+    """Draw the box; returns the name of the file in it, `NAMELESS` for none."""
+    file = st.file_uploader(
+        "Trace", key=_KEY, max_upload_size=_MOST_MB,
+        help="CSV or JSON lines, also packed with gzip: arrival_s, input_tokens and "
+        "output_tokens a row, or the columns of Azure's and Mooncake's public traces.",
+    )  # fmt: skip
+    return NAMELESS if file is None else str(file.name)
+
+
+def requests(most: int) -> trace_file.Trace:
+    """The requests of the file in the box, at most so many; 0 for all.
+
+    Raises:
+        InvalidValue: there is none, or it is no trace.
+    """
+    file = st.session_state.get(_KEY)
+    if file is None:
+        raise InvalidValue("upload a trace first: CSV or JSON lines")
+    return trace_file.parse(io.BytesIO(file.getvalue()), file.name, most)

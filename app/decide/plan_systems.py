@@ -1,0 +1,137 @@
+"""The best of each system: one row a system, by the cost of meeting the targets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from app.answers.columns import COLUMNS
+from app.decide.measured_loads import apart, measured_loads, nearest
+from app.decide.report import short
+from app.planning import answer as answers
+from app.planning.answer import Answer
+from app.planning.document import deployment_row, plan_row
+from app.planning.percentiles import simulate
+from app.planning.space import DEGREES
+from app.planning.targets import FIGURES
+from app.planning.wording import chance, shape
+from app.wording import quantities
+from genz_core.errors import RidgelineError
+
+Row = dict[str, Any]
+#: Percentiles that a row shows.
+SHOWN = ("ttft_p99_s", "tpot_p99_s")
+
+
+def by_system(answer: Answer) -> list[Row]:
+    """The best deployment of every system that was searched, or the nearest and what it lacks.
+
+    Nothing is priced anew: each is the search of an answer among the candidates of one system, the
+    best of them simulated.
+
+    Returns:
+        Of each system `plan_row`, or `deployment_row` of the nearest, with "lacks" ("" for a plan),
+        "run" (what differs from the nearest measured run, "" without one) and "run_source"; those
+        that meet the targets first, by the ranked figure over its probability.
+    """
+    found = answer.found
+    slugs = [family.system.slug for family in found.candidates.families]
+    rows = []
+    for slug in dict.fromkeys(slugs):
+        alone = answer
+        if len(set(slugs)) > 1:
+            mine = np.array([slugs[number] == slug for number in found.candidates.family])
+            if not mine.any():
+                continue
+            one = replace(found.asked, question=replace(found.asked.question, top=1))
+            priced = found.candidates.picked(mine), ()
+            alone = answers.answer(one, priced=priced, with_changes=False)
+        rows.append(_row(alone, slug))
+    by = found.ranking.by
+    sign = 1.0 if by.smaller else -1.0
+
+    def order(row: Row) -> tuple[bool, float]:
+        value = row[by.column]
+        share = row.get("probability") or 1.0
+        even = by.latency or not found.targets
+        worth = math.inf if value is None else sign * value / (1.0 if even else share**sign)
+        return bool(row["lacks"]), worth
+
+    return sorted(rows, key=order)
+
+
+def _row(answer: Answer, slug: str) -> Row:
+    """The best plan of an answer about one system, or what is nearest to one."""
+    if answer.short.plans:
+        plan = answer.short.plans[0]
+        return {**plan_row(answer, plan), "lacks": "", **_run(answer, plan.at)}
+    own = answer.found.candidates.families
+    losers = [one for one in answer.losers if own[one.family].system.slug == slug]
+    near = next((one for one in losers if one.at is not None), None)
+    if near is None or near.at is None:
+        why = losers[0].why if losers else "nothing could be tried"
+        return {"system": slug, "lacks": why, answer.found.ranking.by.column: None, **_NO_RUN}
+    row = deployment_row(answer.short.candidates, near.at, simulated=True)
+    if not answer.short.is_simulated(near.at):
+        row |= _percentiles(answer, near.at)
+    return {**row, "lacks": near.why, **_run(answer, near.at)}
+
+
+def _percentiles(answer: Answer, at: int) -> dict[str, float | None]:
+    """The percentiles of a candidate that was not simulated, now; none where it cannot run."""
+    none: dict[str, float | None] = {f.column: None for f in FIGURES.values() if f.percentile}
+    if answer.found.candidates.status[at] != "ok":
+        return none
+    try:
+        outcome = simulate(answer.found.candidates, at, answer.found.asked)
+    except RidgelineError:
+        return none
+    return {name: outcome.figures.get(name) for name in none}
+
+
+_NO_RUN = {"run": "", "run_source": ""}
+
+
+def _run(answer: Answer, at: int) -> dict[str, str]:
+    """The measured run that is nearest to a candidate, by what differs."""
+    family, row = answer.short.candidates.of(at), answer.short.candidates.row(at)
+    degrees = np.array([row[name] for name in DEGREES])
+    users = max(row["running"] / row["replicas"], 1.0)
+    lengths = (family.question.isl, family.question.osl)
+    found = nearest(measured_loads(family), degrees, users, lengths)
+    if found is None:
+        return dict(_NO_RUN)
+    return {"run": apart(found, degrees, users, lengths), "run_source": found.source}
+
+
+def words(row: Row) -> dict[str, Any]:
+    """A row of `by_system` for a reader."""
+    if "devices" not in row:
+        return {"System": row["system"], "Meets all targets": f"no: {row['lacks']}"}
+    cost = row["usd_per_mtok"]
+    margins = [share for share in row.get("margins", {}).values() if share is not None]
+    money = {
+        name: quantities.dollars(row[column]) if cost else None
+        for name, column in (
+            ("$ per 1M out, rented", "usd_per_mtok"),
+            ("$ an hour", "usd_per_hour"),
+        )
+    }
+    return {
+        "System": row["system"],
+        COLUMNS["devices"].head: row["devices"],
+        "Layout": short(row) if "launch" in row else f"{shape(row)}, {row['engine']}",
+        **money,
+        "TTFT P99": _seconds(row["ttft_p99_s"]),
+        "TPOT P99": _seconds(row["tpot_p99_s"]),
+        "Meets all targets": f"no: {row['lacks']}" if row["lacks"] else chance(row),
+        "Headroom": quantities.percent(min(margins)) if margins and not row["lacks"] else None,
+        "Nearest measured run": f"{row['run']} ({row['run_source']})" if row["run"] else "none",
+    }
+
+
+def _seconds(value: float | None) -> str | None:
+    return None if value is None else quantities.seconds(value)

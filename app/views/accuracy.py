@@ -1,0 +1,144 @@
+"""Page Accuracy: errors of operators, batch points and serving by split, and a worked example."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from app.accuracy import likely_causes, measured_points, shipped_errors, worked_example
+from app.charts import accuracy as charts
+from app.charts.figure import Figure
+from app.dashboard import cached_rows, explanations, export, sidebar
+from app.dashboard.widgets import Points, choose, parity_and_errors, titled_table
+from app.scenario.levers import PHASES
+from app.scenario.summary import step_of
+from app.wording.markdown import plain
+from hardware_db.profiles.validation import OPERATOR_SPLITS
+
+AREAS = ("Operators", "Batch points", "Serving", "How a number is made")
+GROUPS = {
+    "Batch points": ("phase", "system", "engine", "model", "weights", "source"),
+    "Serving": ("system", "engine", "model", "weights", "concurrency", "origin"),
+}
+NAMES = {"fmt": "format", "tpot_s": "TPOT", "ttft_s": "TTFT"}
+FITTED_ON = (
+    "Measured over predicted on points that fitted nothing, by what the device's constants are "
+    "fitted on."
+)
+COVERAGE = (
+    "On points that fitted neither the prediction nor the interval. By what was known: "
+    + shipped_errors.KNOWN
+)
+look = export.look()
+
+
+def choice(label: str, options: Sequence[str], key: str) -> str:
+    """Draw a choice among columns or figures, bound to the address; returns its name."""
+    return choose(
+        label, options, key, default=options[0], format_func=lambda name: NAMES.get(name, name)
+    )
+
+
+def operators() -> None:
+    """Draw the area Operators: errors by split, held-out shapes, intervals, worst series, peers."""
+    series = shipped_errors.operator_series()
+    if not series:
+        st.info("No operator was validated yet.")
+        st.stop()
+    matrix = shipped_errors.operator_matrix(series)
+    st.markdown(shipped_errors.operator_sentence(matrix))
+    figure = charts.errors_by_split(matrix, OPERATOR_SPLITS, look)
+    export.chart(figure, "accuracy-operators", "Error of each operator by split")
+    figures = {"operators": figure} | operator_parity(shipped_errors.operator_points())
+    meaning = "; ".join(f"**{name}**: {words}" for name, words in OPERATOR_SPLITS.items())
+    titled_table("Mean absolute error by split [%]", matrix, "operator_matrix", meaning)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        by = choice("By", ["system", "fmt", "family"], "accuracy_operators_by")
+        split = st.selectbox(
+            "Split", list(OPERATOR_SPLITS), index=2,
+            key="accuracy_split", bind="query-params",
+        )  # fmt: skip
+    chosen = [row for row in series if row["split"] == split]
+    grouped = shipped_errors.operator_summary(chosen, ("operator", by))
+    titled_table(f"Every operator, {split} [%]", grouped, "operator_groups")
+    intervals = shipped_errors.operator_intervals()
+    titled_table("80 % intervals of one operator", intervals, "operator_intervals", FITTED_ON)
+    far = sorted(chosen, key=lambda row: -row["mape %"])[:20]
+    worst = likely_causes.suspected_series(far)
+    titled_table(f"Worst twenty series, {split}", worst, "operator_worst")
+    titled_table("Peers", shipped_errors.peers("operators"), "operator_peers")
+    export.downloads("accuracy-operators", figures, pd.DataFrame(series), setup)
+
+
+def operator_parity(points: Points) -> dict[str, Figure]:
+    """Draw predicted over measured on held-out shapes; returns the figures, {} without points."""
+    if not points:
+        return {}
+    by = choice("Colour", ["operator", "system", "fmt"], "accuracy_colour")
+    figures = parity_and_errors(points, by, "Held-out shapes", "operators")
+    st.caption(
+        f"{len(points):,} points, up to twelve of every operator, device and format, spread over "
+        f"the range of its latencies ({points[0]['data']}, {points[0]['date']})."
+    )
+    return figures
+
+
+def measured_points_area(area: str) -> None:
+    """Draw the area "Batch points" or "Serving": errors by split and column, worst rows, peers."""
+    records, serving = cached_rows.measured_records(area.casefold()), area == "Serving"
+    metric = choice("Figure", ["tpot_s", "ttft_s"], "accuracy_metric") if serving else None
+    by = choice("By", GROUPS[area], f"accuracy_by_{'serving' if serving else 'batch'}")
+    shown = [row for row in records if metric in (None, row["metric"])]
+    metrics = (metric,) if metric else shipped_errors.BATCH_METRICS
+    splits = shipped_errors.fit_errors(metrics)
+    st.markdown(shipped_errors.split_sentence(splits, metrics[-1]))
+    st.caption(f"Charts and the tables by {by} show the constants as they ship: in sample.")
+    figures = parity_and_errors(shown, by, "Predicted over measured", area)
+    meanings = "; ".join(shipped_errors.split_words(splits))
+    titled_table("Errors by split [%]", splits, "splits", meanings)
+    in_sample = measured_points.error_table(shown, ("metric",))
+    titled_table("All rows, in sample [%]", in_sample, "all_rows", shipped_errors.AS_SHIPPED)
+    titled_table(f"By {by}, in sample [%]", measured_points.error_table(shown, (by,)), "by_column")
+    if serving:
+        own = shipped_errors.own_run_errors(metrics)
+        titled_table("After runs of your own [%]", own, "own_runs", shipped_errors.OWN_RUNS)
+    coverage = shipped_errors.interval_coverage(metrics)
+    titled_table("80 % intervals, do they hold?", coverage, "coverage", COVERAGE)
+    peers = shipped_errors.peers("serving" if serving else "published", metric or "")
+    titled_table("Peers", peers, "peers",
+                 "As their sources state them; their rows are not always ours.")  # fmt: skip
+    worst = likely_causes.suspected_records(records, measured_points.worst(shown))
+    titled_table("Worst twenty", likely_causes.brief(worst), "worst",
+                 "Suspected by rules that look at the run; not a finding.")  # fmt: skip
+    export.downloads(f"accuracy-{area}", figures, pd.DataFrame(shown), setup)
+
+
+def one_number() -> None:
+    """Draw the area How a number is made: an operator of the sidebar's scenario worked through."""
+    _, resolved, estimate = sidebar.priced_setup()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        phase = choose("Phase", PHASES, "made_phase", default="prefill")
+        step = step_of(estimate, phase)
+        names = worked_example.operators_by_time(step)
+        row = st.selectbox("Operator", list(names), format_func=names.get, key=f"made_{phase}")
+    work = worked_example.work_through(step, row)
+    st.caption(
+        sidebar.describe(setup)
+        + f" · engine {plain(resolved.engine.name)} · the sidebar's scenario"
+    )
+    st.markdown(worked_example.markdown(work, phase))
+    titled_table("Its constants", worked_example.constant_rows(work), "constants")
+    st.markdown(worked_example.step_markdown(estimate, phase))
+
+
+setup = sidebar.chosen_setup()
+st.title("Accuracy", anchor=False)
+explanations.for_your_scenario(setup)
+of_question = "Batch points" if setup.scenario.kind == "batch" else "Serving"
+area = choose("What", AREAS, "accuracy_area", default=of_question, label_visibility="collapsed")
+if area == "Operators":
+    operators()
+elif area == "How a number is made":
+    one_number()
+else:
+    measured_points_area(area)

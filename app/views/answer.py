@@ -1,0 +1,97 @@
+"""Page Answer: figures of the question, what they come of, and its details in parts."""
+
+import streamlit as st
+
+from app.dashboard import cached, explanations, export, pinned, sidebar, strip, tracing
+from app.dashboard.load import alone, as_batch
+from app.dashboard.panels import first_page
+from app.dashboard.panels.all_loads import all_loads
+from app.dashboard.panels.load_answer import load_answer
+from app.dashboard.panels.reading_load import reading_load
+from app.dashboard.panels.simulation import simulation_panel
+from app.dashboard.panels.static_answer import static_answer
+from app.dashboard.widgets import choose
+from app.scenario.scenario import Resolved
+from app.scenario.setup import Setup
+from app.wording.markdown import plain
+from genz_core.model_kinds import generates
+
+ABOUT, CURVES, SIMULATE, STATIC = "About", "Load curves", "Simulate", "Static batch"
+
+
+def main() -> None:
+    """Draw the page."""
+    setup = sidebar.chosen_setup()
+    with sidebar.stopping():
+        if not tracing.is_trace_ready(setup, described=False):
+            st.stop()
+        resolved = cached.deployed(setup)
+        cached.priced(alone(setup))  # refuses degrees that cannot split the model
+    st.title(f"{plain(resolved.model.name)} on {plain(resolved.system.name)}", anchor=False)
+    kind, reads = setup.scenario.kind, not generates(resolved.model)
+    with sidebar.stopping():
+        if kind == "trace":
+            strip.say(setup.scenario, "simulate")
+            simulation_panel(setup)
+        elif kind == "batch":
+            setup = _static(setup)
+        elif reads:
+            reading_load(setup, resolved, export.look())
+        else:
+            setup, load, (figures, table) = load_answer(setup, resolved)
+            _foot("answer", setup, figures, table, explanations.UNDER_LOAD,
+                  explanations.command(setup, load))  # fmt: skip
+    first_page.first_page(setup)
+    first_page.remember(setup)
+    if kind == "trace" or reads:
+        return
+    parts = {
+        ABOUT: lambda: _about(resolved),
+        CURVES: lambda: all_loads(setup),
+        SIMULATE: lambda: simulation_panel(setup),
+        STATIC: lambda: _static(as_batch(setup), first=False),
+    }
+    if kind == "batch":
+        del parts[STATIC]
+    part = choose("Part", list(parts), "part", label_visibility="collapsed")
+    with sidebar.stopping():
+        parts[part]()
+
+
+def _static(setup: Setup, *, first: bool = True) -> Setup:
+    """Draw a static batch; returns it as it is drawn, see `sidebar.gated`.
+
+    first: whether it is the answer of the page.
+    """
+    if first:
+        strip.say(setup.scenario, "estimate")
+    setup, resolved, estimate = sidebar.gated(setup, cached.deployed(setup), cached.priced(setup))
+    st.caption(explanations.configuration(setup, resolved, estimate))
+    figures, table = static_answer(setup, resolved, estimate, first=first)
+    _foot("static", setup, figures, table, explanations.formulas(setup, resolved, estimate),
+          explanations.command(setup))  # fmt: skip
+    return setup
+
+
+def _about(resolved: Resolved) -> None:
+    """Draw what the numbers rest on."""
+    explanations.show_assumptions(resolved)
+    with st.container(horizontal=True):
+        st.page_link("views/explain.py", label="By operator", icon=":material/stacked_bar_chart:")
+        st.page_link("views/accuracy.py", label="How far off", icon=":material/straighten:")
+
+
+def _foot(name: str, setup: Setup, figures, table, how: str, command: str) -> None:
+    """Draw how the numbers come about, the command that prints them, exports and the pin."""
+    with st.container(horizontal=True):
+        with st.popover("How these numbers come about", icon=":material/function:"):
+            st.markdown(how)
+            if command and not setup.if_fitted:
+                st.caption("The same numbers on the command line:")
+                st.code(command, language="bash", wrap_lines=True)
+        export.downloads(name, figures, table, setup)
+        st.button("Pin to compare", key=f"pin_{name}", icon=":material/keep:",
+                  on_click=pinned.pin, disabled=pinned.full())  # fmt: skip
+
+
+main()

@@ -1,1 +1,0 @@
-"""Pages about what ships: accuracy, hardware, models."""

@@ -1,1 +1,0 @@
-"""Pages that measure, read reports, compare and calibrate."""

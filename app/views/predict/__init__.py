@@ -1,1 +1,0 @@
-"""Pages that predict."""

@@ -1,0 +1,38 @@
+"""Page Upload: one box for any file; what it is, where its time goes, its prediction beside it."""
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from app.dashboard import uploads
+from app.dashboard.panels import benchmark_answer, profile, small_files
+from app.dashboard.widgets import choose
+
+st.title("Upload", anchor=False)
+files = uploads.picker("upload")
+if not files:
+    st.info(
+        "Upload what you have, or try a sample: a profile shows where its time goes, a result of "
+        "a benchmark whether it is well tuned. Nothing leaves this server, nothing of a host is "
+        "kept, and no run unless you keep it.",
+        icon=":material/upload_file:",
+    )
+    st.stop()
+parts: dict[str, Callable[[], None]] = {}
+if files.reports:
+    parts |= profile.parts_of(files.reports)
+if files.results:
+    parts |= benchmark_answer.parts_of(files.results)
+parts |= small_files.parts_of(files)
+if not parts:
+    st.info("A server's log holds limits and no measured run: add a benchmark's result to it.",
+            icon=":material/info:")  # fmt: skip
+    st.stop()
+names = list(parts)
+with st.container(horizontal=True, vertical_alignment="center"):
+    part = names[0]
+    if len(names) > 1:
+        part = choose("Part", names, "part", label_visibility="collapsed")
+    if files.reports:
+        uploads.pattern_box()
+parts[part]()

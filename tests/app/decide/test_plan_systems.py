@@ -1,0 +1,49 @@
+"""One row a system: that of a search among its candidates alone, the cheapest first."""
+
+from __future__ import annotations
+
+import pytest
+import ridgeline
+
+from app.decide import plan_systems, searched
+from app.decide.plan_systems import by_system
+from app.decide.searched import Searched
+from app.question.question import Question
+from app.scenario.setup import Setup
+
+SYSTEMS = ("h100-sxm5-80gb", "h200-sxm-141gb", "l4")
+LOAD = {"rate": 4.0, "isl": 1024, "osl": 256, "devices": "1:4", "engine": "vllm"}
+
+
+def rows(target: str) -> list[dict]:
+    question = Question(
+        model="Qwen/Qwen3-32B", target=(target,), pools=("aggregated",), **LOAD
+    )  # fmt: skip
+    asked = Searched(Setup(question), (("system", SYSTEMS),))
+    return by_system(searched.answer(asked, searched.price(asked)))
+
+
+def test_each_row_is_the_best_of_a_plan_on_that_system_alone():
+    found = rows("tpot < 60ms")
+    assert {row["system"] for row in found} == set(SYSTEMS)
+    for row in found:
+        alone = ridgeline.plan(
+            "Qwen/Qwen3-32B", systems=row["system"], target="tpot < 60ms", pools="aggregated",
+            top=1, **LOAD,
+        )  # fmt: skip
+        if row["lacks"]:
+            assert alone.best is None
+            continue
+        for name in ("devices", "tp", "replicas", "usd_per_mtok", "tpot_p99_s"):
+            assert row[name] == pytest.approx(alone.best[name]), name
+
+
+def test_what_meets_the_targets_stands_first_and_what_does_not_says_what_it_lacks():
+    found = rows("tpot < 30ms")
+    lacking = [bool(row["lacks"]) for row in found]
+    assert lacking == sorted(lacking) and any(lacking) and not all(lacking)
+    worth = [row["usd_per_mtok"] / row["probability"] for row in found if not row["lacks"]]
+    assert worth == sorted(worth)
+    for row in found:
+        verdict = plan_systems.words(row)["Meets all targets"]
+        assert verdict.startswith("no: ") == bool(row["lacks"])

@@ -1,0 +1,65 @@
+"""Page Chip lab: sliders as columns, studies on one chart, uneven experts of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.app.pages import ROOT, brought, charts, opened, shown
+
+EXPERTS = ROOT / "app" / "samples" / "studies" / "experts.json"
+QWEN = {"model": "Qwen/Qwen3-235B-A22B", "system": "h200-sxm-141gb", "tp": 8, "ep": 8, "batch": 256}
+
+
+def test_it_opens_with_what_twice_of_each_resource_gives():
+    app = shown("chip_lab", model="Qwen/Qwen3-8B")
+    assert not app.exception and not app.error
+    table = app.dataframe[0].value
+    assert list(table)[1] == "now" and "twice the memory bandwidth" in table
+    assert any(
+        "Twice the memory bandwidth: −" in m.value and "TPOT" in m.value for m in app.markdown
+    )
+
+
+def test_sliders_are_columns_and_all_of_them_one_more():
+    app = opened("chip_lab", chip_bandwidth="2", chip_link="0.5")
+    assert not app.exception and not app.error
+    names = ["figure", "now", "twice the memory bandwidth", "half the links", "all of it"]
+    assert list(app.dataframe[0].value) == names
+
+
+@pytest.mark.parametrize("said", ["none", "900"])
+def test_a_link_that_no_slider_reaches_is_a_sentence(said: str):
+    app = opened("chip_lab", chip_peak=said)
+    assert not app.exception and "peak" in app.error[0].value
+
+
+@pytest.mark.parametrize("name", ["What would HBM4 bring", "The question above"])
+def test_a_study_is_one_chart_and_a_row_a_combination(name: str):
+    app = opened("chip_lab", part="Study", study=name)
+    assert not app.exception and not app.error
+    (chart,) = charts(app)
+    bars = sum(len(trace["x"]) for trace in chart["data"])
+    assert bars == len(app.dataframe[0].value) >= 6
+
+
+def test_a_study_that_is_none_is_a_sentence():
+    app = opened("chip_lab", part="Study")
+    app = app.text_area[0].set_value("chips: []").run()
+    assert not app.exception and "a study needs a question" in app.error[0].value
+
+
+def test_counts_of_experts_are_priced_with_copies_and_without():
+    app = brought(opened("chip_lab", part="Uneven experts", **QWEN), "routing_file", EXPERTS)
+    assert not app.exception and not app.error
+    table = app.dataframe[0].value
+    assert len(charts(app)) == 1 and table["copies of experts"].is_monotonic_increasing
+    assert len(table) == 4 and table["TPOT"].notna().all()
+
+
+def test_counts_that_are_none_are_a_sentence(tmp_path: Path):
+    file = tmp_path / "counts.json"
+    file.write_text("{}")
+    app = brought(opened("chip_lab", part="Uneven experts", **QWEN), "routing_file", file)
+    assert not app.exception and "no lists of numbers" in app.error[0].value

@@ -1,0 +1,65 @@
+"""Page Frontiers: several systems on one chart, held by the address."""
+
+from __future__ import annotations
+
+from tests.app.pages import charts, opened, pressed, shown
+
+
+def test_the_sidebars_system_is_drawn_with_the_defaults():
+    app = shown("compare")
+    assert not app.exception and not app.error
+    (chart,) = charts(app)
+    assert any("H100" in trace["name"] for trace in chart["data"] if "name" in trace)
+
+
+def test_systems_and_formats_are_curves_of_one_chart():
+    app = opened("compare", target="tpot < 30ms", devices="1:8")
+    app = app.multiselect(key="systems").set_value(["h100-sxm5-80gb", "h200-sxm-141gb"]).run()
+    app = app.multiselect(key="formats").set_value(["as checkpoint", "fp8"]).run()
+    assert not app.exception and not app.error
+    (chart,) = charts(app)
+    names = {t["name"] for t in chart["data"] if t.get("mode") == "markers+text"}
+    assert len(names) == 4
+    assert any("tpot" in note["text"] for note in chart["layout"]["annotations"])
+
+
+def test_what_cannot_be_read_is_a_sentence():
+    app = opened("compare", target="tpot << 3")
+    assert not app.exception and "target" in app.error[0].value
+
+
+def test_what_never_fits_is_said():
+    app = opened("compare", model="meta-llama/Llama-3.1-405B", devices=1)
+    assert not app.exception
+    assert "nothing fits" in app.warning[0].value
+
+
+def test_an_address_may_name_systems_apart_by_commas():
+    app = opened("compare", systems="h100-sxm5-80gb,h200-sxm-141gb", engine="vllm")
+    assert not app.exception
+    assert app.multiselect(key="systems").value == ["h100-sxm5-80gb", "h200-sxm-141gb"]
+
+
+def test_a_button_opens_what_is_compared_in_the_form():
+    app = opened("compare")
+    assert "systems" not in {box.key for box in app.multiselect}
+    app = pressed(app, "Choose").multiselect(key="systems").set_value(["l40s"]).run()
+    assert not app.exception and not app.error
+    assert app.dataframe[0].value["deployment"].iloc[0].split(",")[0].endswith("L40S")
+
+
+def test_the_table_reads_every_curve_off_at_the_asked_speed():
+    app = shown("compare", model="openai/gpt-oss-120b", engine="vllm", speed="60")
+    assert not app.exception and not app.error
+    table = app.dataframe[0].value
+    assert len(table) == 3 and table["nearest measured run"].notna().all()
+    assert all(float(text.split(" ")[0]) >= 60.0 for text in table["tok/s per user"])
+    starred = [name for name in table["deployment"] if name.startswith("★")]
+    assert len(starred) <= 1
+    row = table[table["deployment"].isin(starred)]
+    assert not row.astype(str).apply(lambda cells: cells.str.contains("not validated")).any().any()
+
+
+def test_the_slider_starts_at_the_speed_that_a_target_asks_for():
+    app = opened("compare", target="tpot < 10ms")
+    assert app.slider(key="speed").value == 100

@@ -1,0 +1,43 @@
+"""Page Economics: opens with what the system states, and follows what is stated."""
+
+from __future__ import annotations
+
+from tests.app.pages import cards, charts, opened, shown
+
+
+def test_a_rented_system_has_prices_a_day_and_energy():
+    app = shown("plan", part="Economics", batch=32, engine="vllm")
+    assert not app.exception and not app.error
+    assert {"Rented, 1M tokens out", "Served", "Power of a device", "Energy of a token"} <= set(
+        cards(app)
+    )
+    assert len(charts(app)) == 5
+
+
+def test_an_owned_device_and_an_api_are_compared():
+    app = opened(
+        "plan", part="Economics", batch=32, economics_capex="30000.0", economics_api_out="1.0"
+    )
+    assert not app.exception and not app.error
+    assert "Owned, 1M tokens out" in cards(app)
+    assert any("breaks even" in text.value for text in app.markdown)
+
+
+def test_without_a_price_the_page_asks_for_one():
+    app = opened("plan", part="Economics", system="gaudi3")
+    assert not app.exception and not app.error
+    assert "State a rent" in app.info[0].value
+
+
+def test_a_day_that_is_none_is_a_sentence():
+    app = opened("plan", part="Economics", economics_day="1, 2, three")
+    assert not app.exception and "24 numbers" in app.error[0].value
+    app = opened("plan", part="Economics", economics_day="1, 2")
+    assert not app.exception and "24" in app.error[0].value
+
+
+def test_the_price_is_that_of_the_same_users_on_page_overview():
+    asked = {"batch": 32, "engine": "vllm"}
+    economics = cards(shown("plan", part="Economics", **asked))
+    overview = cards(shown("answer", asked="Under load", **asked))
+    assert economics["Rented, 1M tokens out"] == overview["Cost per 1M tokens"]
