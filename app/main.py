@@ -92,6 +92,7 @@ def main() -> None:
         chosen.run()
     st.set_page_config(page_title=f"{chosen.title} · Ridgeline")
     page_style.show()
+    strip.go(chosen.url_path)
     with visitor.library():
         sidebar.sidebar()
         strip.begin(chosen.url_path)

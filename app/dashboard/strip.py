@@ -14,6 +14,7 @@ from typing import Any
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
+from app.dashboard import phrases
 from app.dashboard.question_form import controls, set_controls
 from app.dashboard.search_form import AMONG
 from app.line.line import Line
@@ -54,13 +55,10 @@ def begin(page: str) -> None:
     """Draw the strip of a page ahead of what the page draws; its question is the sidebar's until
     the page says another, see `say`.
 
-    page: its address.  Goes to the page that answers the line that was typed.
+    page: its address.
     """
-    target, state = st.session_state.get(_NEXT, ("", {}))
-    if target and page not in _addresses(target):
-        st.switch_page(f"views/{target}.py", query_params={})  # those of controls come again
-    if st.session_state.pop(_NEXT, None):
-        _to_address(state)
+    if _NEXT in st.session_state:
+        _to_address(st.session_state.pop(_NEXT)[1])
     setup = st.session_state.get("setup")
     if page not in VERBS or not isinstance(setup, Setup):
         return
@@ -76,6 +74,16 @@ def begin(page: str) -> None:
         if notes := st.session_state.pop(_NOTES, ()):
             st.caption(" ".join(f"{plain(note)}." for note in notes))
     say(setup.scenario, VERBS[page], also=_ALSO.get(page, ()), idle=_IDLE.get(page, ()))
+
+
+def go(page: str) -> None:
+    """Go to the page that answers the line that was typed, before the form of this one is drawn.
+
+    page: the address of the page in view.
+    """
+    target, _, new = st.session_state.get(_NEXT, ("", {}, {}))
+    if target and page not in _addresses(target):
+        st.switch_page(f"views/{target}.py", query_params=new)  # those of controls come again
 
 
 def _to_address(state: Mapping[str, Any]) -> None:
@@ -169,12 +177,19 @@ def _take() -> None:
     except RidgelineError as error:
         st.session_state[_REFUSED] = error
         return
+    known = {name for name in state if name in st.session_state or name in phrases.NAMES}
     set_controls(state)
+    # a control that is drawn for the first time keeps what the address has of it
+    new = {
+        name: value if isinstance(value, list) else typed.text(value)
+        for name, value in state.items()
+        if name not in known and value not in (None, "", False, [])
+    }
     st.session_state.pop(_REFUSED, None)
     st.session_state[_OPEN] = False
     st.session_state[_NOTES] = line.notes
     of_the_page = {name: value for name, value in state.items() if name not in controls()}
-    st.session_state[_NEXT] = (_PAGES[line.verb], of_the_page)
+    st.session_state[_NEXT] = (_PAGES[line.verb], of_the_page, new)
 
 
 def _state(line: Line) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def _cards(step: Step, usable: float) -> None:
         most = ("Largest batch that fits", quantities.count(most_batch), lengths)
     used = float(usage.total_bytes[0])
     free = usable - used
-    with st.grid(4, min_column_width=130, key="cards"):
+    with st.grid(2, min_column_width=180, key="cards"):
         card("In use", quantities.size(used),
              f"{quantities.percent(used / usable)} of {quantities.size(usable)}")  # fmt: skip
         card(
