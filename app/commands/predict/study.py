@@ -16,7 +16,7 @@ def register(cli: typer.Typer) -> None:
 
 
 def study(
-    file: Annotated[Path, typer.Argument(help="YAML of the study, as those of app/samples/studies.")],
+    file: Annotated[Path, typer.Argument(help="YAML of the study, as in app/samples/studies.")],
     chart: Annotated[Path | None, opt.target("Where the chart goes: .svg.")] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
