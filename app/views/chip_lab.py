@@ -17,6 +17,8 @@ st.title("Chip lab", anchor=False)
 parts = ("Another chip", "Sensitivity", "Ridge", "Needed hardware", "Study", "Uneven experts")
 part = choose("Part", parts, "part", label_visibility="collapsed")
 loaded = sidebar.chosen_setup()
+if loaded.scenario.kind == "trace":
+    loaded = setup  # a trace has no one load to vary
 if part not in ("Study", "Uneven experts"):
     st.caption(
         f"{plain(resolved.model.name)} on {s.tp * s.pp * s.dp} × {plain(resolved.system.name)}, "

@@ -16,7 +16,7 @@ def test_three_tornados_and_their_elasticities_open_first():
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("tab", ["Ridge", "Another chip", "Needed hardware"])
-@pytest.mark.parametrize("load", [{"batch": 32}, {"concurrency": 32}], ids=str)
+@pytest.mark.parametrize("load", [{"batch": 32}, {"concurrency": 32}, {"trace": "trace"}], ids=str)
 def test_every_tab_opens_under_either_load(tab: str, load: dict):
     app = opened("chip_lab", part=tab, target="tpot < 20ms", **load)
     assert not app.exception and not app.error
