@@ -22,10 +22,11 @@ def simulate(page) -> None:
 
 def uploaded(page) -> None:
     page.get_by_role("button", name="Simulate").wait_for()
-    page.locator('input[type="file"]').last.set_input_files(
+    page.locator('.st-key-sim_trace input[type="file"]').set_input_files(
         {"name": "trace.csv", "mimeType": "text/csv", "buffer": TRACE.encode()}
     )
-    page.wait_for_selector("text=trace.csv")
+    page.wait_for_selector(".st-key-sim_trace >> text=trace.csv", state="attached")
+    page.wait_for_selector(SETTLED)
 
 
 @pytest.mark.by_day(1)

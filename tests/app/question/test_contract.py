@@ -299,14 +299,15 @@ def test_a_link_brings_a_parameter_back(name: str):
 
 
 def test_every_parameter_has_a_control_on_a_page():
+    from app.dashboard import search_form
     from app.dashboard.panels import economics, plan_form, sensitivity, simulation
     from app.dashboard.question_form import controls
 
     forms = "".join(
         Path(str(panel.__file__)).read_text()
-        for panel in (economics, plan_form, sensitivity, simulation)
+        for panel in (search_form, economics, plan_form, sensitivity, simulation)
     )
-    drawn = {*controls(), *simulation.POOL_NAMES, *re.findall(r'"(?:sensitivity_)?(\w+)"', forms)}
+    drawn = {*controls(), *re.findall(r'"(?:sensitivity_)?(\w+)"', forms)}
     missing = sorted(set(PARAMETERS) - drawn - {"lengths"})  # a page uploads a trace in its place
     assert not missing, f"no page has a control for: {', '.join(missing)}"
     FILLED["forms"] += len(PARAMETERS) - 1

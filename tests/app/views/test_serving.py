@@ -59,8 +59,8 @@ def test_overload_is_a_sentence_and_a_shade_beyond_the_last_stable_rate():
 
 def test_a_link_that_states_a_rate_asks_about_arrivals():
     app = opened("serving", rate=2.0)
-    assert app.session_state["load"] == "Rate" and not app.exception
-    assert opened("serving", concurrency=8).session_state["load"] == "Users"
+    assert setup_of(app).scenario.rate == 2.0 and not app.exception
+    assert setup_of(opened("serving", concurrency=8)).scenario.concurrency == 8
 
 
 def test_waiting_for_cache_is_a_sentence_with_the_number_that_runs():
