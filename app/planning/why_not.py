@@ -85,7 +85,8 @@ def _nearest(found: Found, family: int, mine: Mask, slack: Array) -> Loser:
     status, many = counted.most_common(1)[0]
     at = int(np.flatnonzero(mine & (candidates.status == status))[-1])
     said = candidates.messages.get(at) or _REASONS.get(status, status)
-    return Loser(family, at, f"{many:,} of {int(mine.sum()):,} deployments: {said}")
+    tried = int(mine.sum())
+    return Loser(family, at, f"{many:,} of {tried:,} deployments: {said}" if tried > 1 else said)
 
 
 def _missed(found: Found, candidates: Candidates, at: int, *, simulated: bool = False) -> str:

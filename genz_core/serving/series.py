@@ -256,7 +256,7 @@ class _Asked:
             for at in np.flatnonzero((found.use >= 1.0) & (status == "ok")):
                 status[at] = OVERLOADED
                 messages[int(at)] = (
-                    f"{found.requests_per_s[at]:g} requests/s is more than the "
+                    f"{found.requests_per_s[at]:.4g} requests/s is more than the "
                     f"{found.most_per_s[at]:.3g} that the slower pool sustains: the queue grows "
                     "without end; add workers to it"
                 )

@@ -342,7 +342,7 @@ class ServedModel:
         messages = self.messages | {
             int(
                 at
-            ): f"{offered[at]:g} requests/s is more than the {balance.most_per_s[at]:.3g} this "
+            ): f"{offered[at]:.4g} requests/s is more than the {balance.most_per_s[at]:.3g} this "
             "deployment sustains: the queue grows without end; add replicas or devices"
             for at in np.flatnonzero(over)
         }

@@ -56,7 +56,7 @@ def show(searched: Searched, answer: Answer) -> None:
     draw_table([plan_systems.words(row) for row in rows], "plan_systems")
     if named["others"]:
         other, near = named["others"][0], named["others"][0].get("nearest")
-        runs = f"{near['devices']} × {shape(near)} of " if near else ""
+        runs = f"{shape(near)} on {near['devices']} × " if near else ""
         st.markdown(f"Best loser: {runs}{plain(other['family'])}: {plain(other['why'])}.")
     of_others = [row for row in rows if "launch" in row and row not in named["plans"]]
     startable = {**named, "plans": [*named["plans"], *of_others]}
