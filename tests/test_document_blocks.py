@@ -24,6 +24,7 @@ import yaml
 
 from tests.app.api.services import service
 from tests.profilers.collect.serving.sse_server import serving
+from tests.profilers.serving_results.test_server_log import LOGS
 from tests.rules import for_every
 from tests.test_documentation_site import DOCUMENTS, PACKAGES, ROOT, TUTORIALS, name
 
@@ -83,6 +84,7 @@ def desk(tmp_path: Path) -> Path:
         (tmp_path / made).mkdir()
     shutil.copy(samples / "h100_qwen1.5-0.5b.json.gz", tmp_path / "traces")
     shutil.copy(ROOT / "model_registry/configs/Qwen--Qwen3-8B.json", tmp_path / "config.json")
+    (tmp_path / "server.log").write_text(LOGS["vllm"])
     (tmp_path / "in.csv").write_text("id,model,system,concurrency\na,Qwen/Qwen3-8B,h100,2\n")
     measuring = (ROOT / "docs" / "measuring.md").read_text(encoding="utf-8")
     (rows,) = re.findall(r"^```\n(model,system,.*?)^```", measuring, re.DOTALL | re.MULTILINE)

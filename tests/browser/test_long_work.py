@@ -73,6 +73,7 @@ def test_a_run_is_stopped(own_page, mode: str):
     page = own_page("run")
     page.get_by_role("radio", name=mode).click()
     page.wait_for_selector(SETTLED)
+    page.get_by_text("Sizes, layers, device, profile").click()
     filled(page, "Layers", "2")
     if mode == "One run":
         filled(page, "Repeats", "500")

@@ -27,6 +27,7 @@ def test_a_typed_model_is_the_checkpoint_of_that_name(open_page):
 )
 def test_a_bare_name_is_its_default_board(open_page, path: str, query: dict[str, str], key: str):
     page = open_page(path, **query)
+    page.get_by_role("button", name="Choose").click()
     box = page.locator(f'.st-key-{key} input[role="combobox"]')
     for typed, taken in (("H200", "h200-sxm-141gb"), ("A100", "a100-sxm4-80gb")):
         box.click()
@@ -47,5 +48,5 @@ def test_a_near_name_is_a_click_away(open_page):
 
 @pytest.mark.slow
 def test_every_page_has_its_title_in_the_browser(open_page):
-    assert open_page("").title() == "Overview · Ridgeline"
+    assert open_page("").title() == "Answer · Ridgeline"
     assert open_page("explain").title() == "Explain · Ridgeline"

@@ -12,7 +12,7 @@ from tests.dashboards import Served, served
 from tests.ops import sessions
 from tests.ops.visitor import Rerun, visit
 
-PAGES = 20
+PAGES = 9
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,8 @@ def test_a_session_opens_every_page_and_changes_a_control_of_its_own(server: Ser
         visitor.open("batch=4")
         for page in visitor.pages:
             visitor.turn_to(page)
-        visitor.turn_to("Roofline")
-        slider = next(w for w in visitor.widgets if w.fragment and w.proto.label == "Batch")
+        visitor.turn_to("Explain")
+        slider = next(w for w in visitor.widgets if w.proto.label == "Batch")
         state = slider.other_state(random.Random(0), None)
         assert state is not None
         visitor.set(slider, state)

@@ -212,7 +212,7 @@ class Visitor:
             shown[path] = (message.delta.new_element, message.delta.fragment_id)
             self._follow(message.delta.new_element)
         elif kind == "navigation":
-            pages = message.navigation.app_pages
+            pages = [page for page in message.navigation.app_pages if not page.is_hidden]
             self.pages = {page.page_name: page.page_script_hash for page in pages}
             self.page_hash = message.navigation.page_script_hash
         elif kind == "page_info_changed":

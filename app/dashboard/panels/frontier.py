@@ -99,7 +99,8 @@ def _curves(
     with sidebar.stopping():
         speed = _speed(targets)
     lines = guides(targets, x)
-    if x.name == "interactivity":
+    marked = any(abs(at / speed - 1.0) < 0.05 for at, _ in lines)  # by a target of that speed
+    if x.name == "interactivity" and not marked:
         lines = [*lines, (float(speed), f"{speed} tok/s of each user")]
     figure = charts.frontiers(curves, axes, (lines, guides(targets, y)), export.look())
     key = f"frontiers-{x.name}-{y.name}"
