@@ -23,6 +23,7 @@ from genz_core.compiled.pricing import plan_of
 from genz_core.deployment import Deployment
 from genz_core.diffusion import denoising
 from genz_core.errors import RidgelineError
+from genz_core.formulas import Formulas
 from genz_core.latency.kernel_time import KernelTime, worked
 from genz_core.measured_runs import SIZES
 from genz_core.memo import ByIdentity
@@ -47,7 +48,7 @@ from genz_core.schedule import (
 from genz_core.step import Figures, Laid, StepEstimate
 from genz_core.step_correction import StepCorrection, corrected, least_scale, taught
 from genz_core.straight import straight
-from genz_core.symbols import Formulas, Symbol, Unresolved, as_array, item, key_of
+from genz_core.symbols import Symbol, Unresolved, as_array, item, key_of
 from genz_core.types import Array, Graph, Group, Num, Parallelism, Workload
 from genz_core.validity import check
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genz_core.symbols import Array, Formulas, Symbol, constant, key_of
+from genz_core.symbols import Array, Results, Symbol, constant, key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Program:
 
     values: constants at their places, else None.  sizes: (place, name of a size).  steps: (place,
     function, places of its arguments).  results: places of what is wanted, in order.
-    rows: {result, by its number in `Formulas`: its row among what is wanted}.
+    rows: {result, by its number in `Results`: its row among what is wanted}.
     """
 
     values: list[float | Array | None] = field(default_factory=list)
@@ -28,7 +28,7 @@ class Program:
     rows: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, formulas: Formulas, numbers: Iterable[Any]) -> Program:
+    def of(cls, formulas: Results, numbers: Iterable[Any]) -> Program:
         """What gives the results that some numbers stand for; those that are no symbols need none.
 
         A symbol's own factor and constant are not applied: `Rows` does.

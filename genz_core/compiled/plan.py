@@ -12,6 +12,7 @@ from genz_core.compiled.kinds import Kind
 from genz_core.compiled.lanes import Lanes, sum_broadcast, sum_nodes
 from genz_core.compiled.parts import Part, evaluated
 from genz_core.deployment import Deployment
+from genz_core.formulas import Formulas
 from genz_core.latency import Pricer
 from genz_core.latency.models import Phase, depends_on_phase
 from genz_core.latency.pricer import decoding
@@ -19,7 +20,7 @@ from genz_core.latency.roofline import roofline
 from genz_core.memo import ByIdentity
 from genz_core.programs import Program, Rows
 from genz_core.step import of_busiest_rank, stage_runs
-from genz_core.symbols import Formulas, Symbol
+from genz_core.symbols import Symbol
 from genz_core.types import Array, Graph, Mask, Num, Op, Parallelism, Step, System
 
 _PRICED = 8192  # lanes whose kernels are priced at a time: enough for tokens that repeat

@@ -13,10 +13,11 @@ import hardware_db
 import model_registry
 from genz_core import alone, errors, schedule, workload
 from genz_core.compiled import pricing
+from genz_core.formulas import Formulas
 from genz_core.memo import ByIdentity
 from genz_core.programs import Program
 from genz_core.straight import straight
-from genz_core.symbols import Formulas, Unresolved, item, number
+from genz_core.symbols import Unresolved, item, number
 from genz_core.types import Parallelism, Workload
 from tests.draws import cases, seed
 
