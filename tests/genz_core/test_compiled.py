@@ -11,12 +11,13 @@ import pytest
 import genz_core
 import hardware_db
 import model_registry
-from genz_core import alone, errors, schedule, workload
+from genz_core import errors, schedule, workload
+from genz_core.alone import asked as alone
+from genz_core.alone.straight import straight
 from genz_core.compiled import pricing
 from genz_core.formulas import Formulas
 from genz_core.memo import ByIdentity
 from genz_core.programs import Program
-from genz_core.straight import straight
 from genz_core.symbols import Unresolved, item, number
 from genz_core.types import Parallelism, Workload
 from tests.draws import cases, seed

@@ -1,0 +1,144 @@
+"""Which configurations are priced by a program, and when a deployment gets one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from genz_core.alone.program import NAMES, Alone, StepsProgram
+from genz_core.alone.straight import straight
+from genz_core.deployment import Deployment
+from genz_core.diffusion import denoising
+from genz_core.errors import RidgelineError
+from genz_core.formulas import Formulas
+from genz_core.measured_runs import SIZES
+from genz_core.memo import ByIdentity
+from genz_core.programs import Program
+from genz_core.schedule import (
+    most_tokens,
+    reading_engine,
+)
+from genz_core.step import StepEstimate
+from genz_core.step_correction import taught
+from genz_core.symbols import Unresolved
+from genz_core.types import Group, Parallelism, Workload
+from genz_core.validity import check
+
+#: Calls of a deployment that are priced as arrays before it is worth a program of its own.
+WORTH = 10
+#: Prefill and decode of a workload, as arrays.
+Steps = Callable[[Deployment, Workload, Parallelism], tuple[StepEstimate, StepEstimate]]
+
+
+def priced(
+    deployed: Deployment,
+    workload: Workload,
+    split: Parallelism,
+    steps: Steps,
+) -> Alone | None:
+    """A workload of one configuration; None where it is to be priced, or refused, as an array.
+
+    steps: prices prefill and decode as arrays, for what only they tell.
+    """
+    sizes = (workload.batch, workload.isl, workload.osl, workload.cached)
+    if any(np.ndim(size) for size in sizes):
+        return None
+    try:
+        asked = _ASKED.get(_Asked, deployed.model, deployed.system, deployed.engine, values=split)
+        batch, isl, osl, cached = map(float, sizes)
+    except (TypeError, OverflowError):
+        return None
+    if not (batch >= 1 and isl >= 1 and osl >= 1 and cached >= 0):
+        return None
+    if batch % 1 or isl % 1 or osl % 1 or cached % 1:  # NaN of what is not finite
+        return None
+    programs = asked.programs(deployed, split)
+    cached = min(cached, isl - 1.0)
+    if programs is None or isl - cached <= 1.0:
+        return None
+    load = Workload(batch, isl, osl, cached)
+    return programs.priced(load, lambda: steps(deployed, load, split))
+
+
+@dataclass(slots=True)
+class _Asked:
+    """How often a deployment was asked for, and its programs once that is worth it."""
+
+    times: int = 0
+    tried: bool = False
+    made: _Programs | None = None
+
+    def programs(self, deployed: Deployment, split: Parallelism) -> _Programs | None:
+        """The programs; None where there are none, or none yet."""
+        self.times += 1
+        if self.times > WORTH and not self.tried:
+            self.made, self.tried = _Programs.of(deployed, split), True
+        return self.made
+
+
+_ASKED: ByIdentity[_Asked] = ByIdentity(256)
+
+
+@dataclass(frozen=True, slots=True)
+class _Programs:
+    """The programs of a deployment.
+
+    exceeds: whether prompts are read in more than one step; None: they never are.
+    made: the program of prompts that are, or are not, once it was needed; None: there is none.
+    """
+
+    deployed: Deployment
+    split: Parallelism
+    exceeds: Callable[..., tuple[Any, ...]] | None
+    made: dict[bool, StepsProgram | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, deployed: Deployment, split: Parallelism) -> _Programs | None:
+        """None where plans do not tell the whole price."""
+        degrees = (getattr(split, name) for name in split.__slots__)
+        if any(np.ndim(degree) for degree in degrees if not isinstance(degree, tuple)):
+            return None
+        if split.pp != 1 or denoising(deployed.model) or deployed.placement is not None:
+            return None
+        try:
+            if check(deployed.model, Workload(), split).complaints:
+                return None
+        except RidgelineError:
+            return None
+        exceeds = None
+        if deployed.engine.chunk_tokens:
+            formulas = Formulas()
+            sizes: dict[str, Any] = {name: formulas.size(name, 1.0) for name in NAMES}
+            of_rank = Group(sizes["batch"], sizes["new"], 0.0).of_rank(split.dp)
+            most = most_tokens(sizes["new"], reading_engine(deployed))
+            exceeds = straight(Program.of(formulas, [of_rank * sizes["new"] > most]), NAMES)
+        return cls(deployed, split, exceeds)
+
+    def _program(self, cut: bool) -> StepsProgram | None:
+        if cut not in self.made:
+            try:
+                self.made[cut] = StepsProgram.of(self.deployed, self.split, cut)
+            except (Unresolved, RidgelineError):
+                self.made[cut] = None
+        return self.made[cut]
+
+    def priced(self, load: Workload, steps: Callable[[], Any]) -> Alone | None:
+        """A load of numbers that can run."""
+        batch, isl, osl, cached = map(float, (load.batch, load.isl, load.osl, load.cached))
+        sizes = (batch, new := isl - cached, cached, isl, osl)
+        exceeds = self.exceeds is not None and any(self.exceeds(*sizes, 0.0, 0.0))
+        program = self._program(exceeds)
+        if program is None:
+            return None
+        deployed, split = self.deployed, self.split
+        numbers = {"isl": isl, "osl": osl, "concurrency": batch}
+        where = np.array([[numbers.get(name) or getattr(split, name) for name in SIZES]])
+        said = taught(deployed.engine, deployed.model, deployed.system, where, np.array([new]))
+        try:
+            values = program.values(*sizes, *((float(a[0]) for a in said) if said else (0.0, 0.0)))
+        except (ArithmeticError, ValueError):
+            return None
+        return None if values is None else program.made(deployed, values, steps)
