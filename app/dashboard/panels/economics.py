@@ -16,9 +16,11 @@ from app.dashboard import cached, export, sidebar, visitor
 from app.dashboard.question_form import control
 from app.dashboard.widgets import card, draw_table
 from app.decide import economics as model
-from app.decide.economics import ASSUMED, DAY, Account, Operation
+from app.decide.account import Account, with_measured
+from app.decide.economics import ASSUMED, DAY
 from app.decide.economics_words import trust
 from app.decide.loads import load_words, under_load
+from app.decide.operation import Operation
 from app.measuring import run_store
 from app.question.question import Question
 from app.scenario.setup import Setup
@@ -131,7 +133,7 @@ def with_kept_runs(stated: Stated) -> Stated:
     may = visitor.rights().may_measure
     own, *servers = run_store.stores()
     stores = [own, *servers] if may or not servers else servers
-    found = model.with_measured(stated.account, stores)
+    found = with_measured(stated.account, stores)
     setup = replace(stated.setup, scenario=found.question)
     return replace(stated, setup=setup, measured_by=found.measured_by)
 

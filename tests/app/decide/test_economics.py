@@ -16,7 +16,9 @@ from app.charts import economics as charts
 from app.charts import style
 from app.cli import cli
 from app.decide import comparing, economics, frontiers
-from app.decide.economics import Account, day_of
+from app.decide.account import Account, power_caps
+from app.decide.economics import day_of
+from app.decide.operation import operation
 from app.planning.result import plan
 from app.question.asking import ask
 from app.question.question import Question
@@ -97,8 +99,8 @@ def test_at_break_even_a_replica_costs_what_the_api_asks():
 
 
 def test_a_cached_token_costs_less_than_a_new_one_and_more_than_nothing():
-    assert 0.0 < economics.operation(account(isl=16384).resolved).cached_ratio < 0.6
-    assert economics.operation(account(cached=0.0).resolved).cached_ratio == 0.0
+    assert 0.0 < operation(account(isl=16384).resolved).cached_ratio < 0.6
+    assert operation(account(cached=0.0).resolved).cached_ratio == 0.0
 
 
 def test_measured_power_stands_in_for_the_model():
@@ -113,7 +115,7 @@ def test_measured_power_stands_in_for_the_model():
 
 
 def test_a_power_cap_never_gives_more_and_none_below_the_draw_changes_nothing():
-    caps = economics.power_caps(account())
+    caps = power_caps(account())
     output = caps["output_tokens_per_s"]
     assert all(a <= b * (1 + 1e-9) for a, b in pairwise(output))
     assert all(w <= c for w, c in zip(caps["power_w"], caps["cap_w"], strict=True))
@@ -137,7 +139,7 @@ def test_plotly_reads_the_charts(look):
         charts.token_prices(ways, {"in": 0.2, "out": 0.6, "blended": 0.28}, look),
         charts.against_api(ways, 5.0, 3e-4, 1280.0, look),
         charts.day([1.0] * 24, {"always on": [2.0] * 24, "follows the load": [1.0] * 24}, look),
-        charts.power_caps(economics.power_caps(account()), look),
+        charts.power_caps(power_caps(account()), look),
     ]
     for figure in figures:
         read = json.loads(plotly.io.to_json(figure.document(), validate=False))
@@ -198,7 +200,7 @@ def test_prompts_cost_something_for_one_user_alone_and_more_for_many(engine: str
     shares = []
     for users in (1, 2, 4, 16, 64):
         asked = resolve(Question(engine=engine, concurrency=users))
-        shares.append(economics.operation(asked).prefill_share)
+        shares.append(operation(asked).prefill_share)
         if users == 1:
             alone = served(asked)
             own = float(alone.prefill_s[0] / alone.e2e_s[0])

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from app.cli import cli
 from app.decide import economics
-from app.decide.economics import Account, with_measured
+from app.decide.account import Account, with_measured
 from app.decide.measured_power import MeasuredPower, measured_powers, nearest
 from app.measuring import run_store
 from app.question.question import Question

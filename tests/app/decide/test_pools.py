@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from app.decide import comparing, economics, sensitivity
+from app.decide.account import Account
+from app.decide.operation import Operation, operation
 from app.question.asking import ask
 from app.question.question import Question
 from app.scenario import served_rows
@@ -21,8 +23,8 @@ POOL = Question(
 SPLIT = replace(POOL, prefill_system="h200")
 
 
-def of(question: Question) -> economics.Operation:
-    return economics.operation(resolve(question))
+def of(question: Question) -> Operation:
+    return operation(resolve(question))
 
 
 @pytest.mark.parametrize("question", [POOL, SPLIT])
@@ -37,7 +39,7 @@ def test_prompts_cost_what_their_workers_do():
     assert of(POOL).prefill_share == pytest.approx(4 / 10)
     dear = replace(SPLIT, price="h100=2,h200=4")
     assert of(dear).prefill_share == pytest.approx(4 * 4 / (4 * 4 + 6 * 2))
-    found = economics.document(economics.Account(resolve(dear)))["ways"]["rented"]
+    found = economics.document(Account(resolve(dear)))["ways"]["rented"]
     assert found["usd_per_replica_hour"] == pytest.approx(4 * 4 + 6 * 2)
     parts = found["usd_per_mtok_in"] * 2048 + found["usd_per_mtok_out"] * 256
     assert parts == pytest.approx(found["usd_per_request"] * 1e6)
@@ -46,7 +48,7 @@ def test_prompts_cost_what_their_workers_do():
 def test_one_load_has_one_price_of_a_token_in_an_account_and_in_a_comparison():
     for question in (replace(POOL, price="2"), replace(SPLIT, price="h100=2,h200=4")):
         resolved = resolve(question)
-        account = economics.document(economics.Account(resolved))["ways"]["rented"]
+        account = economics.document(Account(resolved))["ways"]["rented"]
         beside = comparing.figures(resolved)
         assert account["usd_per_mtok"] == pytest.approx(beside["usd_per_mtok"].seconds)
         per_device = beside["output_tokens_per_s_per_device"].seconds

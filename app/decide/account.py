@@ -1,0 +1,144 @@
+"""An account of a deployment: the power it draws, what stands beside it, what an hour costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from app.decide.chips import POWER_EXPONENT, Chip, chip_system
+from app.decide.measured_power import measured_powers, nearest
+from app.decide.operation import Operation, operation
+from app.question.question import Question
+from app.scenario import served_rows
+from app.scenario.scenario import Resolved, find_system
+from genz_core.economics import (
+    Ownership,
+    PowerModel,
+)
+from genz_core.errors import InvalidValue
+from genz_core.types import System
+from hardware_db.site_power import site_power
+from profilers.store import Store
+
+_CAPS = np.linspace(0.4, 1.0, 13)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What an account is made of: a deployment and its load, and where its power is from.
+
+    resolved: the question with its prices, what it names looked up.  model: of the power that
+    parts draw.  measured_by: the run that measured the question's `power`, "" for the user.
+    """
+
+    resolved: Resolved
+    model: PowerModel = field(default_factory=PowerModel)
+    measured_by: str = ""
+
+    @property
+    def question(self) -> Question:
+        """The question, its prices among it."""
+        return self.resolved.scenario
+
+    def power_w(self, running: Operation) -> float:
+        """Mean power of a device [W]: measured if stated, else by utilisation; NaN if not known."""
+        if self.question.power:
+            return self.question.power
+        use = (running.compute, running.memory, running.links)
+        return float(self.model.power_w(running.tdp_w, *use))
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Host and network of a device [W], the site over all of it; words: what each rests on."""
+
+    host_w: float
+    network_w: float
+    pue: float
+    words: Mapping[str, str]
+
+    def device_w(self, watts: float) -> float:
+        """Power of a device with its shares of host and network [W]."""
+        return watts + self.host_w + self.network_w
+
+
+def beside(system: System, question: Question) -> Beside:
+    """The figures that the question states, else those of the system."""
+    known = site_power(system)
+    stated = {
+        "host_w": question.host_power, "network_w": question.network_power, "pue": question.pue,
+    }  # fmt: skip
+    values, words = {}, {}
+    for name, own in stated.items():
+        figure = getattr(known, name)
+        values[name] = figure.value if own is None else own
+        same = own is None or own == figure.value
+        words[name] = str(figure) if same else "stated by the user"
+    return Beside(**values, words=words)
+
+
+def hourly_usd(account: Account, running: Operation) -> dict[str, float]:
+    """Cost of a device an hour by way of having it: "rented", "owned"; what is priced alone."""
+    found, q, system = {}, account.question, account.resolved.system
+    if rent := served_rows.mean_device(account.resolved).price_usd_per_hour:
+        found["rented"] = float(rent)
+    if q.capex:
+        around = beside(system, q)
+        owned = Ownership(
+            q.capex, q.lifetime, q.interest / 100.0, q.opex / 100.0, around.pue, q.electricity
+        )
+        watts = around.device_w(account.power_w(running))
+        if math.isfinite(watts):
+            found["owned"] = float(owned.usd_per_hour(watts))
+    return found
+
+
+def with_measured(account: Account, stores: Iterable[Store]) -> Account:
+    """An account with the power of the nearest kept run; as it is where the question states a
+    power, or no run is near."""
+    q = account.question
+    if q.power or not q.concurrency:
+        return account
+    run = nearest(measured_powers(account.resolved, stores), float(q.concurrency))
+    if run is None:
+        return account
+    resolved = replace(account.resolved, scenario=replace(q, power=run.power_w))
+    return replace(account, resolved=resolved, measured_by=str(run))
+
+
+def power_caps(account: Account) -> dict[str, list[float]]:
+    """Output and energy of the deployment under caps of its power, [caps].
+
+    cap_w, output_tokens_per_s, joules_per_token, power_w (of a device).
+
+    Raises:
+        InvalidValue: the system states no power.
+    """
+    resolved = account.resolved
+    tdp = served_rows.mean_device(resolved).tdp_w
+    if not tdp:
+        raise InvalidValue(f"{resolved.system.name} states no power, so that a cap says nothing")
+    columns: dict[str, list[float]] = {
+        name: [] for name in ("cap_w", "output_tokens_per_s", "joules_per_token", "power_w")
+    }
+    free = operation(resolved)
+    draw = min(account.power_w(free), tdp)
+    for share in _CAPS:
+        cap = float(share) * tdp
+        running = free
+        if cap < draw:
+            slower = Chip(peak=(cap / draw) ** POWER_EXPONENT)
+            capped = replace(resolved, system=chip_system(resolved.system, slower))
+            if read_by := resolved.prefill_system or resolved.scenario.prefill_system:
+                slow = chip_system(find_system(read_by), slower)
+                capped = replace(capped, prefill_system=slow)
+            running = operation(capped)
+        watts = min(draw, cap)
+        tokens = running.requests_per_s * running.osl
+        values = (cap, tokens, watts * running.devices / tokens, watts)
+        for name, value in zip(columns, values, strict=True):
+            columns[name].append(value)
+    return columns
