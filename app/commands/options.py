@@ -86,6 +86,18 @@ def write_text(path: Path, text: str) -> None:
         raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
 
 
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files, by their names, into a folder that may be new.  Raises as `write_text`."""
+    for name, content in files.items():
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        except OSError as error:
+            raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
+        typer.echo(f"-> {path}", err=True)
+
+
 def write_rows(path: Path | None, rows: Rows) -> None:
     """Write rows as CSV where a file is named.  Raises `InvalidValue` as `write_text`."""
     if path is not None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from app.commands import options as opt
 from app.commands.question_options import Given, add_verb
 
 
@@ -30,11 +31,4 @@ def export(
         raise InvalidValue("a trace holds one step of one static batch: leave out loads and lists")
     question = asked.question
     degrees = {name: getattr(question, name) for name in ("tp", "pp", "dp", "cp")}
-    for name, content in files(answer, phase, degrees).items():
-        path = output / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        except OSError as error:
-            raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
-        typer.echo(f"-> {path}", err=True)
+    opt.write_files(output, files(answer, phase, degrees))

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from app.commands import options as opt
 from app.commands.question_options import Given, add_verb
-from genz_core.errors import InvalidValue
 
 
 def register(cli: typer.Typer) -> None:
@@ -28,11 +28,4 @@ def predictor(
     check_reader(for_)
     asked = given.ask("predictor")
     made = files_for(for_, resolve(asked.question, asked.objects), context)
-    for name, content in made.items():
-        path = output / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        except OSError as error:
-            raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
-        typer.echo(f"-> {path}", err=True)
+    opt.write_files(output, made)
