@@ -3,6 +3,7 @@
 import gc
 import os
 import tempfile
+from collections.abc import Hashable
 from pathlib import Path
 
 import pytest
@@ -91,16 +92,28 @@ def pytest_collection_finish() -> None:
 
 
 def leave_to_the_night(items: list[pytest.Item]) -> None:
-    """Mark as slow all cases of a test but the n, evenly spread, that its by_day(n) keeps."""
+    """Mark as slow all cases of a test but the n that its by_day(n) keeps.
+
+    In these the values of each parameter take turns (`draws.turns`). Cases that are slow of
+    themselves are not among them.
+    """
     tests: dict[tuple[str, int], list[pytest.Item]] = {}
     for item in items:
         if marker := item.get_closest_marker("by_day"):
             tests.setdefault((item.nodeid.partition("[")[0], marker.args[0]), []).append(item)
     for (_, number), cases in tests.items():
-        by_day = draws.spread(cases, number)
+        mine = [item for item in cases if not item.get_closest_marker("slow")]
+        by_day = {mine[place] for place in draws.turns(list(map(values_of, mine)), number)}
         for item in cases:
             if item not in by_day:
                 item.add_marker("slow")
+
+
+def values_of(item: pytest.Item) -> tuple[Hashable, ...]:
+    """The values of an item's parameters, in the order of their names."""
+    params = item.callspec.params  # type: ignore[attr-defined]
+    values = [params[name] for name in sorted(params)]
+    return tuple(value if isinstance(value, str | int | float) else repr(value) for value in values)
 
 
 @pytest.hookimpl(tryfirst=True)
