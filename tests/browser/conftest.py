@@ -14,6 +14,17 @@ __all__ = ["no_wait_for_a_style"]
 
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+#: Parts that pages do not open with, as the pages name them, by the page's path.
+PARTS = {
+    "": ("Load curves", "Simulate", "Static batch"),
+    "explain": ("Breakdown", "Memory", "Model inside"),
+    "compare": ("Figures", "Breakdown", "Memory"),
+    "plan": ("Economics",),
+    "chip_lab": ("Sensitivity", "Ridge", "Needed hardware", "Study", "Uneven experts"),
+    "measure": ("Beside its prediction", "Calibrate", "Tune a server"),
+    "library": ("Models", "Modules"),
+}
+HIDDEN = [(path, part) for path, parts in PARTS.items() for part in parts]
 QUIET = (
     "--no-sandbox",
     "--disable-dev-shm-usage",
@@ -30,6 +41,12 @@ def chromium() -> str | None:
     """The path of an installed Chromium or Chrome; RIDGELINE_CHROMIUM names one."""
     named = os.environ.get("RIDGELINE_CHROMIUM")
     return named or next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+def open_part(page) -> str:
+    """The part of a page that its choice of parts has open, once the page is drawn."""
+    opened = page.locator('.st-key-part [role="radio"][aria-checked="true"]')
+    return opened.inner_text(timeout=20_000).strip()
 
 
 @pytest.fixture(scope="package")

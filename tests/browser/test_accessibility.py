@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import SETTLED
+from tests.browser.conftest import HIDDEN, SETTLED, open_part
 
 pytest.importorskip("axe_playwright_python")
 
@@ -31,7 +31,6 @@ STREAMLITS_OWN = {
 }
 #: Pages in the states that have more to show than their first sight.
 STATES = {
-    "": {"part": "Load curves"},
     "compare": {"pins": '[{},{"tp":2,"engine":"vllm"}]'},
     "upload": {"upload_samples": "Qwen1.5-0.5B on an H100 (PyTorch)"},
 }
@@ -39,7 +38,7 @@ STATES = {
 
 def paths() -> list[str]:
     """Addresses of all pages: the stems of their files, "" of the first."""
-    stems = sorted(file.stem for file in VIEWS.glob("*/*.py") if file.stem != "__init__")
+    stems = sorted(file.stem for file in VIEWS.glob("[a-z]*.py"))
     return ["" if stem == "answer" else stem for stem in stems]
 
 
@@ -106,6 +105,17 @@ def test_a_page_has_no_serious_finding_and_a_title_of_its_own(
     assert looked_at(page, looks) == {}
     shown = page.title().removesuffix(" · Ridgeline")
     assert shown not in ("", page.title(), "Answer" if path else "")
+
+
+@pytest.mark.by_day(1)
+@each_look
+@pytest.mark.parametrize(("path", "part"), HIDDEN)
+def test_a_part_of_a_page_has_no_serious_finding(
+    open_page, path: str, part: str, looks: tuple[Look, ...]
+):
+    page = open_page(path, part=part)
+    assert open_part(page) == part
+    assert looked_at(page, looks) == {}
 
 
 @pytest.mark.by_day(1)
