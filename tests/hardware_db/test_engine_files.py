@@ -229,7 +229,6 @@ def test_what_an_engine_starts_with_and_its_bounds_name_their_source():
         assert all(bool(start.until) == bool(start.until_month) for start in record.on_start)
 
 
-@pytest.mark.slow
 def test_every_release_runs_where_it_was_measured():
     for row in [*table("measurements", "serving"), *table("measurements", "published")]:
         weights = (row["weights"],) if row.get("weights") else ()

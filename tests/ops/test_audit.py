@@ -87,7 +87,6 @@ def test_a_weakness_that_was_accepted_and_a_better_version_pass(advisories, pinn
     assert audit(pinned(new), advisories[0]).returncode == 0
 
 
-@pytest.mark.slow
 def test_the_audit_asks_about_every_pin_that_belongs_to_this_python(advisories):
     url, asked = advisories
     done = audit(ROOT / "constraints.txt", url)

@@ -54,7 +54,6 @@ def test_an_exception_on_a_page_is_an_error_of_the_result():
     assert result.errors == ["Memory: ValueError: 7", "ConnectionClosedError: 1006"]
 
 
-@pytest.mark.slow
 def test_the_result_replaces_the_last_one_and_nothing_else_of_its_document():
     begun = sessions.written("# Operations\n\nText.\n", "first", "docs/x.md")
     assert begun.startswith("# Operations\n\nText.\n\n## Sessions at once\n\n<!-- python")

@@ -26,7 +26,6 @@ def outcomes(document):
     return {one["name"]: one["outcome"] for one in document["checks"]}
 
 
-@pytest.mark.slow
 def test_import_makes_the_sums_of_reports_and_of_results(answer, printed, doubled):
     [good] = answer("import", QWEN)
     assert outcomes(good)["kernels of a stream <= its span"] == "passed"
@@ -37,7 +36,6 @@ def test_import_makes_the_sums_of_reports_and_of_results(answer, printed, double
     assert "sum fails: kernels of a stream" in printed("import", doubled)
 
 
-@pytest.mark.slow
 def test_compare_makes_the_sums_of_the_step_that_is_priced(answer, printed, doubled):
     good = answer("compare", QWEN, "--model", "Qwen/Qwen1.5-0.5B")
     assert set(outcomes(good).values()) == {"passed", "not made"} and good["findings"]

@@ -130,7 +130,7 @@ def test_what_is_not_stated_has_no_figure():
             day_of(replace(SCENARIO, day=day))
 
 
-@pytest.mark.slow
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("look", [style.LIGHT, style.DARK], ids=["light", "dark"])
 def test_plotly_reads_the_charts(look):
     named = of(**TERMS)
