@@ -1,9 +1,10 @@
 """Reading a config: what is understood, what is harmless, and what is refused."""
 
 from typing import Any
+from zlib import crc32
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 import model_registry
@@ -13,7 +14,7 @@ from model_registry.architectures.registry import read_spec
 from model_registry.finding.catalog import shipped_models
 from model_registry.graph.keys import Config
 from model_registry.spec import Attention, Mixture
-from tests.draws import cases
+from tests import draws
 from tests.rules import for_every
 
 LLAMA: dict[str, Any] = {
@@ -191,9 +192,8 @@ QUANTISED_FIRST = sorted(shipped_models().values(), key=lambda record: not recor
 FAMILIES = sorted({record.model_type: record.id for record in QUANTISED_FIRST}.values())
 
 
-@settings(max_examples=cases(150), deadline=None)
-@given(name=st.sampled_from(FAMILIES), data=st.data())
-def test_whatever_a_config_holds_it_is_a_model_or_one_sentence(name: str, data: Any) -> None:
+def one_model_or_one_sentence(name: str, data: Any) -> None:
+    """Draw a wrong value in a shipped model's config: it is a model, or refused in one sentence."""
     config = shipped_models()[name].config()
     nested = [part for part in config.values() if isinstance(part, dict) and part]
     target = data.draw(st.sampled_from([config, *nested]))
@@ -204,3 +204,22 @@ def test_whatever_a_config_holds_it_is_a_model_or_one_sentence(name: str, data: 
         assert model.parameters >= model.active_parameters > 0
     except RidgelineError as refused:
         assert str(refused) and "\n" not in str(refused)
+
+
+@settings(max_examples=draws.cases(150), deadline=None)
+@given(name=st.sampled_from(FAMILIES), data=st.data())
+def test_whatever_a_config_holds_it_is_a_model_or_one_sentence(name: str, data: Any) -> None:
+    one_model_or_one_sentence(name, data)
+
+
+@pytest.mark.slow
+@pytest.mark.draws
+@for_every(FAMILIES)
+def test_whatever_a_config_of_any_family_holds_it_is_a_model_or_one_sentence(name: str) -> None:
+    @seed(draws.seed(crc32(name.encode())))
+    @settings(max_examples=draws.cases(6), deadline=None)
+    @given(data=st.data())
+    def drawn(data: Any) -> None:
+        one_model_or_one_sentence(name, data)
+
+    drawn()
