@@ -167,7 +167,6 @@ def said(command: list[object], folder: Path, **environment: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
 def test_the_wheel_answers_beside_packages_that_have_the_names_of_ours(
     installed: Path, foreign: Path
 ):

@@ -72,7 +72,6 @@ def test_a_table_is_saved_from_below_the_path(page, base_url: str):
     assert len(rows) > 5 and "predicted [µs]" in rows[0]
 
 
-@pytest.mark.slow
 def test_no_page_breaks_the_policy_that_it_is_served_with(page, base_url: str):
     broken: list[str] = []
 

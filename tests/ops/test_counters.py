@@ -39,7 +39,6 @@ def test_a_shared_dashboard_counts_and_writes_a_line_a_request(tmp_path: Path):
     assert TOKEN not in log
 
 
-@pytest.mark.slow
 def test_counters_are_for_this_machine_where_no_token_is_set(tmp_path: Path):
     with served(tmp_path, environment={"RIDGELINE_API_TOKEN": ""}) as server:
         assert sent(f"{server.url}/metrics")[0] == 200

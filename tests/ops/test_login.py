@@ -65,7 +65,6 @@ def logged_in(server: Served) -> dict[str, str]:
         return {cookie.name: str(cookie.value) for cookie in browser.cookies.jar}
 
 
-@pytest.mark.slow
 def test_without_a_login_no_page_is_drawn(server: Served):
     with visit(server.url) as session:
         for page in ("", "hardware", "run"):

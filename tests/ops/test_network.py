@@ -130,7 +130,6 @@ def online(folder: Path) -> dict[str, str]:
     return {"HF_HUB_OFFLINE": "0", "HF_HOME": str(folder / "hub")}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("host", [pytest.param("127.0.0.1", marks=pytest.mark.slow), "0.0.0.0"])
 def test_a_server_asks_nobody(tmp_path: Path, host: str):
     """At its start, for pages, for names of models that lead elsewhere, for a foreign page."""

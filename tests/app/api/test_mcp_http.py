@@ -81,7 +81,6 @@ def test_another_hosts_name_is_refused(address):
     assert refused.value.code == 421
 
 
-@pytest.mark.slow
 def test_a_token_is_asked_for(tmp_path):
     with service(tmp_path, "mcp", "--http", token=TOKEN) as url:
         with pytest.raises(urllib.error.HTTPError) as refused:

@@ -281,7 +281,6 @@ def test_pinning_twice_keeps_one():
     assert json.loads(app.text_input("pins").value) == [{}]
 
 
-@pytest.mark.slow
 def test_opening_every_page_loads_neither_torch_nor_transformers():
     code = f"""
 import sys
