@@ -57,10 +57,7 @@ def time_by_cause(
         values = {step: Latency(seconds.get(part, 0.0)) for step, seconds in parts.items()}
         if any(value.seconds for value in values.values()):
             figure.add_trace(_bar(values, totals, PART_NAMES[part], look.part_color(part), look))
-    figure = _finish_shares(figure, totals, look)
-    lines = math.ceil(len(figure.data) / 2)
-    figure.update_layout(margin={"b": 72 + 18 * lines})  # a legend of two columns
-    return figure
+    return _finish_shares(figure, totals, look)
 
 
 def _bar(values: Latencies, totals: Latencies, name: str, color: str, look: Look) -> Trace:
@@ -89,8 +86,9 @@ def bar_label(name: str, total: Latency) -> str:
 
 def _finish_shares(figure: Figure, totals: Latencies, look: Look) -> Figure:
     labels = [bar_label(name, total) for name, total in totals.items()]
+    lines = math.ceil(len(figure.data) / 2)  # of a legend of two columns
     lay_bars(
-        figure, look, "Share of the step", bottom=104, left=room_for(labels),
+        figure, look, "Share of the step", bottom=72 + 18 * lines, left=room_for(labels),
         tickformat=".0%", range=[0, 1], tick0=0, dtick=0.25,
     )  # fmt: skip
     figure.update_layout(margin={"r": 28}, uniformtext={"minsize": 11, "mode": "hide"})

@@ -99,7 +99,7 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
     figure.update_yaxes(title_text="Rate per device [FLOP/s]", **log_axis(limits.y, flops_words))
     figure.update_layout(
         uirevision="keep",
-        margin={"t": 16, "b": 96, "l": 104, "r": 18},
+        margin={"t": 16, "b": 104, "l": 104, "r": 24},
         hovermode="closest",
         clickmode="event+select",
     )

@@ -116,7 +116,7 @@ def throughput_over_interactivity(
             figure.add_trace(_mark(table, marked_rows[name], look))
     figure.update_xaxes(title_text=_USER.title, rangemode="tozero")
     figure.update_yaxes(title_text=_RATE.title, rangemode="tozero")
-    figure.update_layout(margin={"t": 44, "b": 96, "l": 66, "r": 40})
+    figure.update_layout(margin={"t": 44, "b": 104, "l": 66, "r": 40})
     return figure
 
 
