@@ -173,7 +173,7 @@ def walked(stranger: Stranger, url: str) -> str:
     stranger.clock.step("the first page stands")
     predict, upload = journeys["predict"], journeys["upload"]
     stranger.ask(f"first answer: {predict.question}", predict.walk, "first-answer")
-    stranger.ask("first export: Overview, Export, Table (CSV)", exported)
+    stranger.ask("first export: Answer, Export, Table (CSV)", exported)
     stranger.ask(f"first upload: {upload.question}", uploaded)
     camera = Camera(stranger.page)
     said = measured(Walk(stranger.page))
