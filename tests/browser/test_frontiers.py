@@ -1,4 +1,4 @@
-"""Page Frontiers in a browser: a click on a point opens its deployment as the scenario."""
+"""Page Compare, part Frontier, in a browser: a click on a point opens its deployment."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tests.rules import for_every
 
 pytestmark = pytest.mark.usefixtures("transformers")
 
-#: One shipped model of each family that differs in kind; the rest run with -m slow.
+#: One shipped model of each family that differs in kind, of which four run by day.
 SOME = (
     "meta-llama/Llama-3.1-8B",
     "mistralai/Mixtral-8x7B-v0.1",
