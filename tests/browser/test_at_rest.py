@@ -9,10 +9,11 @@ which Streamlit moves aside when the sidebar arrives.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import quote, urlencode
 
 import pytest
 
-from tests.browser.conftest import SETTLED, chromium
+from tests.browser.conftest import HIDDEN, SETTLED, chromium, open_part
 
 # on a quiet machine: on a busy one all that is late comes at once, and its shifts add up
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -29,9 +30,12 @@ new PerformanceObserver(list => {
 }).observe({type: 'layout-shift', buffered: true});
 """
 ARRIVED = "() => !document.querySelector('[data-testid=stSkeleton]')"
-PAGES = (
-    "", "explain", "compare", "plan", "chip_lab", "measure", "upload", "accuracy", "library",
-)  # fmt: skip
+#: Every page as it opens, and the parts that it does not open with.
+PLACES = [
+    *((path, "") for path in ("", "explain", "compare", "plan", "chip_lab", "measure", "upload",
+                              "accuracy", "library")),
+    *HIDDEN,
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=[1280, 390])
@@ -58,12 +62,14 @@ def cumulative(shifts: Sequence[tuple[float, float]]) -> float:
     return worst
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path or "answer")
-def test_nothing_jumps_while_a_page_loads(watched, app_url: str, path: str):
-    watched.goto(f"{app_url}/{path}?engine=vllm")
+@pytest.mark.parametrize(("path", "part"), PLACES)
+def test_nothing_jumps_while_a_page_loads(watched, app_url: str, path: str, part: str):
+    query = {"engine": "vllm", **({"part": part} if part else {})}
+    watched.goto(f"{app_url}/{path}?{urlencode(query)}")
     watched.wait_for_selector(SETTLED)
     watched.wait_for_function(ARRIVED)
     watched.wait_for_timeout(1_000)
+    assert not part or open_part(watched) == part
     shift = cumulative(watched.evaluate("() => window.shifts"))
     assert shift < MOST
 
@@ -83,8 +89,9 @@ def test_a_jump_is_seen(watched):
 
 
 def test_a_table_of_known_height_fills_its_place(watched, app_url: str):
-    """Of Compare, whose place the page states before the table's script is there."""
-    watched.goto(f"{app_url}/compare")
+    """Of Pinned of Compare, whose place the page states before the table's script is there."""
+    pins = quote('[{},{"tp":2}]')
+    watched.goto(f"{app_url}/compare?part=Pinned&pins={pins}")
     watched.wait_for_selector(SETTLED)
     table = watched.get_by_test_id("stDataFrame").first.bounding_box()
     place = watched.get_by_test_id("stDataFrame").first.locator(
