@@ -7,8 +7,6 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import pytest
-
 from tests.dashboards import served
 
 TOKEN = "only-for-this-test"
