@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.dashboard import load_curves
+from app.dashboard import cached, load_curves
 from app.scenario.setup import Setup
 from app.wording import quantities
 
@@ -43,6 +43,9 @@ def under(setup: Setup, load: Load) -> Setup:
 def as_batch(setup: Setup) -> Setup:
     """The static batch of as many sequences as run at once under a setup's load.
 
+    It is no larger than what fits: a server that sets aside a share of the output only may run
+    more than a static batch has room for.  A trace has no one load, it is a batch of one.
+
     Raises:
         RidgelineError: the setup cannot be priced.
     """
@@ -52,6 +55,8 @@ def as_batch(setup: Setup) -> Setup:
     load = load_of(setup)
     running = 1.0 if s.trace else load_curves.one_load(setup, load.name, load.value)["running"]
     batch = max(round(running), 1) if math.isfinite(running) else int(s.concurrency or 1)
+    if batch > 1 and (most := cached.largest(alone(setup))[0]):
+        batch = min(batch, most)
     return under(setup, Load("batch", batch))
 
 
