@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from app.dashboard import cached, load_curves
 from app.scenario.setup import Setup
 from app.wording import quantities
+from app.wording.markdown import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +65,15 @@ def as_batch(setup: Setup) -> Setup:
 def alone(setup: Setup) -> Setup:
     """The static batch of one sequence of a setup."""
     return under(setup, Load("batch", 1))
+
+
+def batches_words(batches: Mapping[str, Setup]) -> str:
+    """That figures are of static batches, and how large those are, a sentence.
+
+    batches: of `as_batch`, by what a page calls them.
+    """
+    sizes = {name: f"{one.scenario.batch:,}" for name, one in batches.items()}
+    if len(set(sizes.values())) == 1:
+        return f"Of a static batch of {next(iter(sizes.values()))}, which stands for the load."
+    each = ", ".join(f"{plain(name)} {size}" for name, size in sizes.items())
+    return f"Of the static batches that stand for the load: {each}."

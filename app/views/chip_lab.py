@@ -19,10 +19,11 @@ part = choose("Part", parts, "part", label_visibility="collapsed")
 loaded = sidebar.chosen_setup()
 if loaded.scenario.kind == "trace":
     loaded = setup  # a trace has no one load to vary
+of = (setup if part == "Ridge" else loaded).scenario  # where a batch crosses a ridge
 if part not in ("Study", "Uneven experts"):
     st.caption(
         f"{plain(resolved.model.name)} on {s.tp * s.pp * s.dp} × {plain(resolved.system.name)}, "
-        f"engine {plain(resolved.engine.name)}, {load_words(loaded.scenario)}, "
+        f"engine {plain(resolved.engine.name)}, {load_words(of)}, "
         f"{quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out."
     )
 if part in ("Sensitivity", "Ridge"):

@@ -12,6 +12,7 @@ from app.charts import comparing as charts
 from app.charts import comparison
 from app.charts.figure import Figure
 from app.dashboard import cached, export, own_definitions, search_form
+from app.dashboard.load import as_batch, batches_words
 from app.dashboard.widgets import choose, draw_table
 from app.decide import comparing as model
 from app.decide.comparing import AXES, HEADLINES, USE_CASES
@@ -62,8 +63,9 @@ def show(tab: str, base: Setup) -> None:
     if not found:
         return
     s = base.scenario
+    batch = " (the sidebar's batch)" if s.kind == "batch" else ""
     st.caption(
-        f"{load_words(under_load(s))} (the sidebar's batch), TP{s.tp} PP{s.pp} DP{s.dp} "
+        f"{load_words(under_load(s))}{batch}, TP{s.tp} PP{s.pp} DP{s.dp} "
         f"EP{s.ep}; all else as in the sidebar."
         + (" Lengths by use are assumed: replace them by your own in the sidebar."
            if axis == "use" else "")
@@ -151,7 +153,14 @@ def _cell(table: Table, name: str, label: str) -> str | None:
 
 
 def _breakdown_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
-    by_class({name: cached.priced(setup) for name, setup in found.items()}, "compare-by")
+    by_class(_priced(found), "compare-by")
+
+
+def _priced(found: Mapping[str, Setup]) -> dict[str, Estimate]:
+    """The estimates of the batches that stand for the load of setups, which is said."""
+    batches = {name: as_batch(setup) for name, setup in found.items()}
+    st.caption(batches_words(batches))
+    return {name: cached.priced(batch) for name, batch in batches.items()}
 
 
 def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
@@ -170,7 +179,7 @@ def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
 
 
 def _memory_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
-    memories = {name: cached.priced(setup).memory for name, setup in found.items()}
+    memories = {name: one.memory for name, one in _priced(found).items()}
     parts = {
         name: {part: float(getattr(one, part)[0]) for part in _PARTS}
         for name, one in memories.items()
