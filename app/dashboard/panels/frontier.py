@@ -58,7 +58,7 @@ def show(setup: Setup) -> None:
     curves, left_out = found
     x, y = ACROSS[across], UPWARDS[upwards]
     if any(curve.vertices(x, y).size for curve in curves):
-        _curves(curves, (x, y), targets, many, setup)
+        _curves(curves, (x, y), targets, setup)
     else:
         st.warning("No point has both figures: nothing fits, or a system states no price or power.",
                    icon=":material/block:")  # fmt: skip
@@ -91,9 +91,7 @@ def _asked(axis: str, setup: Setup) -> Several:
 
 
 @st.fragment
-def _curves(
-    curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, many: Several, setup: Setup
-) -> None:
+def _curves(curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, setup: Setup) -> None:
     open_point.draw_opened()
     x, y = axes
     with sidebar.stopping():
@@ -105,7 +103,7 @@ def _curves(
     figure = charts.frontiers(curves, axes, (lines, guides(targets, y)), export.look())
     key = f"frontiers-{x.name}-{y.name}"
     export.chart(figure, key, f"{y.words} against {x.words}",
-                 clicked=lambda: _opened(key, curves, many))  # fmt: skip
+                 clicked=lambda: _opened(key, curves))  # fmt: skip
     done = st.session_state.get("frontier_opened")
     st.caption(
         (f"Opened as the scenario: **{plain(done)}**. " if done else "")
@@ -196,7 +194,7 @@ def _vertices(curve: Curve, axes: tuple[Axis, Axis]) -> list[dict[str, Any]]:
     ]
 
 
-def _opened(key: str, curves: Sequence[Curve], many: Several) -> None:
+def _opened(key: str, curves: Sequence[Curve]) -> None:
     """Put the clicked point into the sidebar; a callback."""
     clicked = (st.session_state.get(key) or {}).get("selection", {}).get("points", [])
     custom = clicked[0].get("customdata") if clicked else None
@@ -204,12 +202,9 @@ def _opened(key: str, curves: Sequence[Curve], many: Several) -> None:
         return
     curve = curves[int(custom[0])]
     row = {name: float(column[int(custom[1])]) for name, column in curve.columns.items()}
-    systems = many[0][1].systems
-    own = {plan_form.slug_of(name, systems): name for name, _ in systems}
     named = {**row, "engine": curve.family.resolved.engine.name, "replicas": 1.0}
-    q = curve.family.question
-    system = own.get(curve.family.system.slug, q.system)
-    open_point.open_as_scenario(open_point.scenario_of(named, system, q.weights))
+    fields = open_point.scenario_of(named, curve.family, search_form.own_systems())
+    open_point.open_as_scenario(fields)
     st.session_state["frontier_opened"] = (
         f"{shape(named)} with {row['users']:,.0f} users, {curve.family}"
     )

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import streamlit as st
 
-import hardware_db
 from app.dashboard import search_form
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.loads import under_load
@@ -47,9 +46,3 @@ def chosen_axes(page: str) -> tuple[str, str]:
     upwards = st.selectbox("Upwards", list(UPWARDS), format_func=lambda name: UPWARDS[name].words,
                            key=f"{page}_y", bind="query-params", width=200)  # fmt: skip
     return across, upwards
-
-
-def slug_of(name: str, systems: tuple[tuple[str, str], ...]) -> str:
-    """The slug of a system that is named, of the visitor's own ones among them."""
-    text = dict(systems).get(name)
-    return hardware_db.load_yaml(text).slug if text else hardware_db.load(name).slug

@@ -10,6 +10,9 @@ import ridgeline
 
 from app.answers.columns import COLUMNS
 from app.dashboard.open_point import scenario_of
+from app.decide.searched import Searched, curves_as_job
+from app.question.question import Question
+from app.scenario.setup import Setup
 from tests.app.pages import cards, charts, finished, opened, pressed, settled, shown
 
 ASKED = {"model": "Qwen/Qwen3-32B", "rate": "20", "target": "tpot < 30ms", "devices": "1:64"}
@@ -92,8 +95,22 @@ def test_nonsense_is_a_sentence():
 
 def test_a_point_becomes_a_scenario_of_one_replica():
     row = {"replicas": 4, "tp": 2, "pp": 1, "dp": 1, "ep": 1, "engine": "vllm", "running": 90.0}
-    fields = scenario_of(row, "h100-sxm5-80gb", "")
-    assert fields["batch"] == 22 and fields["tp"] == 2 and fields["weights"] == "as checkpoint"
+    asked = Question(model="Qwen/Qwen3-8B", isl=256, osl=128, engine="vllm", engine_version="0.9.0",
+                     concurrency=1, devices=2, weights="fp8")  # fmt: skip
+    (curve,), _ = curves_as_job((("", Searched(Setup(asked))),))
+    fields = scenario_of(row, curve.family, ())
+    assert fields["batch"] == 22 and fields["tp"] == 2
+    kept = ("model", "isl", "osl", "engine_version", "weights", "system")
+    assert {name: fields[name] for name in kept} == {name: getattr(asked, name) for name in kept}
+
+
+def test_a_point_of_a_visitors_own_system_opens_that_by_its_name():
+    text = "include: h100-sxm5-80gb\nid: my-chip\nname: My chip\n"
+    own = (("my-chip (yours)", text),)
+    asked = Question(system=own[0][0], engine="vllm", concurrency=1)
+    (curve,), _ = curves_as_job((("", Searched(Setup(asked, system_yaml=text), (), own)),))
+    row = {"replicas": 1, "tp": 1, "pp": 1, "dp": 1, "ep": 1, "engine": "vllm", "running": 1.0}
+    assert scenario_of(row, curve.family, own)["system"] == own[0][0]
 
 
 @pytest.mark.slow
