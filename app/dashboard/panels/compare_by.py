@@ -11,7 +11,7 @@ import streamlit as st
 from app.charts import comparing as charts
 from app.charts import comparison
 from app.charts.figure import Figure
-from app.dashboard import cached, export, own_definitions, search_form
+from app.dashboard import cached, export, own_definitions, search_form, sidebar
 from app.dashboard.load import as_batch, batches_words
 from app.dashboard.widgets import choose, draw_table
 from app.decide import comparing as model
@@ -45,12 +45,9 @@ def show(tab: str, base: Setup) -> None:
     with st.container(horizontal=True):
         axis = chosen_axis()
         search_form.opener()
-    names = compared(axis, base)
-    if not names:
-        engine = plain(cached.resolved(base).engine.name)
-        st.info(
-            f"No version of {engine} was measured: name some under Search.", icon=":material/info:"
-        )
+    with sidebar.stopping():
+        names = compared(axis, base)
+    if says_none(names, base):
         return
     found = {}
     for name, setup in model.setups(base, axis, names).items():
@@ -89,6 +86,15 @@ def compared(axis: str, base: Setup) -> list[str]:
         return usual_versions(cached.resolved(base))
     own = [getattr(s, axis)] if axis in ("model", "system", "weights") else []
     return list(dict.fromkeys([*own, *_USUAL[axis]]))
+
+
+def says_none(names: Sequence[str], base: Setup) -> bool:
+    """Whether nothing is compared, which is said: no version of the engine was measured."""
+    if not names:
+        engine = plain(cached.resolved(base).engine.name)
+        words = f"No version of {engine} was measured: name some under Search."
+        st.info(words, icon=":material/info:")
+    return not names
 
 
 @cached.by_setup(128)

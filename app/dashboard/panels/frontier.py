@@ -49,7 +49,10 @@ def show(setup: Setup) -> None:
         across, upwards = plan_form.chosen_axes("frontier")
     with sidebar.stopping():
         targets = parse_targets(", ".join(setup.scenario.target))
-        many = _asked(axis, setup)
+        names = compare_by.compared(axis, setup)
+        if compare_by.says_none(names, setup):
+            return
+        many = _asked(axis, names, setup)
         several = dict(many[0][1].several)
         strip.say(setup.scenario, "plan", several, ("tp",), idle=("concurrency", "rate", "batch"))
         found = planned.frontier_curves(many)
@@ -66,10 +69,9 @@ def show(setup: Setup) -> None:
         st.caption(f"Left out: {plain(left.what)}: {plain(left.why)}")
 
 
-def _asked(axis: str, setup: Setup) -> Several:
+def _asked(axis: str, names: Sequence[str], setup: Setup) -> Several:
     """The questions whose curves are drawn: one of several values, or one each."""
     space = search_form.space()
-    names = compare_by.compared(axis, setup)
     among: dict[str, tuple[Any, ...]] = {"engine": (setup.scenario.engine,)}
     among |= {n: v for n, v in space.among.items() if n in ("system", "engine", "weights")}
     question = plan_form.kept(setup.scenario)

@@ -45,6 +45,18 @@ def test_steps_and_memory_are_of_the_load_that_is_asked(tab: str):
     assert drawn and drawn != of_one
 
 
+@pytest.mark.parametrize("tab", ["Frontier", "Figures"])
+def test_an_engine_without_a_measured_version_is_a_sentence(tab: str):
+    app = opened("compare", part=tab, compare_by="Versions", engine="fastertransformer")
+    assert not app.exception and not app.error
+    assert "No version of fastertransformer was measured" in app.info[0].value
+
+
+def test_a_name_that_is_unknown_is_a_sentence_where_versions_are_compared():
+    app = opened("compare", part="Figures", compare_by="Versions", system="h1000000")
+    assert not app.exception and "h1000000" in app.error[0].value
+
+
 def test_one_that_cannot_be_priced_is_a_sentence_beside_the_others():
     app = opened(
         "compare",
