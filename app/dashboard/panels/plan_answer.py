@@ -39,7 +39,8 @@ def page(setup: Setup) -> None:
     with sidebar.stopping():
         searched = plan_form.searched(setup)
         several, left_open = dict(searched.several), strip.left_open(searched.asked())
-        strip.say(searched.setup.scenario, "plan", several, left_open)
+        idle = ("isl", "osl") if searched.trace else ()
+        strip.say(searched.setup.scenario, "plan", several, left_open, idle=idle)
         answer = planned.answered(searched)
     if answer is not None:
         show(searched, answer)

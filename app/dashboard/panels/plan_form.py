@@ -6,13 +6,17 @@ from dataclasses import replace
 
 import streamlit as st
 
-from app.dashboard import search_form
+from app.dashboard import search_form, traces
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.loads import under_load
 from app.decide.searched import Searched
 from app.question.question import STANDARD, Question
 from app.question.verbs import parameters_of
 from app.scenario.setup import Setup
+from app.wording.markdown import plain
+
+#: Requests of a trace that plans are simulated with while the page waits.
+_MOST_REQUESTS = 5000
 
 
 def searched(setup: Setup) -> Searched:
@@ -27,7 +31,14 @@ def searched(setup: Setup) -> Searched:
     searchable = ("system", "engine", "weights", "speculation")
     among = {name: values for name, values in space.among.items() if name in searchable}
     setup = replace(setup, scenario=question)
-    return Searched(setup, tuple(among.items()), search_form.own_systems())
+    asked = Searched(setup, tuple(among.items()), search_form.own_systems())
+    if question.kind != "trace":
+        return asked
+    key, trace = traces.keyed(_MOST_REQUESTS)
+    what = "; ".join([trace.name, *trace.notes])
+    st.caption(f"Planned at the mean rate and lengths of a trace ({plain(what)}); "
+               "percentiles are of its requests.")  # fmt: skip
+    return replace(asked, trace=trace, trace_key=key)
 
 
 def kept(question: Question) -> Question:

@@ -192,3 +192,20 @@ def test_several_systems_in_the_place_of_one_are_searched():
     assert not app.exception and not app.error
     assert app.multiselect(key="systems").value == ["h100", "h200"]
     assert set(app.dataframe[0].value["System"]) == {"h100-sxm5-80gb", "h200-sxm-141gb"}
+
+
+def test_a_trace_that_was_uploaded_is_planned_at_its_means():
+    app = opened("plan", trace="trace", model="Qwen/Qwen3-8B", target="tpot_p99 < 30ms")
+    assert not app.exception and "upload a trace" in app.error[0].value
+    rows = "".join(f"{at / 4},{600 + at % 7},{50 + at % 3}\n" for at in range(200))
+    trace = f"arrival_s,input_tokens,output_tokens\n{rows}".encode()
+    app = app.file_uploader("sim_trace").upload("day.csv", trace).run()
+    assert not app.exception and not app.error
+    means = {"rate": 4.0, "isl": 603, "osl": 51}
+    best = ridgeline.plan("Qwen/Qwen3-8B", target="tpot < 30ms", simulate=False, **means).best
+    assert cards(app)["Devices"] == str(best["devices"])
+    assert "Percentiles: simulated, " in text(app) and "day.csv" in text(app)
+    more = trace + b"".join(f"{50 + at / 400},600,50\n".encode() for at in range(6000))
+    app = app.file_uploader("sim_trace").set_value(("day.csv", more, "text/csv")).run()
+    assert not app.exception and not app.error
+    assert "the first 5,000 requests of day.csv" in text(app)
