@@ -207,7 +207,8 @@ def _state(line: Line) -> dict[str, Any]:
     if line.verb == "plan":
         state |= {key: list(line.several.get(name, ())) for name, (key, _) in AMONG.items()}
         state |= {
-            "free": False, "devices": question.devices, "pools": list(question.pools),
+            "part": "Plan", "free": False,
+            "devices": question.devices, "pools": list(question.pools),
             "rank": question.rank or None, "confidence": question.confidence or None,
             "top": question.top, "simulate": question.simulate, "break_even": question.break_even,
             "cross_systems": question.cross_systems,

@@ -54,6 +54,13 @@ def test_a_line_sets_the_form_and_the_load_and_its_answer_is_that_of_ask():
     assert read(app.text_input("question_line").value).question == wanted
 
 
+def test_a_plan_that_is_typed_beside_the_accounts_opens_the_plan():
+    app = asked(opened("plan", part="Economics"), "qwen3 8b h200 vllm 20/s tpot<30ms")
+    assert not app.exception and not app.error
+    assert app.segmented_control(key="part").value == "Plan"
+    assert sentence(app).startswith("Plan **Qwen3-8B** at **20 requests/s**")
+
+
 def test_what_is_not_understood_is_named_and_a_click_replaces_it():
     app = asked(opened(), "qwen3 8b h200 37 usrs")
     assert "'usrs' is not understood" in app.error[0].value
