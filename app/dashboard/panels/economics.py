@@ -12,7 +12,7 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS
 from app.charts import economics as charts
-from app.dashboard import cached, export, sidebar, visitor
+from app.dashboard import cached, export, sidebar, strip, visitor
 from app.dashboard.question_form import control
 from app.dashboard.widgets import card, draw_table
 from app.decide import economics as model
@@ -60,6 +60,7 @@ def page() -> None:
     _, resolved, _ = sidebar.priced_setup("the cost of tokens")
     setup = sidebar.chosen_setup()
     s = setup.scenario
+    strip.say(under_load(s), "economics")
     st.caption(
         f"One replica: {plain(resolved.model.name)} on {s.tp * s.pp * s.dp} × "
         f"{plain(resolved.system.name)}, engine {plain(resolved.engine.name)}, "

@@ -32,6 +32,7 @@ from app.decide.searched import Searched, Several
 from app.planning.space import DEGREES
 from app.planning.targets import parse_targets
 from app.planning.wording import shape
+from app.question.question import LOADS
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -53,8 +54,7 @@ def show(setup: Setup) -> None:
         if compare_by.says_none(names, setup):
             return
         many = _asked(axis, names, setup)
-        several = dict(many[0][1].several)
-        strip.say(setup.scenario, "plan", several, ("tp",), idle=("concurrency", "rate", "batch"))
+        _say(axis, names, many[0][1], setup)
         found = planned.frontier_curves(many)
     if found is None:
         return
@@ -67,6 +67,15 @@ def show(setup: Setup) -> None:
                    icon=":material/block:")  # fmt: skip
     for left in left_out:
         st.caption(f"Left out: {plain(left.what)}: {plain(left.why)}")
+
+
+def _say(axis: str, names: Sequence[str], first: Searched, setup: Setup) -> None:
+    """Write what is compared into the strip: the first question with the names of the axis."""
+    several = {name: values for name, values in first.several if any(values)}
+    several |= {axis: tuple(names)}
+    asked = setup.scenario
+    question = replace(first.setup.scenario, **{name: getattr(asked, name) for name in LOADS})
+    strip.say(question, "plan", several, ("tp",), idle=LOADS, lead="Compare")
 
 
 def _asked(axis: str, names: Sequence[str], setup: Setup) -> Several:

@@ -11,7 +11,7 @@ import streamlit as st
 import yaml
 
 from app.charts import study as charts
-from app.dashboard import cached, export
+from app.dashboard import cached, export, strip
 from app.dashboard.widgets import choose, draw_table
 from app.decide.study import Study, label, study
 from app.question.verbs import parameters_of
@@ -39,6 +39,8 @@ def show(setup: Setup) -> None:
     """Draw the choice of a study, its text to change, its chart and its table."""
     texts = {**_worked(), _OWN: _of_question(setup)}
     name = choose("Study", list(texts), "study", label_visibility="collapsed")
+    if name != _OWN:
+        strip.say_nothing()
     with st.expander("The study as text, to change", icon=":material/edit:"):
         text = st.text_area("Study (YAML)", texts[name], 320, key=f"study_text_{name}",
                             max_chars=20_000)  # fmt: skip
