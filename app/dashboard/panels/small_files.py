@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.dashboard import own_definitions, sidebar
 from app.dashboard.panels.watch import show_watch
-from app.dashboard.sent_files import SentFile, Unread
+from app.dashboard.sent_files import Kind, SentFile, Unread
 from app.dashboard.uploads import Uploaded
 from app.dashboard.widgets import draw_table
 from app.decide.routing import read_counts
@@ -25,20 +25,30 @@ def parts_of(files: Uploaded) -> dict[str, Callable[[], None]]:
     definitions = files.of_kind("model", "system")
     if definitions:
         parts["Model or system"] = lambda: _definitions(definitions)
-    for _, _, sent in files.of_kind("recording")[:1]:
-        parts["Metrics over time"] = partial(show_watch, sent.name, sent.content)
-    for _, _, sent in files.of_kind("routing")[:1]:
-        parts["Routed experts"] = partial(_routing, sent)
+    if recording := _first(files, "recording", "Metrics over time"):
+        parts["Metrics over time"] = partial(show_watch, recording.name, recording.content)
+    if counts := _first(files, "routing", "Routed experts"):
+        parts["Routed experts"] = partial(_routing, counts)
     return parts
 
 
+def _first(files: Uploaded, kind: Kind, part: str) -> SentFile | None:
+    """The first file of a kind, the only one that a part of the page reads; says the others."""
+    first, *others = [sent for _, _, sent in files.of_kind(kind)] or [None]
+    if first and others:
+        names = ", ".join(plain(one.name) for one in others if one)
+        st.caption(f"{part} reads one file, {plain(first.name)}; left out: {names}.")
+    return first
+
+
 def _definitions(definitions: Sequence[tuple[str, Unread, SentFile]]) -> None:
-    """Keep the models and systems for the session, and draw the facts of what they are."""
+    """Keep the models and systems for the session, and draw what came of each."""
     for file_id, found, sent in definitions:
         kind: own_definitions.Kind = "models" if found.kind == "model" else "systems"
-        own_definitions.keep_once(kind, file_id, sent.name, sent.content)
-    for each in ("models", "systems"):
-        own_definitions.show_outcome(each)
+        outcome = own_definitions.keep_once(kind, file_id, sent.name, sent.content)
+        if len(definitions) > 1:
+            st.caption(plain(sent.name))
+        own_definitions.show_outcome(kind, outcome, file_id)
 
 
 def _routing(sent: SentFile) -> None:
