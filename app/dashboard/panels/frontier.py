@@ -39,6 +39,8 @@ from app.wording.markdown import plain
 
 #: Speed of each user that is asked for unless a target says one, tokens a second, and the most.
 _USUAL, _FASTEST = 40, 500
+#: What each value of is a curve beside those of the axis; and axes whose values are asked one each.
+_CURVES = ("system", "engine", "weights")
 _OWN_QUESTION = ("model", "engine_version", "use")
 
 
@@ -82,8 +84,8 @@ def _asked(axis: str, names: Sequence[str], setup: Setup) -> Several:
     """The questions whose curves are drawn: one of several values, or one each."""
     space = search_form.space()
     among: dict[str, tuple[Any, ...]] = {"engine": (setup.scenario.engine,)}
-    among |= {n: v for n, v in space.among.items() if n in ("system", "engine", "weights")}
-    question = plan_form.kept(setup.scenario)
+    among |= {n: v for n, v in space.among.items() if n in _CURVES}
+    question = plan_form.kept(setup.scenario, (*_CURVES, axis))
     if axis in _OWN_QUESTION:
         base = replace(setup, scenario=question)
         each = comparing.setups(base, axis, names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import streamlit as st
@@ -15,6 +16,8 @@ from app.question.verbs import parameters_of
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
 
+#: What a plan chooses among of the search.
+_SEARCHED = ("system", "engine", "weights", "speculation")
 #: Requests of a trace that plans are simulated with while the page waits.
 _MOST_REQUESTS = 5000
 
@@ -26,10 +29,9 @@ def searched(setup: Setup) -> Searched:
         RidgelineError: what was typed cannot be.
     """
     space = search_form.space()
-    question = replace(kept(under_load(setup.scenario)), **space.pools)
+    question = replace(kept(under_load(setup.scenario), _SEARCHED), **space.pools)
     question = search_form.freed(question) if space.free else question
-    searchable = ("system", "engine", "weights", "speculation")
-    among = {name: values for name, values in space.among.items() if name in searchable}
+    among = {name: values for name, values in space.among.items() if name in _SEARCHED}
     setup = replace(setup, scenario=question)
     asked = Searched(setup, tuple(among.items()), search_form.own_systems())
     if question.kind != "trace":
@@ -41,12 +43,15 @@ def searched(setup: Setup) -> Searched:
     return replace(asked, trace=trace, trace_key=key)
 
 
-def kept(question: Question) -> Question:
-    """The sidebar's question without what plays no part in a plan, which is said."""
+def kept(question: Question, among: Collection[str]) -> Question:
+    """The sidebar's question without what plays no part in a plan, which is said.
+
+    among: what the page reads of the search, see `search_form.unread`.
+    """
     known = parameters_of("plan")
     idle = [name for name in question.changed() if name not in known and name != "batch"]
-    if idle:
-        st.caption(f"Plays no part in a plan: {', '.join(idle)}.")
+    if said := [*idle, *search_form.unread(among)]:
+        st.caption(f"Plays no part here: {', '.join(said)}.")
     return replace(question, batch=1, **{name: getattr(STANDARD, name) for name in idle})
 
 
