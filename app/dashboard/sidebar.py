@@ -131,6 +131,13 @@ def gated_load(setup: Setup, *, switch: bool = True) -> Setup:
     return runnable(setup, *cached.load_status(setup), 1, switch=switch)
 
 
+def say_trace() -> None:
+    """Draw a caption where `priced_setup` is of a batch that stands for a trace."""
+    if chosen_setup().scenario.kind == "trace":
+        st.caption("A trace has no one load: here it is priced as a batch of one, at the lengths "
+                   "of the form.")  # fmt: skip
+
+
 def say_unread(resolved: Resolved) -> None:
     """Draw a caption of what was stated and neither the load nor the model reads."""
     said = [*meaningless(resolved.scenario), *meaningless_for(resolved)]

@@ -21,6 +21,7 @@ if loaded.scenario.kind == "trace":
     loaded = setup  # a trace has no one load to vary
 of = (setup if part == "Ridge" else loaded).scenario  # where a batch crosses a ridge
 if part not in ("Study", "Uneven experts"):
+    sidebar.say_trace()
     st.caption(
         f"{plain(resolved.model.name)} on {s.tp * s.pp * s.dp} × {plain(resolved.system.name)}, "
         f"engine {plain(resolved.engine.name)}, {load_words(of)}, "
