@@ -54,7 +54,7 @@ def sidebar() -> None:
     old_links.take()
     open_point.take_next()
     export.mark_charts("")
-    with st.sidebar, st.container(key="scenario_controls"):
+    with st.sidebar:
         for sentence in cached.left_out():
             st.warning(plain(sentence), icon=":material/warning:")
         model, system = control("model"), control("system")
@@ -96,14 +96,6 @@ def priced_setup(generation: str = "") -> tuple[Setup, Resolved, Estimate]:
         if generation:
             check_generates(resolved.model, generation)
         return setup, resolved, cached.priced(setup)
-
-
-def runnable_setup() -> tuple[Setup, Resolved, Estimate]:
-    """What `priced_setup` gives where its static batch can run.
-
-    Where it cannot, the page stops with the reason and the nearest that can; see `gated`.
-    """
-    return gated(*priced_setup())
 
 
 def gated(setup: Setup, resolved: Resolved, estimate: Estimate) -> tuple[Setup, Resolved, Estimate]:

@@ -11,8 +11,6 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS, THROUGHPUT_ENDS, ends
 from app.charts import serving
-from app.charts.figure import Figure
-from app.charts.style import Look
 from app.dashboard import cached, export, load_curves
 from app.dashboard.does_not_fit import figure_card, runnable
 from app.dashboard.load import Load, as_batch, load_of, under
@@ -163,24 +161,3 @@ def limits_of(bounds: Sequence[Target]) -> tuple[tuple[str, float], ...]:
 
 def _words(one: Target) -> str:
     return f"{one.figure.title} target {quantities.seconds(one.value)}"
-
-
-# ------------------------------------------------------------------------------- both charts
-
-
-def load_charts(key: str, table: pd.DataFrame, load: Load, look: Look) -> dict[str, Figure]:
-    """Draw latencies and throughput over the load, the load that is asked marked."""
-    figures = {
-        "latency": serving.latencies(table, load.name, "Latency over the load", look),
-        "throughput": serving.throughput(table, load.name, "Throughput over the load", look),
-    }
-    draw_both(key, figures, load, look)
-    return figures
-
-
-def draw_both(key: str, figures: Mapping[str, Figure], load: Load, look: Look) -> None:
-    """Draw two charts over the load side by side, with the load that is asked marked in them."""
-    for place, (name, figure) in zip(st.columns(2, gap="medium"), figures.items(), strict=True):
-        serving.mark_load(figure, load.value, load.words, look)
-        with place:
-            export.chart(figure, f"{key}-{name}", f"{name.capitalize()} over the load")
