@@ -13,6 +13,7 @@ from app.dashboard import (
     cached,
     export,
     hub_button,
+    load_curves,
     near_names,
     old_links,
     open_point,
@@ -24,7 +25,7 @@ from app.dashboard import (
     tracing,
 )
 from app.dashboard.does_not_fit import runnable
-from app.dashboard.load import as_batch
+from app.dashboard.load import as_batch, load_of
 from app.dashboard.question_form import DEFAULT_ENGINE, control, drawer, set_controls
 from app.line.presets import PRESETS
 from app.line.words import short
@@ -120,7 +121,9 @@ def gated_load(setup: Setup, *, switch: bool = True) -> Setup:
         RidgelineError: the scenario cannot be priced.
     """
     say_unread(cached.deployed(setup))
-    return runnable(setup, *cached.load_status(setup), 1, switch=switch)
+    load = load_of(setup)
+    row = load_curves.one_load(setup, load.name, load.value)
+    return runnable(setup, str(row["status"]), str(row["message"]), 1, switch=switch)
 
 
 def say_trace() -> None:

@@ -28,7 +28,7 @@ def reading_load(setup: Setup, resolved: Resolved, look: Look) -> None:
     Raises:
         RidgelineError: the scenario cannot be priced.
     """
-    setup, load, row = gated_load(setup, resolved)
+    setup, load, row = gated_load(setup)
     curve = load_curves.curve(setup, load.name)
     table, _ = load_curves.with_load(curve, row, load.name)
     st.markdown(f"At **{load.words}**, each request read in one pass:")
