@@ -88,15 +88,25 @@ def priced_setup(generation: str = "") -> tuple[Setup, Resolved, Estimate]:
     generation: what of the page is about generation alone, as the subject of a sentence; it stops
     at a model that generates nothing.
     """
-    setup = chosen_setup()
+    setup, _ = deployed_setup(generation)
     with stopping():
         setup = as_batch(setup)
+        return setup, cached.deployed(setup), cached.priced(setup)
+
+
+def deployed_setup(generation: str = "") -> tuple[Setup, Resolved]:
+    """The setup of the sidebar with its model, system and engine; nothing is priced.
+
+    The page stops, and generation means, as in `priced_setup`.
+    """
+    setup = chosen_setup()
+    with stopping():
         if not tracing.is_trace_ready(setup, described=False):
             st.stop()
         resolved = cached.deployed(setup)
         if generation:
             check_generates(resolved.model, generation)
-        return setup, resolved, cached.priced(setup)
+        return setup, resolved
 
 
 def gated(setup: Setup, resolved: Resolved, estimate: Estimate) -> tuple[Setup, Resolved, Estimate]:

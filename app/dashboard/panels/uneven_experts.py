@@ -10,6 +10,7 @@ from app.answers.columns import COLUMNS
 from app.charts.parts import lying_bars
 from app.charts.style import blank
 from app.dashboard import cached, export
+from app.dashboard.load import as_batch
 from app.dashboard.widgets import draw_table
 from app.decide.routing import read_counts, routing
 from app.question.asking import Asked
@@ -35,7 +36,7 @@ def show(setup: Setup) -> None:
         return
     try:
         content = sent.getvalue() if sent else _SAMPLE.read_bytes()
-        rows = _priced(setup, content)
+        rows = _priced(as_batch(setup), content)
     except (RidgelineError, UnicodeDecodeError) as error:
         st.error(plain(error), icon=":material/error:")
         return

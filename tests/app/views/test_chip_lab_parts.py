@@ -63,3 +63,12 @@ def test_counts_that_are_none_are_a_sentence(tmp_path: Path):
     file.write_text("{}")
     app = brought(opened("chip_lab", part="Uneven experts", **QWEN), "routing_file", file)
     assert not app.exception and "no lists of numbers" in app.error[0].value
+
+
+def test_a_worked_study_needs_no_question_that_can_be_priced():
+    worked, own = (
+        opened("chip_lab", part="Study", model="BAAI/bge-m3", tp=3, study=study)
+        for study in ("What would HBM4 bring", "The question above")
+    )
+    assert not worked.exception and not worked.error and charts(worked)
+    assert not own.exception and own.error
