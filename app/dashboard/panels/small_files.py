@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.dashboard import own_definitions, sidebar
 from app.dashboard.panels.watch import show_watch
-from app.dashboard.sent_files import Kind, SentFile, Unread
+from app.dashboard.sent_files import SentFile, Unread
 from app.dashboard.uploads import Uploaded
 from app.dashboard.widgets import draw_table
 from app.decide.routing import read_counts
@@ -25,20 +25,11 @@ def parts_of(files: Uploaded) -> dict[str, Callable[[], None]]:
     definitions = files.of_kind("model", "system")
     if definitions:
         parts["Model or system"] = lambda: _definitions(definitions)
-    if recording := _first(files, "recording", "Metrics over time"):
+    if recording := files.first("recording", "Metrics over time"):
         parts["Metrics over time"] = partial(show_watch, recording.name, recording.content)
-    if counts := _first(files, "routing", "Routed experts"):
+    if counts := files.first("routing", "Routed experts"):
         parts["Routed experts"] = partial(_routing, counts)
     return parts
-
-
-def _first(files: Uploaded, kind: Kind, part: str) -> SentFile | None:
-    """The first file of a kind, the only one that a part of the page reads; says the others."""
-    first, *others = [sent for _, _, sent in files.of_kind(kind)] or [None]
-    if first and others:
-        names = ", ".join(plain(one.name) for one in others if one)
-        st.caption(f"{part} reads one file, {plain(first.name)}; left out: {names}.")
-    return first
 
 
 def _definitions(definitions: Sequence[tuple[str, Unread, SentFile]]) -> None:
@@ -66,3 +57,5 @@ def _routing(sent: SentFile) -> None:
         "busiest rank."
     )
     draw_table(rows, "routing_rows", height="auto")
+    st.page_link("views/chip_lab.py", label="What copies of experts gain",
+                 query_params={"part": "Uneven experts"}, icon=":material/memory_alt:")  # fmt: skip
