@@ -49,6 +49,9 @@ def show(tab: str, base: Setup) -> None:
         names = compared(axis, base)
     if says_none(names, base):
         return
+    sidebar.say_trace()
+    own = " (the sidebar's batch)" if base.scenario.kind == "batch" else ""
+    base = as_batch(base) if base.scenario.kind == "trace" else base
     found = {}
     for name, setup in model.setups(base, axis, names).items():
         try:
@@ -60,9 +63,8 @@ def show(tab: str, base: Setup) -> None:
     if not found:
         return
     s = base.scenario
-    batch = " (the sidebar's batch)" if s.kind == "batch" else ""
     st.caption(
-        f"{load_words(under_load(s))}{batch}, TP{s.tp} PP{s.pp} DP{s.dp} "
+        f"{load_words(under_load(s))}{own}, TP{s.tp} PP{s.pp} DP{s.dp} "
         f"EP{s.ep}; all else as in the sidebar."
         + (" Lengths by use are assumed: replace them by your own in the sidebar."
            if axis == "use" else "")

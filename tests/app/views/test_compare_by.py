@@ -86,3 +86,12 @@ def test_versions_say_what_was_measured_of_each():
     assert not app.exception and not app.error
     table = app.dataframe[1].value
     assert (table["of this model"] > 0).all() and len(table) > 1
+
+
+@pytest.mark.parametrize("tab", ["Figures", "Breakdown", "Pinned"])
+def test_a_trace_is_compared_as_a_batch_of_one_and_that_is_said(tab: str):
+    app = opened("compare", part=tab, trace="trace")
+    assert not app.exception and not app.error
+    assert charts(app)
+    said = " ".join(caption.value for caption in app.caption)
+    assert "batch of one" in said or "a static batch of 1," in said
