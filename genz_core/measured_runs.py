@@ -115,19 +115,16 @@ class Kernel:
 
         shared: which pairs share what, by name of `SHARED`, [m, n] or to be broadcast.
         """
-        fading = self.fading(one, other)
+        one, other = (sizes / np.asarray(self.lengths) for sizes in (one, other))
+        fading = _faded(one, other, (other**2).sum(1))
         fading *= sum(sd**2 * shared[name] for name, sd in self.near.items())
         fading += sum(sd**2 * shared[name] for name, sd in self.constant.items())
         return fading
 
-    def fading(self, one: Array, other: Array) -> Array:
-        """What is left of what is near between runs of sizes [m, sizes] and [n, sizes], [m, n]."""
-        one, other = (sizes / np.asarray(self.lengths) for sizes in (one, other))
-        return _faded(one, other, (other**2).sum(1))
-
 
 def _faded(one: Array, other: Array, squares: Array) -> Array:
-    """`Kernel.fading` of sizes over lengths; squares: of `other`, summed, [n]."""
+    """What is left of what is near between runs of sizes over lengths [m, sizes] and [n, sizes],
+    [m, n].  squares: of `other`, summed, [n]."""
     between = np.einsum("cs,rs->cr", one, other)  # alike in every row, as a product is not
     between *= 2.0
     distance = (one**2).sum(1)[:, None] + squares
@@ -207,14 +204,19 @@ class MeasuredRuns:
         """What each run adds to an expectation where it is near, [runs], and all of them wherever
         they are; told once."""
         if (latent, facts) not in self._added:
-            shared, kernel = self._shared_with(facts), self.kernels[latent]
+            near, alike = self._weights(latent, facts)
             solved = self._expecting[latent] * self._teaches[latent]
-            near = sum(sd**2 * shared[name] for name, sd in kernel.near.items())
-            alike = sum(sd**2 * shared[name] for name, sd in kernel.constant.items())
-            if facts in self._apart[latent]:
-                alike = alike + _OWN**2 * self._of(frozenset([facts]))
             self._added[latent, facts] = np.asarray(near * solved), float(np.sum(alike * solved))
         return self._added[latent, facts]
+
+    def _weights(self, latent: str, facts: RunFacts) -> tuple[Array, Array]:
+        """Covariance with each run where it is near, and wherever it is, [runs] both."""
+        shared, kernel = self._shared_with(facts), self.kernels[latent]
+        near = sum(sd**2 * shared[name] for name, sd in kernel.near.items())
+        alike = sum(sd**2 * shared[name] for name, sd in kernel.constant.items())
+        if facts in self._apart[latent]:
+            alike = alike + _OWN**2 * self._of(frozenset([facts]))
+        return np.asarray(near), np.asarray(alike)
 
     @cached_property
     def _scaled(self) -> Mapping[str, tuple[Array, Array, Array]]:
@@ -247,10 +249,10 @@ class MeasuredRuns:
 
     def _near(self, latent: str, facts: RunFacts, sizes: Array) -> Array:
         """Covariance with each run, 0 with those that teach nothing, [configs, runs]."""
-        near = self.kernels[latent].covariance(self._shared_with(facts), sizes, self.sizes)
-        if facts in self._apart[latent]:
-            near = near + _OWN**2 * np.array([run == facts for run in self.facts])
-        return near * self._teaches[latent] * self._beyond(sizes, _FADING)[:, None]
+        near, alike = self._weights(latent, facts)
+        lengths, runs, squares = self._scaled[latent]
+        found = _faded(sizes / lengths, runs, squares) * near + alike
+        return found * self._teaches[latent] * self._beyond(sizes, _FADING)[:, None]
 
     def _shared_with(self, facts: RunFacts) -> Mapping[str, Mask]:
         """Which runs share what with a deployment, [runs] by name of `SHARED`; told once."""

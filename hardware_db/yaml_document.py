@@ -52,7 +52,8 @@ def read(path: Path) -> dict[str, Any]:
         InvalidValue: it cannot be read, or as `parse`.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES + 1).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidValue(f"cannot read {path}: {error}") from None
     return parse(text, path.name)

@@ -42,7 +42,7 @@ RAN = 10  # requests of a user
 _EACH, _LEAST, _MOST = 3, 64, 3000  # requests of a user, of a run, that are simulated
 _CROWD = 1500  # users, of whom each sends one request less
 _CLASSES = (16, 128, 1024)  # users
-_MOST_STEPS = 40  # of a hand-over
+_MOST_STEPS = 40  # of a hand-over that the fit tries; judgement
 
 
 def asked(row: Mapping[str, str], *, learned: bool = True) -> dict[str, str]:

@@ -86,13 +86,13 @@ def write_text(path: Path, text: str) -> None:
         raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
 
 
-def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+def write_files(folder: Path, files: Mapping[str, bytes | str]) -> None:
     """Write files, by their names, into a folder that may be new.  Raises as `write_text`."""
     for name, content in files.items():
         path = folder / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
         except OSError as error:
             raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
         typer.echo(f"-> {path}", err=True)

@@ -21,7 +21,7 @@ from app.scenario.fewest_devices import fewest_devices
 from app.scenario.levers import levers as levers_of
 from app.scenario.levers import with_eight_bits
 from app.scenario.scenario import Resolved, asking, estimate_resolved, placing
-from app.scenario.served_rows import as_calibrated, completed, served
+from app.scenario.served_rows import as_calibrated, completed
 from app.scenario.setup import Setup
 from genz_core import Estimate, max_batch, max_context
 from genz_core.types import Model, Parallelism
@@ -86,17 +86,6 @@ def priced(setup: Setup) -> Estimate:
         RidgelineError: as `resolved`, and degrees or sizes that cannot be.
     """
     return estimate_resolved(deployed(setup))
-
-
-@by_setup(64)
-def load_status(setup: Setup) -> tuple[str, str]:
-    """Reason code of a setup under its load, "ok" among them, and the sentence behind it.
-
-    Raises:
-        RidgelineError: as `deployed`.
-    """
-    found = served(deployed(setup))
-    return str(found.status[0]), found.messages.get(0, "")
 
 
 @by_setup(16)

@@ -37,7 +37,7 @@ t(D) + W (D − 1) / OSL.
 **TTFT** = request + steps waited for + own prefill + a queue + waiting for cache once it is full.
 A benchmark whose users all start at once waits longer: `ridgeline serve --burst-start`.
 **D** is the smallest of the users, what the cache holds and what the engine runs at once. The
-cache may hold more here than on page Memory: an engine sets aside a share of the output only.
+cache may hold more here than in a static batch: an engine sets aside a share of the output only.
 **Interactivity** = 1 / TPOT: tokens a second that one user sees.
 
 **Measured runs** of this engine and model correct TTFT and TPOT, each by how near its GPU, format,

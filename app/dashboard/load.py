@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.dashboard import load_curves
+from app.dashboard import cached, load_curves
 from app.scenario.setup import Setup
 from app.wording import quantities
+from app.wording.markdown import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,9 @@ def under(setup: Setup, load: Load) -> Setup:
 def as_batch(setup: Setup) -> Setup:
     """The static batch of as many sequences as run at once under a setup's load.
 
+    It is no larger than what fits: a server that sets aside a share of the output only may run
+    more than a static batch has room for.  A trace has no one load, it is a batch of one.
+
     Raises:
         RidgelineError: the setup cannot be priced.
     """
@@ -52,9 +57,23 @@ def as_batch(setup: Setup) -> Setup:
     load = load_of(setup)
     running = 1.0 if s.trace else load_curves.one_load(setup, load.name, load.value)["running"]
     batch = max(round(running), 1) if math.isfinite(running) else int(s.concurrency or 1)
+    if batch > 1 and (most := cached.largest(alone(setup))[0]):
+        batch = min(batch, most)
     return under(setup, Load("batch", batch))
 
 
 def alone(setup: Setup) -> Setup:
     """The static batch of one sequence of a setup."""
     return under(setup, Load("batch", 1))
+
+
+def batches_words(batches: Mapping[str, Setup]) -> str:
+    """That figures are of static batches, and how large those are, a sentence.
+
+    batches: of `as_batch`, by what a page calls them.
+    """
+    sizes = {name: f"{one.scenario.batch:,}" for name, one in batches.items()}
+    if len(set(sizes.values())) == 1:
+        return f"Of a static batch of {next(iter(sizes.values()))}, which stands for the load."
+    each = ", ".join(f"{plain(name)} {size}" for name, size in sizes.items())
+    return f"Of the static batches that stand for the load: {each}."

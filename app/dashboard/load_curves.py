@@ -93,18 +93,6 @@ def _item(cell: Any) -> Any:
     return cell.item() if isinstance(cell, np.generic) else cell
 
 
-@_under_load
-@cached.by_setup(64)
-def highest_rate(setup: Setup) -> float:
-    """The highest arrival rate that a setup sustains [requests/s].
-
-    Raises:
-        RidgelineError: as `cached.resolved`.
-    """
-    resolved, degree = cached.deployed(setup), (setup.scenario.tp,)
-    return float(_highest_rates(resolved, degree)[0])
-
-
 def with_load(table: pd.DataFrame, row: Mapping[str, Any], load: str) -> tuple[pd.DataFrame, int]:
     """A curve with one load's row in its place, and that place."""
     if not (table[load] == row[load]).any():

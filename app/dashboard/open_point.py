@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import streamlit as st
 
+import hardware_db
 from app.dashboard.question_form import set_controls
+from app.planning.families import Family
+from app.planning.space import DEGREES
 
 _OPENED = "opened_point"
 _NEXT = "next_scenario"
-#: Fields of a deployment that the sidebar has a control for.
-FIELDS = ("system", "engine", "tp", "pp", "dp", "ep", "batch", "weights")
+#: What curves of one chart may differ in, beside system, engine and degrees.
+_ASKED = ("model", "isl", "osl", "weights", "engine_version")
 
 
-def scenario_of(row: Mapping[str, Any], system: str, weights: str) -> dict[str, Any]:
-    """The sidebar's fields of a planned deployment: one replica with its share of the load.
+def scenario_of(
+    row: Mapping[str, Any], family: Family, systems: Iterable[tuple[str, str]]
+) -> dict[str, Any]:
+    """The sidebar's fields of a deployment of a family: one replica with its share of the load.
 
-    row: of `app.planning.document.deployment_row`.  system: its name in the sidebar.
-    weights: as asked, "" for the checkpoint's.
+    row: of `app.planning.document.deployment_row`.  systems: texts of the visitor's own, by name.
     """
-    running = row["running"] or row["replicas"]
+    question, running = family.question, row["running"] or row["replicas"]
+    own = {hardware_db.load_yaml(text).slug: name for name, text in systems}
     return {
-        "system": system,
+        "system": own.get(family.system.slug, question.system),
         "engine": row["engine"],
-        **{name: int(row[name]) for name in ("tp", "pp", "dp", "ep")},
+        **{name: int(row[name]) for name in DEGREES},
         "batch": max(round(running / row["replicas"]), 1),
-        "weights": weights or "as checkpoint",
+        **{name: getattr(question, name) for name in _ASKED},
     }
 
 
 def open_as_scenario(fields: Mapping[str, Any]) -> None:
     """Set the sidebar's controls; only from a callback, before the sidebar is drawn."""
-    set_controls({name: fields[name] for name in FIELDS if name in fields})
+    set_controls(fields)
     st.session_state[_OPENED] = True
 
 

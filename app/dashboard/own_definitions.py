@@ -24,6 +24,8 @@ from model_registry.finding.hub import hub_id
 from model_registry.finding.sources import cached_config
 
 Kind = Literal["models", "systems"]
+#: The name that a definition is chosen by, or why it is none.
+Outcome = str | RidgelineError
 MAX_UPLOAD_MB = 5
 #: Of a GGUF file, whose vocabulary stands in front of what is read.
 MAX_GGUF_MB = 32
@@ -85,40 +87,49 @@ def uploader() -> None:
             st.page_link("views/library.py", label=label, query_params={"part": part})
 
 
-def keep_once(kind: Kind, file_id: str, name: str, content: bytes) -> None:
-    """Keep an upload once, though it stays in its box while the page is drawn again."""
-    read: set[str] = st.session_state.setdefault("own_read", set())
+def keep_once(kind: Kind, file_id: str, name: str, content: bytes) -> Outcome:
+    """What came of an upload, which is kept once though it stays in its box while the page is drawn
+    again."""
+    read: dict[str, Outcome] = st.session_state.setdefault("own_read", {})
     if file_id not in read:
-        read.add(file_id)
-        keep(kind, name.rpartition(".")[0] or name, content)
+        read[file_id] = keep(kind, name.rpartition(".")[0] or name, content)
+    return read[file_id]
 
 
 def _keep_file(kind: Kind, file: UploadedFile) -> None:
     """Keep an upload of the sidebar, and draw its error or a button to use it."""
-    keep_once(kind, file.file_id, file.name, file.getvalue())
-    latest = st.session_state.get(f"latest_{kind}")
-    if isinstance(latest, RidgelineError):
-        st.error(plain(latest))
-    elif latest:
-        st.button("Use it now", on_click=choose(kind, latest), key="use_uploaded", width="stretch")
+    outcome = keep_once(kind, file.file_id, file.name, file.getvalue())
+    if isinstance(outcome, RidgelineError):
+        st.error(plain(outcome))
+    else:
+        st.button("Use it now", on_click=choose(kind, outcome), key="use_uploaded", width="stretch")
 
 
-def keep(kind: Kind, name: str, content: bytes | str) -> None:
-    """Keep a definition that was uploaded, pasted or typed; `show_outcome` shows the result."""
+def keep(kind: Kind, name: str, content: bytes | str) -> Outcome:
+    """Keep a definition that was uploaded, pasted or typed; returns what came of it, which
+    `show_latest` shows."""
+    outcome: Outcome
     try:
-        st.session_state[f"latest_{kind}"] = add(kind, name, content)
+        outcome = add(kind, name, content)
     except RidgelineError as error:
-        st.session_state[f"latest_{kind}"] = error
+        outcome = error
+    st.session_state[f"latest_{kind}"] = outcome
+    return outcome
 
 
-def show_outcome(kind: Kind) -> None:
-    """Draw the error of the latest definition, or its name and a button to use it."""
-    latest = st.session_state.get(f"latest_{kind}")
-    if isinstance(latest, RidgelineError):
-        st.error(plain(latest), icon=":material/error:")
-    elif latest:
-        st.success(f"Kept for this session as {plain(latest)}.", icon=":material/check:")
-        st.button("Use it now", on_click=choose(kind, latest), key=f"use_latest_{kind}")
+def show_latest(kind: Kind) -> None:
+    """Draw what came of the latest definition, see `show_outcome`."""
+    if latest := st.session_state.get(f"latest_{kind}"):
+        show_outcome(kind, latest, f"latest_{kind}")
+
+
+def show_outcome(kind: Kind, outcome: Outcome, key: str) -> None:
+    """Draw the error of a definition, or its name and a button, of that key, to use it."""
+    if isinstance(outcome, RidgelineError):
+        st.error(plain(outcome), icon=":material/error:")
+    else:
+        st.success(f"Kept for this session as {plain(outcome)}.", icon=":material/check:")
+        st.button("Use it now", on_click=choose(kind, outcome), key=f"use_{key}")
 
 
 def add(kind: Kind, name: str, content: bytes | str) -> str:

@@ -5,7 +5,7 @@ A page reads it by `space`; nothing else draws it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -121,6 +121,17 @@ def space() -> Space:
     """What the group says."""
     kept = st.session_state.get(_KEPT)
     return kept if isinstance(kept, Space) else Space(numbers=_usual())
+
+
+def unread(among: Collection[str]) -> list[str]:
+    """Labels of the boxes of several values that say something and that a page does not read.
+
+    among: parameters whose boxes it reads, "use" for the use cases.
+    """
+    said = space()
+    labels = {name: label for name, (_, label) in AMONG.items() if name in said.among}
+    labels |= {"use": "Use cases"} if said.uses else {}
+    return [label for name, label in labels.items() if name not in among]
 
 
 def keys() -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The table of a device's memories on page Memory."""
+"""The table of a device's memories on page Explain, chart Memory."""
 
 from __future__ import annotations
 

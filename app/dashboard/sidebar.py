@@ -13,6 +13,7 @@ from app.dashboard import (
     cached,
     export,
     hub_button,
+    load_curves,
     near_names,
     old_links,
     open_point,
@@ -24,7 +25,7 @@ from app.dashboard import (
     tracing,
 )
 from app.dashboard.does_not_fit import runnable
-from app.dashboard.load import as_batch
+from app.dashboard.load import as_batch, load_of
 from app.dashboard.question_form import DEFAULT_ENGINE, control, drawer, set_controls
 from app.line.presets import PRESETS
 from app.line.words import short
@@ -54,7 +55,7 @@ def sidebar() -> None:
     old_links.take()
     open_point.take_next()
     export.mark_charts("")
-    with st.sidebar, st.container(key="scenario_controls"):
+    with st.sidebar:
         for sentence in cached.left_out():
             st.warning(plain(sentence), icon=":material/warning:")
         model, system = control("model"), control("system")
@@ -87,23 +88,25 @@ def priced_setup(generation: str = "") -> tuple[Setup, Resolved, Estimate]:
     generation: what of the page is about generation alone, as the subject of a sentence; it stops
     at a model that generates nothing.
     """
-    setup = chosen_setup()
+    setup, _ = deployed_setup(generation)
     with stopping():
         setup = as_batch(setup)
+        return setup, cached.deployed(setup), cached.priced(setup)
+
+
+def deployed_setup(generation: str = "") -> tuple[Setup, Resolved]:
+    """The setup of the sidebar with its model, system and engine; nothing is priced.
+
+    The page stops, and generation means, as in `priced_setup`.
+    """
+    setup = chosen_setup()
+    with stopping():
         if not tracing.is_trace_ready(setup, described=False):
             st.stop()
         resolved = cached.deployed(setup)
         if generation:
             check_generates(resolved.model, generation)
-        return setup, resolved, cached.priced(setup)
-
-
-def runnable_setup() -> tuple[Setup, Resolved, Estimate]:
-    """What `priced_setup` gives where its static batch can run.
-
-    Where it cannot, the page stops with the reason and the nearest that can; see `gated`.
-    """
-    return gated(*priced_setup())
+        return setup, resolved
 
 
 def gated(setup: Setup, resolved: Resolved, estimate: Estimate) -> tuple[Setup, Resolved, Estimate]:
@@ -128,7 +131,16 @@ def gated_load(setup: Setup, *, switch: bool = True) -> Setup:
         RidgelineError: the scenario cannot be priced.
     """
     say_unread(cached.deployed(setup))
-    return runnable(setup, *cached.load_status(setup), 1, switch=switch)
+    load = load_of(setup)
+    row = load_curves.one_load(setup, load.name, load.value)
+    return runnable(setup, str(row["status"]), str(row["message"]), 1, switch=switch)
+
+
+def say_trace() -> None:
+    """Draw a caption where `priced_setup` is of a batch that stands for a trace."""
+    if chosen_setup().scenario.kind == "trace":
+        st.caption("A trace has no one load: here it is priced as a batch of one, at the lengths "
+                   "of the form.")  # fmt: skip
 
 
 def say_unread(resolved: Resolved) -> None:

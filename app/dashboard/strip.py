@@ -22,11 +22,10 @@ from app.line.reading import LONGEST, read
 from app.line.sentence import Part, sentence, words
 from app.line.unread import NotUnderstood, Unread
 from app.line.writing import written
-from app.question import typed
+from app.question import typed, verbs
 from app.question.asking import Asked
 from app.question.parameters import PARAMETERS
 from app.question.question import LOADS, STANDARD, Question
-from app.question.verbs import NOT_OF_A_BATCH
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
@@ -38,7 +37,7 @@ VERBS: Mapping[str, str] = {
 }  # fmt: skip
 #: What pages use beyond their verb, and what of it they do not use.
 _ALSO = dict.fromkeys(("", "answer"), ("target",))
-_IDLE = {"explain": NOT_OF_A_BATCH}
+_IDLE = {"explain": verbs.NOT_OF_A_BATCH}
 #: The page that answers a verb, where the page in view does not.
 _PAGES: Mapping[str, str] = {
     "serve": "answer", "estimate": "answer", "simulate": "answer",
@@ -104,22 +103,31 @@ def say(
     *,
     also: Collection[str] = (),
     idle: Collection[str] = (),
+    lead: str = "",
 ) -> None:
     """Write a question into the strip of the page.  Arguments as of `app.line.sentence`.
 
     also, idle: parameters that the page uses beyond its verb, and those of the verb that it does
-    not use.
+    not use.  lead: the first word, where the page does something else than the verb.
     """
     place = st.session_state.get(_PLACE)
     if place is None:
         return
-    st.session_state[_SAID] = (question, dict(several or {}))
+    chosen = {name: v for name, v in (several or {}).items() if name in verbs.VERBS[verb].several}
+    st.session_state[_SAID] = (question, chosen)
+    first, *rest = sentence(question, verb, several, searched)
     parts = (
         replace(part, used=bool((part.used or set(part.names) & set(also)) and not
                                 set(part.names) <= set(idle)))
-        for part in sentence(question, verb, several, searched)
+        for part in (replace(first, lead=lead or first.lead), *rest)
     )  # fmt: skip
     place.markdown(words(parts, _shown))
+
+
+def say_nothing() -> None:
+    """Empty the strip, of a part of a page whose question is another than the form's."""
+    if place := st.session_state.get(_PLACE):
+        place.empty()
 
 
 def left_open(asked: Asked) -> tuple[str, ...]:
@@ -207,7 +215,8 @@ def _state(line: Line) -> dict[str, Any]:
     if line.verb == "plan":
         state |= {key: list(line.several.get(name, ())) for name, (key, _) in AMONG.items()}
         state |= {
-            "free": False, "devices": question.devices, "pools": list(question.pools),
+            "part": "Plan", "free": False,
+            "devices": question.devices, "pools": list(question.pools),
             "rank": question.rank or None, "confidence": question.confidence or None,
             "top": question.top, "simulate": question.simulate, "break_even": question.break_even,
             "cross_systems": question.cross_systems,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 
 import streamlit as st
@@ -9,7 +10,7 @@ import streamlit as st
 from app.simulation import trace_file
 from genz_core.errors import InvalidValue
 
-_KEY, _MOST_MB = "sim_trace", 200
+_KEY, _READ, _MOST_MB = "sim_trace", "sim_trace_read", 200
 NAMELESS = "(no file yet)"
 
 
@@ -29,7 +30,19 @@ def requests(most: int) -> trace_file.Trace:
     Raises:
         InvalidValue: there is none, or it is no trace.
     """
+    return keyed(most)[1]
+
+
+def keyed(most: int) -> tuple[str, trace_file.Trace]:
+    """As `requests`, behind a key that is of the file's content; read once a session."""
     file = st.session_state.get(_KEY)
     if file is None:
         raise InvalidValue("upload a trace first: CSV or JSON lines")
-    return trace_file.parse(io.BytesIO(file.getvalue()), file.name, most)
+    asked, kept = (file.file_id, most), st.session_state.get(_READ)
+    if kept is None or kept[0] != asked:
+        content = file.getvalue()
+        trace = trace_file.parse(io.BytesIO(content), file.name, most)
+        found = f"{hashlib.sha256(content).hexdigest()} {most}", trace
+        kept = st.session_state[_READ] = (asked, found)
+    key_and_trace: tuple[str, trace_file.Trace] = kept[1]
+    return key_and_trace

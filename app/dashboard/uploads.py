@@ -14,7 +14,7 @@ import profilers
 from app.benchmarks.reading import SentResult
 from app.dashboard.byte_cache import ByteCache
 from app.dashboard.job_progress import show_progress, submitted
-from app.dashboard.sent_files import Found, SentFile, Unread, read_sent, size_of
+from app.dashboard.sent_files import Found, Kind, SentFile, Unread, read_sent, size_of
 from app.jobs import READING
 from app.measuring.report_reading import reads_quickly
 from app.wording.markdown import plain
@@ -72,6 +72,14 @@ class Uploaded:
     def __bool__(self) -> bool:
         return bool(self.reports or self.results or self.logs or self.others)
 
+    def first(self, kind: Kind, part: str) -> SentFile | None:
+        """The first file of a kind, where a part of a page reads one; draws which are left out."""
+        sent = [one for _, _, one in self.of_kind(kind)]
+        if len(sent) > 1:
+            names = ", ".join(plain(one.name) for one in sent[1:])
+            st.caption(f"{part} reads one file, {plain(sent[0].name)}; left out: {names}.")
+        return sent[0] if sent else None
+
     def of_kind(self, *kinds: str) -> list[tuple[str, Unread, SentFile]]:
         """The other files of some kinds."""
         return [one for one in self.others if one[1].kind in kinds]
@@ -88,7 +96,7 @@ def picker(key: str, samples: Collection[str] = tuple(_SAMPLES)) -> Uploaded:
         "Files of any kind", accept_multiple_files=True, max_upload_size=MAX_UPLOAD_MB,
         key=f"{key}_files", on_change=_taken_out, args=(key,), help=_HELP,
     )  # fmt: skip
-    chosen = st.pills(
+    chosen = samples and st.pills(
         "Or try a sample", list(samples), selection_mode="multi", key=f"{key}_samples",
         bind="query-params",
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from app.decide.measured_power import measured_powers, nearest
 from app.decide.operation import Operation, operation
 from app.question.question import Question
 from app.scenario import served_rows
-from app.scenario.scenario import Resolved, find_system
+from app.scenario.pools import with_systems
+from app.scenario.scenario import Resolved
 from genz_core.economics import (
     Ownership,
     PowerModel,
@@ -131,11 +133,7 @@ def power_caps(account: Account) -> dict[str, list[float]]:
         running = free
         if cap < draw:
             slower = Chip(peak=(cap / draw) ** POWER_EXPONENT)
-            capped = replace(resolved, system=chip_system(resolved.system, slower))
-            if read_by := resolved.prefill_system or resolved.scenario.prefill_system:
-                slow = chip_system(find_system(read_by), slower)
-                capped = replace(capped, prefill_system=slow)
-            running = operation(capped)
+            running = operation(with_systems(resolved, partial(chip_system, chip=slower)))
         watts = min(draw, cap)
         tokens = running.requests_per_s * running.osl
         values = (cap, tokens, watts * running.devices / tokens, watts)

@@ -15,9 +15,11 @@ def under_load(question: Question) -> Question:
 
 
 def load_words(question: Question) -> str:
-    """The load in words: "batch 8", "64 users in a closed loop", "3.2 requests/s"."""
+    """The load in words: "batch 8", "64 users in a closed loop", "3.2 requests/s", "a trace"."""
     if question.kind == "batch":
         return f"batch {question.batch:,}"
+    if question.kind == "trace":
+        return "a trace"
     if question.rate:
         return f"{question.rate:.4g} requests/s"
     users = int(question.concurrency or 0)

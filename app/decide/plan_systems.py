@@ -22,8 +22,6 @@ from app.wording import quantities
 from genz_core.errors import RidgelineError
 
 Row = dict[str, Any]
-#: Percentiles that a row shows.
-SHOWN = ("ttft_p99_s", "tpot_p99_s")
 
 
 def by_system(answer: Answer) -> list[Row]:
@@ -50,15 +48,14 @@ def by_system(answer: Answer) -> list[Row]:
             priced = found.candidates.picked(mine), ()
             alone = answers.answer(one, priced=priced, with_changes=False)
         rows.append(_row(alone, slug))
-    by = found.ranking.by
-    sign = 1.0 if by.smaller else -1.0
+    ranking = found.ranking
 
     def order(row: Row) -> tuple[bool, float]:
-        value = row[by.column]
-        share = row.get("probability") or 1.0
-        even = by.latency or not found.targets
-        worth = math.inf if value is None else sign * value / (1.0 if even else share**sign)
-        return bool(row["lacks"]), worth
+        value, share = (row.get(name) for name in (ranking.by.column, "probability"))
+        if value is None:
+            return bool(row["lacks"]), math.inf
+        known = np.array([math.nan if share is None else share])
+        return bool(row["lacks"]), float(ranking.expectation(np.array([value]), known)[0])
 
     return sorted(rows, key=order)
 

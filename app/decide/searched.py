@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import hardware_db
@@ -18,6 +18,7 @@ from app.planning.search import Priced
 from app.question.asking import Asked
 from app.scenario.scenario import SystemSource, find_system
 from app.scenario.setup import Setup, source_of
+from app.simulation.trace_file import Trace
 from genz_core.errors import RidgelineError
 from genz_core.progress import Cancel, Cancelled, Progress, never, part, silent
 from genz_core.types import System
@@ -34,12 +35,15 @@ class Searched:
 
     setup: the question, and texts that the visitor brought.  What its question says beside the
     defaults is kept.  several: values to choose among, by parameter.  systems: texts of the
-    visitor's own systems, by name.
+    visitor's own systems, by name.  trace: the requests that the question's trace stands for.
+    trace_key: tells those of one file from those of another.
     """
 
     setup: Setup
     several: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     systems: tuple[tuple[str, str], ...] = ()
+    trace: Trace | None = field(default=None, compare=False)
+    trace_key: str = ""
 
     @property
     def untargeted(self) -> Searched:
@@ -81,6 +85,8 @@ class Searched:
         question = self.setup.scenario
         model = source_of(question.model, self.setup.model_config)
         objects: dict[str, Any] = {} if isinstance(model, str) else {"model": model}
+        if self.trace is not None:
+            objects["trace"] = self.trace
         several = dict(self.several)
         texts = dict(self.systems)
         if self.setup.system_yaml:

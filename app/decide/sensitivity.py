@@ -13,7 +13,8 @@ import hardware_db
 from app.answers.columns import COLUMNS, Column
 from app.planning.targets import Target
 from app.question.validity import has_pool
-from app.scenario.scenario import Resolved, estimate_resolved, find_system
+from app.scenario.pools import with_systems
+from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.served_rows import prefill_pool, served
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
@@ -69,11 +70,7 @@ def scaled(resolved: Resolved, resource: str, factor: float) -> Resolved:
     if resource not in RESOURCES:
         raise InvalidValue(f"resource {resource!r}: choose {', '.join(RESOURCES)}")
     if resource != "host":
-        changed = replace(resolved, system=_what_if(resolved.system, resource, factor))
-        named = resolved.prefill_system or resolved.scenario.prefill_system
-        if not named:  # prompts are read on the same system
-            return changed
-        return replace(changed, prefill_system=_what_if(find_system(named), resource, factor))
+        return with_systems(resolved, lambda system: _what_if(system, resource, factor))
     if not (math.isfinite(factor) and factor > 0.0):
         raise InvalidValue(f"host is {factor}; give a positive number")
     engine, profile = (_faster(one, factor) for one in (resolved.engine, resolved.profile))

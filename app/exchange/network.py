@@ -7,6 +7,7 @@ latency in ns a hop.  Source: astra-sim/astra-sim, inputs/network/analytical.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ _FORMS: Mapping[str, str] = {
 _WIRED: Mapping[str, str] = {"Switch": "switch", "FullyConnected": "mesh", "Ring": "ring"}
 _KEYS = ("topology", "npus_count", "bandwidth", "latency")
 #: Tiers of a system's links, the nearest first, and the source that they cite.
+_NO_ID = re.compile(r"[^a-z0-9.-]+")  # what the id of a system cannot hold
 _TIERS, _SOURCE = ("scale_up", "node", "scale_out"), "network-file"
 
 
@@ -106,7 +108,7 @@ def system_document(base: str, network: Sequence[Dimension], file: str) -> dict[
             f"{file} has {len(network)} dimensions, and a system has {len(_TIERS)} tiers of links: "
             "join dimensions of one kind"
         )
-    slug = f"{base}-{Path(file).stem.lower()}"[:60]
+    slug = f"{base}-{_NO_ID.sub('-', Path(file).stem.lower())}"[:60]
     links: dict[str, Any] = dict.fromkeys(_TIERS)
     reached = 1
     for tier, part in zip(_TIERS, network, strict=False):

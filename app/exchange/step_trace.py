@@ -112,14 +112,28 @@ def read_rows(content: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
             "flops": 0.0, "bytes": 0.0, "message_bytes": 0.0,
         })  # fmt: skip
         row["runs"] += 1
-        row["predicted_s"] += float(said.get("seconds", node.duration_us / 1e6))
-        row["flops"] += float(said.get("num_ops", 0))
-        row["bytes"] += float(said.get("tensor_size", 0))
-        row["message_bytes"] += float(said.get("comm_size", 0))
+        row["predicted_s"] += _number(node, "seconds", node.duration_us / 1e6)
+        row["flops"] += _number(node, "num_ops")
+        row["bytes"] += _number(node, "tensor_size")
+        row["message_bytes"] += _number(node, "comm_size")
         if node.kind == "collective":
-            number = int(said.get("comm_type", -1))
+            number = int(_number(node, "comm_type", -1.0))
             row["collective"] = COLLECTIVES[number] if 0 <= number < len(COLLECTIVES) else "unknown"
     return about, list(rows.values())
+
+
+def _number(node: Node, name: str, usual: float = 0.0) -> float:
+    """An attribute of a node that is a number.
+
+    Raises:
+        InvalidValue: it is no finite one.
+    """
+    value = node.attributes.get(name, usual)
+    if isinstance(value, str) or not np.isfinite(value):
+        raise InvalidValue(
+            f"node {node.id} ({node.name[:40]}): {name} is {str(value)[:40]!r}, no number"
+        )
+    return float(value)
 
 
 class _Groups:

@@ -16,8 +16,10 @@ _DEGREES = ("tp", "pp", "dp", "ep")
 #: What stands in the sentence by itself.
 _PLACED = frozenset(
     ("model", "weights", "batch", "concurrency", "rate", "trace", "isl", "osl", "prefix_hits",
-     "target", "devices", "system", "engine", "engine_version", *_DEGREES)
+     "target", "devices", "system", "engine", "engine_version", *_DEGREES, "use")
 )  # fmt: skip
+#: What stands for no text among several.
+_UNSAID = {"weights": "the checkpoint's format", "engine": "its usual engine"}
 _VERB_WORDS = {"serve": "Serve", "plan": "Plan", "estimate": "Estimate", "simulate": "Simulate",
                "sensitivity": "Vary", "economics": "Account for"}  # fmt: skip
 
@@ -48,7 +50,8 @@ def sentence(
 ) -> tuple[Part, ...]:
     """The parts of a question's sentence as a verb takes it.
 
-    several: values to choose among, by parameter.  searched: parameters that are searched over.
+    several: values to choose among or to compare, by parameter; "use" for names of use cases in
+    place of lengths.  searched: parameters that are searched over.
     """
     idle = NOT_OF_A_BATCH if question.kind == "batch" else NOT_UNDER_LOAD
     known = set(parameters_of(verb)) - set(idle) if verb else set()
@@ -76,11 +79,12 @@ def _parts(
     q: Question, verb: str, several: dict[str, tuple[Any, ...]], searched: Collection[str]
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     def of(name: str) -> str:
-        if name in several:
-            return " or ".join(map(str, several[name]))
-        return str(getattr(q, name))
+        values = several.get(name) or (getattr(q, name),)
+        unsaid = _UNSAID.get(name, "") if len(values) > 1 else ""
+        return " or ".join(str(value) or unsaid for value in values)
 
-    yield _VERB_WORDS.get(verb, "Ask of"), str(q.model).rpartition("/")[2], ("model",)
+    models = (str(name).rpartition("/")[2] for name in several.get("model", (q.model,)))
+    yield _VERB_WORDS.get(verb, "Ask of"), " or ".join(models), ("model",)
     if q.weights or "weights" in several:
         yield "in", of("weights"), ("weights",)
     if q.kind == "concurrency":
@@ -92,14 +96,15 @@ def _parts(
     else:
         yield "in", f"a batch of {q.batch:,}", ("batch",)
     lengths = f"{quantities.tokens(q.isl)} / {quantities.tokens(q.osl)} tokens"
-    yield "of", lengths, ("isl", "osl")
+    yield "of", of("use") if "use" in several else lengths, ("isl", "osl")
     if q.prefix_hits:
         yield "", f"{q.prefix_hits:.3g} of each prompt cached", ("prefix_hits",)
     if q.target:
         yield "with", " and ".join(map(str, q.target)), ("target",)
     yield "on", _devices(q, verb, of("system"), searched), ("system", *_DEGREES, "devices")
     engine = of("engine") or ("any engine" if "engine" in searched else "its usual engine")
-    yield "under", " ".join(filter(None, (engine, q.engine_version))), ("engine", "engine_version")
+    engine = " ".join(filter(None, (engine, of("engine_version"))))
+    yield "under", engine, ("engine", "engine_version")
     for name, value in {**q.changed(), **several}.items():
         if name not in _PLACED:
             label = (PARAMETERS[name].label or name.replace("_", " ")).casefold()

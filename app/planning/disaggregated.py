@@ -58,7 +58,13 @@ def pairs(found: Sequence[Family], asked: Asked) -> Iterator[Family]:
         same_engine = first.resolved.engine.name == second.resolved.engine.name
         same_cache = first.resolved.model.precision.kv == second.resolved.model.precision.kv
         same_system = first.system.slug == second.system.slug
-        if same_engine and same_cache and (same_system or asked.question.cross_systems):
+        copies = {one.copies for one in (first, second)}
+        if (
+            same_engine
+            and same_cache
+            and len(copies) == 1
+            and (same_system or asked.question.cross_systems)
+        ):
             yield replace(second, kind="disaggregated", prefill=_reading(first, second, asked))
 
 

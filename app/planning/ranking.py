@@ -47,7 +47,10 @@ class Ranking:
         of a throughput, half can be expected.  Latencies, and everything without targets, are as
         they are.  Where no probability is known it is taken as even.
         """
-        value = candidates.columns[self.by.column]
+        return self.expectation(candidates.columns[self.by.column], probability)
+
+    def expectation(self, value: Array, probability: Array) -> Array:
+        """As `worth`, of values of the figure."""
         sign = 1.0 if self.by.smaller else -1.0
         if not (self.expected and self.targets) or self.by.latency:
             return value * sign

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +100,17 @@ def _resolved(decode: Resolved, prefill_system: SystemSource | System) -> Resolv
     if named:
         system = find_system(named)
     return combined(question, model, system, engine=decode.profile)
+
+
+def with_systems(resolved: Resolved, change: Callable[[System], System]) -> Resolved:
+    """A deployment with its system changed, and that of a prefill pool alike.
+
+    Raises:
+        RidgelineError: an unknown system, or what `change` raises.
+    """
+    changed = replace(resolved, system=change(resolved.system))
+    named = resolved.prefill_system or resolved.scenario.prefill_system
+    return replace(changed, prefill_system=change(find_system(named))) if named else changed
 
 
 def _way(question: Question, prefill: System, decode: System, devices: int) -> tuple[Transfer, str]:

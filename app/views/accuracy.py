@@ -116,6 +116,7 @@ def measured_points_area(area: str) -> None:
 def one_number() -> None:
     """Draw the area How a number is made: an operator of the sidebar's scenario worked through."""
     _, resolved, estimate = sidebar.priced_setup()
+    sidebar.say_trace()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         phase = choose("Phase", PHASES, "made_phase", default="prefill")
         step = step_of(estimate, phase)

@@ -11,34 +11,43 @@ from app.decide.loads import load_words
 from app.wording import quantities
 from app.wording.markdown import plain
 
-setup, resolved, estimate = sidebar.priced_setup("page Chip lab")
-s = setup.scenario
-st.title("Chip lab", anchor=False)
-parts = ("Another chip", "Sensitivity", "Ridge", "Needed hardware", "Study", "Uneven experts")
-part = choose("Part", parts, "part", label_visibility="collapsed")
-loaded = sidebar.chosen_setup()
-if loaded.scenario.kind == "trace":
-    loaded = setup  # a trace has no one load to vary
-if part not in ("Study", "Uneven experts"):
+PARTS = ("Another chip", "Sensitivity", "Ridge", "Needed hardware", "Study", "Uneven experts")
+NAME = "page Chip lab"
+
+
+def of_the_question(part: str) -> None:
+    """Draw a part that is about the sidebar's question."""
+    setup, resolved, estimate = sidebar.priced_setup(NAME)
+    loaded = sidebar.chosen_setup()
+    if loaded.scenario.kind == "trace":
+        loaded = setup  # a trace has no one load to vary
+    of = (setup if part == "Ridge" else loaded).scenario  # where a batch crosses a ridge
+    sidebar.say_trace()
     st.caption(
-        f"{plain(resolved.model.name)} on {s.tp * s.pp * s.dp} × {plain(resolved.system.name)}, "
-        f"engine {plain(resolved.engine.name)}, {load_words(loaded.scenario)}, "
-        f"{quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out."
+        f"{plain(resolved.model.name)} on {of.tp * of.pp * of.dp} × {plain(resolved.system.name)}, "
+        f"engine {plain(resolved.engine.name)}, {load_words(of)}, "
+        f"{quantities.tokens(of.isl)} tokens in, {quantities.tokens(of.osl)} out."
     )
-if part in ("Sensitivity", "Ridge"):
-    if loaded.scenario.kind == "batch":
-        loaded = sidebar.gated(setup, resolved, estimate)[0]
+    if part in ("Sensitivity", "Ridge"):
+        if loaded.scenario.kind == "batch":
+            loaded = sidebar.gated(setup, resolved, estimate)[0]
+        else:
+            loaded = sidebar.gated_load(loaded)
+    if part == "Sensitivity":
+        sensitivity.answers(loaded)
+    elif part == "Ridge":
+        sensitivity.ridges(replace(setup, if_fitted=loaded.if_fitted))
+    elif part == "Another chip":
+        chip.chip_panel(loaded)
     else:
-        loaded = sidebar.gated_load(loaded)
-if part == "Sensitivity":
-    sensitivity.answers(loaded)
-elif part == "Ridge":
-    sensitivity.ridges(replace(setup, if_fitted=loaded.if_fitted))
-elif part == "Another chip":
-    chip.chip_panel(loaded)
-elif part == "Needed hardware":
-    sensitivity.needed(loaded)
-elif part == "Study":
-    studies.show(setup)
+        sensitivity.needed(loaded)
+
+
+st.title("Chip lab", anchor=False)
+part = choose("Part", PARTS, "part", label_visibility="collapsed")
+if part == "Study":
+    studies.show(sidebar.chosen_setup())
+elif part == "Uneven experts":
+    uneven_experts.show(sidebar.deployed_setup(NAME)[0])
 else:
-    uneven_experts.show(setup)
+    of_the_question(part)

@@ -17,6 +17,7 @@ HELP = {"Roofline": roofline.EXPLANATION, "Breakdown": breakdown.EXPLANATION}
 
 setup, resolved, estimate = sidebar.priced_setup()
 st.title("Explain", anchor=False)
+sidebar.say_trace()
 phases = phases_of(estimate.model)
 with st.container(horizontal=True, vertical_alignment="center"):
     part = choose("Chart", list(PARTS), "part", label_visibility="collapsed")

@@ -11,7 +11,6 @@ from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.progress_bar import running
 from app.commands.question_options import Extra, Given, add_verb
-from genz_core.errors import InvalidValue
 
 
 def register(cli: typer.Typer) -> None:
@@ -59,13 +58,7 @@ def _write(deployment: str, named: dict[str, Any], folder: Path) -> None:
     from app.planning.manifests.bundle import bundle
 
     made = bundle(named, deployment)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidValue(f"{folder} cannot be made: {error.strerror}") from None
-    for name, text in made.files.items():
-        opt.write_text(folder / name, text)
-        typer.echo(f"-> {folder / name}", err=True)
+    opt.write_files(folder, made.files)
     for note in made.notes:
         typer.echo(f"note: {note}", err=True)
 

@@ -11,7 +11,8 @@ import streamlit as st
 from app.charts import comparing as charts
 from app.charts import comparison
 from app.charts.figure import Figure
-from app.dashboard import cached, export, own_definitions, search_form
+from app.dashboard import cached, export, own_definitions, search_form, sidebar
+from app.dashboard.load import as_batch, batches_words
 from app.dashboard.widgets import choose, draw_table
 from app.decide import comparing as model
 from app.decide.comparing import AXES, HEADLINES, USE_CASES
@@ -44,13 +45,13 @@ def show(tab: str, base: Setup) -> None:
     with st.container(horizontal=True):
         axis = chosen_axis()
         search_form.opener()
-    names = compared(axis, base)
-    if not names:
-        engine = plain(cached.resolved(base).engine.name)
-        st.info(
-            f"No version of {engine} was measured: name some under Search.", icon=":material/info:"
-        )
+    with sidebar.stopping():
+        names = compared(axis, base)
+    if says_none(names, base):
         return
+    sidebar.say_trace()
+    own = " (the sidebar's batch)" if base.scenario.kind == "batch" else ""
+    base = as_batch(base) if base.scenario.kind == "trace" else base
     found = {}
     for name, setup in model.setups(base, axis, names).items():
         try:
@@ -63,7 +64,7 @@ def show(tab: str, base: Setup) -> None:
         return
     s = base.scenario
     st.caption(
-        f"{load_words(under_load(s))} (the sidebar's batch), TP{s.tp} PP{s.pp} DP{s.dp} "
+        f"{load_words(under_load(s))}{own}, TP{s.tp} PP{s.pp} DP{s.dp} "
         f"EP{s.ep}; all else as in the sidebar."
         + (" Lengths by use are assumed: replace them by your own in the sidebar."
            if axis == "use" else "")
@@ -87,6 +88,15 @@ def compared(axis: str, base: Setup) -> list[str]:
         return usual_versions(cached.resolved(base))
     own = [getattr(s, axis)] if axis in ("model", "system", "weights") else []
     return list(dict.fromkeys([*own, *_USUAL[axis]]))
+
+
+def says_none(names: Sequence[str], base: Setup) -> bool:
+    """Whether nothing is compared, which is said: no version of the engine was measured."""
+    if not names:
+        engine = plain(cached.resolved(base).engine.name)
+        words = f"No version of {engine} was measured: name some under Search."
+        st.info(words, icon=":material/info:")
+    return not names
 
 
 @cached.by_setup(128)
@@ -151,7 +161,14 @@ def _cell(table: Table, name: str, label: str) -> str | None:
 
 
 def _breakdown_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
-    by_class({name: cached.priced(setup) for name, setup in found.items()}, "compare-by")
+    by_class(_priced(found), "compare-by")
+
+
+def _priced(found: Mapping[str, Setup]) -> dict[str, Estimate]:
+    """The estimates of the batches that stand for the load of setups, which is said."""
+    batches = {name: as_batch(setup) for name, setup in found.items()}
+    st.caption(batches_words(batches))
+    return {name: cached.priced(batch) for name, batch in batches.items()}
 
 
 def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
@@ -170,7 +187,7 @@ def by_class(estimates: Mapping[str, Estimate], key: str) -> dict[str, Figure]:
 
 
 def _memory_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
-    memories = {name: cached.priced(setup).memory for name, setup in found.items()}
+    memories = {name: one.memory for name, one in _priced(found).items()}
     parts = {
         name: {part: float(getattr(one, part)[0]) for part in _PARTS}
         for name, one in memories.items()

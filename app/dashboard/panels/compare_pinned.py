@@ -6,12 +6,14 @@ import pandas as pd
 import streamlit as st
 
 from app.dashboard import cached, display_tables, export, own_definitions, pinned, sidebar
+from app.dashboard.load import as_batch, batches_words
 from app.dashboard.panels.compare_by import by_class
 from app.dashboard.panels.what_changed import what_changed
 from app.dashboard.widgets import draw_table
 from app.scenario.reading import phases_of
 from app.scenario.setup import Setup, setup_from
 from app.wording.markdown import plain
+from genz_core import Estimate
 from genz_core.errors import RidgelineError
 
 
@@ -19,11 +21,13 @@ def show(setup: Setup) -> None:
     """Draw figures, steps by operator class and downloads of the pinned scenarios."""
     candidates = [own_definitions.attach(setup_from(pin)) for pin in pinned.pinned_scenarios()]
     setups = candidates or [setup]
-    priced, names = [], []
+    priced: list[tuple[Setup, Estimate]] = []
+    batches: dict[str, Setup] = {}
     for at, one in enumerate(setups):
         try:
-            priced.append((one, cached.priced(one)))
-            names.append(chr(ord("A") + at))
+            batch = as_batch(one)
+            priced.append((one, cached.priced(batch)))
+            batches[chr(ord("A") + at)] = batch
         except RidgelineError as error:
             st.error(f"{chr(ord('A') + at)}: {plain(error)}", icon=":material/error:")
     if not candidates:
@@ -44,6 +48,7 @@ def show(setup: Setup) -> None:
     if not priced:
         return
 
+    names = list(batches)
     for name, (one, _) in zip(names, priced, strict=True):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{name}** {sidebar.describe(one)}")
@@ -61,8 +66,8 @@ def show(setup: Setup) -> None:
     ):  # has it before it is drawn
         draw_table(words, "comparison")
     st.caption(
-        "In square brackets the 80 % interval from held-out measurements, in round ones the "
-        f"change against {names[0]}."
+        f"{batches_words(batches)} In square brackets the 80 % interval from held-out "
+        f"measurements, in round ones the change against {names[0]}."
     )
 
     named = dict(zip(names, estimates, strict=True))

@@ -118,6 +118,7 @@ def own_pricing() -> Priced:
     for note in context.notes:
         st.warning(f"{plain(note)}. The sidebar's is priced.", icon=":material/warning:")
     _, resolved, estimate = sidebar.priced_setup()
+    sidebar.say_trace()
     if chosen.steps:
         show_swept(chosen, RunContext(resolved.model, resolved.system, resolved.engine))
     apart = banner(resolved, what_was_kept(chosen), {})

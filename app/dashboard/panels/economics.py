@@ -12,7 +12,7 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS
 from app.charts import economics as charts
-from app.dashboard import cached, export, sidebar, visitor
+from app.dashboard import cached, export, sidebar, strip, visitor
 from app.dashboard.question_form import control
 from app.dashboard.widgets import card, draw_table
 from app.decide import economics as model
@@ -27,6 +27,7 @@ from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.economics import PowerModel
+from genz_core.errors import InvalidValue
 from hardware_db.site_power import site_power
 
 Named = Mapping[str, Any]
@@ -57,9 +58,11 @@ class Stated:
 
 def page() -> None:
     """Draw the prices and what follows from them, of the sidebar's scenario under load."""
-    _, resolved, _ = sidebar.priced_setup("the cost of tokens")
-    setup = sidebar.chosen_setup()
+    setup, resolved = sidebar.deployed_setup("the cost of tokens")
     s = setup.scenario
+    if s.kind == "trace":
+        sidebar.stop(InvalidValue("a trace has no one load to account for: give users or a rate"))
+    strip.say(under_load(s), "economics")
     st.caption(
         f"One replica: {plain(resolved.model.name)} on {s.tp * s.pp * s.dp} × "
         f"{plain(resolved.system.name)}, engine {plain(resolved.engine.name)}, "

@@ -32,12 +32,15 @@ from app.decide.searched import Searched, Several
 from app.planning.space import DEGREES
 from app.planning.targets import parse_targets
 from app.planning.wording import shape
+from app.question.question import LOADS
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
 
 #: Speed of each user that is asked for unless a target says one, tokens a second, and the most.
 _USUAL, _FASTEST = 40, 500
+#: What each value of is a curve beside those of the axis; and axes whose values are asked one each.
+_CURVES = ("system", "engine", "weights")
 _OWN_QUESTION = ("model", "engine_version", "use")
 
 
@@ -49,16 +52,18 @@ def show(setup: Setup) -> None:
         across, upwards = plan_form.chosen_axes("frontier")
     with sidebar.stopping():
         targets = parse_targets(", ".join(setup.scenario.target))
-        many = _asked(axis, setup)
-        several = dict(many[0][1].several)
-        strip.say(setup.scenario, "plan", several, ("tp",), idle=("concurrency", "rate", "batch"))
+        names = compare_by.compared(axis, setup)
+        if compare_by.says_none(names, setup):
+            return
+        many = _asked(axis, names, setup)
+        _say(axis, names, many[0][1], setup)
         found = planned.frontier_curves(many)
     if found is None:
         return
     curves, left_out = found
     x, y = ACROSS[across], UPWARDS[upwards]
     if any(curve.vertices(x, y).size for curve in curves):
-        _curves(curves, (x, y), targets, many, setup)
+        _curves(curves, (x, y), targets, setup)
     else:
         st.warning("No point has both figures: nothing fits, or a system states no price or power.",
                    icon=":material/block:")  # fmt: skip
@@ -66,13 +71,21 @@ def show(setup: Setup) -> None:
         st.caption(f"Left out: {plain(left.what)}: {plain(left.why)}")
 
 
-def _asked(axis: str, setup: Setup) -> Several:
+def _say(axis: str, names: Sequence[str], first: Searched, setup: Setup) -> None:
+    """Write what is compared into the strip: the first question with the names of the axis."""
+    several = {name: values for name, values in first.several if any(values)}
+    several |= {axis: tuple(names)}
+    asked = setup.scenario
+    question = replace(first.setup.scenario, **{name: getattr(asked, name) for name in LOADS})
+    strip.say(question, "plan", several, ("tp",), idle=LOADS, lead="Compare")
+
+
+def _asked(axis: str, names: Sequence[str], setup: Setup) -> Several:
     """The questions whose curves are drawn: one of several values, or one each."""
     space = search_form.space()
-    names = compare_by.compared(axis, setup)
     among: dict[str, tuple[Any, ...]] = {"engine": (setup.scenario.engine,)}
-    among |= {n: v for n, v in space.among.items() if n in ("system", "engine", "weights")}
-    question = plan_form.kept(setup.scenario)
+    among |= {n: v for n, v in space.among.items() if n in _CURVES}
+    question = plan_form.kept(setup.scenario, (*_CURVES, axis))
     if axis in _OWN_QUESTION:
         base = replace(setup, scenario=question)
         each = comparing.setups(base, axis, names)
@@ -91,9 +104,7 @@ def _asked(axis: str, setup: Setup) -> Several:
 
 
 @st.fragment
-def _curves(
-    curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, many: Several, setup: Setup
-) -> None:
+def _curves(curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, setup: Setup) -> None:
     open_point.draw_opened()
     x, y = axes
     with sidebar.stopping():
@@ -105,7 +116,7 @@ def _curves(
     figure = charts.frontiers(curves, axes, (lines, guides(targets, y)), export.look())
     key = f"frontiers-{x.name}-{y.name}"
     export.chart(figure, key, f"{y.words} against {x.words}",
-                 clicked=lambda: _opened(key, curves, many))  # fmt: skip
+                 clicked=lambda: _opened(key, curves))  # fmt: skip
     done = st.session_state.get("frontier_opened")
     st.caption(
         (f"Opened as the scenario: **{plain(done)}**. " if done else "")
@@ -196,7 +207,7 @@ def _vertices(curve: Curve, axes: tuple[Axis, Axis]) -> list[dict[str, Any]]:
     ]
 
 
-def _opened(key: str, curves: Sequence[Curve], many: Several) -> None:
+def _opened(key: str, curves: Sequence[Curve]) -> None:
     """Put the clicked point into the sidebar; a callback."""
     clicked = (st.session_state.get(key) or {}).get("selection", {}).get("points", [])
     custom = clicked[0].get("customdata") if clicked else None
@@ -204,12 +215,9 @@ def _opened(key: str, curves: Sequence[Curve], many: Several) -> None:
         return
     curve = curves[int(custom[0])]
     row = {name: float(column[int(custom[1])]) for name, column in curve.columns.items()}
-    systems = many[0][1].systems
-    own = {plan_form.slug_of(name, systems): name for name, _ in systems}
     named = {**row, "engine": curve.family.resolved.engine.name, "replicas": 1.0}
-    q = curve.family.question
-    system = own.get(curve.family.system.slug, q.system)
-    open_point.open_as_scenario(open_point.scenario_of(named, system, q.weights))
+    fields = open_point.scenario_of(named, curve.family, search_form.own_systems())
+    open_point.open_as_scenario(fields)
     st.session_state["frontier_opened"] = (
         f"{shape(named)} with {row['users']:,.0f} users, {curve.family}"
     )

@@ -150,4 +150,4 @@ def _own() -> None:
         )  # fmt: skip
         if st.button("Read it", key="read_yaml"):
             own_definitions.keep("systems", "pasted", text)
-    own_definitions.show_outcome("systems")
+    own_definitions.show_latest("systems")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -11,13 +10,10 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS, THROUGHPUT_ENDS, ends
 from app.charts import serving
-from app.charts.figure import Figure
-from app.charts.style import Look
-from app.dashboard import cached, export, load_curves
-from app.dashboard.does_not_fit import figure_card, runnable
+from app.dashboard import cached, export, load_curves, sidebar
+from app.dashboard.does_not_fit import figure_card
 from app.dashboard.load import Load, as_batch, load_of, under
 from app.dashboard.panels.static_answer import Answer, cost_card
-from app.dashboard.sidebar import say_unread
 from app.planning.targets import Target, parse_targets
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
@@ -34,7 +30,7 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     Raises:
         RidgelineError: the scenario cannot be priced.
     """
-    setup, load, row = gated_load(setup, resolved)
+    setup, load, row = gated_load(setup)
     fits = not setup.if_fitted
     if fits and row["message"]:
         message = str(row["message"])
@@ -57,23 +53,15 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     return setup, load, ({"latency": figure}, pd.DataFrame([dict(row)]))
 
 
-def gated_load(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Mapping[str, Any]]:
-    """The setup that is drawn under its load, the load, and the figures of it.
-
-    Where not even one request can run, the page stops with the reason, see
-    `does_not_fit.runnable`.
+def gated_load(setup: Setup) -> tuple[Setup, Load, Mapping[str, Any]]:
+    """The setup that is drawn under its load, see `sidebar.gated_load`, the load and its figures.
 
     Raises:
         RidgelineError: the scenario cannot be priced.
     """
     load = load_of(setup)
-    asked = under(setup, load)
-    say_unread(replace(resolved, scenario=asked.scenario))
-    row = load_curves.one_load(asked, load.name, load.value)
-    shown = runnable(asked, str(row["status"]), str(row["message"]), 1)
-    if shown is not asked:
-        row = load_curves.one_load(shown, load.name, load.value)
-    return shown, load, row
+    shown = sidebar.gated_load(under(setup, load))
+    return shown, load, load_curves.one_load(shown, load.name, load.value)
 
 
 # ------------------------------------------------------------------------------- figures
@@ -163,24 +151,3 @@ def limits_of(bounds: Sequence[Target]) -> tuple[tuple[str, float], ...]:
 
 def _words(one: Target) -> str:
     return f"{one.figure.title} target {quantities.seconds(one.value)}"
-
-
-# ------------------------------------------------------------------------------- both charts
-
-
-def load_charts(key: str, table: pd.DataFrame, load: Load, look: Look) -> dict[str, Figure]:
-    """Draw latencies and throughput over the load, the load that is asked marked."""
-    figures = {
-        "latency": serving.latencies(table, load.name, "Latency over the load", look),
-        "throughput": serving.throughput(table, load.name, "Throughput over the load", look),
-    }
-    draw_both(key, figures, load, look)
-    return figures
-
-
-def draw_both(key: str, figures: Mapping[str, Figure], load: Load, look: Look) -> None:
-    """Draw two charts over the load side by side, with the load that is asked marked in them."""
-    for place, (name, figure) in zip(st.columns(2, gap="medium"), figures.items(), strict=True):
-        serving.mark_load(figure, load.value, load.words, look)
-        with place:
-            export.chart(figure, f"{key}-{name}", f"{name.capitalize()} over the load")

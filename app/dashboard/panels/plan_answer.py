@@ -39,7 +39,8 @@ def page(setup: Setup) -> None:
     with sidebar.stopping():
         searched = plan_form.searched(setup)
         several, left_open = dict(searched.several), strip.left_open(searched.asked())
-        strip.say(searched.setup.scenario, "plan", several, left_open)
+        idle = ("isl", "osl") if searched.trace else ()
+        strip.say(searched.setup.scenario, "plan", several, left_open, idle=idle)
         answer = planned.answered(searched)
     if answer is not None:
         show(searched, answer)
@@ -153,10 +154,7 @@ def _opened(key: str, answer: Answer, searched: Searched) -> None:
         return
     family = answer.short.candidates.of(at)
     row = deployment_row(answer.short.candidates, at)
-    own = {plan_form.slug_of(name, searched.systems): name for name, _ in searched.systems}
-    system = own.get(family.system.slug, family.question.system)
-    fields = open_point.scenario_of(row, system, family.question.weights)
-    open_point.open_as_scenario(fields)
+    open_point.open_as_scenario(open_point.scenario_of(row, family, searched.systems))
     st.session_state[search_form.FREE] = True  # what is searched stays what it was
     st.session_state["plan_opened"] = f"{row['engine']}, {shape(row)} on {row['system']}"
 

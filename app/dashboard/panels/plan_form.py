@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import streamlit as st
 
-import hardware_db
-from app.dashboard import search_form
+from app.dashboard import search_form, traces
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.loads import under_load
 from app.decide.searched import Searched
 from app.question.question import STANDARD, Question
 from app.question.verbs import parameters_of
 from app.scenario.setup import Setup
+from app.wording.markdown import plain
+
+#: What a plan chooses among of the search.
+_SEARCHED = ("system", "engine", "weights", "speculation")
+#: Requests of a trace that plans are simulated with while the page waits.
+_MOST_REQUESTS = 5000
 
 
 def searched(setup: Setup) -> Searched:
@@ -23,20 +29,29 @@ def searched(setup: Setup) -> Searched:
         RidgelineError: what was typed cannot be.
     """
     space = search_form.space()
-    question = replace(kept(under_load(setup.scenario)), **space.pools)
+    question = replace(kept(under_load(setup.scenario), _SEARCHED), **space.pools)
     question = search_form.freed(question) if space.free else question
-    searchable = ("system", "engine", "weights", "speculation")
-    among = {name: values for name, values in space.among.items() if name in searchable}
+    among = {name: values for name, values in space.among.items() if name in _SEARCHED}
     setup = replace(setup, scenario=question)
-    return Searched(setup, tuple(among.items()), search_form.own_systems())
+    asked = Searched(setup, tuple(among.items()), search_form.own_systems())
+    if question.kind != "trace":
+        return asked
+    key, trace = traces.keyed(_MOST_REQUESTS)
+    what = "; ".join([trace.name, *trace.notes])
+    st.caption(f"Planned at the mean rate and lengths of a trace ({plain(what)}); "
+               "percentiles are of its requests.")  # fmt: skip
+    return replace(asked, trace=trace, trace_key=key)
 
 
-def kept(question: Question) -> Question:
-    """The sidebar's question without what plays no part in a plan, which is said."""
+def kept(question: Question, among: Collection[str]) -> Question:
+    """The sidebar's question without what plays no part in a plan, which is said.
+
+    among: what the page reads of the search, see `search_form.unread`.
+    """
     known = parameters_of("plan")
     idle = [name for name in question.changed() if name not in known and name != "batch"]
-    if idle:
-        st.caption(f"Plays no part in a plan: {', '.join(idle)}.")
+    if said := [*idle, *search_form.unread(among)]:
+        st.caption(f"Plays no part here: {', '.join(said)}.")
     return replace(question, batch=1, **{name: getattr(STANDARD, name) for name in idle})
 
 
@@ -47,9 +62,3 @@ def chosen_axes(page: str) -> tuple[str, str]:
     upwards = st.selectbox("Upwards", list(UPWARDS), format_func=lambda name: UPWARDS[name].words,
                            key=f"{page}_y", bind="query-params", width=200)  # fmt: skip
     return across, upwards
-
-
-def slug_of(name: str, systems: tuple[tuple[str, str], ...]) -> str:
-    """The slug of a system that is named, of the visitor's own ones among them."""
-    text = dict(systems).get(name)
-    return hardware_db.load_yaml(text).slug if text else hardware_db.load(name).slug

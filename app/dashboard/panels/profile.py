@@ -193,9 +193,7 @@ def parts_of(reports: Mapping[str, Report]) -> dict[str, Callable[[], None]]:
     return {
         "Where the time goes": of_one(lambda report: where_time_goes(report, reports)),
         "Beside its prediction": lambda: beside_prediction_panel(lambda: report_pricing(run)),
-        "Kernels": of_one(
-            lambda report: show_table(kernels_table(report.kernels), "kernels_table")
-        ),
+        "Kernels": of_one(show_kernels),
         "Operators": of_one(show_operators),
         "Roofline": of_one(show_counters),
         "Ranges": of_one(show_ranges),

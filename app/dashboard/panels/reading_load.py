@@ -14,7 +14,7 @@ from app.charts.style import Look
 from app.dashboard import display_tables, export, load_curves
 from app.dashboard.does_not_fit import figure_card
 from app.dashboard.load import Load
-from app.dashboard.panels.load_answer import draw_both, gated_load
+from app.dashboard.panels.load_answer import gated_load
 from app.scenario.reading import of_kind
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
@@ -28,7 +28,7 @@ def reading_load(setup: Setup, resolved: Resolved, look: Look) -> None:
     Raises:
         RidgelineError: the scenario cannot be priced.
     """
-    setup, load, row = gated_load(setup, resolved)
+    setup, load, row = gated_load(setup)
     curve = load_curves.curve(setup, load.name)
     table, _ = load_curves.with_load(curve, row, load.name)
     st.markdown(f"At **{load.words}**, each request read in one pass:")
@@ -75,5 +75,8 @@ def _charts(table: pd.DataFrame, load: Load, look: Look) -> dict[str, Figure]:
         ),
         "throughput": serving.sequences(table, load.name, "Throughput over the load", look),
     }
-    draw_both("serving", figures, load, look)
+    for place, (name, figure) in zip(st.columns(2, gap="medium"), figures.items(), strict=True):
+        serving.mark_load(figure, load.value, load.words, look)
+        with place:
+            export.chart(figure, f"serving-{name}", f"{name.capitalize()} over the load")
     return figures

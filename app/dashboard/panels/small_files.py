@@ -25,20 +25,21 @@ def parts_of(files: Uploaded) -> dict[str, Callable[[], None]]:
     definitions = files.of_kind("model", "system")
     if definitions:
         parts["Model or system"] = lambda: _definitions(definitions)
-    for _, _, sent in files.of_kind("recording")[:1]:
-        parts["Metrics over time"] = partial(show_watch, sent.name, sent.content)
-    for _, _, sent in files.of_kind("routing")[:1]:
-        parts["Routed experts"] = partial(_routing, sent)
+    if recording := files.first("recording", "Metrics over time"):
+        parts["Metrics over time"] = partial(show_watch, recording.name, recording.content)
+    if counts := files.first("routing", "Routed experts"):
+        parts["Routed experts"] = partial(_routing, counts)
     return parts
 
 
 def _definitions(definitions: Sequence[tuple[str, Unread, SentFile]]) -> None:
-    """Keep the models and systems for the session, and draw the facts of what they are."""
+    """Keep the models and systems for the session, and draw what came of each."""
     for file_id, found, sent in definitions:
         kind: own_definitions.Kind = "models" if found.kind == "model" else "systems"
-        own_definitions.keep_once(kind, file_id, sent.name, sent.content)
-    for each in ("models", "systems"):
-        own_definitions.show_outcome(each)
+        outcome = own_definitions.keep_once(kind, file_id, sent.name, sent.content)
+        if len(definitions) > 1:
+            st.caption(plain(sent.name))
+        own_definitions.show_outcome(kind, outcome, file_id)
 
 
 def _routing(sent: SentFile) -> None:
@@ -56,3 +57,5 @@ def _routing(sent: SentFile) -> None:
         "busiest rank."
     )
     draw_table(rows, "routing_rows", height="auto")
+    st.page_link("views/chip_lab.py", label="What copies of experts gain",
+                 query_params={"part": "Uneven experts"}, icon=":material/memory_alt:")  # fmt: skip

@@ -1,4 +1,4 @@
-"""A static batch on page Overview: figures, what limits each phase, what would help."""
+"""A static batch on page Answer: figures, what limits each phase, what would help."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ import streamlit as st
 import yaml
 
 from app.charts import study as charts
-from app.dashboard import cached, export
+from app.dashboard import cached, export, sidebar, strip
+from app.dashboard.load import as_batch
 from app.dashboard.widgets import choose, draw_table
 from app.decide.study import Study, label, study
 from app.question.verbs import parameters_of
@@ -37,10 +38,16 @@ _SWEEP: Mapping[str, Any] = {
 
 def show(setup: Setup) -> None:
     """Draw the choice of a study, its text to change, its chart and its table."""
-    texts = {**_worked(), _OWN: _of_question(setup)}
-    name = choose("Study", list(texts), "study", label_visibility="collapsed")
+    worked = _worked()
+    name = choose("Study", [*worked, _OWN], "study", label_visibility="collapsed")
+    if name == _OWN:
+        with sidebar.stopping():
+            shown = _of_question(as_batch(setup))
+    else:
+        shown = worked[name]
+        strip.say_nothing()
     with st.expander("The study as text, to change", icon=":material/edit:"):
-        text = st.text_area("Study (YAML)", texts[name], 320, key=f"study_text_{name}",
+        text = st.text_area("Study (YAML)", shown, 320, key=f"study_text_{name}",
                             max_chars=20_000)  # fmt: skip
     figure = st.selectbox("Figure", list(charts.FIGURES), key="study_figure", width=260,
                           format_func=lambda one: charts.FIGURES[one].head,

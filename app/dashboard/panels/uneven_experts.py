@@ -9,7 +9,8 @@ import streamlit as st
 from app.answers.columns import COLUMNS
 from app.charts.parts import lying_bars
 from app.charts.style import blank
-from app.dashboard import cached, export
+from app.dashboard import cached, export, uploads
+from app.dashboard.load import as_batch
 from app.dashboard.widgets import draw_table
 from app.decide.routing import read_counts, routing
 from app.question.asking import Asked
@@ -23,19 +24,19 @@ _SAMPLE = Path(__file__).parents[2] / "samples" / "studies" / "experts.json"
 
 def show(setup: Setup) -> None:
     """Draw the box of counts, and what the busiest rank costs with copies and without."""
-    sent = st.file_uploader("Rows of each expert, as an engine counts them (CSV, JSON)",
-                            ["csv", "json"], key="routing_file")  # fmt: skip
+    sent = uploads.picker("routing", ()).first("routing", "Uneven experts")
     sample = st.toggle("Sample: 128 experts", key="routing_sample", bind="query-params",
                        help="Made up, to try the page.")  # fmt: skip
     if sent is None and not sample:
         st.caption(
+            "Upload the rows of each expert as an engine counts them, here or on page Upload: "
             "CSV with layer_id, expert_id and count, or JSON of lists by steps, layers and "
             "experts. The form states the model, and experts over several ranks (EP)."
         )
         return
     try:
-        content = sent.getvalue() if sent else _SAMPLE.read_bytes()
-        rows = _priced(setup, content)
+        content = sent.content if sent else _SAMPLE.read_bytes()
+        rows = _priced(as_batch(setup), content)
     except (RidgelineError, UnicodeDecodeError) as error:
         st.error(plain(error), icon=":material/error:")
         return

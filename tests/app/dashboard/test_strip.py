@@ -13,7 +13,7 @@ from tests.app.pages import cards, opened, setup_of, shown
 
 
 def sentence(app: AppTest) -> str:
-    return next(str(text.value) for text in app.markdown if " tokens" in str(text.value))
+    return next(str(text.value) for text in app.markdown if " on **" in str(text.value))
 
 
 def asked(app: AppTest, line: str) -> AppTest:
@@ -52,6 +52,40 @@ def test_a_line_sets_the_form_and_the_load_and_its_answer_is_that_of_ask():
     assert quantities.seconds(answer.tpot_s) in str(cards(app)["TPOT"])
     app.button("question_type").click().run()
     assert read(app.text_input("question_line").value).question == wanted
+
+
+@pytest.mark.parametrize(
+    ("axis", "said"),
+    [
+        ("Systems", "h100-sxm5-80gb or h200-sxm-141gb"),
+        ("Models", "Compare **Llama-3.1-8B or Qwen3-8B**"),
+        ("Formats", "the checkpoint's format or fp8"),
+        ("Use cases", "Chat or Summarisation"),
+        ("Versions", "vllm 0."),
+    ],
+)
+def test_the_strip_says_what_frontiers_compare(axis: str, said: str):
+    app = opened("compare", compare_by=axis, engine="vllm", tp=4)
+    assert not app.exception and not app.error
+    assert sentence(app).startswith("Compare **") and said in sentence(app)
+    assert ":gray[for 16 users]" in sentence(app) and "any layout" in sentence(app)
+    app.button("question_type").click().run()
+    assert read(app.text_input("question_line").value).understood()
+
+
+def test_the_strip_says_an_account_and_nothing_of_a_worked_study():
+    assert sentence(shown("plan", part="Economics")).startswith("Account for **Llama-3.1-8B**")
+    worked = shown("chip_lab", part="Study")
+    assert not [text for text in worked.markdown if text.value.startswith("Vary")]
+    own = shown("chip_lab", part="Study", study="The question above")
+    assert [text for text in own.markdown if text.value.startswith("Vary")]
+
+
+def test_a_plan_that_is_typed_beside_the_accounts_opens_the_plan():
+    app = asked(opened("plan", part="Economics"), "qwen3 8b h200 vllm 20/s tpot<30ms")
+    assert not app.exception and not app.error
+    assert app.segmented_control(key="part").value == "Plan"
+    assert sentence(app).startswith("Plan **Qwen3-8B** at **20 requests/s**")
 
 
 def test_what_is_not_understood_is_named_and_a_click_replaces_it():

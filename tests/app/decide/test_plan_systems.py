@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import ridgeline
 
@@ -47,3 +48,12 @@ def test_what_meets_the_targets_stands_first_and_what_does_not_says_what_it_lack
     for row in found:
         verdict = plan_systems.words(row)["Meets all targets"]
         assert verdict.startswith("no: ") == bool(row["lacks"])
+
+
+def test_what_nothing_validates_is_taken_as_even_and_not_as_sure():
+    from app.planning.ranking import Ranking
+    from app.planning.targets import FIGURES, parse_targets
+
+    ranking = Ranking(FIGURES["usd_per_mtok"], tuple(parse_targets("tpot < 60ms")))
+    unknown, likely = ranking.expectation(np.array([1.4, 1.8]), np.array([np.nan, 0.99]))
+    assert unknown == pytest.approx(2.8) and likely < unknown

@@ -9,7 +9,7 @@ import hardware_db
 from app.exchange.network import Dimension, as_text, network_of, read, system_document
 from genz_core.errors import InvalidValue
 from hardware_db import system_files
-from tests.app.commands.test_cli import run
+from tests.app.commands.test_cli import fail, run
 
 
 def test_a_board_and_its_fabric_are_two_dimensions() -> None:
@@ -47,15 +47,20 @@ def test_a_system_takes_its_own_network_back(slug: str) -> None:
 
 
 def test_the_command_writes_a_system_that_prices(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    (tmp_path / "slow.yml").write_text(
+    (tmp_path / "Ring_8 slow.yml").write_text(
         "topology: [ Ring, Switch ]\nnpus_count: [ 8, 4 ]\nbandwidth: [ 10, 5 ]\n"
         "latency: [ 500, 5000 ]\n"
     )
-    text = run("systems", "network", str(tmp_path / "slow.yml"), "--base", "h100")
+    text = run("systems", "network", str(tmp_path / "Ring_8 slow.yml"), "--base", "h100")
     system = system_files.complete(yaml.safe_load(text), "slow").system()
     ring, switch = system.links
     assert (ring.topology.form, ring.bytes_per_s, ring.domain) == ("ring", 20e9, 8)
     assert (switch.topology.form, switch.bytes_per_s, switch.domain) == ("switch", 5e9, 32)
+
+
+@pytest.mark.parametrize(("words", "said"), [((), "a network file"), (("ring.yml",), "--base")])
+def test_the_command_says_what_it_lacks(monkeypatch, capsys, words, said: str) -> None:  # type: ignore[no-untyped-def]
+    assert said in fail(monkeypatch, capsys, "systems", "network", *words)
 
 
 @pytest.mark.parametrize(

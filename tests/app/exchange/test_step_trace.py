@@ -1,6 +1,7 @@
 """A step as traces: the sums of the step, groups of ranks, and what is refused."""
 
 import json
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,14 @@ def test_pipelines_and_other_phases_are_refused() -> None:
         made(DENSE, pp=2)
     with pytest.raises(InvalidValue, match="choose prefill or decode"):
         made(DENSE, "training")
+
+
+@pytest.mark.parametrize("wrong", [{"num_ops": "many"}, {"comm_type": float("nan")}])
+def test_an_attribute_that_is_no_number_is_named(wrong: dict[str, Any]) -> None:
+    file = BytesIO()
+    chakra.write(file, [chakra.Node(7, "odd", "collective", attributes=wrong)], {})
+    with pytest.raises(InvalidValue, match=f"node 7 .odd.: {next(iter(wrong))}"):
+        step_trace.read_rows(file.getvalue())
 
 
 def test_the_commands_write_and_read(

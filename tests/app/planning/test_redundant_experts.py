@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.planning import aggregated
+from app.planning import aggregated, disaggregated
 from app.planning.families import families
 from app.question.asking import ask
 from genz_core.errors import InvalidValue
@@ -53,3 +53,10 @@ def test_the_plan_says_how_many_copies_it_has_and_the_launch_line_tells_the_engi
     assert best["redundant_experts"] == 32 and best["ep"] == 48
     said = best["launch"] + " ".join(best["launch_notes"])
     assert "redundant" in said and "32" in said
+
+
+def test_prompts_and_answers_are_read_by_workers_of_as_many_copies():
+    asked = ask("plan", {"model": MODEL, **GIVEN, "redundant_experts": "0,32"})
+    both = list(disaggregated.pairs(families(asked)[0], asked))
+    assert [one.copies for one in both] == [0, 32]
+    assert all(one.prefill.scenario.redundant_experts == one.copies for one in both)

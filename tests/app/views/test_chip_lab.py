@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.app.pages import charts, opened, shown
@@ -21,6 +23,15 @@ def test_every_tab_opens_under_either_load(tab: str, load: dict):
     app = opened("chip_lab", part=tab, target="tpot < 20ms", **load)
     assert not app.exception and not app.error
     assert app.dataframe or charts(app)
+    said = any("priced as a batch of one" in caption.value for caption in app.caption)
+    assert said == ("trace" in load)
+
+
+def test_ridges_say_the_batch_that_they_mark():
+    app = opened("chip_lab", part="Ridge", concurrency=512)
+    assert not app.exception and not app.error
+    said = next(c.value for c in app.caption if "engine" in c.value)
+    assert re.search(r", batch [\d,]+, ", said) and "512 users" not in said
 
 
 def test_a_chip_of_faster_memory_is_faster():

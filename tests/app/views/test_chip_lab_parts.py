@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.pages import ROOT, brought, charts, opened, shown
+from tests.app.pages import ROOT, brought, charts, opened, path_of, shown
 
 EXPERTS = ROOT / "app" / "samples" / "studies" / "experts.json"
 QWEN = {"model": "Qwen/Qwen3-235B-A22B", "system": "h200-sxm-141gb", "tp": 8, "ep": 8, "batch": 256}
@@ -51,7 +51,7 @@ def test_a_study_that_is_none_is_a_sentence():
 
 
 def test_counts_of_experts_are_priced_with_copies_and_without():
-    app = brought(opened("chip_lab", part="Uneven experts", **QWEN), "routing_file", EXPERTS)
+    app = brought(opened("chip_lab", part="Uneven experts", **QWEN), "routing_files", EXPERTS)
     assert not app.exception and not app.error
     table = app.dataframe[0].value
     assert len(charts(app)) == 1 and table["copies of experts"].is_monotonic_increasing
@@ -60,6 +60,27 @@ def test_counts_of_experts_are_priced_with_copies_and_without():
 
 def test_counts_that_are_none_are_a_sentence(tmp_path: Path):
     file = tmp_path / "counts.json"
-    file.write_text("{}")
-    app = brought(opened("chip_lab", part="Uneven experts", **QWEN), "routing_file", file)
+    file.write_text('{"counts": [[1, "two"]]}')
+    app = brought(opened("chip_lab", part="Uneven experts", **QWEN), "routing_files", file)
     assert not app.exception and "no lists of numbers" in app.error[0].value
+
+
+def test_a_worked_study_needs_no_question_that_can_be_priced():
+    worked, own = (
+        opened("chip_lab", part="Study", model="BAAI/bge-m3", tp=3, study=study)
+        for study in ("What would HBM4 bring", "The question above")
+    )
+    assert not worked.exception and not worked.error and charts(worked)
+    assert not own.exception and own.error
+
+
+def test_counts_that_were_given_to_page_upload_are_read_here_too():
+    app = brought(opened("upload", **QWEN), "upload_files", EXPERTS)
+    assert not app.exception and not app.error
+    upload = app.dataframe[0].value
+    app = app.switch_page(path_of("chip_lab"))
+    app.query_params["part"] = "Uneven experts"
+    app = app.run()
+    assert not app.exception and not app.error
+    busiest = upload.set_index("expert parallel")["busiest rank over the mean"][8]
+    assert app.dataframe[0].value["busiest rank"].iloc[0] == f"{busiest:.3g} × the mean"

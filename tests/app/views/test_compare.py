@@ -64,3 +64,16 @@ def test_the_table_reads_every_curve_off_at_the_asked_speed():
 def test_the_slider_starts_at_the_speed_that_a_target_asks_for():
     app = opened("compare", target="tpot < 10ms")
     assert app.slider(key="speed").value == 100
+
+
+def test_boxes_of_the_search_that_a_page_does_not_read_are_said():
+    boxes = {"models": "Qwen/Qwen3-8B", "uses": "Chat", "drafts": "eagle", "engine": "vllm"}
+    for page, said in (
+        ("plan", "Models to compare, Use cases"),
+        ("compare", "Models to compare, Speculation, Use cases"),
+    ):
+        app = opened(page, **boxes, devices=1)
+        assert not app.exception
+        assert f"Plays no part here: {said}." in [caption.value for caption in app.caption]
+    app = opened("compare", **boxes, devices=1, compare_by="Models")
+    assert "Plays no part here: Speculation, Use cases." in [c.value for c in app.caption]

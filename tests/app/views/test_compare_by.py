@@ -34,6 +34,29 @@ def test_every_tab_has_its_charts(tab: str, drawn: int):
     assert len(charts(app)) == drawn
 
 
+@pytest.mark.parametrize("tab", ["Breakdown", "Memory", "Pinned"])
+def test_steps_and_memory_are_of_the_load_that_is_asked(tab: str):
+    app, alone = (opened("compare", part=tab, **load) for load in ({"rate": 8}, {"batch": 1}))
+    assert not app.exception and not app.error
+    (said,) = (c.value for c in app.caption if c.value.startswith("Of "))
+    (one,) = (c.value for c in alone.caption if c.value.startswith("Of "))
+    assert "a static batch of 1," in one and "a static batch of 1," not in said
+    drawn, of_one = ([c["data"] for c in charts(each)] for each in (app, alone))
+    assert drawn and drawn != of_one
+
+
+@pytest.mark.parametrize("tab", ["Frontier", "Figures"])
+def test_an_engine_without_a_measured_version_is_a_sentence(tab: str):
+    app = opened("compare", part=tab, compare_by="Versions", engine="fastertransformer")
+    assert not app.exception and not app.error
+    assert "No version of fastertransformer was measured" in app.info[0].value
+
+
+def test_a_name_that_is_unknown_is_a_sentence_where_versions_are_compared():
+    app = opened("compare", part="Figures", compare_by="Versions", system="h1000000")
+    assert not app.exception and "h1000000" in app.error[0].value
+
+
 def test_one_that_cannot_be_priced_is_a_sentence_beside_the_others():
     app = opened(
         "compare",
@@ -63,3 +86,12 @@ def test_versions_say_what_was_measured_of_each():
     assert not app.exception and not app.error
     table = app.dataframe[1].value
     assert (table["of this model"] > 0).all() and len(table) > 1
+
+
+@pytest.mark.parametrize("tab", ["Figures", "Breakdown", "Pinned"])
+def test_a_trace_is_compared_as_a_batch_of_one_and_that_is_said(tab: str):
+    app = opened("compare", part=tab, trace="trace")
+    assert not app.exception and not app.error
+    assert charts(app)
+    said = " ".join(caption.value for caption in app.caption)
+    assert "batch of one" in said or "a static batch of 1," in said

@@ -10,6 +10,9 @@ import ridgeline
 
 from app.answers.columns import COLUMNS
 from app.dashboard.open_point import scenario_of
+from app.decide.searched import Searched, curves_as_job
+from app.question.question import Question
+from app.scenario.setup import Setup
 from tests.app.pages import cards, charts, finished, opened, pressed, settled, shown
 
 ASKED = {"model": "Qwen/Qwen3-32B", "rate": "20", "target": "tpot < 30ms", "devices": "1:64"}
@@ -55,7 +58,7 @@ def test_what_the_sidebar_says_is_kept_and_only_the_rest_is_searched():
 def test_what_plays_no_part_in_a_plan_is_said():
     app = opened("plan", cp="2", weights="fp8")
     assert not app.exception and not app.error
-    assert any("Plays no part in a plan: cp." in caption.value for caption in app.caption)
+    assert any("Plays no part here: cp." in caption.value for caption in app.caption)
 
 
 def test_all_candidates_are_drawn_with_the_target_as_a_guide():
@@ -92,8 +95,22 @@ def test_nonsense_is_a_sentence():
 
 def test_a_point_becomes_a_scenario_of_one_replica():
     row = {"replicas": 4, "tp": 2, "pp": 1, "dp": 1, "ep": 1, "engine": "vllm", "running": 90.0}
-    fields = scenario_of(row, "h100-sxm5-80gb", "")
-    assert fields["batch"] == 22 and fields["tp"] == 2 and fields["weights"] == "as checkpoint"
+    asked = Question(model="Qwen/Qwen3-8B", isl=256, osl=128, engine="vllm", engine_version="0.9.0",
+                     concurrency=1, devices=2, weights="fp8")  # fmt: skip
+    (curve,), _ = curves_as_job((("", Searched(Setup(asked))),))
+    fields = scenario_of(row, curve.family, ())
+    assert fields["batch"] == 22 and fields["tp"] == 2
+    kept = ("model", "isl", "osl", "engine_version", "weights", "system")
+    assert {name: fields[name] for name in kept} == {name: getattr(asked, name) for name in kept}
+
+
+def test_a_point_of_a_visitors_own_system_opens_that_by_its_name():
+    text = "include: h100-sxm5-80gb\nid: my-chip\nname: My chip\n"
+    own = (("my-chip (yours)", text),)
+    asked = Question(system=own[0][0], engine="vllm", concurrency=1)
+    (curve,), _ = curves_as_job((("", Searched(Setup(asked, system_yaml=text), (), own)),))
+    row = {"replicas": 1, "tp": 1, "pp": 1, "dp": 1, "ep": 1, "engine": "vllm", "running": 1.0}
+    assert scenario_of(row, curve.family, own)["system"] == own[0][0]
 
 
 @pytest.mark.slow
@@ -175,3 +192,20 @@ def test_several_systems_in_the_place_of_one_are_searched():
     assert not app.exception and not app.error
     assert app.multiselect(key="systems").value == ["h100", "h200"]
     assert set(app.dataframe[0].value["System"]) == {"h100-sxm5-80gb", "h200-sxm-141gb"}
+
+
+def test_a_trace_that_was_uploaded_is_planned_at_its_means():
+    app = opened("plan", trace="trace", model="Qwen/Qwen3-8B", target="tpot_p99 < 30ms")
+    assert not app.exception and "upload a trace" in app.error[0].value
+    rows = "".join(f"{at / 4},{600 + at % 7},{50 + at % 3}\n" for at in range(200))
+    trace = f"arrival_s,input_tokens,output_tokens\n{rows}".encode()
+    app = app.file_uploader("sim_trace").upload("day.csv", trace).run()
+    assert not app.exception and not app.error
+    means = {"rate": 4.0, "isl": 603, "osl": 51}
+    best = ridgeline.plan("Qwen/Qwen3-8B", target="tpot < 30ms", simulate=False, **means).best
+    assert cards(app)["Devices"] == str(best["devices"])
+    assert "Percentiles: simulated, " in text(app) and "day.csv" in text(app)
+    more = trace + b"".join(f"{50 + at / 400},600,50\n".encode() for at in range(6000))
+    app = app.file_uploader("sim_trace").set_value(("day.csv", more, "text/csv")).run()
+    assert not app.exception and not app.error
+    assert "the first 5,000 requests of day.csv" in text(app)

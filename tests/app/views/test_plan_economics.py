@@ -41,3 +41,11 @@ def test_the_price_is_that_of_the_same_users_on_page_overview():
     economics = cards(shown("plan", part="Economics", **asked))
     overview = cards(shown("answer", asked="Under load", **asked))
     assert economics["Rented, 1M tokens out"] == overview["Cost per 1M tokens"]
+
+
+def test_an_account_of_a_trace_is_refused_in_one_sentence():
+    app = opened("plan", part="Economics", trace="trace")
+    assert not app.exception
+    assert [error.value for error in app.error] == [
+        "a trace has no one load to account for: give users or a rate"
+    ]
