@@ -1,5 +1,6 @@
 """The cases of a test that run by day: no parameter lacks a value that there is a case for."""
 
+import os
 import subprocess
 import sys
 from itertools import product
@@ -51,6 +52,7 @@ def test_a_test_of_stacked_parameters_has_each_value_of_the_day_by_day(tmp_path:
         [*command, "-p", "tests.conftest", "-p", "no:cacheprovider", "--rootdir", str(tmp_path),
          "-c", "/dev/null", str(tmp_path)],
         cwd=ROOT, check=False, capture_output=True, text=True,
+        env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
     )  # fmt: skip
     names = [
         line.partition("[")[2].rstrip("]") for line in done.stdout.splitlines() if "::" in line
