@@ -106,7 +106,7 @@ def simulate(
         open_requests=concurrency,
         generator=chance,
     )
-    pools = [Pool(made, router(routing))]
+    pools = [Pool(made, router(routing, replicas), replicas)]
     if disaggregation:
         deployed = deploy(site.model, site.system, site.engine)
         decode = ServingPool(deployed, parallelism, replicas, options)

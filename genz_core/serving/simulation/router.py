@@ -11,22 +11,33 @@ Routing = Literal["round_robin", "least_loaded", "prefix"]
 Router = Callable[[Job, Sequence[Rank]], int]
 
 
-def router(routing: Routing) -> Router:
-    """A router of that kind; round robin counts from the first rank."""
+def router(routing: Routing, deployments: int = 1) -> Router:
+    """A router of that kind before equal deployments, whose ranks it is told by turns: the first of
+    each, then the second."""
     if routing == "round_robin":
-        return RoundRobin()
+        return RoundRobin(deployments)
     return Prefix() if routing == "prefix" else LeastLoaded()
 
 
 class RoundRobin:
-    """Each rank in turn, whatever it has to do."""
+    """Each deployment in turn, whatever it has to do; of its ranks the least loaded, the first of
+    equals.
 
-    def __init__(self) -> None:
+    A front end counts workers and knows nothing of their ranks: a server shares out what it is sent
+    itself.
+    Source: NVIDIA Dynamo, lib/runtime/src/pipeline/network/egress/push_router.rs, `round_robin`;
+    TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/executor_request_queue.py,
+    `_balance_requests_across_ranks`.
+    """
+
+    def __init__(self, deployments: int) -> None:
+        self._deployments = deployments
         self._next = -1
 
     def __call__(self, job: Job, ranks: Sequence[Rank]) -> int:
-        self._next = (self._next + 1) % len(ranks)
-        return self._next
+        self._next = (self._next + 1) % self._deployments
+        own = range(self._next, len(ranks), self._deployments)
+        return min(own, key=lambda at: ranks[at].load)
 
 
 class LeastLoaded:

@@ -120,6 +120,7 @@ def synthetic(slow=(), scale=1.0, serving=True, era=""):
                     facts = {
                         "set": "serving" if serving else "published",
                         "model": model, "system": system, "engine": "synthetic", "tier": "measured",
+                        "kernels": "",
                         "recipe": f"{len(model)}|{system}|fp8", "named": model,
                         "parameters": str(len(model)), "family": system,
                         "configuration": f"{model}|{system}|{batch}", "batch": str(batch),
