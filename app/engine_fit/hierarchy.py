@@ -21,8 +21,9 @@ from genz_core.types import Array, Mask
 #: Share of a device's prior widths by the tier of its latency profile: what its kernels reach is
 #: known where they were timed.
 _OF_TIER = {"measured": 0.5, "sibling": 0.7, "default": 1.0}
-#: Further share of the widths of `_RATES` where the profile's kernels are the engine's own, timed
-#: under it: its rates are those of the profile to some 3 %.  Judgement.
+#: Further share of the widths of `_RATES` of a board, or of a silicon with all its boards, where
+#: the profile's kernels are the engine's own, timed under it: its rates are those of the profile to
+#: some 3 %.  Judgement.
 _OF_OWN_KERNELS = 0.2
 _RATES = ("compute_efficiency", "memory_efficiency", "attention_efficiency")
 #: Shares of the prior widths of a device that lie between silicons and between boards of one: the
