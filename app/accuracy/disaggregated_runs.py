@@ -5,7 +5,8 @@ lengths uniform from 80 to 100 % of nominal, all users at once, ten requests eac
 are simulated: the first, which all send at once, two over which its crowd dissolves, one that
 stands for those that follow, and the last, behind which nobody comes.  Runs of pools teach one
 number, the same for all engines: the steps of a hand-over (`hand_over_steps`).  A split learns it
-without what it leaves out, and leaves out all that aggregated runs teach of the steps of both pools.
+without what it leaves out, and leaves out all that aggregated runs teach of the steps of both
+pools.
 """
 
 from __future__ import annotations
