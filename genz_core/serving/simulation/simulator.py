@@ -237,8 +237,9 @@ class Simulator:
         if flight is None:
             return
         for plan in flight.plans:
-            for job, _ in plan.pieces if plan else ():
-                self._record.scheduled(job.row, now, job.done)
+            if plan is not None and plan.pieces:
+                for job, _ in plan.pieces:
+                    self._record.scheduled(job.row, now, job.done)
         self._fly(flight, pool, number)
 
     def _fly(self, flight: Flight, pool: int, number: int) -> None:

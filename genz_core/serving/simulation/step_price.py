@@ -67,7 +67,12 @@ class ScaledPrice:
     def __call__(self, ranks: Sequence[RankWork]) -> StepTime:
         """See `StepPrice`."""
         latency, stage = self.price(ranks)
-        if self.prompts != 1.0 and any([rank.prompts for rank in ranks]):
+        if self.prompts != 1.0:
+            for rank in ranks:
+                if rank.prompts:
+                    break
+            else:
+                return StepTime(latency * self.scale, stage * self.scale)
             plain, plain_stage = self.price([RankWork(rank.decodes, rank.tokens) for rank in ranks])
             latency = plain + self.prompts * (latency - plain)
             stage = plain_stage + self.prompts * (stage - plain_stage)
@@ -316,7 +321,11 @@ class StepTables:
         device = self._target.times(ranks)
         if self._drafting:
             device[-1] += self._drafting.seconds(ranks)
-        sequences = max([rank.decodes + len(rank.prompts) for rank in ranks])
+        sequences = 0
+        for rank in ranks:
+            running = rank.decodes + len(rank.prompts)
+            if running > sequences:
+                sequences = running
         host = self._step_s + self._sequence_s * sequences
         if len(device) == 1:
             whole = device[0] + host
