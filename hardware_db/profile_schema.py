@@ -59,14 +59,18 @@ def read(path: Path, tier: Tier) -> FittedProfile:
     Raises:
         InvalidValue: it is no profile; the message names the key that does not fit.
     """
-    data = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
-    return fitted_profile(data, path.name, tier)
+    return fitted_profile(plain_data(path), path.name, tier)
 
 
 def head(path: Path) -> FittedProfile:
     """The profile in a shipped YAML file, without its constants and fits, which are not read."""
-    data = yaml.load(path.read_text(encoding="utf-8").partition("\nclasses:")[0], Loader=_LOADER)
-    return _without_constants(data)
+    text = path.read_text(encoding="utf-8").partition("\nclasses:")[0]
+    return _without_constants(yaml.load(text, Loader=_LOADER))
+
+
+def plain_data(path: Path) -> Any:
+    """What a YAML file says that ships."""
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
 
 
 def fitted_profile(data: Any, label: str, tier: Tier) -> FittedProfile:

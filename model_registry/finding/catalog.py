@@ -8,6 +8,7 @@ head of the registry's own: `_id`, `_source`, `_aliases`, `_bases`, `_published_
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -60,6 +61,16 @@ def _shipped_model(path: Path) -> ShippedModel:
             for key in ("quantization_config", "hf_quant_config")
         ),
     )
+
+
+@cache
+def shipped_model(id: str) -> ShippedModel | None:
+    """The shipped model of an id as it is written, None where there is none; no other is read."""
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", id):
+        return None
+    path = FOLDER / f"{id.replace('/', '--')}.json"
+    model = _shipped_model(path) if path.is_file() else None
+    return model if model is not None and model.id == id else None
 
 
 @cache

@@ -166,8 +166,8 @@ class Worker:
             for plan in plans:
                 if plan is not None:
                     plan.decodes = False
-        work = [_work(rank, lane, plan, steps) for rank, plan in zip(self.ranks, plans, strict=True)]
-        latency_s, stage_s = self.price(work)
+        pairs = zip(self.ranks, plans, strict=True)
+        latency_s, stage_s = self.price([_work(rank, lane, plan, steps) for rank, plan in pairs])
         factor = self.jitter.factor(steps) if self.jitter else 1.0
         flight = Flight(lane, now, latency_s * factor, steps, plans, waits)
         self.flights[lane] = flight
