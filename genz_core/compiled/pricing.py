@@ -21,8 +21,8 @@ from genz_core.types import Array, Graph, Mask, Parallelism, Step
 from genz_core.validity import stack
 
 _WORTH = 1000  # steps of a kind that take longer in a graph of all kinds than to make its plan
-#: A plan is made once as many steps were asked for as take longer in graphs than by a plan that has
-#: to be made; a graph itself takes the time of so many steps.  So the third small question makes it.
+#: A plan is made once as many steps were asked for as take longer in graphs than by a plan that
+#: has to be made; a graph itself takes the time of so many: the third small question makes it.
 _MADE_FOR, _OF_A_GRAPH = 300, 100
 
 
