@@ -20,5 +20,6 @@ part     the operators of a graph that are priced together: those that follow a 
 plan     the graph of a split and a kind, its parts, and what they give for lanes.  `plan.py`
 plans    the plan of every lane, and what all lanes cost.  `pricing.py`
 
-A lane without a plan is priced through its graph with numbers (`genz_core.schedule`).
+A lane without a plan is priced through its graph with numbers (`genz_core.schedule`).  So are the
+first questions of a deployment where they are small: a plan takes as long to make as three of them.
 """
