@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ def _shipped_model(path: Path) -> ShippedModel:
     )
 
 
-@cache
+@lru_cache(maxsize=1024)
 def shipped_model(id: str) -> ShippedModel | None:
     """The shipped model of an id as it is written, None where there is none; no other is read."""
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", id):
