@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from genz_core.memo import ByIdentity
-from genz_core.model_around import ModelAround
+from genz_core.model_wrapper import ModelAround
 from genz_core.operators import batched_gemm
 from genz_core.operators._types import Types
 from genz_core.types import Array, Graph, Model, Op, Parallelism, Precision, Step

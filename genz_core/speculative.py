@@ -18,7 +18,7 @@ from genz_core.acceptance import Acceptance, expected_steps
 from genz_core.diffusion import denoising
 from genz_core.errors import InvalidValue
 from genz_core.memo import ByIdentity
-from genz_core.model_around import ModelAround
+from genz_core.model_wrapper import ModelAround
 from genz_core.types import Array, Graph, Group, Model, Num, Op, Parallelism, Precision, Step
 
 Method = Literal["draft_model", "eagle", "mtp", "ngram"]

@@ -19,7 +19,7 @@ from genz_core.memory_levels import MemoryLevel
 from genz_core.registry import KINDS, OperatorClass
 from genz_core.short_repr import clipped, listed
 from genz_core.symbols import number
-from genz_core.wires import SWITCH, Topology
+from genz_core.topology_kinds import SWITCH, Topology
 
 if TYPE_CHECKING:
     from genz_core.latency.profile import LatencyProfile

@@ -17,8 +17,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from genz_core.errors import InvalidValue
 from genz_core.memory_levels import Held, MemoryLevel
+from genz_core.topology_kinds import SWITCH, Topology
 from genz_core.types import Link, System
-from genz_core.wires import SWITCH, Topology
 from hardware_db.schema_errors import sentence
 
 Kind = Literal["datasheet", "derived", "measured", "assumed"]
@@ -97,7 +97,7 @@ Factor = Annotated[Fact, _within(1.0, 2.0)]
 
 
 class TopologyForm(_Form):
-    """How the devices of a tier are wired, see `genz_core.wires.Topology`; one source for all."""
+    """How the devices of a tier are wired, with one source for all; see `Topology`."""
 
     form: Literal["switch", "rails", "mesh", "ring", "torus", "dragonfly", "pcie"]
     shape: tuple[int, ...] = ()

@@ -22,7 +22,7 @@ import yaml
 
 from genz_core.errors import MeasurementError
 from profilers import stakeholder_summary
-from profilers.material import Material
+from profilers.run_bundle import Material
 from profilers.schema import Measurement
 from profilers.wording import markdown_table, percent, seconds, shortened
 

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profilers import patterns as expressions
+from profilers import linear_regex as expressions
 from profilers import time_spans
 from profilers.gemms import gemm_flops
 from profilers.kernel_classes import OPERATOR_CLASSES, UNCLASSIFIED, class_of_name

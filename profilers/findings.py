@@ -13,10 +13,10 @@ from genz_core.workload import Estimate
 from profilers.comparable import REASON
 from profilers.idle import CAUSES
 from profilers.kernel_classes import class_of_name
-from profilers.matching import NOTHING
 from profilers.measured_step import DEVICE_BASES, MeasuredPhase
 from profilers.profile_account import time_by_format
 from profilers.schema import Measurement
+from profilers.table_join import NOTHING
 from profilers.wording import count, percent, seconds, shortened
 
 #: What a class is called inside a sentence.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from profilers.mangled import demangled
+from profilers.demangle import demangled
 
 UNCLASSIFIED = "unclassified"
 

@@ -12,10 +12,10 @@ import pandas as pd
 
 from profilers.expected import ROUNDING_S, Expected
 from profilers.idle import StepClocks, step_clocks
-from profilers.joining import Joined, join
-from profilers.matching import ENDS, JOINS, match_launches, match_operators, whole_sum
+from profilers.launch_join import Joined, join
 from profilers.schema import Measurement, PhaseTiming, Report
 from profilers.step_launches import StepLaunches, step_launches
+from profilers.table_join import ENDS, JOINS, match_launches, match_operators, whole_sum
 from profilers.wording import percent, seconds
 
 #: Bases of a timing that hold the device's time alone.

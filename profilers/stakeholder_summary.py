@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from profilers.material import Material
+from profilers.run_bundle import Material
 from profilers.schema import Measurement
 from profilers.wording import percent, seconds
 

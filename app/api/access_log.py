@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.doors import USER
+from app.api.request_bounds import USER
 
 _LONGEST_PATH = 200
 

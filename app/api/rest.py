@@ -19,9 +19,9 @@ from app import version
 from app.answers.table import to_json
 from app.api import bodies, errors
 from app.api.answers import Answers
-from app.api.doors import Bounds, Door
 from app.api.examples import EXAMPLES, LINES
 from app.api.metrics import MEDIA_TYPE, Counting, Metrics
+from app.api.request_bounds import BoundedRequests, Bounds
 from app.api.uploads import Sent
 from app.scenario import system_facts
 from genz_core.errors import RidgelineError
@@ -106,7 +106,7 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
     _add_schemas(api)
     _add_state(api, metrics)
     api.add_middleware(Counting, metrics=metrics)
-    api.add_middleware(Door, bounds=bounds)
+    api.add_middleware(BoundedRequests, bounds=bounds)
     return api
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import profilers
 from app.api.bodies import Body
-from app.benchmarks.reading import base_name
+from app.benchmarks.upload_parsing import base_name
 from app.question.asking import Asked, ask
 from app.question.extras import extras_of, read_extras
 from app.watching.answer import of_recordings
@@ -57,7 +57,7 @@ def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -
     Raises:
         RidgelineError: as the command.
     """
-    from app.benchmarks import document, of_files
+    from app.benchmarks import document, file_comparison
 
     asked = ask(body.verb, body.given)
     earlier: Any = _spooled(baseline) if baseline else nullcontext(())
@@ -65,12 +65,12 @@ def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -
         if body.verb == "watch":
             return of_recordings(asked, paths, _window(body)).document()
         if body.verb == "guard":
-            judged = of_files.judged(paths, asked, body.level, body.tolerance, before)
+            judged = file_comparison.judged(paths, asked, body.level, body.tolerance, before)
             return document.of_guard(*judged)
-        if not of_files.are_results(paths):
+        if not file_comparison.are_results(paths):
             return _reports(paths, asked, body)
-        compared = of_files.compared(of_files.asked_of(paths, asked), body.level)
-        of_files.refuse_unpredicted(compared)
+        compared = file_comparison.compared(file_comparison.asked_of(paths, asked), body.level)
+        file_comparison.refuse_unpredicted(compared)
         return document.of_comparison(compared)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from app.benchmarks.comparison import measured_figures
 from app.benchmarks.deployment import Deployment, deployment
-from app.benchmarks.reading import SentResult
+from app.benchmarks.upload_parsing import SentResult
 from app.measuring.endpoint_run import FILE, SOURCE, listed, results_of
 from app.measuring.run_store import store, stores
 from genz_core import Workload

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from app.jobs.job_files import JobFiles
 from app.jobs.lanes import Lane
-from app.jobs.order import JobFiles
 from genz_core import installing
 
 _STARTING = "starting"

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from app.jobs.job import Job
+from app.jobs.job_files import JobFiles, Order, Work
 from app.jobs.lanes import Lane
-from app.jobs.order import JobFiles, Order, Work
 from genz_core.errors import InvalidValue
 from genz_core.file_lock import locked, try_lock
 from hardware_db.data_folder import overlaid, users_folder

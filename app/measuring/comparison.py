@@ -34,9 +34,9 @@ from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import System
 from profilers import Comparison, Measurement, PhasePattern, Report
 from profilers.compare import Expected, in_phase, step_count
-from profilers.found_phases import phased
-from profilers.matching import NOTHING
+from profilers.inferred_phases import phased
 from profilers.summary_steps import summary_steps
+from profilers.table_join import NOTHING
 from profilers.what_ran import WhatRan, what_ran
 
 #: Columns of a compared row as a reader sees them.

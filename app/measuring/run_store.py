@@ -26,7 +26,7 @@ from genz_core.types import Parallelism, Step
 from hardware_db.data_folder import data_folder, data_folders
 from profilers import Comparison, Measurement
 from profilers.artifacts import write_artifacts
-from profilers.material import Material
+from profilers.run_bundle import Material
 from profilers.run_config import RunConfig
 from profilers.store import Store
 from profilers.what_ran import what_was_kept

@@ -11,7 +11,7 @@ from app.measuring.device_by_size import with_device
 from app.measuring.identity import Known
 from profilers import DEFAULT_PHASES, Report, profile_account, summarise
 from profilers.account import Check
-from profilers.found_phases import phased
+from profilers.inferred_phases import phased
 from profilers.what_ran import what_ran
 
 _NANOSECONDS_PER_S = 1e9

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from app.planning import demand
+from app.planning.break_even import Pays, pays
 from app.planning.changes import Change, changes
 from app.planning.measurement import Measurement, next_measurement
-from app.planning.pays import Pays, pays
 from app.planning.search import Found, Priced, fewest_devices, price, search, targets_of
 from app.planning.settling import Settling, settling
 from app.planning.shortlist import Shortlist, shortlist

@@ -1,4 +1,4 @@
-"""The door for a user of this machine: what is typed as a model or a system may be a file.
+"""Models and systems that a user of this machine may give as files.
 
 Only the command line and the Python module come through here; pages know names and texts alone.
 """

@@ -98,7 +98,10 @@ def stated(data: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
     Raises:
         RidgelineError: operators or names that are none, a figure that the system lacks.
     """
-    from model_registry.reports.chain import SCHEMAS, stated_model  # no other step needs it
+    from model_registry.reports.step_documents import (  # no other step needs it
+        SCHEMAS,
+        stated_model,
+    )
 
     model = stated_model(data)
     system, engine = find_system(asked.named("system")), asked.named("engine")

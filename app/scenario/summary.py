@@ -14,9 +14,9 @@ from app.answers.table import Table, later
 from app.question import comparison
 from app.question.evidence import Evidence
 from app.scenario import intervals
+from app.scenario.encoder_figures import of_kind
 from app.scenario.gate import meaningless_in_rows
 from app.scenario.inputs import sound_seconds
-from app.scenario.reading import of_kind
 from app.scenario.scenario import Resolved
 from genz_core import Estimate
 from genz_core.economics import joules_per_token, usd_per_million_tokens

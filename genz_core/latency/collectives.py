@@ -47,15 +47,16 @@ def collective_time(
         packets = sent load(g) / traffic(g) / (packet_efficiency b)
         T       = base + step (steps(g) - steps(2)) + min(packets, bulk + w + sqrt(ramp w))
 
-    load is what the wiring makes of the traffic (`genz_core.latency.wiring`), the same behind a
-    switch.  steps is 2(g-1) for an all-reduce, g-1 for the others; behind one switch a group beyond
-    8 devices adds those of a tree, one (two) for each doubling, since no library rings over a
-    rack.  Small messages go as packets in
-    one shot (an all-reduce sends its g-1 peers everything), large ones by the algorithm that moves
-    least.  Over two tiers an all-reduce is a reduce-scatter inside, an all-reduce of the parts
-    outside and an all-gather inside; a gather or scatter exchanges first outside, then inside; an
-    all-to-all hands on inside while more comes in, so that the slower tier counts.
-    A chain of stages (send_recv) makes its group - 1 hops one after another, each a T of two.
+    load is the traffic on the busiest link under the wiring
+    (`genz_core.latency.collective_traffic`); behind a switch it is the traffic itself. steps is
+    2(g-1) for an all-reduce, g-1 for the others; behind one switch a group beyond 8 devices adds
+    those of a tree, one (two) for each doubling, since no library rings over a rack. Small
+    messages go as packets in one shot (an all-reduce sends its g-1 peers everything), large ones
+    by the algorithm that moves least. Over two tiers an all-reduce is a reduce-scatter inside, an
+    all-reduce of the parts outside and an all-gather inside; a gather or scatter exchanges first
+    outside, then inside; an all-to-all hands on inside while more comes in, so that the slower
+    tier counts. A chain of stages (send_recv) makes its group - 1 hops one after another, each a
+    T of two.
 
     Args:
         operation: kind of the collective.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genz_core.latency.wiring import OPERATIONS, load, traffic
+from genz_core.latency.collective_traffic import OPERATIONS, load, traffic
 from genz_core.operators import ROUTED, places_reached
 from genz_core.symbols import number
 from genz_core.types import Array, Link, Num, Op
@@ -60,7 +60,7 @@ class Tier:
     times: Array
 
     def load(self, operation: str, *, in_network: bool = False) -> Array:
-        """Load on the tier's links [messages], see `genz_core.latency.wiring`; [configs]."""
+        """Load on the tier's links [messages], [configs]; see `collective_traffic`."""
         return load(
             operation, self.group, self.stride, self.link, inner=self.inner, in_network=in_network
         )

@@ -11,7 +11,7 @@ from collections import Counter
 from genz_core.errors import InvalidValue, UnknownPrecision
 from genz_core.precision import FORMATS, canonical
 from genz_core.types import Precision
-from model_registry.quantization.patterns import MAX_LAYERS
+from model_registry.quantization.module_patterns import MAX_LAYERS
 from model_registry.quantization.roles import ENDS, GROUPS, MODULES, MODULES_OF_TYPE
 from model_registry.quantization.schemes import RawConfig, Scheme, checked_mapping, read_scheme
 

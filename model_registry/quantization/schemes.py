@@ -12,7 +12,7 @@ from typing import Any
 
 from genz_core.errors import InvalidValue, UnknownPrecision
 from genz_core.precision import FORMATS
-from model_registry.quantization.patterns import ModulePatterns
+from model_registry.quantization.module_patterns import ModulePatterns
 from model_registry.quantization.roles import KEPT
 
 RawConfig = Mapping[str, Any]

@@ -12,7 +12,7 @@ import numpy as np
 from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.types import Group, Model, Num, Parallelism, Step
 from model_registry.graph.model import DescribedModel
-from model_registry.reports import chain, static_table
+from model_registry.reports import static_table, step_documents
 from model_registry.reports.static_table import StaticTable
 from model_registry.spec import ModelInputs
 
@@ -34,7 +34,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class CountedStep:
-    """table: figures an operator.  document: the third step of `chain`."""
+    """table: figures an operator.  document: the third step of `step_documents`."""
 
     table: StaticTable
     document: Mapping[str, Any]
@@ -45,22 +45,24 @@ class CountedStep:
 
 
 def count(data: Mapping[str, Any], asked: Asked) -> CountedStep:
-    """Count a step of the model that a document of `chain` carries.
+    """Count a step of the model that a document of `step_documents` carries.
 
     Raises:
-        RidgelineError: as `chain.reopened`; sizes or degrees that cannot be.
+        RidgelineError: as `step_documents.reopened`; sizes or degrees that cannot be.
     """
-    model, _ = chain.reopened(data, **asked.formats)
+    model, _ = step_documents.reopened(data, **asked.formats)
     if message := model.invalid(asked.parallelism):
         raise InvalidParallelism(message)
     step = static_table.step_of(asked.cached_tokens, asked.input_tokens, asked.batch_size)
     if asked.inputs.images:
         model, step = _with_images(model, step, asked.inputs)
-    graph = chain.counted_graph(data, model, step, asked.parallelism)
-    stated = chain.StatedModel(model, graph, step.groups, int(chain.number(asked.parallelism.tp)))
+    graph = step_documents.counted_graph(data, model, step, asked.parallelism)
+    stated = step_documents.StatedModel(
+        model, graph, step.groups, int(step_documents.number(asked.parallelism.tp))
+    )
     table = static_table.table_of(stated, step, asked.parallelism)
     given = {**data, "formats": {**data["formats"], **asked.formats}}
-    return CountedStep(table, chain.ops_document(given, step, graph, asked.parallelism))
+    return CountedStep(table, step_documents.ops_document(given, step, graph, asked.parallelism))
 
 
 def _with_images(model: Model, step: Step, inputs: ModelInputs) -> tuple[Model, Step]:

@@ -13,8 +13,8 @@ from model_registry.tracing.calls import Program, ProgramBlock, ProgramCall, Row
 from model_registry.tracing.capture import record_pass
 from model_registry.tracing.grouping import TraceSetup
 from model_registry.tracing.held_layers import with_held_layers
-from model_registry.tracing.reading import SegmentReader
 from model_registry.tracing.records import Segment
+from model_registry.tracing.segment_calls import SegmentReader
 
 #: Sizes of the recorded passes; small, because rows are symbols afterwards.
 BATCH, NEW_TOKENS = 2, 12

@@ -56,10 +56,10 @@ def run_ranks(
     if not _LEAST_RANKS <= ranks <= _MOST_RANKS:
         raise MeasurementError(f"{ranks} ranks: give {_LEAST_RANKS} to {_MOST_RANKS}")
     with tempfile.TemporaryDirectory(prefix="ridgeline-ranks-") as folder:
-        room = Path(folder)
-        (room / "settings.json").write_text(json.dumps(asdict(settings)), encoding="utf-8")
-        _launch(torchrun_argv(room, ranks), room / "ranks.log", timeout_s, cancelled)
-        results = [_rank_result(room / f"rank_{rank}.json") for rank in range(ranks)]
+        run_folder = Path(folder)
+        (run_folder / "settings.json").write_text(json.dumps(asdict(settings)), encoding="utf-8")
+        _launch(torchrun_argv(run_folder, ranks), run_folder / "ranks.log", timeout_s, cancelled)
+        results = [_rank_result(run_folder / f"rank_{rank}.json") for rank in range(ranks)]
     return merge(results, settings)
 
 

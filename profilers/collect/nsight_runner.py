@@ -68,15 +68,15 @@ def run_nsys(
         Cancelled: `cancelled` returned True.
     """
     base = _output_of(argv)
-    room = _Folder(folder, "nsys", timeout_s, cancelled)
-    room.run("profile", argv)
+    tool = _Folder(folder, "nsys", timeout_s, cancelled)
+    tool.run("profile", argv)
     report = base.with_name(base.name + ".nsys-rep")
-    room.must_exist(report, "profile")
+    tool.must_exist(report, "profile")
     database = base.with_name(base.name + ".sqlite")
-    room.run("export", build_nsys_export_cmd(report, database))
-    room.run("stats", build_nsys_stats_cmd(report, base), required=False)
-    room.must_exist(database, "export")
-    return room.captured(database)
+    tool.run("export", build_nsys_export_cmd(report, database))
+    tool.run("stats", build_nsys_stats_cmd(report, base), required=False)
+    tool.must_exist(database, "export")
+    return tool.captured(database)
 
 
 def run_ncu(
@@ -88,18 +88,18 @@ def run_ncu(
         MeasurementError, Cancelled: as `run_nsys`.
     """
     base = _output_of(argv)
-    room = _Folder(folder, "ncu", timeout_s, cancelled)
-    log = room.run("profile", argv)
+    tool = _Folder(folder, "ncu", timeout_s, cancelled)
+    log = tool.run("profile", argv)
     report = base.with_name(base.name + ".ncu-rep")
     if not report.is_file() and "No kernels were profiled" in log:
         own = list(argv).index("-o")  # what follows belongs to the workload
         kept = [part for part in argv[:own] if not part.startswith("--nvtx")]
         if len(kept) < own:
-            room.run("profile-without-nvtx", [*kept, *argv[own:]])
-    room.must_exist(report, "profile")
-    table = room.run("csv", build_ncu_csv_cmd(report), required=False)
+            tool.run("profile-without-nvtx", [*kept, *argv[own:]])
+    tool.must_exist(report, "profile")
+    table = tool.run("csv", build_ncu_csv_cmd(report), required=False)
     (folder / "ncu.csv").write_text(table, encoding="utf-8")
-    return room.captured(report)
+    return tool.captured(report)
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profilers.mangled import demangled
+from profilers.demangle import demangled
 from profilers.time_spans import MAX_DEPTH
 
 #: PyTorch's emit_nvtx appends what differs from call to call: "aten::mm, op_id = 12".

@@ -15,7 +15,7 @@ from typing import Any
 from genz_core.errors import ReportError
 from profilers.readers.compressed import content_chunks
 from profilers.readers.csv_tables import decoded
-from profilers.serving_results.lean import lean_json, lean_yaml
+from profilers.serving_results.compact_json import lean_json, lean_yaml
 
 #: Bytes of a document that are decoded at once.
 _AT_ONCE_BYTES = 4 << 20

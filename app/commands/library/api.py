@@ -53,7 +53,7 @@ def api(
     users = users_at(host, port, token, tokens)
 
     from app.api.answers import Answers
-    from app.api.doors import Bounds
+    from app.api.request_bounds import Bounds
     from app.api.rest import application
     from app.api.workers import Workers
 

@@ -51,7 +51,7 @@ def mcp(
     for name in ("uvicorn", "prometheus_client"):
         check_installed(name, pip_install_extra("mcp"))
 
-    from app.api.doors import Bounds
+    from app.api.request_bounds import Bounds
 
     served = over_http(made, host, Bounds(token=token, users=users))
     serve_at(host, port, log, served, workers)

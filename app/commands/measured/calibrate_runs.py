@@ -39,13 +39,13 @@ def runs(
     ] = False,
     json: opt.Json = False,
 ) -> None:
-    from app.benchmarks import of_files
+    from app.benchmarks import file_comparison
     from app.calibration import from_runs
     from app.scenario import points_file
     from app.scenario.local_files import sources
 
-    if of_files.are_results(files):
-        _results(of_files.asked_of(files, given.ask("calibrate")), save, forget, json)
+    if file_comparison.are_results(files):
+        _results(file_comparison.asked_of(files, given.ask("calibrate")), save, forget, json)
         return
     if forget:
         for file in files:

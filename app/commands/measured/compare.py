@@ -58,7 +58,7 @@ def compare(
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from app.benchmarks.of_files import are_results
+    from app.benchmarks.file_comparison import are_results
 
     chosen = opt.table_format(format_, json)
     asked = given.ask("compare")

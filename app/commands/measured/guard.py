@@ -28,7 +28,7 @@ def guard(
     json: opt.Json = False,
 ) -> None:
     from app.benchmarks import document
-    from app.benchmarks.of_files import judged
+    from app.benchmarks.file_comparison import judged
 
     guarded, compared = judged(files, given.ask("guard"), level, tolerance, baseline or ())
     words = [

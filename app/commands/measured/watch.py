@@ -53,7 +53,7 @@ def watch(
     ] = False,
     json: opt.Json = False,
 ) -> None:
-    from app.watching import kept
+    from app.watching import kept_scale
     from app.watching.answer import of_recordings, refuse_unnamed
     from app.watching.grafana import dashboard as drawn
     from app.watching.live import Live, of_page
@@ -75,8 +75,8 @@ def watch(
     words = sentences(found)
     document = found.document()
     if keep:
-        scale = kept.scale_of(asked, found)
-        words.append(f"{scale.sentence}; kept in {kept.keep(asked, scale)}")
+        scale = kept_scale.scale_of(asked, found)
+        words.append(f"{scale.sentence}; kept in {kept_scale.keep(asked, scale)}")
         document["kept"] = scale.sentence
     opt.show(json, document, "\n".join(words))
 

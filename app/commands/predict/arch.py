@@ -37,7 +37,7 @@ def arch(
     json: opt.Json = False,
 ) -> None:
     from app.scenario.local_files import model_source
-    from model_registry.reports import chain, symbolic
+    from model_registry.reports import step_documents, symbolic
 
     source, left = model_source(model), parse_names(without)
     if at:
@@ -45,7 +45,7 @@ def arch(
     elif symbols:
         report = symbolic.populated(source, trace=trace, without=left)
     else:
-        report = chain.arch_document(source, trace=trace, without=left)
+        report = step_documents.arch_document(source, trace=trace, without=left)
     opt.show(json, report, _text(report))
 
 

@@ -117,7 +117,7 @@ def _price_points(points: Path, output: Path | None) -> None:
 
 def _print(found: Estimate, chosen: TableFormat) -> None:
     """Print the figures and operators of one configuration."""
-    from app.scenario.reading import phases_of
+    from app.scenario.encoder_figures import phases_of
     from app.scenario.summary import operator_rows
 
     result, summary = found.engine_estimate, found.to_dict()

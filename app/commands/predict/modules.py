@@ -50,10 +50,10 @@ def populate(
     model: Annotated[str, typer.Argument(help="`-`: the JSON of `arch --json`; or a model.")],
 ) -> None:
     from app.scenario.local_files import model_source
-    from model_registry.reports import chain
+    from model_registry.reports import step_documents
 
-    named = piped("arch") if model == PIPE else chain.arch_document(model_source(model))
-    typer.echo(to_json(chain.modules_document(named)))
+    named = piped("arch") if model == PIPE else step_documents.arch_document(model_source(model))
+    typer.echo(to_json(step_documents.modules_document(named)))
 
 
 def validate(

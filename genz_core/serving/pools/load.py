@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from genz_core.serving.pools.answering import AnsweringStation
 from genz_core.serving.pools.asked import Combinations, Habits, Learned
+from genz_core.serving.pools.decode_station import AnsweringStation
 from genz_core.serving.pools.link import LinkStation
-from genz_core.serving.pools.reading import ReadingStation
+from genz_core.serving.pools.prefill_station import ReadingStation
 from genz_core.serving.pools.workers import DecodeWorkers, PrefillWorkers
 from genz_core.serving.queues import median_share
 from genz_core.types import Array, Mask, Num, Places

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.deployment import Deployment
-from genz_core.serving.room import USUAL_TOKENS, sequences_that_fit
+from genz_core.serving.kv_capacity import USUAL_TOKENS, sequences_that_fit
 from genz_core.serving.sharing import ALONE, Sharing
 from genz_core.step_correction import StepCorrection
 from genz_core.types import Array, Group, Mask, Num, Parallelism, Places, Step, Workload

@@ -13,11 +13,11 @@ import hardware_db
 from genz_core import operators as op
 from genz_core.engine import EngineProfile
 from genz_core.latency import Pricer
+from genz_core.latency.collective_traffic import OPERATIONS, load, traffic
 from genz_core.latency.roofline import roofline
 from genz_core.latency.topology import tiers
-from genz_core.latency.wiring import OPERATIONS, load, traffic
+from genz_core.topology_kinds import Topology
 from genz_core.types import Link
-from genz_core.wires import Topology
 from tests.genz_core.operator_cases import SYSTEM
 
 MESH = Link("mesh", 448e9, 1e-6, 8, topology=Topology("mesh"))

@@ -7,8 +7,8 @@ import numpy as np
 from genz_core.engine import EngineProfile
 from genz_core.memory import Memory, memory
 from genz_core.offload import What
+from genz_core.serving.offloaded_traffic import Banks, movable
 from genz_core.serving.sharing import ALONE, Sharing
-from genz_core.serving.spilled import Banks, movable
 from genz_core.types import Array, Model, Num, Parallelism, System, Workload
 
 #: Tokens of a step of an engine that states no limit, unless a prompt is longer: judgement.

@@ -2,7 +2,7 @@
 
 In this order: the modules around a launch, the shapes of its operands, its place in the sequence
 that repeats from layer to layer, and at last the FLOPs of one run.  The first three are one
-alignment (`profilers.alignment`); a join that rests on sequence or shape holds only where the
+alignment (`profilers.sequence_align`); a join that rests on sequence or shape holds only where the
 operator is met as often as it runs.
 """
 
@@ -16,7 +16,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profilers.alignment import (
+from profilers.gemms import gathers_parts, gemm_shape, is_shape
+from profilers.module_roles import Roles, roles_of
+from profilers.program import Planned, order_of_runs
+from profilers.sequence_align import (
     MAX_CELLS,
     Feature,
     align,
@@ -25,9 +28,6 @@ from profilers.alignment import (
     partners,
     scores,
 )
-from profilers.gemms import gathers_parts, gemm_shape, is_shape
-from profilers.module_roles import Roles, roles_of
-from profilers.program import Planned, order_of_runs
 from profilers.step_launches import StepLaunches
 
 #: Cells that all alignments of a comparison may have; launches beyond join as their likes did.

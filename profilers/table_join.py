@@ -1,6 +1,6 @@
 """Rows of predicted operators beside their measured times.
 
-Launches with a place in time join one by one (`profilers.joining`).  A table of operators, as a
+Launches with a place in time join one by one (`profilers.launch_join`).  A table of operators, as a
 run or a summary has it, joins by the name of the module, by the FLOPs of one run where launches
 agree with runs, and by the operator class at last.
 """
@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from profilers.gemms import gemm_table
-from profilers.joining import Joined
 from profilers.kernel_classes import ENGINE_CLASS
+from profilers.launch_join import Joined
 from profilers.module_roles import ATTRIBUTES
 from profilers.schema import Report
 from profilers.wording import shortened

@@ -1,4 +1,4 @@
-"""The door of the application: how large a request may be, and who may ask."""
+"""Limits on requests: their size, the bearer token, and the host name they may use."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import document
 
-#: What anybody may ask: whether the server is alive.
+#: Paths that need no token: whether the server is alive.
 OPEN = ("/health",)
-#: Key of a request's scope: who asks, the name of the token's owner; "" where none is asked.
+#: Key of the request's scope for the name of the token's owner; "" where none is required.
 USER = "ridgeline.user"
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a request may be.
+    """Limits that every request is checked against.
 
-    body_bytes: of a question.  upload_bytes: of the files of one.  token: that a request must
-    bear, "" for none.  hosts: names by which the server may be called, () for any.  users: tokens
-    that a request may bear in its place, with the name of whose each is.
+    body_bytes: largest JSON body.  upload_bytes: largest upload, all files together.
+    token: bearer token that a request must carry, "" for none.
+    hosts: host names that the server answers to, () for any.
+    users: further tokens that are accepted, each with the name of its owner.
     """
 
     body_bytes: int = 10_000_000
@@ -41,8 +42,8 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
-    """Refuses, in front of an application, what is too large or bears no token."""
+class BoundedRequests:
+    """Middleware that refuses requests that are too large, or lack a valid token or host name."""
 
     app: ASGIApp
     bounds: Bounds

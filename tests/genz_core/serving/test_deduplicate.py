@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 import hardware_db
 import model_registry
 from genz_core.serving import Traffic, serve
-from genz_core.serving.alike import Kinds
+from genz_core.serving.deduplicate import Kinds
 from genz_core.types import Parallelism
 
 

@@ -18,13 +18,13 @@ import model_registry
 import profilers
 from genz_core.types import Workload
 from profilers.compare import compare, in_phase
-from profilers.joining import join
-from profilers.matching import match_launches
+from profilers.launch_join import join
 from profilers.program import Planned, order_of_runs, planned
 from profilers.schema import (
     kernel_table,
 )
 from profilers.step_launches import step_launches
+from profilers.table_join import match_launches
 from tests.draws import cases
 
 H100 = "torch/h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"

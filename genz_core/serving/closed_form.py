@@ -10,7 +10,7 @@ import numpy as np
 
 from genz_core.deployment import as_server, deploy
 from genz_core.engine import EngineProfile
-from genz_core.serving.asked_loads import check_load, of_kind, rates
+from genz_core.serving.load_checks import check_load, of_kind, rates
 from genz_core.serving.served_model import ServedModel
 from genz_core.serving.traffic import ServingEstimate, Traffic
 from genz_core.types import Array, Model, Parallelism, System

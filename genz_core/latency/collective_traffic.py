@@ -13,8 +13,8 @@ from math import prod
 
 import numpy as np
 
+from genz_core.topology_kinds import Topology
 from genz_core.types import Array, Link, Num
-from genz_core.wires import Topology
 
 #: Bytes that cross a device's link per byte of message, in a group of g.
 _TRAFFIC: Mapping[str, Callable[[Array], Array]] = {
