@@ -1,9 +1,9 @@
 """Readable names of kernels that a profiler left mangled: `_ZN7ck_tile6kentryILi1E...`.
 
 The grammar is that of the Itanium C++ ABI (itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling),
-read as far as kernel names use it.  Profilers cut long names, so a name that breaks off is read up
-to there and ends in an ellipsis.  Parameters of functions are left out: what a kernel is stands in
-its name and its template arguments.  Work and length are bounded, whatever a name repeats.
+as far as kernel names use it.  Profilers cut long names, so a truncated name is read up to the cut
+and ends in an ellipsis.  Function parameters are left out: the name and its template arguments
+identify a kernel.  Work and length are bounded, however much a name repeats.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def demangled(name: str) -> str:
 
 
 class _Parser:
-    """A walk over one mangled name from its front; `broken` once it cannot be followed."""
+    """A parser that walks over one mangled name from its start; `broken` once it cannot go on."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0
@@ -72,7 +72,7 @@ class _Parser:
         return read
 
     def _nested(self) -> str:
-        """N ... E: scopes from the outermost in."""
+        """N ... E: nested scopes, from the outermost to the innermost."""
         self._at += 1
         while self._peek() and self._peek() in "rVKRO":
             self._at += 1
@@ -124,7 +124,7 @@ class _Parser:
         return self._break()
 
     def _identifier(self) -> str:
-        """<length> <characters>; what is left of them where the name was cut."""
+        """<length> <characters>; only the characters before the cut where the name was truncated."""
         length = self._digits()
         read = self._text[self._at : self._at + length]
         self._at += length
@@ -148,7 +148,7 @@ class _Parser:
             if self._peek() == "J":
                 arguments += self._list()
             elif self._take("Tn"):
-                self._type()  # what a constant must be; the constant follows
+                self._type()  # the type of a constant; the constant follows
             elif self._peek() == "L":
                 arguments.append(self._literal())
             elif self._peek() == "X":
@@ -223,7 +223,7 @@ class _Parser:
         return read
 
     def _extended(self) -> str:
-        """D...: the types that came after the letters ran out."""
+        """D...: types with two-letter codes."""
         self._at += 1
         if self._take("F"):
             bits = self._digits()
@@ -249,7 +249,7 @@ class _Parser:
         return self._arguments[at] if at < len(self._arguments) else f"T{at}"
 
     def _substitution(self) -> str:
-        """S_ or S<n>_: what stood there before; Sa, Ss ...: names of the standard library."""
+        """S_ or S<n>_: refers to an earlier component; Sa, Ss ...: names of the standard library."""
         self._at += 1
         if self._peek() in _STANDARD:
             self._at += 1
@@ -258,7 +258,7 @@ class _Parser:
         return self._seen[at] if at < len(self._seen) else self._break()
 
     def _sequence(self) -> int:
-        """0 of "_", n + 1 of "<n in base 36>_"."""
+        """Index of a substitution: 0 for "_", n + 1 for "<n in base 36>_"."""
         digits = self._number_to("_")
         try:
             return int(digits[:8], 36) + 1 if digits else 0
@@ -273,7 +273,7 @@ class _Parser:
         return int(self._text[start : self._at] or 0)
 
     def _number_to(self, end: str) -> str:
-        """The text up to a mark, which is consumed."""
+        """The text up to an end mark, which is consumed."""
         at = self._text.find(end, self._at)
         if at < 0:
             self._break()
@@ -290,7 +290,7 @@ class _Parser:
         return found
 
     def _stopped(self) -> bool:
-        """Whether to read no further: the end, damage or a bound."""
+        """Whether to stop reading: end of the name, damage, or a bound."""
         self._steps += 1
         if not self.broken and (
             self._at >= len(self._text) or self._steps > _MOST_STEPS or self._depth > _MOST_DEPTH
@@ -307,6 +307,6 @@ class _Parser:
 
     @staticmethod
     def _joined(parts: list[str]) -> str:
-        """Parts with commas, one mark of a cut at the end."""
+        """Components joined with commas, with one ellipsis at the end if any was cut."""
         whole = ", ".join(part[:_MOST_CHARS] for part in parts[:200])
         return whole[:_MOST_CHARS]

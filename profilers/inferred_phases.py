@@ -1,9 +1,9 @@
-"""Phases of steps that no range names, found by the shapes of their operators.
+"""Phases of steps that no range names, inferred from the shapes of their operators.
 
-A step of PyTorch's profiler is of the phase that its shapes fit.  One that holds several forward
-passes, as a call of `generate` does, is cut where tokens are looked up in the embedding.  The steps
-that are found become ranges whose names say their phase, so that everything else reads them as if
-the program had named them.
+A step of PyTorch's profiler gets the phase that its shapes fit.  A step that holds several forward
+passes, as a call of `generate` does, is split at each embedding lookup.  The inferred steps become
+ranges whose names state their phase, so that all later code treats them as if the program had named
+them.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from profilers.schema import RANGE_COLUMNS, Report, table
 from profilers.step_shapes import attention_phases, shape_facts
 
 _PROFILER_STEP = re.compile(r"ProfilerStep#\d+$")
-#: Steps whose shapes are read at most, and rows of a table of tokens at least.
+#: Most steps whose shapes are read, and least rows of an embedding table.
 _MOST_STEPS, _LEAST_VOCABULARY = 512, 1000
 
 
 def phased(report: Report, phase: str = "", patterns: Sequence[PhasePattern] = ()) -> Report:
-    """A report whose kernels name no phase, with the ones that its shapes tell.
+    """A report whose kernels have no phase, with the phases that its shapes imply.
 
-    Only kernels inside the steps of PyTorch's profiler count where it recorded such steps.
+    Where PyTorch's profiler recorded steps, only kernels inside them count.
 
     Args:
-        phase: "prefill" or "decode" where the user says which it is, "" to find it.
-        patterns: those that the report was read with.
+        phase: "prefill" or "decode" where the user states it, "" to infer it.
+        patterns: the patterns that the report was read with.
     """
     kernels = report.kernels
     if not len(kernels) or bool(kernels["phase"].notna().any()):
@@ -53,9 +53,10 @@ def phased(report: Report, phase: str = "", patterns: Sequence[PhasePattern] = (
 
 
 def _steps_renamed(report: Report, found: str, asked: str) -> Report:
-    """The report with the phase in the names of the profiler's steps, each by its own shapes.
+    """The report with the phase in the names of the profiler's steps, each inferred from its own
+    shapes.
 
-    found: the phase of those that tell none.  asked: the phase of all, "" to find it.
+    found: phase of steps whose shapes imply none.  asked: phase of all steps, "" to infer it.
     """
     steps = report.ranges["name"].cat.categories
     marked = [str(name) for name in steps if _PROFILER_STEP.match(str(name))]
@@ -79,9 +80,10 @@ def _steps_renamed(report: Report, found: str, asked: str) -> Report:
 
 
 def _cut_at_embeddings(report: Report, patterns: tuple[PhasePattern, ...]) -> Report:
-    """The report with a range around each forward pass; unchanged where none begins visibly.
+    """The report with a range around each forward pass; unchanged where no start of a pass is
+    visible.
 
-    Kernels before the first lookup of tokens belong to a pass that began before.
+    Kernels before the first embedding lookup belong to an earlier pass.
     """
     kernels = report.kernels.sort_values("start_s", kind="stable")
     begins = _looks_up_tokens(kernels)
@@ -106,7 +108,7 @@ def _cut_at_embeddings(report: Report, patterns: tuple[PhasePattern, ...]) -> Re
 
 
 def _looks_up_tokens(kernels: pd.DataFrame) -> np.ndarray:
-    """Whether each kernel reads rows of a table of tokens."""
+    """Whether each kernel looks up rows of an embedding table."""
     lookup = (kernels["operator_class"] == "embedding").to_numpy()
     shapes = kernels["input_shapes"].cat
     tables = np.array([*map(_has_vocabulary, shapes.categories), False], dtype=bool)
@@ -122,7 +124,7 @@ def _has_vocabulary(shapes: str) -> bool:
 def _with_ranges(
     ranges: pd.DataFrame, names: Sequence[str], starts: Sequence[float], ends: Sequence[float]
 ) -> pd.DataFrame:
-    """The table of ranges with further ones that lie in no other."""
+    """The table of ranges with additional ranges that lie in no other."""
     further = {
         "name": [*ranges["name"].astype(object), *names],
         "process": [*ranges["process"], *[0] * len(names)],

@@ -1,9 +1,9 @@
-"""Join the launches of a phase with its predicted operators, by the strongest evidence there is.
+"""Join the launches of a phase with its predicted operators, by the strongest evidence available.
 
-In this order: the modules around a launch, the shapes of its operands, its place in the sequence
-that repeats from layer to layer, and at last the FLOPs of one run.  The first three are one
-alignment (`profilers.sequence_align`); a join that rests on sequence or shape holds only where the
-operator is met as often as it runs.
+The evidence, strongest first: the modules around a launch, the shapes of its operands, its place in
+the sequence that repeats from layer to layer, and the FLOPs of one run.  The first three are one
+alignment (`profilers.sequence_align`); a join by sequence or shape is kept only if the operator is
+matched as often as it runs.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ from profilers.sequence_align import (
 )
 from profilers.step_launches import StepLaunches
 
-#: Cells that all alignments of a comparison may have; launches beyond join as their likes did.
+#: Most cells that all alignments of a comparison may have together; further launches join as
+#: similar ones did.
 _MOST_CELLS = 20 * MAX_CELLS
-#: An operator is met as often as it runs, up to this share.
+#: Relative difference allowed between how often an operator is matched and how often it runs.
 _SAME_RUNS = 0.1
-#: Share of the alike launches of an operator that decides for the rest.
+#: Share of an operator's similar launches that decides for the rest.
 _MAJORITY = 0.8
 _SAME_FLOPS = 0.02
-#: Kinds of launches that may join as their likes did where another stream runs beside the order.
+#: Kinds of launches that may join as similar ones did where another stream runs concurrently.
 _SURE = frozenset({"gemm", "gemv", "attention", "moe", "ssm", "norm", "communication"})
 _FEATURE_COLUMNS = ("operator_class", "name", "operator", "input_shapes", "module", "nvtx_path")
 
@@ -48,9 +49,9 @@ class Joined:
 
     operator: row of each launch's predicted operator, -1 for none, [launches].
     evidence: "module", "shape", "sequence", "flops" or "none", [launches].
-    met: {row of the predicted operator: how often a step met it}.
-    merged: {row of a predicted operator: row of the one whose launches do both}.
-    repeats: how often the launches hold what one step runs; 1 where they fit.
+    met: {row of a predicted operator: how often a step matched it}.
+    merged: {row of a predicted operator: row of the operator whose launches do the work of both}.
+    repeats: measured over predicted launches of a step; 1 where they agree.
     """
 
     operator: NDArray[np.int64]
@@ -98,7 +99,9 @@ def join(
 
 
 def _repeats(codes: NDArray[np.int64], column: NDArray[np.int64]) -> float:
-    """Launches over those that were placed, of the features that have any."""
+    """All launches over those that were placed, counting only features that were placed at least
+    once.
+    """
     if not len(codes):
         return 1.0
     placed = np.bincount(codes[column >= 0], minlength=int(codes.max()) + 1)
@@ -112,7 +115,7 @@ def _merged(
     column: NDArray[np.int64],
     operators: Sequence[Planned],
 ) -> dict[int, int]:
-    """{operator without launches: the one whose launches do both}."""
+    """{operator without launches: the operator whose launches do the work of both}."""
     pairs = np.unique(np.stack([codes, column], axis=1)[column >= 0], axis=0).tolist()
     own = {at for _, at in pairs}
     known = partners(operators)
@@ -158,7 +161,7 @@ def _feature(
 
 
 def _named_module(ranges: str) -> Roles | None:
-    """Roles of the innermost NVTX range, where it is spelled as a module."""
+    """Roles from the innermost NVTX range, where its name is a module path."""
     leaf = ranges.rpartition("/")[2]
     return roles_of(leaf) if "." in leaf or leaf.endswith(("_proj", "layernorm")) else None
 
@@ -178,8 +181,9 @@ def _aligned(
     both: tuple[NDArray[np.float32], NDArray[np.float32]],
     order: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Place in the order of runs of each launch, and whether it was looked for; equal runs are
-    aligned once."""
+    """Position of each launch in the order of runs, and whether it was aligned; equal runs are
+    aligned once.
+    """
     places = np.full(len(codes), -1, dtype=np.int64)
     done = np.zeros(len(codes), dtype=bool)
     seams = np.flatnonzero(np.diff(launches.kernels["run"].to_numpy())) + 1
@@ -211,7 +215,7 @@ def _met(
 
 
 def _with_likes(column: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Launches that the alignment left out join as most of their likes did."""
+    """Join launches that the alignment left out to the operator that most similar launches joined."""
     lost = column < 0
     if not lost.any() or lost.all():
         return column
@@ -229,14 +233,14 @@ def _with_own_module(
     features: Sequence[Feature],
     operators: Sequence[Planned],
 ) -> NDArray[np.int64]:
-    """Launches whose module stands for a single operator join it wherever they run."""
+    """Launches whose module corresponds to a single operator join it wherever they run."""
     only = np.full(len(features), -1, dtype=np.int64)
     for at, feature in enumerate(features):
         roles = feature.roles
         if roles is None or roles.container:
             continue
         if feature.kind in ("gemm", "gemv") and (roles.classes or roles.kinds):
-            continue  # one of several products
+            continue  # the module holds several products
         allowed = [i for i, operator in enumerate(operators) if roles.allow(operator)]
         if len({operators[i].name for i in allowed}) == 1:
             only[at] = allowed[0]
@@ -249,8 +253,9 @@ def _drop_disagreeing(
     met: dict[int, float],
     runs: NDArray[np.int64],
 ) -> None:
-    """Part launches from operators that were met more or less often than they run, but where a
-    module says so."""
+    """Unjoin launches of operators that matched more or less often than they run, unless a module
+    proves the join.
+    """
     for at in np.unique(column[column >= 0]).tolist():
         times = met.get(at, 0.0)
         if abs(times - runs[at]) > _SAME_RUNS * runs[at] + 1e-9:
@@ -264,8 +269,9 @@ def _drop_shifted(
     column: NDArray[np.int64],
     found: NDArray[np.object_],
 ) -> None:
-    """Part all launches that their place alone has joined where more layers ran than are
-    predicted: kernels of joined operators are left over."""
+    """Unjoin all launches that joined by position alone if more layers ran than are predicted;
+    kernels of joined operators are left over in that case.
+    """
     names = launches.kernels["name"].astype("category").cat.codes.to_numpy(np.int64)
     placed = sure & (found == "sequence")
     left = np.isin(names, names[placed]) & sure & (column < 0)
@@ -281,7 +287,9 @@ def _by_flops(
     joined: tuple[NDArray[np.int64], NDArray[np.object_]],
     runs: NDArray[np.int64],
 ) -> None:
-    """Join left products with a left product of the same FLOPs that runs as often."""
+    """Join a remaining product with the remaining operator that has the same FLOPs and runs as
+    often.
+    """
     column, found = joined
     free = [at for at, operator in enumerate(operators)
             if operator.n and operator.k and not (column == at).any()]  # fmt: skip

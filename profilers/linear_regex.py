@@ -1,7 +1,7 @@
-"""Regular expressions that people type, matched in time linear in the text (RE2).
+"""Regular expressions typed by users, matched in time linear in the text (RE2).
 
-A pattern of Python's own engine can take longer than the universe lasts, with the interpreter
-held; RE2 takes no pattern that could.  It has no look-ahead, look-behind or back-references.
+With Python's own engine a pattern can take exponential time while it holds the interpreter; RE2
+accepts no such pattern.  It has no look-ahead, look-behind or back-references.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re2
 from genz_core.errors import InvalidValue
 
 MAX_CHARS = 500
-#: Instructions of a compiled pattern: a megabyte of names takes a second at worst.
+#: Most instructions of a compiled pattern: a megabyte of names then takes a second at worst.
 _MAX_INSTRUCTIONS = 600
 _LOOKS_AROUND = re.compile(r"\(\?<?[=!]")
 _REFERS_BACK = re.compile(r"\\[1-9]|\(\?P=")
@@ -39,7 +39,7 @@ def compiled(text: str) -> Pattern:
     """The pattern of a regular expression.
 
     Raises:
-        InvalidValue: it is none, is not matched in linear time, or is too large.
+        InvalidValue: it is invalid, cannot be matched in linear time, or is too large.
     """
     if len(text) > MAX_CHARS:
         raise InvalidValue(
@@ -54,14 +54,14 @@ def compiled(text: str) -> Pattern:
         raise InvalidValue(_refusal(text, error)) from None
     if expression.programsize > _MAX_INSTRUCTIONS:
         raise InvalidValue(
-            f"pattern {text!r} is too large: it repeats as if it were {expression.programsize} "
-            f"steps long, {_MAX_INSTRUCTIONS} are allowed; write * instead of a count"
+            f"pattern {text!r} is too large: its repeats expand to {expression.programsize} "
+            f"instructions, {_MAX_INSTRUCTIONS} are allowed; write * instead of a count"
         )
     return Pattern(text, expression)
 
 
 def _refusal(text: str, error: Exception) -> str:
-    """Why a pattern is not taken, and what to write instead."""
+    """Why a pattern is refused, and what to write instead."""
     if _LOOKS_AROUND.search(text):
         return (
             f"pattern {text!r} looks ahead or behind, which linear time does not allow; say what "

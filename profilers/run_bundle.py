@@ -1,4 +1,4 @@
-"""Everything about a run that its artifacts are written from."""
+"""The data of a run that its artifacts are written from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from profilers.schema import Measurement
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """A measured run with its settings, its prediction and what else was collected.
+    """A measured run with its settings, its prediction and everything else that was collected.
 
     inputs: the run configuration as a mapping.  comparison: None where nothing was predicted.
     static: rows of the static analysis (operators with their FLOPs and bytes).

@@ -1,11 +1,11 @@
 """Align the launches of a step with the order in which its predicted operators run.
 
 Both are sequences: launches in time, operators layer by layer.  The best alignment keeps the order
-of both, leaves launches and operators out where nothing fits, and gives an operator several
-launches where they are its pieces.  Layers repeat in both, which fixes which product is which where
-a graph tells no shape.
+of both, skips launches and operators that nothing matches, and assigns several launches to an
+operator that runs as several kernels.  Layers repeat in both, which tells products apart where a
+CUDA graph records no shapes.
 Source: global alignment of sequences by dynamic programming, Needleman and Wunsch, J. Mol. Biol.
-48 (1970) 443, here without a cost of gaps and with repeats on one side.
+48 (1970) 443, here without a gap cost and with repeats on one side.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
 FORBIDDEN = np.float32(-1e9)
-#: Cells of an alignment: launches of a step times operators that run in it.
+#: Most cells of an alignment: launches of a step times operators that run in it.
 MAX_CELLS = 12_000_000
 
 _MODULE, _SHAPE, _PART, _SAME_CLASS, _PIECE = 6.0, 4.0, 3.0, 3.0, 1.0
 _MODULE_OF_PIECE = 1.0
-#: A further part of a product: little, as the order does not count how many there may be.
+#: Score of a further launch of a product: small, because the order does not tell how many there
+#: are.
 _NEXT_PART = 1.5
-#: Classes of kernels that may be a piece of an operator of another class.
+#: Classes of kernels that may be part of an operator of another class.
 WEAK = frozenset({"memory", "elementwise", "triton", "unclassified"})
-#: Weak launch -> predicted kinds, or classes, of which it may be a piece, and how likely.
+#: Weak launch -> predicted kinds or classes that it may be part of, and how likely that is.
 _PIECES: Mapping[str, Mapping[str, float]] = {
     "memory": {"attention": 0.4, "norm": 0.35, "rope": 0.2, "activation": 0.2, "copy": 0.6,
                "ssm": 0.3, "moe": 0.2, "sampling": 0.2},
@@ -45,7 +46,7 @@ _PIECES: Mapping[str, Mapping[str, float]] = {
                "moe": 0.2, "routing": 0.3},
     "unclassified": {"ssm": 0.1, "moe": 0.1, "routing": 0.1},
 }  # fmt: skip
-#: Kinds of kernels that are another predicted kind than their class says.
+#: Kinds of kernels whose predicted kind differs from their class.
 _ALSO: Mapping[str, Mapping[str, float]] = {
     "kv_cache": {"attention": _PIECE},
     "moe": {"routing": 0.3},
@@ -56,13 +57,13 @@ _ALSO: Mapping[str, Mapping[str, float]] = {
     "gemv": {"moe": 0.4},
     "activation": {"moe": 0.4},
 }
-#: Kinds of kernels that do the whole of their operator.
+#: Kinds of kernels that do all the work of their operator.
 _WHOLE = frozenset({"norm", "rope", "activation"})
-#: Kinds that are told apart inside their class.
+#: Kinds that are distinguished within their class.
 _EXACT_KINDS = frozenset({"rope", "activation", "routing"})
 #: Classes of operators that run as several kernels each.
 _SEVERAL = frozenset({"attention", "moe", "ssm"})
-#: Operators of torch that are pieces of one kind.
+#: Operators of torch that are parts of operators of one kind.
 _HINTS: Mapping[str, str] = {
     **dict.fromkeys(("pow", "mean", "rsqrt", "var"), "norm"),
     **dict.fromkeys(("neg", "cos", "sin"), "rope"),
@@ -74,11 +75,11 @@ _ROUTES = re.compile(r"topk|top_k|routing|gating|bitmatrix", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """What is known of a launch, equal for all launches that are alike.
+    """What is known of a launch; equal for all similar launches.
 
     kind: operator class of the kernel.  operator: of the framework, "" for none.  shape: of a
-    matrix product.  gathers: it only collects the parts of a product.  residual: it adds two equal
-    tensors.  roles: of the module around it.
+    matrix product.  gathers: it only sums the partial results of a product.  residual: it adds two
+    equal tensors.  roles: implied by the module around it.
     """
 
     kind: str
@@ -95,7 +96,7 @@ def kind_of(operator_class: str, kernel: str) -> str:
 
 
 def evidence(feature: Feature, operator: Planned) -> str:
-    """What a join of both rests on: "module", "shape" or "sequence"."""
+    """The evidence for joining the two: "module", "shape" or "sequence"."""
     roles = feature.roles
     if roles is not None and not roles.container and roles.allow(operator):
         return "module"
@@ -105,7 +106,9 @@ def evidence(feature: Feature, operator: Planned) -> str:
 
 
 def scores(features: Sequence[Feature], operators: Sequence[Planned]) -> tuple[Floats, Floats]:
-    """How well each launch begins, and continues, each operator, [features, operators]."""
+    """Scores for a launch as the first, and as a further, kernel of each operator, [features,
+    operators].
+    """
     fused = frozenset(f.kind for f in features if not f.operator.startswith("aten::")) & _WHOLE
     sums: dict[int, list[int]] = {}
     for at, n in partners(operators):
@@ -121,9 +124,10 @@ def scores(features: Sequence[Feature], operators: Sequence[Planned]) -> tuple[F
 def _score(
     feature: Feature, operator: Planned, fused: frozenset[str], both: Sequence[int]
 ) -> tuple[float, float]:
-    """`scores` of a pair.
+    """`scores` of one feature and one operator.
 
-    fused: kinds that have a kernel of their own, and so no pieces.  both: see `_product_score`.
+    fused: kinds that have a kernel of their own, so no other kernels are part of them.
+    both: see `_product_score`.
     """
     forbidden = (float(FORBIDDEN), float(FORBIDDEN))
     roles, bonus = feature.roles, 0.0
@@ -151,8 +155,9 @@ def _score(
 
 
 def partners(operators: Sequence[Planned]) -> dict[tuple[int, int], int]:
-    """{(operator, n of both): partner} of products that one launch may do at once: of the same
-    input in the same block, as the first projections of queries and keys in latent attention."""
+    """{(operator, n of both): partner} of products that one launch may do together: they have the
+    same input in the same block, as the first projections of queries and keys in latent attention.
+    """
     products = [(at, one) for at, one in enumerate(operators) if one.n and one.k]
     return {
         (at, one.n + other.n): beside
@@ -163,9 +168,9 @@ def partners(operators: Sequence[Planned]) -> dict[tuple[int, int], int]:
 
 
 def _product_score(feature: Feature, operator: Planned, both: Sequence[int]) -> tuple[float, float]:
-    """Of a matrix product with a predicted one, by n and k where both are known.
+    """Score of a matrix product for a predicted one, by n and k where both are known.
 
-    both: n of the operator and a partner of it, see `partners`.
+    both: n of the operator together with a partner of it, see `partners`.
     """
     if feature.gathers:
         return 0.1, 1.5
@@ -182,7 +187,7 @@ def _product_score(feature: Feature, operator: Planned, both: Sequence[int]) -> 
 
 
 def _kind_score(feature: Feature, operator: Planned, fused: frozenset[str]) -> float:
-    """Of a launch with an operator, by the kinds of both."""
+    """Score of a launch for an operator, by the kinds of both."""
     kind = feature.kind
     names = (operator.kind, operator.operator_class)
     hint = _HINTS.get(feature.operator.rpartition("::")[2].rstrip("_"))
@@ -211,11 +216,11 @@ def batched(feature: Feature) -> bool:
 
 
 def align(begins: Floats, continues: Floats, launches: Rows, order: Rows) -> Rows:
-    """Place in `order` of each launch, -1 for those that fit nowhere.
+    """Index in `order` of each launch, -1 for launches that match nothing.
 
     Args:
         begins, continues: `scores`, [features, operators].
-        launches: feature of each launch, in time.  order: operator of each place.
+        launches: feature of each launch, in time.  order: operator at each place.
 
     Raises:
         MemoryError: launches times places exceed MAX_CELLS.
@@ -244,7 +249,7 @@ def align(begins: Floats, continues: Floats, launches: Rows, order: Rows) -> Row
 
 
 def _traced_back(best: Floats, choice: NDArray[np.uint8], place: int, found: Rows) -> Rows:
-    """Places of the launches on the best way that ends at `place`."""
+    """Places of the launches on the best path that ends at `place`."""
     for at in range(len(found) - 1, -1, -1):
         taken = choice[at, place]
         if not taken:

@@ -1,4 +1,4 @@
-"""Run Nsight around a program, with commands, logs and report in a folder."""
+"""Run Nsight on a program; commands, logs and report go into a folder."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _WHERE = {
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The files of a run inside Nsight.
+    """The files of a run under Nsight.
 
-    report: the file to import, the SQLite database of nsys or the .ncu-rep of ncu.
-    files: all of the folder.  commands: argument lists that ran, in order.
+    report: the file to import, either the SQLite database of nsys or the .ncu-rep of ncu.
+    files: all files of the folder.  commands: argument lists that ran, in order.
     """
 
     report: Path
@@ -41,7 +41,7 @@ def refuse_missing(tool: str, argv: Sequence[str]) -> str:
     """The path of nsys or ncu.
 
     Args:
-        argv: the command to run on a machine that has the tool, for the message.
+        argv: the command that the message suggests for a machine that has the tool.
 
     Raises:
         MeasurementError: it is not installed here.
@@ -92,7 +92,7 @@ def run_ncu(
     log = tool.run("profile", argv)
     report = base.with_name(base.name + ".ncu-rep")
     if not report.is_file() and "No kernels were profiled" in log:
-        own = list(argv).index("-o")  # what follows belongs to the workload
+        own = list(argv).index("-o")  # what follows are the arguments of the workload
         kept = [part for part in argv[:own] if not part.startswith("--nvtx")]
         if len(kept) < own:
             tool.run("profile-without-nvtx", [*kept, *argv[own:]])

@@ -1,4 +1,4 @@
-"""Large documents of JSON or YAML within a budget: arrays of numbers are packed, texts cut."""
+"""Large documents of JSON or YAML within a memory budget: arrays of numbers are packed, texts cut."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import yaml
 from genz_core.errors import ReportError
 
 _MAX_DOCUMENT_BYTES = 512 << 20
-#: Values beside numbers in arrays that a document may hold.
+#: Most values, beside numbers in arrays, that a document may hold.
 _MAX_VALUES = 1_000_000
 _MAX_NUMBERS = 20_000_000
 _MAX_DEPTH = 200
-#: Texts are cut to this: answers of a model, of which nothing is read.
+#: Texts are cut to this length; they are answers of a model, which are not used.
 _MAX_TEXT_CHARS = 2000
-#: Python's json writes these, which JSON does not know.
+#: Constants that Python's json writes although JSON lacks them.
 _NO_JSON = re.compile(rb"(?<=[\s:,\[])(-?Infinity|NaN)(?=[\s,\]}])")
 _LONGEST_WORD = 16
 
 
 def lean_json(pieces: Iterable[bytes]) -> Any:
-    """A JSON document out of pieces; its arrays of numbers are `array("d")`.
+    """A JSON document read from pieces; its arrays of numbers become `array("d")`.
 
     Raises:
         ReportError: it is damaged, cut off, too deep or too large.
@@ -63,7 +63,7 @@ def lean_yaml(text: str) -> Any:
 
 
 class Builder:
-    """Values out of the events of a parser.
+    """Builds values from the events of a parser.
 
     packs: whether arrays that hold nothing but numbers become `array("d")`.
     """
@@ -86,7 +86,7 @@ class Builder:
         return self._open[-1]
 
     def take(self, event: str, value: Any) -> None:
-        """The next event, named as `ijson.basic_parse` does.
+        """Process an event, named as in `ijson.basic_parse`.
 
         Raises:
             ReportError: beyond the budget.
@@ -106,7 +106,7 @@ class Builder:
             self.put(value[:_MAX_TEXT_CHARS] if isinstance(value, str) else value)
 
     def put(self, value: Any) -> None:
-        """A value into the innermost container; errors as `take`."""
+        """Put a value into the innermost container; errors as `take`."""
         self._values += 1
         if self._values > _MAX_VALUES:
             raise ReportError(f"the document holds more than {_MAX_VALUES:,} values")
@@ -145,7 +145,7 @@ class Builder:
             self.put(value)
 
     def _unpacked(self, packed: array[float]) -> list[Any]:
-        """The innermost array as a list, because something else than a number comes."""
+        """The innermost array converted to a list, because a value that is not a number follows."""
         values: list[Any] = list(packed)
         self._values += len(values)
         self._open[-1] = values
@@ -159,7 +159,7 @@ class Builder:
 
 
 class _Pieces:
-    """Pieces as a file for ijson, with Python's infinities as texts, and NaN as null."""
+    """Pieces as a file for ijson, with Python's infinities as texts and NaN as null."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._ready = self._rewritten(pieces)
@@ -202,16 +202,18 @@ _WORDS: dict[str, Any] = {
 
 
 def _take_yaml(builder: Builder, event: Any, anchors: dict[str, Any]) -> None:
-    """Hand an event of YAML to a builder.
+    """Pass a YAML event to a builder.
 
     Raises:
-        ReportError: a key that is no text, or see `Builder.take`.
+        ReportError: a key that is not a text, or see `Builder.take`.
     """
     if isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
         builder.take("end_map", None)
     elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
         if builder.wants_key:
-            raise ReportError("the YAML has a key that is no text: no benchmark's result")
+            raise ReportError(
+                "the YAML has a key that is not a text, so it is not a benchmark's result"
+            )
         is_map = isinstance(event, yaml.MappingStartEvent)
         builder.take("start_map" if is_map else "start_array", None)
         if event.anchor:
@@ -232,7 +234,7 @@ def _take_yaml(builder: Builder, event: Any, anchors: dict[str, Any]) -> None:
 
 
 def _scalar(event: Any) -> Any:
-    """The value of a scalar; quoted ones, and those of a tag, are texts."""
+    """The value of a scalar; a quoted or tagged one is a text."""
     text: str = event.value
     if event.style in ("'", '"') or not event.implicit[0]:
         return text

@@ -1,4 +1,4 @@
-"""Results of serving benchmarks, chosen by their content: `read_results`."""
+"""Read results of serving benchmarks; the format is chosen by content: `read_results`."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ Read = Callable[[Content], list[ServingMeasurement]]
 class Format:
     """A format.
 
-    knows: whether the first JSON document of a file, or its first 64 KiB of text, is of it.
-    marks: words that its files have near their start, by which a damaged one is named.
+    knows: whether the first JSON document of a file, or its first 64 KiB of text, has this format.
+    marks: words near the start of its files, by which a damaged file is identified.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Format:
     marks: tuple[str, ...] = ()
 
 
-#: JSON by its first document, the most particular first.
+#: JSON formats, recognised by their first document, the most specific first.
 _JSON = (
     Format(
         request_logs.LINES,
@@ -126,27 +126,29 @@ _YAML = (
         lambda content: inference_perf.read_document(content.yaml),
     ),
 )
-#: Keys by which a text is taken for YAML of one of these.
+#: Keys by which a text is recognised as YAML of one of these.
 _YAML_KEYS = (
     "benchmarks:", "scenario:", "successes:", "load_summary:", "results:", "failures:",
     "benchmark_time_seconds:", "metadata:",
 )  # fmt: skip
-#: What is read, for messages and upload forms.
+#: Formats that are read, for messages and upload forms.
 ACCEPTED = (
     "vLLM (bench serve, throughput, latency, sweeps), SGLang (bench_serving), llama-bench, aiperf, "
     "genai-perf, GuideLLM, InferenceX, trtllm-bench, inference-perf, llm-d's report, llmperf, "
     "MLPerf's summary, logs of requests, /metrics pages of vLLM and SGLang, and CSV with columns "
     "such as ttft_p99_s"
 )
-#: Words near the start of a profiler's trace, which is not read to its end to tell.
+#: Words near the start of a profiler's trace, so that the whole file need not be read to recognise
+#: it.
 _TRACES = ('"traceEvents"', '"ph":', '"ph" :')
-#: Errors of damage that no reader foresees: an upload must never end a server.
+#: Errors of damaged files that no reader anticipates: an upload must never end a server.
 _UNFORESEEN = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
 
 
 def is_result(path: str | os.PathLike[str]) -> bool:
-    """Whether a file looks like a benchmark's result, or like what stands beside one, rather than
-    a report of a profiler; damaged files count by what they look like."""
+    """Whether a file looks like a benchmark's result, or like a file that accompanies one, rather
+    than a profiler report; damaged files are judged by their appearance.
+    """
     content = Content(Path(path))
     try:
         if content.is_json and any(mark in content.head for mark in _TRACES):
@@ -193,7 +195,7 @@ def read_results(
 
 
 def _breaks_off(content: Content) -> str:
-    """Where a table breaks off, "" where it ends; whatever else is cut is refused."""
+    """Where a table is truncated, "" where it is complete; any other truncated file is refused."""
     knows = (tables.knows_text, guidellm.knows_text, request_logs.knows_text)
     if content.is_json or not any(known(content.head) for known in knows):
         return ""
@@ -238,7 +240,7 @@ def _has_figures(measurement: ServingMeasurement) -> bool:
 
 
 def _named(content: Content) -> Format | None:
-    """The format of a file, None where no reader knows it; errors as `Content`."""
+    """The format of a file, None where no reader recognises it; errors as `Content`."""
     if content.is_json:
         return next((entry for entry in _JSON if entry.knows(content.first)), None)
     if _looks_like_yaml(content.head):
@@ -254,7 +256,9 @@ def _looks_like_yaml(head: str) -> bool:
 
 
 def _by_marks(content: Content) -> Format | None:
-    """The format whose marks the start of a file has: what a damaged file would have been."""
+    """The format whose marks occur at the start of a file; tells what a damaged file would have
+    been.
+    """
     try:
         head = content.head
     except (ReportError, OSError):
@@ -264,7 +268,7 @@ def _by_marks(content: Content) -> Format | None:
 
 
 def _with_name(content: Content, problem: str) -> str:
-    """A problem with what the file would have been, where its start tells."""
+    """A problem, completed with the format that the file would have had where its start shows it."""
     found = _by_marks(content)
     if found is None or found.name in problem or not _is_damage(problem):
         return problem
