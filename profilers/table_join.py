@@ -1,8 +1,8 @@
 """Rows of predicted operators beside their measured times.
 
-Launches with a place in time join one by one (`profilers.launch_join`).  A table of operators, as a
-run or a summary has it, joins by the name of the module, by the FLOPs of one run where launches
-agree with runs, and by the operator class at last.
+Launches with a timeline join one by one (`profilers.launch_join`).  A table of operators, from a
+run or a summary, joins by the name of the module, then by the FLOPs of one run where launches and
+runs agree in number, and finally by the operator class.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _SAME_FLOPS = 0.02
 ENDS = ("low_s", "high_s")
 #: Ways of joining that tie a launch to one predicted operator, strongest first.
 JOINS = ("module", "shape", "sequence", "flops")
-#: What a row without a predicted operator is called.
+#: Name of a row without a predicted operator.
 NOTHING = "nothing predicted"
 _COLUMNS = (
     "class", "name", "measured_as", "kernels", "matched_by", "runs", "launches",
     "bound_s", "predicted_s", *ENDS, "measured_s",
 )  # fmt: skip
-#: Rows of launches that nothing predicted; the rest share one.
+#: Most rows for launches that no operator was predicted for; the rest share one row.
 _MOST_ROWS = 20
 
 
@@ -54,7 +54,7 @@ def match_operators(predicted: pd.DataFrame, measured: pd.DataFrame) -> pd.DataF
 
 
 def _by_name(predicted: pd.DataFrame) -> pd.DataFrame:
-    """Predicted operators summed by name: one may stand in two places of a graph."""
+    """Predicted operators summed by name, since a name may occur at two places of a graph."""
     working = predicted[predicted["predicted_s"] > 0]
     summed = working.groupby(["class", "name"], sort=False, as_index=False)
     return summed.agg(
@@ -67,7 +67,7 @@ def _by_name(predicted: pd.DataFrame) -> pd.DataFrame:
 
 
 def whole_sum(values: pd.Series) -> float:
-    """The sum; NaN if any part is, so that a part without an interval leaves the sum without."""
+    """The sum; NaN if any part is, so that an unknown part makes the sum unknown."""
     return float(values.sum(skipna=False))
 
 
@@ -96,7 +96,9 @@ def _as_often(ours: pd.DataFrame, theirs: pd.DataFrame) -> bool:
 
 
 def _module_keys(ours: pd.DataFrame, theirs: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Names of predicted operators, and the names that module paths of measured ones stand for."""
+    """Names of predicted operators, and the names that the module paths of measured ones correspond
+    to.
+    """
     last = [str(name).rpartition(".")[2] for name in theirs["name"]]
     theirs_keys = pd.Series(
         [ATTRIBUTES.get(part, part) for part in last], theirs.index, dtype=object
@@ -105,7 +107,7 @@ def _module_keys(ours: pd.DataFrame, theirs: pd.DataFrame) -> tuple[pd.Series, p
 
 
 def _flops_keys(ours: pd.DataFrame, theirs: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Predicted FLOPs, and the nearest of them to each measured value within 2 %, else NaN."""
+    """Predicted FLOPs, and for each measured value the nearest of them within 2 %, otherwise NaN."""
     flops = ours["flops"].where(ours["flops"] > 0).round()
     predicted = np.array(sorted(set(flops.dropna())))
 
@@ -137,11 +139,11 @@ def _row(name: str, ours: pd.DataFrame, theirs: pd.DataFrame, way: str) -> dict[
 def match_launches(
     predicted: pd.DataFrame, kernels: pd.DataFrame, joined: Joined, steps: float
 ) -> pd.DataFrame:
-    """Rows of the predicted operators of a step with the times of their launches, and of what no
-    operator was predicted for.
+    """Rows of the predicted operators of a step with the times of their launches, and rows of
+    launches that no operator was predicted for.
 
     Args:
-        predicted: columns of `StepEstimate.table`, low_s and high_s, one row an operator.
+        predicted: columns of `StepEstimate.table`, low_s and high_s, one row per operator.
         kernels: launches of `steps` steps, see `StepLaunches`.  joined: the same launches.
     """
     predicted = _with_merged(predicted, joined.merged)
@@ -168,7 +170,7 @@ def match_launches(
 
 
 def _with_merged(predicted: pd.DataFrame, merged: Mapping[int, int]) -> pd.DataFrame:
-    """The table with one name for operators that the same launches do."""
+    """The table with one common name for operators that the same launches do."""
     table = predicted.copy()
     for row, leader in merged.items():
         both = f"{predicted.loc[leader, 'name']}, {predicted.loc[row, 'name']}"
@@ -191,7 +193,9 @@ def _launched(ours: dict[str, object], theirs: pd.DataFrame, steps: float) -> di
 
 
 def _left_over(theirs: pd.DataFrame, steps: float) -> list[dict[str, object]]:
-    """Rows of launches that nothing predicted, by operator or kernel, the longest apart."""
+    """Rows of launches that nothing predicted, by operator or kernel, the longest in rows of their
+    own.
+    """
     if not len(theirs):
         return []
     groups = theirs.fillna({"class": ""}).groupby(["class", "as"], sort=False)
@@ -216,7 +220,9 @@ def _longest_first(theirs: pd.DataFrame, column: str) -> pd.Series:
 
 
 def _joined(names: pd.Series, most: int = 4, length: int = 60) -> str:
-    """Up to `most` different names of up to `length` characters in a text, and how many more."""
+    """Up to `most` different names of up to `length` characters in one text, and how many more
+    there are.
+    """
     unique = [shortened(str(name), length) for name in dict.fromkeys(names)]
     more = f" and {len(unique) - most} more" if len(unique) > most else ""
     return ", ".join(unique[:most]) + more
@@ -226,7 +232,7 @@ def split_by_shape(operators: pd.DataFrame, reports: Sequence[Report]) -> pd.Dat
     """The operator table with the matrix products of traces split by their shapes.
 
     Args:
-        reports: those that the table was made from; products without shapes stay as they are.
+        reports: those that the table was made from; products without shapes are left unchanged.
     """
     tables = [_shapes(report, phase) for report in reports for phase in ("prefill", "decode")]
     shapes = pd.concat([table for table in tables if len(table)] or [pd.DataFrame()])

@@ -1,8 +1,8 @@
-"""What a collective loads on the links of one tier, by the way in which its devices are wired.
+"""Load of a collective on the links of one tier, depending on how the devices are wired.
 
 A load is a number of messages: a collective takes at least load * message / bandwidth, where the
-bandwidth is that of all links of a device.  A switch gives a device all of it whatever the group;
-a mesh only the links to the group's other members; a torus those within the group's slice.
+bandwidth is that of all links of a device.  A switch gives a device all of its bandwidth for any
+group; a mesh only the links to the group's other members; a torus those within the group's slice.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ OPERATIONS = tuple(_TRAFFIC)
 def traffic(operation: str, group: Num, in_network: bool = False) -> Array:
     """Bytes that each device must send over its link, as a multiple of the message.
 
-    Those of a ring, which no algorithm beats but a switch that reduces: an all-reduce then sends
-    its message once.  A chain of g stages passes it on g - 1 times.
+    A ring is optimal unless the switches reduce, in which case an all-reduce sends its message
+    once.  A chain of g stages passes the message on g - 1 times.
 
     Args:
         operation: one of `OPERATIONS`.  group: devices, a number or array [configs].
@@ -52,18 +52,18 @@ def load(
 ) -> Array:
     """Load of a collective on one tier [messages], [configs]; zero for a group of one.
 
-    - switch, rails, pcie: `traffic`; where pods share narrower uplinks, what must leave a pod over
-      them.  In a dragonfly all but uniform traffic takes a detour over a third group, which halves
-      the uplinks.
+    - switch, rails, pcie: `traffic`; where pods share narrower uplinks, the traffic that must leave
+    a pod over them.  In a dragonfly, traffic that is not uniform takes a detour over a third group,
+    which halves the uplinks.
     - mesh of D devices: a group of g uses g - 1 of a device's D - 1 links, a message between two
-      devices one.
+    devices uses one.
     - ring, torus: see `_slice_loads`.
 
     Args:
         operation: one of `OPERATIONS`.  group: devices on this tier.  stride: devices between
             neighbours of the group; numbers or arrays [configs] that broadcast.
-        link: the tier.  inner: devices of the domain below it, which are one place on it.
-        in_network: count the help of switches that reduce.
+        link: the tier.  inner: devices of the domain below it, which share one position on it.
+        in_network: the switches reduce.
 
     Source: scaling book, ch. "TPUs" and "Sharding"; bisection bounds: Dally and Towles,
     Principles and Practices of Interconnection Networks, ch. 3; dragonfly: Kim et al. 2008,
@@ -82,10 +82,10 @@ def load(
 
 
 def _uplink_load(operation: str, group: Array, stride: Array, wiring: Topology) -> Array:
-    """Load on the uplinks of pods [messages]: every device has its share of them.
+    """Load on the uplinks of pods [messages]: each device has an equal share of them.
 
-    m members of a group lie in a pod.  They exchange all that is for others, but take in or give
-    out only one copy of what they gather or sum.
+    m members of a group lie in a pod.  They exchange all data that is for other pods, but only one
+    copy of what they gather or sum enters or leaves the pod.
     """
     inside = np.clip(wiring.pod // np.maximum(stride, 1.0), 1.0, np.maximum(group, 1.0))
     narrow = wiring.oversubscription
@@ -112,7 +112,7 @@ def _shape(link: Link) -> tuple[int, ...]:
 def _on_a_torus(
     operation: str, group: Array, stride: Array, shape: tuple[int, ...], closes_at: int
 ) -> Array:
-    """`_slice_loads` of each group, evaluated once for each distinct one, [configs]."""
+    """`_slice_loads` of each group, evaluated once for each distinct group, [configs]."""
     wide, apart = np.broadcast_arrays(group, stride)
     pairs = np.ceil(wide).reshape(-1) + 1j * np.maximum(apart.reshape(-1), 1.0)
     kinds, where = np.unique(pairs, return_inverse=True)
@@ -131,13 +131,13 @@ def _slice_loads(
 ) -> Mapping[str, float]:
     """Loads of the collectives of a group on a torus [messages], by operation.
 
-    A group takes the slice that serves it best, whatever the slices of other groups; members
-    `stride` apart are spread over it, so that as many groups share each of its lines as lie between
-    two members.  With k dimensions a line has 1/2k of a device's bandwidth; it closes to a ring
-    where the slice spans the dimension.
+    A group takes the slice that serves it best, regardless of the slices of other groups.  Members
+    `stride` apart are spread over it, so that `stride` groups share each of its lines.  With k
+    dimensions a line has 1/2k of a device's bandwidth; it closes to a ring where the slice spans
+    the dimension.
 
-    - a device at the slice's edge takes in what it gathers over the links it has;
-    - all links together carry what an all-reduce sends in all, 2 (g - 1) messages;
+    - a device at the slice's edge gathers over the links that it has;
+    - all links together carry the total traffic of an all-reduce, 2 (g - 1) messages;
     - half of an exchange crosses the middle of the longest dimension;
     - a message goes to the nearest neighbour over one line.
     """
@@ -158,24 +158,24 @@ def _slice_loads(
 
 
 def _edge(lines: _Lines) -> float:
-    """Share of a device's bandwidth that one at the edge of a slice has."""
+    """Share of its bandwidth that a device at the edge of a slice can use."""
     return sum(rate * (2.0 if closed else 1.0) for _, rate, closed in lines)
 
 
 def _cut(lines: _Lines) -> float:
-    """Load of an exchange on the links across the middle of the longest dimension [messages]."""
+    """Load of an all-to-all on the links across the middle of the longest dimension [messages]."""
     return max((n**2 // 4) / (n * rate * (2.0 if closed else 1.0)) for n, rate, closed in lines)
 
 
 def _cost(lines: _Lines) -> tuple[float, float]:
-    """Order of slices: the widest cut first, then the most links at the edge."""
+    """Sort key of slices: the widest cut first, then the most links at the edge."""
     return _cut(lines), 1.0 / _edge(lines)
 
 
 def _placements(group: int, stride: int, shape: tuple[int, ...], closes_at: int) -> list[_Lines]:
     """Lines of each slice that a group fits: (members, share of the bandwidth, closed) of each.
 
-    A group that fits none is placed as the next larger one, in the end as if it stood alone.
+    A group that fits no slice is placed as the next larger one, and in the end as if it were alone.
     """
     for members in (*range(group, 2 * group), group):
         apart = stride if members * stride <= prod(shape) else 1
@@ -193,7 +193,7 @@ def _placements(group: int, stride: int, shape: tuple[int, ...], closes_at: int)
 def _lines(
     block: tuple[int, ...], whole: tuple[int, ...], shape: tuple[int, ...], closes_at: int
 ) -> _Lines:
-    """Lines of a slice `whole` whose members stand a `block` apart."""
+    """Lines of a slice `whole` whose members are a `block` apart."""
     return tuple(
         (
             large // small,

@@ -1,7 +1,7 @@
-"""Latency of an operator on a system under an engine, in seconds and taken apart.
+"""Latency of an operator on a system under an engine, in seconds or broken down.
 
-`Pricer` alone decides which formula, constants, format and device price an operator: graphs,
-intervals, worked examples and measured points all take their latencies from it.
+Only `Pricer` decides which formula, constants, format and device price an operator: graphs,
+intervals, worked examples and measured points all get their latencies from it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ class ConstantsUsed:
     """The fitted constants behind a price.
 
     operator, fmt: class and format, as a profile keys them.  parameters: the constants.
-    fit: record of their fit.  borrowed: they were fitted on another format, which stands in.
-    engine_rate: the device is scaled by a rate of the engine that no operator benchmark measured.
+    fit: record of their fit.  borrowed: they were fitted on another format, for lack of a fit on
+    this one.
+    engine_rate: the device's rate is scaled by a factor of the engine that no operator benchmark
+    measured.
     """
 
     operator: str
@@ -45,14 +47,14 @@ class ConstantsUsed:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The price of one run of an operator taken apart, [configs] where it is an array.
+    """The price of one run of an operator broken down, [configs] where it is an array.
 
     seconds: the price.  bound: its least time per resource.  terms: parts that sum to `seconds`,
-    by cause.  stages: times of what runs side by side.
+    by cause.  stages: times of overlapping stages.
     formula: the function whose docstring states the equation.  constants: see `ConstantsUsed`.
-    arithmetic: type it runs in.
-    device, peak_flops_per_s: figures of the datasheet that the formula read, as the engine
-    reaches them.
+    arithmetic: type that it runs in.
+    device, peak_flops_per_s: figures of the datasheet that the formula used, at the rates that the
+    engine reaches.
     """
 
     seconds: Array
@@ -66,7 +68,9 @@ class Explanation:
     device: Device
 
     def mean(self, weights: tuple[float, ...]) -> Explanation:
-        """The explanation of a mean step: weighted averages over [nodes], numbers for arrays."""
+        """The explanation of an average step: weighted averages over [nodes], numbers instead of
+        arrays.
+        """
 
         def average(values: Any) -> Any:
             flat = np.broadcast_to(np.asarray(values, dtype=float).reshape(-1), (len(weights),))
