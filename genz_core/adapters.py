@@ -60,7 +60,9 @@ class Adapters:
 
 @dataclass(frozen=True, slots=True)
 class AdaptedModel(ModelAround):
-    """A `Model` with adapters on the dense products of its layers, but not on router and experts."""
+    """A `Model` with adapters on the dense products of its layers, but not on router and
+    experts.
+    """
 
     adapters: Adapters
 
@@ -98,7 +100,9 @@ class AdaptedModel(ModelAround):
         return self._held(down, touched), self._held(up, touched)
 
     def _held(self, op: Op, touched: Array) -> Op:
-        """The product holding all adapters of the device in memory, not only those that it reads."""
+        """The product holding all adapters of the device in memory, not only those that
+        it reads.
+        """
         return replace(
             op, held_weight_bytes=op.held_weight_bytes / touched * self.adapters.on_device
         )
@@ -118,5 +122,7 @@ _MODELS: ByIdentity[AdaptedModel] = ByIdentity()
 
 
 def adapted_model(model: Model, adapters: Adapters) -> AdaptedModel:
-    """The `AdaptedModel` of both; the same object on each call, so that cached prices are reused."""
+    """The `AdaptedModel` of both; the same object on each call, so that cached prices are
+    reused.
+    """
     return _MODELS.get(lambda: AdaptedModel(model, adapters), model, values=adapters)

@@ -1,4 +1,4 @@
-"""A model around another, which changes what a step executes and little else."""
+"""A wrapper around another model that changes the operators of a step and little else."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from genz_core.types import Model, Num, Parallelism, Precision
 
 @dataclass(frozen=True, slots=True)
 class ModelAround:
-    """What a `Model` leaves of the one inside; a subclass adds `graph` and `with_precision`."""
+    """The part of `Model` that is passed through; a subclass adds `graph` and `with_precision`."""
 
     model: Model
 
     @property
     def name(self) -> str:
-        """Name of the model inside; so are all below of that model."""
+        """Name of the wrapped model; all properties below are the wrapped model's, too."""
         return self.model.name
 
     @property
@@ -60,10 +60,10 @@ class ModelAround:
         return prompt_tokens(self.model, isl)
 
     def padded(self, what: frozenset[str]) -> Self:
-        """The same around a model with what an engine fills up."""
+        """The same wrapper around the model with an engine's padding."""
         inner = padded(self.model, what)
         return self if inner is self.model else replace(self, model=inner)
 
     def invalid(self, parallelism: Parallelism) -> str | None:
-        """Sentence on degrees that cannot split it, else None."""
+        """A sentence on degrees that cannot split it, None if they can."""
         return self.model.invalid(parallelism)

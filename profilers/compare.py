@@ -253,7 +253,9 @@ def _with_ratios(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def lies_inside(low_s: float, high_s: float, measured_s: float) -> bool | None:
-    """Whether a measurement lies in an interval; None where there is no interval or no measurement."""
+    """Whether a measurement lies in an interval; None where there is no interval or no
+    measurement.
+    """
     if math.isnan(low_s) or not measured_s > 0:
         return None
     return bool(low_s <= measured_s <= high_s)

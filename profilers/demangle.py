@@ -124,7 +124,9 @@ class _Parser:
         return self._break()
 
     def _identifier(self) -> str:
-        """<length> <characters>; only the characters before the cut where the name was truncated."""
+        """<length> <characters>; only the characters before the cut where the name was
+        truncated.
+        """
         length = self._digits()
         read = self._text[self._at : self._at + length]
         self._at += length
@@ -249,7 +251,9 @@ class _Parser:
         return self._arguments[at] if at < len(self._arguments) else f"T{at}"
 
     def _substitution(self) -> str:
-        """S_ or S<n>_: refers to an earlier component; Sa, Ss ...: names of the standard library."""
+        """S_ or S<n>_: refers to an earlier component; Sa, Ss ...: names of the standard
+        library.
+        """
         self._at += 1
         if self._peek() in _STANDARD:
             self._at += 1

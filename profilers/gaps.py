@@ -1,4 +1,6 @@
-"""Gaps of a report: times when a device ran neither a kernel nor a copy, with their likely cause."""
+"""Gaps of a report: times when a device ran neither a kernel nor a copy, with their
+likely cause.
+"""
 
 from __future__ import annotations
 

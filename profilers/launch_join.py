@@ -215,7 +215,9 @@ def _met(
 
 
 def _with_likes(column: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Join launches that the alignment left out to the operator that most similar launches joined."""
+    """Join launches that the alignment left out to the operator that most similar launches
+    joined.
+    """
     lost = column < 0
     if not lost.any() or lost.all():
         return column

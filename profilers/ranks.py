@@ -184,7 +184,9 @@ def _collectives(ranks: Sequence[_Rank]) -> NDArray[np.int64]:
 
 
 def _deed(name: object) -> str:
-    """The operation of a collective, from the words of its name that do not depend on the protocol."""
+    """The operation of a collective, from the words of its name that do not depend on the
+    protocol.
+    """
     words = [word.lower() for word in _ROOT.findall(str(name))]
     return next((w for w in words if re.search(r"reduce|gather|scatter|toall|broadcast", w)), "")
 

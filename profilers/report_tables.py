@@ -1,4 +1,6 @@
-"""Tables of a report: kernels by name, and the tree of ranges; and the difference of two reports."""
+"""Tables of a report: kernels by name, and the tree of ranges; and the difference of two
+reports.
+"""
 
 from __future__ import annotations
 

@@ -264,7 +264,9 @@ def compose(overrides: Sequence[str] = (), file: Path | None = None) -> RunConfi
 
 
 def _resolve_beside(tree: Tree, file: Path) -> None:
-    """Resolve a relative model path against the folder of the run file, if the model exists there."""
+    """Resolve a relative model path against the folder of the run file, if the model
+    exists there.
+    """
     path = tree["model"]["path"]
     if isinstance(path, str) and path and not Path(path).is_absolute():
         beside = file.parent / path

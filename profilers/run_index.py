@@ -83,7 +83,9 @@ class RunIndex:
             connection.execute("SELECT run, tag FROM tags").fetchall()
 
     def _identity(self) -> int:
-        """Device and inode number of the file, by which two processes tell whether it is the same."""
+        """Device and inode number of the file, by which two processes tell whether it is
+        the same.
+        """
         try:
             return self.path.stat().st_ino
         except FileNotFoundError:

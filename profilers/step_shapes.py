@@ -45,7 +45,9 @@ class AttentionSizes:
 
     @property
     def phase(self) -> str:
-        """ "decode" where each sequence has one new token after cached ones, otherwise "prefill"."""
+        """ "decode" where each sequence has one new token after cached ones, otherwise
+        "prefill".
+        """
         return "decode" if self.new_tokens == 1 and self.attended > 1 else "prefill"
 
 
@@ -133,7 +135,9 @@ def _hidden(products: pd.DataFrame) -> int:
 
 
 def _most_common(counts: Iterable[float]) -> int:
-    """The most common whole number above one, the smallest of equally common ones; 0 without any."""
+    """The most common whole number above one, the smallest of equally common ones; 0
+    without any.
+    """
     whole = Counter(round(c) for c in counts if c > 1.5 and abs(c - round(c)) < 1e-6)
     return min(whole, key=lambda count: (-whole[count], count)) if whole else 0
 

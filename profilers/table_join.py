@@ -107,7 +107,9 @@ def _module_keys(ours: pd.DataFrame, theirs: pd.DataFrame) -> tuple[pd.Series, p
 
 
 def _flops_keys(ours: pd.DataFrame, theirs: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Predicted FLOPs, and for each measured value the nearest of them within 2 %, otherwise NaN."""
+    """Predicted FLOPs, and for each measured value the nearest of them within 2 %,
+    otherwise NaN.
+    """
     flops = ours["flops"].where(ours["flops"] > 0).round()
     predicted = np.array(sorted(set(flops.dropna())))
 

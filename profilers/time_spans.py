@@ -57,7 +57,9 @@ def _nested_parents(thread: Int, start: Int, end: Int) -> Int | None:
 
 
 def _open_parents(order: Int, thread: Int, start: Int, end: Int) -> Int:
-    """`parents` of ranges that need not nest: of the ranges open at the start, the one opened last."""
+    """`parents` of ranges that need not nest: of the ranges open at the start, the one
+    opened last.
+    """
     parent = np.full(len(start), -1, dtype=np.int64)
     threads, starts, ends = thread.tolist(), start.tolist(), end.tolist()
     open_rows: list[int] = []

@@ -135,7 +135,9 @@ def _stated(own: Mapping[str, Any] | None, name: str) -> Fact[Any] | None:
 
 
 def _of_ranges(reports: Sequence[Report]) -> dict[str, StepFacts]:
-    """Steps counted by the ranges named after their phase, because a CPU's trace holds no kernels."""
+    """Steps counted by the ranges named after their phase, because a CPU's trace holds no
+    kernels.
+    """
     names = pd.concat([report.ranges["name"].astype(object) for report in reports])
     counts = {phase: int((names == phase).sum()) for phase in PHASES}
     return {phase: StepFacts(phase, count) for phase, count in counts.items() if count}

@@ -160,7 +160,9 @@ def _prefill_compute_s(
 
 
 def _head_efficiency(head_dim: Array, parameters: PrefillAttentionParameters) -> Array:
-    """Share of the peak for a head size: linear in the logarithm of the size between fitted sizes."""
+    """Share of the peak for a head size: linear in the logarithm of the size between
+    fitted sizes.
+    """
     fitted = (parameters.efficiency_64, parameters.efficiency_128, parameters.efficiency_256)
     return np.asarray(np.interp(np.log2(head_dim), (6.0, 7.0, 8.0), fitted))
 
@@ -280,7 +282,9 @@ def _decode_stages(
     parameters: DecodeAttentionParameters,
     warm_cache: bool,
 ) -> Stages:
-    """Overlapping stages for each split of the keys, [splits, shapes]; then the write of the cache."""
+    """Overlapping stages for each split of the keys, [splits, shapes]; then the write of
+    the cache.
+    """
     shape = _Decode.of(axes, parameters.window_leak)
     sequences, keys, steps, heads, kv_heads, head_dim, value_dim, new = shape
     split = np.minimum(_SPLITS[:, None], steps)

@@ -1,4 +1,6 @@
-"""Matrix products: tiles on compute units, a K loop with latency, split-K, and overlapping memory."""
+"""Matrix products: tiles on compute units, a K loop with latency, split-K, and overlapping
+memory.
+"""
 
 from __future__ import annotations
 

@@ -78,7 +78,9 @@ class OperatorPoints:
         return op
 
     def pricer(self, system: System) -> Pricer:
-        """A pricer of operators that run alone on `system`, under the conditions of this benchmark."""
+        """A pricer of operators that run alone on `system`, under the conditions of this
+        benchmark.
+        """
         algorithm = self.fmt.partition(".")[0] if self.operator == "collective" else "nccl"
         engine = EngineProfile("benchmark", thin_products=self.on_cpu, all_reduce=algorithm)
         inner = replace(system, links=system.links[:1])

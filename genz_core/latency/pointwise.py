@@ -1,4 +1,6 @@
-"""Operators that pass over memory once: norms, rope, activations, residuals, embedding, sampling."""
+"""Operators that pass over memory once: norms, rope, activations, residuals, embedding,
+sampling.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads that are priced once: configurations told apart by the numbers that a figure depends on."""
+"""Price equal loads once: configurations are grouped by the numbers that a figure depends on."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _ONE: Places = np.zeros(1, dtype=np.intp)
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """Configurations told apart.
+    """Groups of equal configurations.
 
-    first: the first configuration of each kind, [kinds].  of: the kind of each, [configs].
+    first: the first configuration of each group, [kinds].  of: the group of each, [configs].
     """
 
     first: Places
@@ -27,7 +27,7 @@ class Kinds:
 
     @classmethod
     def told_by(cls, numbers: Iterable[Array]) -> Kinds:
-        """Kinds of configurations that agree in all of some numbers, each [configs]."""
+        """Groups of configurations that agree in all of the given numbers, each [configs]."""
         code: Array | Places = np.zeros(0)
         for column in numbers:
             if column.size == 1:
@@ -42,7 +42,9 @@ class Kinds:
 
 
 def picked_columns(record: Any, chosen: Places) -> dict[str, Array]:
-    """{field: its columns of some configurations} of a record's arrays, [..., configs] each."""
+    """{field: its columns of the chosen configurations} of a record's arrays, [...,
+    configs] each.
+    """
     values = ((field.name, getattr(record, field.name)) for field in fields(record))
     return {name: value[..., chosen] for name, value in values if isinstance(value, np.ndarray)}
 
@@ -52,7 +54,7 @@ def step_seconds(
 ) -> tuple[Array, Array, Array]:
     """Time of a phase of each load, the host's part of it, and its bound [s], [configs] each.
 
-    Equal ones are priced once.
+    Equal loads are priced once.
     """
     numbers = columns(load, split)
     kinds = Kinds.told_by(numbers.values())

@@ -1,4 +1,4 @@
-"""Requests that a deployment has room for, with what they share and what the host may hold."""
+"""Number of requests that fit in a deployment's memory, with shared tokens and offload."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from genz_core.serving.offloaded_traffic import Banks, movable
 from genz_core.serving.sharing import ALONE, Sharing
 from genz_core.types import Array, Model, Num, Parallelism, System, Workload
 
-#: Tokens of a step of an engine that states no limit, unless a prompt is longer: judgement.
+#: Token budget of a step of an engine that states none, unless a prompt is longer; judgement.
 USUAL_TOKENS = 8192.0
 
 
@@ -48,9 +48,10 @@ def sequences_that_fit(
 def step_rooms(
     engine: EngineProfile, told: Array, isl: Array, admitted: Array, *, whole: bool
 ) -> tuple[Array, Array, Array]:
-    """Prompt tokens that a step may take, that it ever does, and of one prompt, [configs].
+    """Prompt tokens that a step may take, that it actually takes, and of one prompt in it,
+    [configs].
 
-    told: tokens of a step that the engine was told, 0 for its default.
+    told: token budget given to the engine, 0 for its default.
     """
     usual = float(engine.chunk_tokens) or np.maximum(isl, USUAL_TOKENS)
     budget = np.where(told > 0, told, usual)

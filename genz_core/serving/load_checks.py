@@ -1,4 +1,4 @@
-"""Loads as they are asked for: what may be, and what is made of it for a kind of model."""
+"""Checks of a load, and its conversion for a kind of model."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from genz_core.types import Array, Model, Num, Workload
 
 
 def of_kind(model: Model, traffic: Traffic) -> Traffic:
-    """The load as the kind of model has it: an encoder's requests end with their one pass.
+    """The load adapted to the kind of model: an encoder's requests end with their single pass.
 
     Raises:
-        UnsupportedModel: a diffusion model, whose requests nobody has described under load.
+        UnsupportedModel: a diffusion model, whose batching under load is not described.
     """
     if model_kind(model) == "diffusion":
         raise UnsupportedModel(
@@ -53,7 +53,9 @@ def rates(traffic: Traffic) -> Array:
 
 
 def real_lengths(load: Workload, ratio: Num) -> Workload:
-    """The load with mean lengths where real ones are uniform in [ratio, 1] of the nominal."""
+    """The load with mean lengths, where real lengths are uniform in [ratio, 1] of the
+    nominal ones.
+    """
     mean = (1.0 + np.asarray(ratio, dtype=float)) / 2.0
     isl, osl = (np.maximum(np.round(np.asarray(x) * mean), 1.0) for x in (load.isl, load.osl))
     return Workload(load.batch, isl, osl)

@@ -1,4 +1,6 @@
-"""What the steps of a load read of the host's memory, or compute there; see `genz_core.offload`."""
+"""Bytes that the steps of a load read from the host's memory, or compute there; see
+`genz_core.offload`.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,14 @@ from genz_core.memory import Memory
 from genz_core.offload import CARRIED_TOKENS, HOST_SHARE, What
 from genz_core.types import Array, Model, Parallelism, Step, System
 
-_HOST_BYTES = 2e12  # of a host whose memory is not stated
+_HOST_BYTES = 2e12  # assumed bytes of a host whose memory is not stated
 
 
 @dataclass(frozen=True, slots=True)
 class Banks:
     """Routed experts of a device.
 
-    held_bytes: of all of them, [configs].  share: of all experts that one token reaches.
+    held_bytes: of all of them, [configs].  share: share of all experts that one token reaches.
     """
 
     held_bytes: Array
@@ -31,7 +33,7 @@ class Banks:
     def of(
         cls, model: Model, system: System, engine: EngineProfile, split: Parallelism, size: int
     ) -> Banks:
-        """Read off the graph of a step, an even share of the stages."""
+        """Read from the graph of a step, averaged over the pipeline stages."""
         ops = deploy(model, system, engine).graph(Step.decode(1.0, 1.0), split).ops
         banks = [op for op in ops if op.kind == "moe"]
         held = sum((np.asarray(op.held_weight_bytes) * op.count for op in banks), np.zeros(size))
@@ -49,7 +51,7 @@ class Banks:
 def movable(
     single: Memory, system: System, spill: What, experts: Array | float = 0.0
 ) -> Array | float:
-    """Bytes of a device that its host may hold.  experts: of routed experts.
+    """Bytes of a device that may be moved to its host.  experts: bytes of routed experts.
 
     Raises:
         MissingSpec: the system states no host link, or no bandwidth of its host's memory for
@@ -69,12 +71,14 @@ def movable(
 
 @dataclass(frozen=True, slots=True)
 class Spilled:
-    """What a step reads of the host's memory, [configs].
+    """Traffic of a step with the host's memory, [configs].
 
-    moved_bytes: of the weights, routed experts first, of which a step reads those that its tokens
-    reach.  free_bytes: of a rank for its cache, beyond which `request_bytes` of each request that
-    decodes are read.  lanes: of a pipeline, each of which reads its own.  ranks: that share
-    experts.  worked: whether experts are computed on the host by steps of few tokens.
+    moved_bytes: weights on the host, routed experts first; a step reads those that its tokens
+    reach.
+    free_bytes: cache of a rank on the device; beyond it, `request_bytes` are read for each decoding
+    request.  lanes: of a pipeline, each of which reads its own data.  ranks: number that share
+    experts.
+    worked: experts are computed on the host in steps of few tokens.
     """
 
     system: System
@@ -87,7 +91,7 @@ class Spilled:
     worked: bool
 
     def __call__(self, decodes: Array, tokens: Array, elsewhere: Array) -> Array:
-        """Time of every stage [s], [..., configs]; arguments as of `ModelTimes`."""
+        """Time of every stage [s], [..., configs]; arguments as in `ModelTimes`."""
         link = float(self.system.host_bytes_per_s or np.inf)
         experts = np.minimum(self.moved_bytes, self.banks.held_bytes)
         routed = decodes * self.ranks + tokens + elsewhere * (self.ranks - 1.0)
@@ -101,7 +105,7 @@ class Spilled:
         return np.asarray(seconds + others / link)
 
     def picked(self, chosen: NDArray[np.intp]) -> Spilled:
-        """That of some configurations."""
+        """A selection of the configurations."""
         columns = ("moved_bytes", "free_bytes", "request_bytes", "ranks")
         banks = replace(self.banks, held_bytes=self.banks.held_bytes[chosen])
         return replace(self, banks=banks, **{name: getattr(self, name)[chosen] for name in columns})

@@ -67,7 +67,9 @@ class Bench:
         return cls(device, pool)
 
     def cold(self, *shape: int, dtype: Any = None) -> Any:
-        """The next piece of the pool, in the given shape; it was last touched one whole pool ago."""
+        """The next piece of the pool, in the given shape; it was last touched one whole
+        pool ago.
+        """
         size = int(np.prod(shape))
         words = size * (1 if dtype is None else dtype.itemsize // 2)
         if self._at + words > self.pool.numel():

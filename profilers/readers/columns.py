@@ -105,7 +105,9 @@ class ShapeTexts:
         self._by_text: dict[str, int] = {}
 
     def code(self, label: str) -> int:
-        """The code of a label's shapes, counting from 1; 0 for no shapes, and beyond `MAX_LABELS`."""
+        """The code of a label's shapes, counting from 1; 0 for no shapes, and beyond
+        `MAX_LABELS`.
+        """
         sizes = label.partition(_SIZES)[2]
         if not sizes:
             return 0

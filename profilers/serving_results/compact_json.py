@@ -1,4 +1,6 @@
-"""Large documents of JSON or YAML within a memory budget: arrays of numbers are packed, texts cut."""
+"""Large documents of JSON or YAML within a memory budget: arrays of numbers are packed,
+texts cut.
+"""
 
 from __future__ import annotations
 

@@ -83,7 +83,9 @@ class Content:
         yield from _rest(lines)
 
     def records(self, knows: Callable[[Any], bool]) -> Iterator[Any]:
-        """The documents, and elements of their lists, that `knows` accepts.  Errors as `documents`."""
+        """The documents, and elements of their lists, that `knows` accepts.  Errors as
+        `documents`.
+        """
         for document in self.documents():
             entries = document if isinstance(document, list) else [document]
             yield from filter(knows, entries)

@@ -268,7 +268,9 @@ def _by_marks(content: Content) -> Format | None:
 
 
 def _with_name(content: Content, problem: str) -> str:
-    """A problem, completed with the format that the file would have had where its start shows it."""
+    """A problem, completed with the format that the file would have had where its start
+    shows it.
+    """
     found = _by_marks(content)
     if found is None or found.name in problem or not _is_damage(problem):
         return problem

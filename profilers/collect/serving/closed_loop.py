@@ -1,4 +1,6 @@
-"""Closed loops: a fixed number of users, each sending the next request when the last is answered."""
+"""Closed loops: a fixed number of users, each sending the next request when the last is
+answered.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Measure an OpenAI-compatible endpoint under a given load: a result file and the server's metrics."""
+"""Measure an OpenAI-compatible endpoint under a given load: a result file and the server's
+metrics.
+"""
 
 from __future__ import annotations
 

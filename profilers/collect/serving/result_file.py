@@ -31,7 +31,9 @@ def lengths(served: ServedLoad) -> tuple[Array, Array]:
 
 
 def latencies(served: ServedLoad) -> dict[str, Array]:
-    """ttft_s, tpot_s, itl_s and e2e_s of a load; tpot_s only of requests with at least two tokens."""
+    """ttft_s, tpot_s, itl_s and e2e_s of a load; tpot_s only of requests with at least two
+    tokens.
+    """
     answers = served.answers
     ttft = np.array([answer.ttft_s for answer in answers])
     e2e = np.array([answer.e2e_s for answer in answers])
