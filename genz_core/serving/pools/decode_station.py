@@ -1,4 +1,4 @@
-"""The last station: decode workers of one shape."""
+"""The second station: decode workers of one shape."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from genz_core.types import Array, Num
 class AnsweringStation:
     """Decode workers of one shape, [deployments].
 
-    numbers, per_s, bound_s: sequences of a worker, that generate per second, least step,
-    [numbers].  steps: of an answer, 0 where a prompt has all that is asked.
+    numbers, per_s, bound_s: sequences of a worker, rate at which they complete steps, least time of
+    a step, [numbers].  steps: of an answer, 0 where the first token is the whole answer.
     scale: measured over priced time of a step.  workers: their number.  most: sequences of one.
     apart: workers, or their ranks where these do not wait for one another.
-    ahead_steps: before an admission, when a cache arrives.
+    ahead_steps: steps before an admission, once a cache has arrived.
     """
 
     numbers: Array
@@ -35,7 +35,7 @@ class AnsweringStation:
     def of(
         cls, priced: DecodeWorkers, shape: int, workers: Array, scale: Array
     ) -> AnsweringStation:
-        """So many workers of one shape."""
+        """A number of workers of one shape."""
         return cls(
             numbers=priced.running[:, shape],
             per_s=priced.per_s[:, shape],
@@ -50,37 +50,38 @@ class AnsweringStation:
 
     @property
     def most_per_s(self) -> Array:
-        """Answers that all workers complete at most [1/s]."""
+        """Answers per second that all workers can complete."""
         if self.steps > 0:
             return self.workers * self.most / (self.steps * self.step_s(self.most))
         return np.full(self.workers.shape, np.inf)
 
     def step_s(self, running: Array) -> Array:
-        """A decode step of so many sequences of a worker [s]."""
+        """Time of a decode step with this many sequences on a worker [s]."""
         per_s = np.interp(running, self.numbers, self.per_s)
         return np.maximum(self.scale * running / per_s, self.least_s(running))
 
     def least_s(self, running: Array) -> Array:
-        """The least that it can be [s]."""
+        """Least time of that step [s]."""
         return np.interp(running, self.numbers, self.bound_s)
 
     def seen_s(self, running: Array, others: Array) -> Array:
-        """The steps of an answer where so many run on a worker in the mean [s]: beside those that
-        run when it comes, and itself.  others: share of the load that they are."""
+        """Mean step that an answer sees [s] where `running` sequences run on a worker on average.
+
+        It sees those that run when it arrives, plus itself.  others: their share of the load.
+        """
         beside = running * others + 1.0 / self.workers
         return self.step_s(np.minimum(np.maximum(beside, 1.0), np.maximum(self.most, running)))
 
     def answers_per_s(self, running: Array, others: Array) -> Array:
-        """Answers that so many sequences of each worker complete, of all workers [1/s]."""
+        """Answers per second of all workers with this many sequences on each."""
         return self.workers * running / (self.steps * self.seen_s(running, others))
 
     def admission_s(self, running: Array, step: Array, look_every: Num) -> Array:
-        """What is left of the running step when a cache arrives, and the steps before its admission
-        [s].
+        """Rest of the running step when a cache arrives, plus the steps before its admission [s].
 
-        Half of the running step, and of the steps between two looks: a cache arrives at any time of
-        them.  A step runs unless no sequence does, of a Poisson number: judgement.
-        running: of each worker, those of others.
+        Half of the running step, and half of the steps between two looks, since a cache arrives at
+        any time. A step is running unless a Poisson number of sequences is 0: judgement.
+        running: sequences of each worker, without this one.
         """
         busy = -np.expm1(-running * self.workers / self.apart)
         looks = (np.maximum(look_every, 1.0) - 1.0) / 2.0

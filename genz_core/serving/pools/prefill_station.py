@@ -1,4 +1,4 @@
-"""The first station: ranks that read prompts from one queue, alone or in groups."""
+"""The first station: prefill ranks that serve one queue, singly or in groups."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from genz_core.types import Array, Places
 
 @dataclass(frozen=True, slots=True)
 class ReadingStation:
-    """Ranks that read, [deployments]; times in seconds.
+    """Prefill ranks, [deployments]; times in seconds.
 
-    servers: ranks; groups: those that read together, each of `abreast` ranks.
-    together: prompts of a full step of a group.  one, each, full: its time with one prompt (at
-    least `least`), with one on each rank, and full.  most_per_s: prompts of all ranks at most.
+    servers: ranks; groups: ranks that read together, `abreast` ranks each.
+    together: prompts of a full step of a group.  one, each, full: step time with one prompt (at
+    least `least`), with one prompt per rank, and when full.  most_per_s: prompts per second of all
+    ranks.
     """
 
     servers: Array
@@ -35,7 +36,7 @@ class ReadingStation:
     def of(
         cls, priced: PrefillWorkers, shape: Places, workers: Array, learned: StepCorrection
     ) -> ReadingStation:
-        """So many workers of some shapes, with what measured runs say of their steps."""
+        """A number of workers of some shapes, with corrections from measured runs."""
         (one, _), (each, _), (full, gap) = (
             part.seconds(shape, learned) for part in (priced.one, priced.each, priced.full)
         )
@@ -53,9 +54,9 @@ class ReadingStation:
         )
 
     def together_s(self, prompts: Array) -> Array:
-        """Time in which a group reads so many prompts, at most those of a full step [s].
+        """Time in which a group reads this many prompts, at most a full step [s].
 
-        Evenly more with each up to one on every rank, and evenly more beyond.
+        Interpolated linearly up to one prompt per rank, and linearly beyond that.
         """
         some = np.clip(prompts, 1.0, self.together)
         wide, deep = self.abreast - 1.0, self.together - self.abreast
@@ -65,8 +66,9 @@ class ReadingStation:
         return np.asarray(abreast + (self.full - self.each) * high / np.maximum(deep, 1e-9))
 
     def _met(self, rate: Array) -> Array:
-        """Prompts n that a group reads together: as many as arrive while they are read, so that
-        n = rate x `together_s`(n)."""
+        """Prompts n that a group reads together: as many as arrive during the step, n = rate x
+        `together_s`(n).
+        """
         wide = (self.each - self.one) / np.maximum(self.abreast - 1.0, 1e-9)
         deep = (self.full - self.each) / np.maximum(self.together - self.abreast, 1e-9)
         abreast = rate * (self.one - wide) / np.maximum(1.0 - rate * wide, 1e-9)
@@ -75,11 +77,10 @@ class ReadingStation:
         return np.asarray(np.clip(found, 1.0, self.together))
 
     def seconds(self, per_s: Array) -> tuple[Array, Array, Array]:
-        """(wait and reading of a prompt, the wait alone [s], chance of one) at a rate of all.
+        """(wait plus reading of a prompt, wait alone [s], probability of a wait) at a total rate.
 
-        The wait is what is left of a running step, half of it (a residual of even steps), and the
-        queue of M/D/c beyond (`genz_core.serving.queues`).  What others that are read with a prompt
-        add is Ridgeline's.
+        The wait is half of a running step (the residual of equal steps), plus the queue of M/D/c
+        (`genz_core.serving.queues`).  The delay by others in the same step is Ridgeline's estimate.
         """
         rate = per_s / self.groups
         used = np.minimum(per_s / self.most_per_s, FULLEST)
@@ -89,7 +90,7 @@ class ReadingStation:
         held = all_busy(busy, self.groups)
         each = self.full * self.abreast / self.together
         queue = np.maximum(waited(used, self.servers) - used / self.servers, 0.0) / 2.0 * each
-        # to the same ranks, where others stand with as little to do; long steps gather more
+        # at the same ranks, while others have as little work; long steps gather more prompts
         beside = rate * held / np.maximum(busy, 1e-12)
         longer = self.together_s(1.0 + beside * step)
         wait = held * longer / 2.0 + queue
@@ -97,13 +98,15 @@ class ReadingStation:
         return wait + own, wait + own - self.one, held
 
     def ahead(self, per_s: Array) -> Array:
-        """Prompts of the same step whose caches travel before one's own: half of those that come
-        while one is read, at most half of the others of a full step."""
+        """Prompts of the same step whose caches are sent earlier: half of those that arrive during
+        a reading step, at most half of the others of a full step.
+        """
         return np.clip(per_s / self.groups * self.one, 0.0, self.together - 1.0) / 2.0
 
     def burst_s(self, users: Array) -> Array:
         """Mean time until a prompt is read where all users send one at once [s]: half of them are
-        read before it, and half of its own step; in one step where all fit one."""
+        read before it, and half of its own step's prompts; all in one step where they fit.
+        """
         rounds = users / (self.groups * self.together)
         return np.where(
             rounds > 1.0,
