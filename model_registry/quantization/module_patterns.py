@@ -1,8 +1,9 @@
-"""Patterns that name modules of a checkpoint by their path.
+"""Patterns that name modules of a checkpoint by path.
 
-They come with uploads, so that they are hostile until parsed: regular expressions that could
-take more than polynomial time are refused, and runs of layers are bounded.  The registry's own
-files abbreviate runs: `model.layers.{0..2,7}.self_attn*` is four patterns.
+They come with uploads, so they are treated as hostile: regular expressions that could take more
+than polynomial time are refused, and ranges of layers are bounded.  The registry's own files
+abbreviate
+ranges: `model.layers.{0..2,7}.self_attn*` is four patterns.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import lru_cache
 
 from genz_core.errors import InvalidValue
 
-#: More decoder layers than this in a configuration are taken for an error.
+#: More decoder layers than this in a configuration are treated as an error.
 MAX_LAYERS = 1024
 
 
@@ -51,11 +52,11 @@ _ROOTS = ("", "model.", "model.language_model.", "language_model.model.", "backb
 
 @dataclass(frozen=True)
 class ModulePatterns:
-    """A list of module patterns, indexed so that a look-up does not try all of them.
+    """Module patterns, indexed so that a look-up need not try all of them.
 
-    exact: paths in a named layer.  parts: path components anywhere.  globs: by the layer they
-    name, "" for any.  layers: those that some pattern names; anywhere: whether a regular
-    expression may tell layers apart without naming them.
+    exact: paths in a specific layer.  parts: path components anywhere.  globs: by the layer that
+    they name, "" for any.  layers: those that some pattern names; anywhere: a regular expression
+    may distinguish layers without naming them.
     """
 
     exact: frozenset[str] = frozenset()
@@ -95,7 +96,7 @@ class ModulePatterns:
         )
 
     def singles_out(self, layer: int) -> bool:
-        """Whether some pattern may match this layer and not the others."""
+        """Whether some pattern may match this layer but not the others."""
         return self.anywhere or str(layer) in self.layers
 
     def match(self, path: str) -> bool:
@@ -112,7 +113,7 @@ class ModulePatterns:
 
 
 def _layers_of(glob: str) -> list[str]:
-    """The layers that a glob can match, [""] for any: `layers.1*` is layer 1, 10, 11 ..."""
+    """The layers that a glob can match, [""] for any: `layers.1*` matches layers 1, 10, 11 ..."""
     named = re.match(r"layers\.(\d+)([.*])", glob)
     if not named:
         return [""]
@@ -123,5 +124,5 @@ def _layers_of(glob: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _compiled(glob: str) -> re.Pattern[str]:
-    """A regular expression for a glob and for every module below those it names."""
+    """A regular expression for a glob, which also matches every module below a match."""
     return re.compile(f"{fnmatch.translate(glob)}|{fnmatch.translate(glob + '.*')}")

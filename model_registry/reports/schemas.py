@@ -18,7 +18,7 @@ _NUMBERS = {"type": "object", "additionalProperties": {"type": "number"}}
 
 
 def _object(fields: Mapping[str, Any], *, open_: bool = False, optional: Any = ()) -> Any:
-    """An object with all of these fields but those that are optional, and no other unless open."""
+    """An object with all of these fields, except optional ones, and with no others unless open."""
     needed = [name for name in fields if name not in optional]
     return {
         "type": "object", "properties": dict(fields), "required": needed,
@@ -119,7 +119,7 @@ _TITLES = {
     "ops": "FLOPs and bytes of one step: `ridgeline ops MODEL --json`.",
     "step": "Seconds of one step: `ridgeline estimate - --json`.",
 }
-#: Keys that a hand-written ops document may leave out: the static table beside what is priced.
+#: Keys that a hand-written ops document may omit: the static table, which is not priced.
 _TABLE = ("model", "queries", "batch_size", "rows", "total", "storage", "notes")
 
 
@@ -140,5 +140,5 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def names() -> list[str]:
-    """The documents that have a schema, in the order in which each is made of the one before."""
+    """The documents that have a schema, in the order in which they are made from one another."""
     return list(_OWN)

@@ -5,8 +5,8 @@
     ops       ridgeline ops - --batch-size ...     FLOPs and bytes of one step
     step      ridgeline estimate - --system ...    its seconds
 
-Every document carries the checkpoint's config and number formats, so that no later step looks a
-name up.  Formulas are read from their text: one that is changed by hand changes the figure.
+Every document carries the checkpoint's config and number formats, so no later step needs to look up
+a name.  Formulas are parsed from their text: a change made by hand changes the figure.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from model_registry.reports import symbolic
 SCHEMAS: Mapping[str, str] = {
     name: f"ridgeline/{name}/1" for name in ("arch", "modules", "ops", "step")
 }
-#: What a document hands on.
+#: What a document passes on to the next step.
 CARRIED = ("config", "formats", "trace", "without")
 _COMMANDS = {
     "arch": "`ridgeline arch MODEL --json`",
     "modules": "`ridgeline modules populate -`",
     "ops": "`ridgeline ops - --json`",
 }
-#: Steps at which formulas are held against counts: beyond windows, top-k limits and blocks.
+#: Steps at which formulas are checked against counts: beyond windows, top-k limits and blocks.
 _CHECKED = tuple(product((1.0, 3.0), (1.0, 5.0, 4097.0), (8.0, 1001.0, 40_000.0, 300_000.0)))
-#: Fields of a group of the step, and numbers and words of an operator in an ops document.
+#: Fields of a group of the step, and numeric and text fields of an operator in an ops document.
 GROUP = ("sequences", "new_tokens", "cached_tokens")
 NUMBERS = (
     "flops", "weight_bytes", "input_bytes", "output_bytes", "kv_read_bytes", "kv_write_bytes",
@@ -56,7 +56,7 @@ _MOST_OPERATORS = 100_000
 def carried(
     source: ModelSource, *, trace: bool = False, without: Collection[str] = (), **formats: str
 ) -> dict[str, Any]:
-    """What every document of a model carries: its config and what was asked of it.
+    """What every document of a model carries: its config and the options given for it.
 
     Raises:
         RidgelineError: as `find_checkpoint`.
@@ -70,10 +70,11 @@ def carried(
 
 
 def document(text: str, *steps: str) -> dict[str, Any]:
-    """The document of one of `steps`, parsed and checked for what it carries.
+    """The document of one of `steps`, parsed and checked for its config.
 
     Raises:
-        InvalidValue: no JSON, or that of another step; the sentence says which command writes it.
+        InvalidValue: not JSON, or the document of another step; the message names the command that
+            writes it.
     """
     from model_registry.finding.sources import json_object
 
@@ -93,7 +94,7 @@ def document(text: str, *steps: str) -> dict[str, Any]:
 
 
 def reopened(data: Mapping[str, Any], **formats: str) -> tuple[Model, str]:
-    """(model, "builder" or "trace") of a document; formats: in place of those it carries.
+    """(model, "builder" or "trace") of a document; formats: replace those that it carries.
 
     Raises:
         RidgelineError: as `symbolic.open_model`.
@@ -114,7 +115,7 @@ def _handed_on(data: Mapping[str, Any], step: str) -> dict[str, Any]:
 def arch_document(
     source: ModelSource, *, trace: bool = False, without: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The first step: `symbolic.structure` with what the next ones need.
+    """The first step: `symbolic.structure`, plus what the next steps need.
 
     Raises:
         RidgelineError: as `symbolic.structure`.
@@ -125,10 +126,10 @@ def arch_document(
 
 
 def modules_document(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The second step: formulas of every operator, of an arch document.
+    """The second step: formulas of every operator of an arch document.
 
-    "counted" names the figures that no formula gives everywhere (windows, top-k, blocks of
-    compressed caches, experts reached): the next step counts these from the config.
+    "counted" names the figures that no single formula gives (windows, top-k, blocks of compressed
+    caches, experts reached): the next step counts these from the config.
     """
     model, origin = reopened(data)
     named = symbolic.populated_of(model, origin)
@@ -159,14 +160,14 @@ def _holds(text: str, op: Op, figure: str) -> bool:
 
 
 def _values(op: Op, batch: float, new_tokens: float, context: float) -> dict[str, float]:
-    """Values of all symbols at a step, bytes an element those of the operator's formats."""
+    """Values of all symbols at a step; bytes per element follow the operator's formats."""
     sizes = (batch, new_tokens, context)
     elements = map(bytes_of, (op.weights, op.activations, op.kv))
     return dict(zip((*symbolic.SYMBOLS, *symbolic.BYTES), (*sizes, *elements), strict=True))
 
 
 def _reviewed(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Classes of the model that the module database holds at its sizes, and who reviewed each."""
+    """Classes of the model that the module database has at its sizes, and who reviewed each."""
     from model_registry.modules import model_key
     from model_registry.modules.store import entries_of_model
 
@@ -181,12 +182,12 @@ def _reviewed(data: Mapping[str, Any]) -> list[dict[str, Any]]:
 def counted_graph(
     data: Mapping[str, Any], model: Model, step: Step, parallelism: Parallelism
 ) -> Graph:
-    """The operators of a step: figures by the document's formulas where it has them.
+    """The operators of a step, with figures from the document's formulas where it has them.
 
-    Shapes, what is "counted", several groups and more than one device come from the config.
+    Shapes, "counted" figures, several groups and more than one device are taken from the config.
 
     Raises:
-        InvalidValue: formulas that are none, or of other operators.
+        InvalidValue: invalid formulas, or formulas of other operators.
     """
     graph = model.graph(step, parallelism)
     rows = data.get("operators")
@@ -194,7 +195,7 @@ def counted_graph(
         return graph
     images = any(op.module.startswith(f"{VISION}.") for op in graph.ops)
     own = [op for op in graph.ops if _has_formulas(op)]
-    if isinstance(rows, list) and images:  # the encoder runs, and no operator holds it idle
+    if isinstance(rows, list) and images:  # the encoder runs, so no operator holds it idle
         rows = [row for row in rows if _name(row) != IDLE_TOWER]
     if not isinstance(rows, list) or [_name(row) for row in rows] != [op.name for op in own]:
         raise InvalidValue(
@@ -212,7 +213,7 @@ def counted_graph(
 
 
 def _has_formulas(op: Op) -> bool:
-    """Whether a modules document has formulas of an operator: not of one that reads images."""
+    """Whether a modules document has formulas of an operator; those that read images have none."""
     return op.operator_class != "collective" and not op.module.startswith(f"{VISION}.")
 
 
@@ -262,7 +263,7 @@ def _written(op: Op) -> dict[str, Any]:
 
 
 def number(value: Any) -> float:
-    """A number of a scalar step, which may be an array of one."""
+    """A number of a scalar step, which may be an array of one element."""
     return float(np.ravel(np.asarray(value, dtype=float))[0])
 
 
@@ -271,9 +272,9 @@ def number(value: Any) -> float:
 
 @dataclass(frozen=True, slots=True)
 class StatedModel(ModelAround):
-    """A model whose step was counted before: its operators are those of a document.
+    """A model whose step was counted before: its operators come from a document.
 
-    tp: devices that they are of.
+    tp: number of devices that the operators are split over.
     """
 
     stated: Graph
@@ -281,11 +282,11 @@ class StatedModel(ModelAround):
     tp: int
 
     def with_precision(self, precision: Precision) -> StatedModel:
-        """The same operators, whose formats the document states."""
+        """The same operators, with the formats that the document states."""
         return self
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
-        """The operators of the document; of any other step those of the model."""
+        """The operators of the document; for any other step, those of the model."""
         if step.groups == self.groups:
             return self.stated
         return self.model.graph(step, parallelism)
@@ -295,7 +296,7 @@ def stated_model(data: Mapping[str, Any]) -> StatedModel:
     """The model of an ops document, with the step that it states.
 
     Raises:
-        InvalidValue: operators or groups that are none.
+        InvalidValue: invalid operators or groups.
     """
     model, _ = reopened(data)
     try:

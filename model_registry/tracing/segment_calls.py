@@ -1,7 +1,7 @@
-"""Records of a traced segment into program calls.
+"""Program calls made from the records of a traced segment.
 
-Projections keep one call each.  Operators between them are grouped by the module they ran in
-(`grouping`) and read as a whole (`glue_calls`).
+Projections become one call each.  Operators between them are grouped by the module that ran them
+(`grouping`) and interpreted together (`glue_calls`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SegmentReader:
         self.grouping, self.setup = Grouping(segment, setup), setup
 
     def calls(self) -> list[ProgramCall]:
-        """The calls of the segment in the order they run."""
+        """The calls of the segment in the order in which they run."""
         placed: list[tuple[int, ProgramCall]] = []
         for start, group in self.grouping.groups():
             first = group[0]
@@ -96,8 +96,9 @@ class SegmentReader:
         return ((float(n), self._shards(path, role, n)),)
 
     def _chooses_blocks(self, path: str) -> bool:
-        """Whether `path` projects index queries, one a key-value head and divided as those are
-        (MiniMax M3)."""
+        """Whether `path` projects index queries, one per key-value head and divided in the same way
+        (MiniMax M3).
+        """
         parent, _, leaf = path.rpartition(".")
         return leaf == "q_proj" and hasattr(self.setup.module(parent), "topk_blocks")
 
