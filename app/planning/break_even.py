@@ -1,4 +1,6 @@
-"""Where drafts and pools of their own for prompts stop paying: both kinds side by side by load."""
+"""Where drafts, and separate prefill pools, stop paying off: comparison with and without,
+by load.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from genz_core.errors import RidgelineError
 from genz_core.types import Array
 
 _USERS: Array = np.exp2(np.arange(11))  # open requests of a replica
-_LOADS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # of the load that was asked for
+_LOADS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # multiples of the requested load
 _WORTH = 1.005
 
 
@@ -32,9 +34,10 @@ _WORTH = 1.005
 class Pays:
     """One comparison by load.
 
-    what: is compared with doing without.  unit: of the loads; figure: that is compared, less of
-    it being better.  loads, without, with_it: side by side, NaN where nothing does.  words: where
-    it stops paying.
+    what: the option under comparison.  unit: of the loads; figure: the compared figure, smaller is
+    better.
+    loads, without, with_it: one entry per load, NaN where no deployment works.  words: a sentence
+    on where it stops paying off.
     """
 
     what: str
@@ -46,7 +49,7 @@ class Pays:
     words: str
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a load: both figures and how many times better it is, None where there is none."""
+        """One row per load: both figures and the ratio between them, None where there is none."""
         return [
             {"what": self.what, self.unit: load, f"{self.figure}_without": _known(one),
              f"{self.figure}_with": _known(other),
@@ -56,10 +59,12 @@ class Pays:
 
 
 def pays(found: Found, short: Shortlist) -> list[Pays]:
-    """What drafts and prompts read apart are worth by load, for the best plan's system and engine.
+    """The benefit of drafts and of separate prefill pools by load, for the best plan's system and
+    engine.
 
     Drafts: on one replica of the best plan, by its open requests.  Pools: the fewest devices that
-    meet the targets, by the load of the whole deployment.  None of what was not asked for.
+    meet the targets, by the load of the whole deployment.  Options that the question excludes are
+    left out.
     """
     if not short.plans:
         return []
@@ -99,7 +104,7 @@ def _drafts(family: Family, row: dict[str, float]) -> Pays:
 
 
 def _pools(together: Family, apart: Family, found: Found) -> Pays:
-    """The fewest devices that meet the targets of either kind, by the load."""
+    """The fewest devices that meet the targets, with and without a prefill pool, by load."""
     needed: dict[str, list[float]] = {"aggregated": [], "disaggregated": []}
     for share in _LOADS:
         asked = demand.times(found.asked, share)
@@ -137,7 +142,7 @@ def _fewest(family: Family, asked: Asked, ranked: Ranking) -> float:
 
 
 def _stops(what: str, unit: str, loads: Array, without: Array, with_it: Array) -> str:
-    """A sentence on the load from which something pays no more."""
+    """A sentence on the load from which an option no longer pays off."""
     gain = without / with_it
     known = np.isfinite(gain)
     better = known & (gain > _WORTH)

@@ -132,9 +132,7 @@ def figures(records: Sequence[DispatchedOp]) -> dict[str, float]:
                 part = tensor.storage, tensor.offset
                 read[part] = max(read.get(part, 0.0), size)
         made |= {tensor.storage for tensor in record.outputs}
-        for tensor in record.outputs[
-            : 1 if "norm" in record.operator else None
-        ]:
+        for tensor in record.outputs[: 1 if "norm" in record.operator else None]:
             left[tensor.storage] = float(tensor.elements * ELEMENT_BYTES)
     return {
         "flops": sum(flops(record) for record in records),
