@@ -63,9 +63,12 @@ class BoundedRequests:
         await self.app(scope, _bounded(receive, most), send)
 
     def _user(self, headers: dict[bytes, bytes]) -> str | None:
-        """Whose token a request bears, "" where none is asked, None for nobody's."""
+        """The owner of a request's token, "" where no token is required, None for an
+        invalid one.
+        """
         sent, found = headers.get(b"authorization", b""), None
-        for token, user in self.bounds.tokens.items():  # all of them, in the same time
+        # compares with all of them, in constant time
+        for token, user in self.bounds.tokens.items():
             if secrets.compare_digest(sent, f"Bearer {token}".encode()):
                 found = user
         return found if self.bounds.tokens else ""
@@ -73,7 +76,7 @@ class BoundedRequests:
     def _refusal(
         self, path: str, headers: dict[bytes, bytes], user: str | None
     ) -> tuple[int, str, str] | None:
-        """Status, code and sentence; None where the request may come in."""
+        """Status, code and message of a refusal; None where the request is allowed."""
         host = headers.get(b"host", b"").decode("latin-1")
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if self.bounds.hosts and name not in self.bounds.hosts:
@@ -95,7 +98,7 @@ def _too_large(most: int) -> str:
 
 
 def _bounded(receive: Receive, most: int) -> Receive:
-    """What is received, up to so many bytes."""
+    """The request's content, up to a limit of bytes."""
     got = 0
 
     async def bounded() -> Message:

@@ -1,4 +1,4 @@
-"""Files that are sent: spooled, read as the command line reads its own, and removed."""
+"""Uploaded files: spooled, read as on the command line, and removed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from profilers import serving_results
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A file as it came."""
+    """An uploaded file."""
 
     name: str
     content: bytes
 
 
 def imported(files: Sequence[Sent]) -> list[dict[str, Any]]:
-    """What `ridgeline import --json` prints of files.
+    """The output of `ridgeline import --json` for files.
 
     Raises:
         ReportError: one that cannot be read.
@@ -52,7 +52,7 @@ def imported(files: Sequence[Sent]) -> list[dict[str, Any]]:
 
 
 def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -> dict[str, Any]:
-    """What `ridgeline compare --json`, `guard --json` or `watch --json` prints of files.
+    """The output of `ridgeline compare --json`, `guard --json` or `watch --json` for files.
 
     Raises:
         RidgelineError: as the command.
@@ -75,7 +75,7 @@ def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -
 
 
 def _window(body: Body) -> float:
-    """The seconds of a window, as they may be."""
+    """The seconds of a window, within their limits."""
     known, _ = read_extras(extras_of("watch"), {"window": body.window})
     return float(known["window"])
 
@@ -92,7 +92,7 @@ def _reports(paths: Sequence[Path], asked: Asked, body: Body) -> dict[str, Any]:
 
 @contextmanager
 def _spooled(files: Sequence[Sent]) -> Iterator[list[Path]]:
-    """The files in a folder of their own, each under the last part of its name."""
+    """The files in a temporary folder, each under the last part of its name."""
     if not files:
         raise ReportError("no file was sent: give one or more as `files`")
     with tempfile.TemporaryDirectory(prefix="ridgeline-") as folder:

@@ -1,4 +1,4 @@
-"""Files of a user as results of benchmarks: compared with their prediction, or judged."""
+"""A user's files as results of benchmarks: compared with their prediction, or judged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from profilers.serving_results import ServingMeasurement, is_result, read_many, 
 
 
 def are_results(files: Iterable[Any]) -> bool:
-    """Whether files are results of benchmarks, by their content; what is read already is none.
+    """Whether files are results of benchmarks, judged by content; parsed objects are not.
 
     Raises:
         InvalidValue: some are and some are not.
@@ -41,7 +41,8 @@ def are_results(files: Iterable[Any]) -> bool:
 
 
 def asked_of(files: Iterable[str | Path], asked: Asked) -> list[Deployment]:
-    """What the runs of result files are priced as: what was asked goes before the file.
+    """The deployments of the runs in result files; the user's parameters take precedence over the
+    file.
 
     Raises:
         RidgelineError: a file that cannot be read.
@@ -50,7 +51,7 @@ def asked_of(files: Iterable[str | Path], asked: Asked) -> list[Deployment]:
 
 
 def read_with_logs(files: Iterable[str | Path]) -> list[ServingMeasurement]:
-    """The runs of result files, with what the logs of their server among the files state.
+    """The runs of result files, completed from server logs among the files.
 
     Raises:
         RidgelineError: a file that cannot be read.
@@ -62,16 +63,16 @@ def read_with_logs(files: Iterable[str | Path]) -> list[ServingMeasurement]:
 
 
 def compared(runs: Sequence[Deployment], level: float) -> Comparison:
-    """Runs beside their prediction.  level: percent of runs that an interval is to hold.
+    """Runs with their predictions.  level: percent of runs that an interval should contain.
 
     Raises:
-        InvalidValue: no such level.
+        InvalidValue: an impossible level.
     """
     return compare(runs, checked_level(level))
 
 
 def refuse_unpredicted(found: Comparison) -> None:
-    """Refuse runs of which nothing can be predicted, with what to give.
+    """Refuse runs without any prediction, with advice on what to give.
 
     Raises:
         InvalidValue: no run can be priced.
@@ -89,7 +90,7 @@ def judged(
 ) -> tuple[Guarded, Comparison]:
     """Results judged by their prediction, and by earlier ones of the same loads.
 
-    level: as of `compared`.  tolerance: percent by which equal runs differ for no reason.
+    level: as in `compared`.  tolerance: percent by which equal runs may differ.
 
     Raises:
         RidgelineError: a file that cannot be read, or nothing that can be judged.

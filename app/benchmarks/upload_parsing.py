@@ -1,4 +1,4 @@
-"""Reading of results that someone sends: from their bytes, here or in a process of its own."""
+"""Reading uploaded results from their bytes, here or in a separate process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from profilers.serving_results import ServingMeasurement, read_results
 
 @dataclass(frozen=True, slots=True)
 class SentResult:
-    """A result file as it came.  name: of the file."""
+    """An uploaded result file.  name: of the file."""
 
     name: str
     content: bytes
@@ -38,12 +38,12 @@ def read_sent(
 
 
 def base_name(name: str) -> str:
-    """The last part of a file's name, whose words may say what the record leaves out."""
+    """The last part of a file's name, which may state facts that the record leaves out."""
     plain = "".join(c if c.isalnum() or c in "._-" else "_" for c in name.rpartition("/")[2])
     return plain.lstrip(".")[:120] or "result"
 
 
 def size_of(measurements: list[ServingMeasurement]) -> int:
-    """Bytes of memory that measurements take, about."""
+    """Approximate memory of measurements, in bytes."""
     rows = (one.requests for one in measurements if one.requests is not None)
     return 20_000 * len(measurements) + sum(int(t.memory_usage(deep=True).sum()) for t in rows)

@@ -1,4 +1,4 @@
-"""JSON of the step before, on standard input: `-` in place of a model."""
+"""JSON of the previous step on standard input: `-` instead of a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def piped(*steps: str) -> dict[str, Any]:
     See `model_registry.reports.step_documents`.
 
     Raises:
-        InvalidValue: it is longer than any such document, or none of them.
+        InvalidValue: it is too long, or not such a document.
     """
     from model_registry.reports import step_documents
 

@@ -1,4 +1,4 @@
-"""A priced step as Chakra traces, one a device: operators in their order, layer by layer."""
+"""A priced step as Chakra traces, one per device: operators in order, layer by layer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Run:
     """One run of an operator in a step.
 
     seconds: predicted.  flops, bytes: of the run on one device.  message_bytes, group, stride: as
-    of `genz_core.operators.collective`; group 1 for what is no collective.
+    in `genz_core.operators.collective`; group is 1 where there is no collective.
     """
 
     name: str
@@ -43,9 +43,10 @@ class Run:
 
 
 def runs_of(step: StepEstimate) -> Iterator[Run]:
-    """The runs of a step on one device, in order: the first ends, the layers, the last ends.
+    """The runs of a step on one device, in order: input, layers, output.
 
-    What measured runs teach scales them all; host time and waits for other stages are the last.
+    The correction by measured runs scales all of them; host time and waits for other stages come
+    last.
     """
     ops = list(enumerate(step.graph.ops))
     ends = [(at, op) for at, op in ops if not op.layers]
@@ -60,12 +61,13 @@ def runs_of(step: StepEstimate) -> Iterator[Run]:
 
 
 def files(estimate: Estimate, phase: str, devices_of: Mapping[str, int]) -> dict[str, bytes]:
-    """Contents by name: `step.RANK.et` a device, groups of ranks, the network, and a note.
+    """File contents by name: one `step.RANK.et` per device, groups of ranks, the network, and a
+    note.
 
     devices_of: the degrees tp, pp, dp, cp of the deployment.
 
     Raises:
-        InvalidValue: no phase, pipelines, or too many devices.
+        InvalidValue: an unknown phase, pipelines, or too many devices.
     """
     if phase not in PHASES:
         raise InvalidValue(f"phase = {phase!r}: choose {' or '.join(PHASES)}")
@@ -94,13 +96,13 @@ def files(estimate: Estimate, phase: str, devices_of: Mapping[str, int]) -> dict
 
 
 def read_rows(content: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What a trace is of, and a row an operator of it: runs, seconds, FLOPs, bytes, messages.
+    """What a trace contains, and one row per operator: runs, seconds, FLOPs, bytes, messages.
 
-    Runs of one name that differ in their layer alone share a row.  A duration that the trace does
-    not state to the last digit is in whole microseconds.
+    Runs that differ only in their layer share a row.  Durations without an exact attribute are in
+    whole microseconds.
 
     Raises:
-        InvalidValue: bytes that are no trace.
+        InvalidValue: bytes that are not a trace.
     """
     about, nodes = chakra.read(content)
     rows: dict[tuple[str, str], dict[str, Any]] = {}
@@ -123,10 +125,10 @@ def read_rows(content: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def _number(node: Node, name: str, usual: float = 0.0) -> float:
-    """An attribute of a node that is a number.
+    """A numeric attribute of a node.
 
     Raises:
-        InvalidValue: it is no finite one.
+        InvalidValue: it is not a finite number.
     """
     value = node.attributes.get(name, usual)
     if isinstance(value, str) or not np.isfinite(value):
@@ -137,7 +139,7 @@ def _number(node: Node, name: str, usual: float = 0.0) -> float:
 
 
 class _Groups:
-    """Groups of ranks that talk, numbered as they come.
+    """Groups of communicating ranks, numbered in order of appearance.
 
     members: the ranks of a group by its number, as text.
     """
@@ -152,14 +154,14 @@ class _Groups:
         first = rank - rank // stride % size * stride
         ranks = tuple(first + stride * at for at in range(size))
         if ranks not in self._numbers:
-            # ASTRA-sim reads the names of groups as whole numbers, above 0
+            # ASTRA-sim parses names of groups as positive whole numbers
             number = self._numbers[ranks] = str(len(self._numbers) + 1)
             self.members[number] = list(ranks)
         return self._numbers[ranks]
 
 
 def _nodes(runs: Sequence[Run], rank: int, groups: _Groups) -> Iterator[Node]:
-    """Nodes of a rank, each after the one before."""
+    """Nodes of a rank, each depending on the previous one."""
     for at, run in enumerate(runs):
         said: dict[str, float | int | str | bool] = {
             "is_cpu_op": run.kind == "host", "operator": run.name, "seconds": run.seconds,
@@ -196,7 +198,7 @@ def _runs(step: StepEstimate, at: int, op: Op, layer: int | None) -> Iterator[Ru
 
 
 def _one_run(step: StepEstimate, number: Any) -> float:
-    """A number of an operator in one run: over the contexts, or the chunks, of the step."""
+    """A number of an operator in one run, averaged over the contexts or chunks of the step."""
     values = np.atleast_1d(np.asarray(number, dtype=float))
     if step.node_weights is None or values.size == 1:
         weight = 1.0 if step.node_weights is None else float(step.node_weights[:, 0].sum())

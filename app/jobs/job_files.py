@@ -1,8 +1,8 @@
-"""Files of a job's folder: what is asked, how far it is, what came of it.
+"""Files of a job's folder: the order, its progress, and its outcome.
 
     order.pickle  progress.json  cancel  outcome.json  result.pickle
 
-The server writes the order and `cancel`, the worker the rest; each file appears whole.
+The server writes the order and `cancel`, the worker the rest; each file is written atomically.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _PROGRESS, _OUTCOME, _CANCEL = "progress.json", "outcome.json", "cancel"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a worker is asked to do.
+    """The work of a worker.
 
     work: "module:function".  alone: file whose lock it holds meanwhile, None for none.
-    memory_bytes: cap of its process.  result_bytes: cap of its pickled result.
-    overlay: folder that lies over the user's data folder meanwhile, None for none.
+    memory_bytes: limit of its process.  result_bytes: limit of its pickled result.
+    overlay: folder laid over the user's data folder meanwhile, None for none.
     """
 
     work: str
@@ -53,27 +53,27 @@ class JobFiles:
     folder: Path
 
     def write_order(self, order: Order) -> None:
-        """Keep the order.  Raises `OSError`."""
+        """Write the order.  Raises `OSError`."""
         self._write_pickle(_ORDER, order)
 
     def read_order(self) -> Order:
-        """The order, which is taken off the disk: it may hold a large upload."""
+        """Read the order and delete its file, since it may hold a large upload."""
         with (self.folder / _ORDER).open("rb") as file:
             order: Order = pickle.load(file)
         (self.folder / _ORDER).unlink()
         return order
 
     def write_progress(self, share: float, what: str) -> None:
-        """Note the finished share, 0 to 1, and the present piece of work."""
+        """Write the finished share, 0 to 1, and the current piece of work."""
         self._write_json(_PROGRESS, [share, what])
 
     def progress(self) -> tuple[float, str] | None:
-        """What `write_progress` noted last, None before."""
+        """The latest progress, None if there is none yet."""
         content = self._read_json(_PROGRESS)
         return (float(content[0]), str(content[1])) if content else None
 
     def ask_to_stop(self) -> None:
-        """Ask the work to end after its present step."""
+        """Ask the work to stop after its current step."""
         (self.folder / _CANCEL).touch()
 
     def is_asked_to_stop(self) -> bool:
@@ -81,7 +81,7 @@ class JobFiles:
         return (self.folder / _CANCEL).exists()
 
     def write_result(self, result: Any) -> int:
-        """Keep a result; returns its size in bytes."""
+        """Write a result; returns its size in bytes."""
         return self._write_pickle(_RESULT, result)
 
     def read_result(self) -> Any:
@@ -90,11 +90,11 @@ class JobFiles:
             return pickle.load(file)
 
     def write_outcome(self, error: str = "") -> None:
-        """Note that the work has ended.  error: why it failed, in a sentence; "" for a result."""
+        """Record that the work has ended.  error: why it failed, in a sentence; "" for a result."""
         self._write_json(_OUTCOME, {"error": error})
 
     def error(self) -> str | None:
-        """Why it failed, "" where there is a result, None before the end."""
+        """Why it failed, "" if there is a result, None before the end."""
         content = self._read_json(_OUTCOME)
         return None if content is None else str(content["error"])
 

@@ -1,7 +1,7 @@
-"""Figures of models that read and put nothing out: a latency and sequences a second.
+"""Figures of models that generate nothing: latency and sequences per second.
 
-Their rows are those of any model without what only generation has: the time to the first token is
-the whole latency, and there is no time between tokens.
+Their rows are those of any model without the figures of generation: the time to first token is the
+whole latency, and there is no time between tokens.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from app.scenario.levers import PHASES
 from genz_core.model_kinds import generates
 from genz_core.types import Model
 
-#: What an encoder's rows leave out, by a part of their name.
+#: Parts of the names of columns that an encoder's rows leave out.
 _GENERATED = ("tpot", "e2e", "interactivity", "osl", "capacity")
 
 
 def phases_of(model: Model) -> tuple[str, ...]:
-    """The phases that a model has: an encoder has its one pass, told as a prefill."""
+    """The phases of a model; an encoder's single pass counts as prefill."""
     return PHASES if generates(model) else PHASES[:1]
 
 
 def of_kind(
     model: Model, columns: Mapping[str, Any], sequences_per_s: Any = None
 ) -> dict[str, Any]:
-    """Columns of figures as a model of that kind has them.
+    """Columns of figures, adapted to the kind of model.
 
-    sequences_per_s: in place of the output tokens a second, which are as many where each request
-    puts one out.
+    sequences_per_s: replaces the output tokens per second; with one token per request they are
+    equal.
     """
     if generates(model):
         return dict(columns)
@@ -50,7 +50,7 @@ def of_kind(
 
 
 def _read(missing: str) -> str:
-    """Names of figures that are not validated, those of a model that generates nothing."""
+    """Names of figures without validation, for a model that generates nothing."""
     return " ".join(_name(one) for one in missing.split() if "tpot" not in one and "e2e" not in one)
 
 

@@ -29,7 +29,7 @@ def run(
     """Compare results and print what was found.
 
     Raises:
-        RidgelineError: a file that cannot be read, a name nobody knows, or nothing to predict.
+        RidgelineError: a file that cannot be read, an unknown name, or nothing to predict.
     """
     from app.benchmarks import document, file_comparison, report
     from app.benchmarks.findings import findings

@@ -23,7 +23,7 @@ def guard(
     tolerance: Extra,
     baseline: Annotated[
         list[Path] | None,
-        typer.Option(help="Earlier result of the same loads; repeats tell how much runs differ."),
+        typer.Option(help="Earlier result of the same loads; repeats show the noise."),
     ] = None,
     json: opt.Json = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""ridgeline watch: a live server beside its prediction."""
+"""ridgeline watch: a live server against its prediction."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def watch(
     given: Given,
     window: Extra,
     every: Annotated[float, opt.lasting("Seconds between two looks.")] = 5.0,
-    seconds: Annotated[float, typer.Option(help="Of the watch; 0: until Ctrl-C.")] = 0.0,
+    seconds: Annotated[float, typer.Option(help="Seconds to watch; 0: until Ctrl-C.")] = 0.0,
     log: Annotated[
         Path | None, typer.Option(help="Log of requests that grows beside the page.")
     ] = None,
@@ -82,5 +82,5 @@ def watch(
 
 
 def _tell(event: Event) -> None:
-    """An event beside the progress bar, as it comes."""
+    """Print an event above the progress bar as it occurs."""
     typer.echo(f"\n{event.kind}: {event.sentence}", err=True)

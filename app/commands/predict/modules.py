@@ -22,7 +22,7 @@ def register(cli: typer.Typer) -> None:
         populate
     )
     group.command("derive", help="Derive the formulas of a class, or of a model's.")(derive)
-    group.command("validate", help="Say who compared formulas with the source.")(validate)
+    group.command("validate", help="Record who compared formulas with the source.")(validate)
     cli.add_typer(group, name="modules")
 
 
@@ -78,7 +78,7 @@ def derive(
     inputs: Annotated[
         str, typer.Option(help='Shapes of its inputs: "batch, new_tokens, d; 1, d".')
     ] = "",
-    again: Annotated[bool, typer.Option("--again", help="Though the database has them.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Even if the database has them.")] = False,
     json: opt.Json = False,
 ) -> None:
     from model_registry import modules

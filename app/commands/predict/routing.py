@@ -1,4 +1,4 @@
-"""ridgeline routing: what uneven experts of a run cost, and what copies of the busy ones gain."""
+"""ridgeline routing: the cost of a run's uneven experts, and the gain from copies of busy ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def routing(
         typer.Option(help="Routed rows: CSV of layer_id, expert_id, count, or JSON of lists."),
     ],
     copies: Annotated[
-        str, typer.Option(help='Redundant experts to try: "0,8,32"; by default 0 to 4 a rank.')
+        str, typer.Option(help='Redundant experts to try: "0,8,32"; by default 0 to 4 per rank.')
     ] = "",
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
