@@ -33,12 +33,8 @@ class Run:
     """One run of an operator in a step.
 
     seconds: predicted.  flops, bytes: of the run on one device.  message_bytes, group, stride: as
-<<<<<<< HEAD
-    in `genz_core.operators.collective`; group is 1 where there is no collective.
-=======
-    of `genz_core.operators.collective`; group 1 for what sends nothing.  A message to the next
+    in `genz_core.operators.collective`; group is 1 where nothing is sent.  A message to the next
     stage of a pipeline is of kind send_recv.
->>>>>>> 09e3dded868b7a2ad6168256b1b1794123cbf1a9
     """
 
     name: str
@@ -52,20 +48,12 @@ class Run:
     stride: int
 
 
-<<<<<<< HEAD
-def runs_of(step: StepEstimate) -> Iterator[Run]:
-    """The runs of a step on one device, in order: input, layers, output.
-
-    The correction by measured runs scales all of them; host time and waits for other stages come
-    last.
-=======
 def runs_of(step: StepEstimate, stages: int = 1) -> tuple[list[Run], ...]:
     """The runs of a step on one device of each pipeline stage, in order.
 
-    The first ends, the layers, the message to the next stage, the last ends; the host's time is the
-    last run of the last stage.  What measured runs teach scales them all.  Of a pipeline it is one
-    micro-batch: the time that it waits for others is none of its runs.
->>>>>>> 09e3dded868b7a2ad6168256b1b1794123cbf1a9
+    The order is input, layers, message to the next stage, output; the host's time is the last run
+    of the last stage.  The correction by measured runs scales all of them.  A pipeline's trace is
+    that of one micro-batch, without the time that it waits for others.
     """
     ops = list(enumerate(step.graph.ops))
     layers = max(step.graph.layers, 1)
@@ -109,11 +97,7 @@ def files(estimate: Estimate, phase: str, devices_of: Mapping[str, int]) -> dict
     devices_of: the degrees tp, pp, dp, cp of the deployment.
 
     Raises:
-<<<<<<< HEAD
-        InvalidValue: an unknown phase, pipelines, or too many devices.
-=======
-        InvalidValue: no phase, or too many devices.
->>>>>>> 09e3dded868b7a2ad6168256b1b1794123cbf1a9
+        InvalidValue: an unknown phase, or too many devices.
     """
     if phase not in PHASES:
         raise InvalidValue(f"phase = {phase!r}: choose {' or '.join(PHASES)}")
@@ -221,18 +205,10 @@ class _Groups:
         return self._numbers[ranks]
 
 
-<<<<<<< HEAD
-def _nodes(runs: Sequence[Run], rank: int, groups: _Groups) -> Iterator[Node]:
-    """Nodes of a rank, each depending on the previous one."""
-    for at, run in enumerate(runs):
-        said: dict[str, float | int | str | bool] = {
-            "is_cpu_op": run.kind == "host", "operator": run.name, "seconds": run.seconds,
-        }  # fmt: skip
-=======
 def _nodes(runs: Sequence[Run], rank: int, groups: _Groups, received: Run | None) -> Iterator[Node]:
-    """Nodes of a rank, each after the one before.
+    """Nodes of a rank, each depending on the previous one.
 
-    received: the message that the stage before sends; it takes its time where it is sent.
+    received: message from the previous stage; its time counts where it is sent.
     """
     first = int(received is not None)
     if received is not None:
@@ -241,7 +217,6 @@ def _nodes(runs: Sequence[Run], rank: int, groups: _Groups, received: Run | None
         yield Node(0, received.name, "receive", (), 1, said)
     for at, run in enumerate(runs, start=first):
         said = {"is_cpu_op": run.kind == "host", "operator": run.name, "seconds": run.seconds}
->>>>>>> 09e3dded868b7a2ad6168256b1b1794123cbf1a9
         kind = "compute"
         if run.kind == "send_recv":
             kind = "send"
