@@ -36,7 +36,7 @@ def read_tree(path: Path) -> Tree:
         raise InvalidValue(f"{path} cannot be read: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise InvalidValue(f"{path.name} is not YAML:  {reason}") from None
+        raise InvalidValue(f"{path.name} is not YAML: {reason}") from None
     if not isinstance(tree, dict):
         raise InvalidValue(f"{path.name} holds no mapping of fields")
     return tree

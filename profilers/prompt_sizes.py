@@ -79,7 +79,7 @@ def _lines(file: Path) -> list[str]:
     except OSError as error:
         raise InvalidValue(f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InvalidValue(f"{file.name} is not UTF-8 text;  give JSONL") from None
+        raise InvalidValue(f"{file.name} is not UTF-8 text; give JSONL") from None
 
 
 def _of_line(line: str, place: str, origin: str, osl: int) -> PromptSizes:
@@ -117,7 +117,7 @@ def _prompt_tokens(record: Mapping[str, Any], place: str) -> tuple[Any, bool]:
     if isinstance(characters, (int, float)) and 0 < characters < math.inf:
         return max(round(characters / CHARACTERS_PER_TOKEN), 1), True
     raise InvalidValue(
-        f"{place} states no length;  give one of {', '.join((*_NUMBERS, *_LISTS, *_TEXTS))}"
+        f"{place} states no length; give one of {', '.join((*_NUMBERS, *_LISTS, *_TEXTS))}"
     )
 
 

@@ -135,5 +135,5 @@ def parse_config(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InvalidValue(f"the config is not valid JSON: {error}") from None
     if not isinstance(config, dict):
-        raise InvalidValue("the config is valid JSON but not an object;  paste a whole config.json")
+        raise InvalidValue("the config is valid JSON but not an object; paste a whole config.json")
     return config

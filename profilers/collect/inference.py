@@ -339,7 +339,7 @@ def _picture(path: str) -> Any:
     import importlib.util
 
     if importlib.util.find_spec("PIL") is None:
-        raise MeasurementError(f"reading pictures needs Pillow;  run: {pip_install('pillow')}")
+        raise MeasurementError(f"reading pictures needs Pillow; run: {pip_install('pillow')}")
     from PIL import Image, UnidentifiedImageError
 
     try:

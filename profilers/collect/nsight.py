@@ -61,7 +61,7 @@ class Counters:
         for name in (*self.metrics, *self.sections, self.set):
             if not _NAME.fullmatch(name):
                 raise MeasurementError(
-                    f"{name[:80]!r} is not a name that ncu knows;  `ncu --query-metrics` and "
+                    f"{name[:80]!r} is not a name that ncu knows; `ncu --query-metrics` and "
                     "`ncu --list-sections` print them"
                 )
         if self.replay not in REPLAYS:

@@ -106,7 +106,7 @@ def read_yaml(path: Path) -> list[TopKernel]:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
         return [_entry(entry) for entry in data["kernels"]]
     except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ReportError(f"{path.name} is not a list of kernels:  {error}") from None
+        raise ReportError(f"{path.name} is not a list of kernels: {error}") from None
 
 
 def _entry(entry: dict[str, Any]) -> TopKernel:

@@ -193,4 +193,4 @@ def _table_reader(head: bytes) -> Reader:
             return module.read
     if unitrace.sniff(text):
         return unitrace.read
-    raise ReportError(f"this is not a report that can be read; readable are:  {ACCEPTED}")
+    raise ReportError(f"this is not a report that can be read; readable are: {ACCEPTED}")

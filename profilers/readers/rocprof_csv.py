@@ -312,7 +312,7 @@ def _statistics(view: _View) -> Mapping[str, Any]:
 
 def _refused(view: _View) -> Mapping[str, Any]:
     raise ReportError(
-        "this table of rocprof describes devices or memory and lists no kernels;  give "
+        "this table of rocprof describes devices or memory and lists no kernels; give "
         "kernel_trace.csv, kernel_stats.csv or the rocpd database"
     )
 

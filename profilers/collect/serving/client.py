@@ -53,7 +53,7 @@ class Server:
             known = False
         if not known:
             raise MeasurementError(
-                f"{self.address!r} is not the address of a server:  give one like http://localhost:8000"
+                f"{self.address!r} is not the address of a server: give one like http://localhost:8000"
             )
         if not 0 < self.timeout_s <= 86_400:
             raise MeasurementError(f"timeout = {self.timeout_s:g} s: give 0 to 86,400")

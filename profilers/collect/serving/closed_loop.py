@@ -54,7 +54,7 @@ class ClosedLoop:
             raise InvalidValue(f"length_ratio = {self.length_ratio:g} is not between 0 and 1")
         if self.requests and self.requests < self.concurrency:
             raise InvalidValue(
-                f"{self.requests} requests are too few for {self.concurrency} users:  "
+                f"{self.requests} requests are too few for {self.concurrency} users: "
                 f"give {self.concurrency} at least"
             )
 

@@ -92,5 +92,5 @@ def only_model(server: Server) -> str:
     names = models(server)
     if len(names) != 1:
         listed = f"it lists {', '.join(names[:5])}" if names else "it lists none"
-        raise MeasurementError(f"give the name of a model that {server.address} serves;  {listed}")
+        raise MeasurementError(f"give the name of a model that {server.address} serves; {listed}")
     return names[0]
