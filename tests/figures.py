@@ -124,7 +124,6 @@ def _prefill_pool_in_closed_form() -> list[float]:
     return [1e3 * closed.tpot_s, 1e3 * closed.ttft_s, 100.0 * above]
 
 
-
 SENTENCES = (
     Sentence(
         "docs/simulation.md",
