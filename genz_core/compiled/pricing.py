@@ -23,7 +23,7 @@ from genz_core.validity import stack
 #: number of steps of a kind above which making a plan is faster than pricing through a graph
 _WORTH = 1000
 #: A plan is made once the steps asked for so far would take longer through graphs than making the
-#: plan. Building a graph costs as much as `_OF_A_GRAPH` steps, so the third small question makes it.
+#: plan. Building a graph costs as much as `_OF_A_GRAPH` steps: the third small question makes it.
 _MADE_FOR, _OF_A_GRAPH = 300, 100
 
 
