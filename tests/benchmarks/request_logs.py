@@ -3,7 +3,8 @@
 Each engine is measured at two rates; every request is simulated at its own arrival, before any
 calibration and after one scale of the steps that the first rate taught.  Run it on a quiet machine:
 
-    python -m tests.benchmarks.request_logs --folder logs --engines hf llama.cpp --write docs/simulation.md
+    python -m tests.benchmarks.request_logs --folder logs --engines hf llama.cpp \\
+        --write docs/simulation.md
 
 It starts transformers' server and llama.cpp's `llama-server` (on PATH, or `--llama-server PATH`;
 its model file needs the package `gguf`) with one small model of random weights.  The machine's
@@ -36,10 +37,11 @@ from app.calibration.own_server import SCHEDULER
 from app.question.asking import ask
 from app.scenario.local_files import sources
 from profilers.collect.machine_document import ENGINE, SLUG
-from profilers.collect.serving import gguf_model, llama_server, own_server
-from profilers.collect.serving.llama_server import SlotSettings
+from profilers.collect.serving import own_server
 from profilers.collect.serving.own_server import RunningServer, ServerSettings
 from profilers.serving_results import read_results
+from tests.benchmarks import gguf_model, llama_server
+from tests.benchmarks.llama_server import SlotSettings
 from tests.benchmarks.page_timings import machine_words, replace_table
 
 #: Figures of a log: how they are made of the times of its requests, and how near they are to come.
@@ -88,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> list[dict[str, Any]]:
         rows += compared(engines[name](model, told), model, folder, told)
     print(render(rows, TableFormat.text))
     if told.write:
-        replace_table(told.write, MARK, section(rows, told))
+        replace_table(told.write, MARK, section(rows))
     return rows
 
 
@@ -155,7 +157,7 @@ def llama_cpp(model: Path, told: argparse.Namespace) -> Engine:
     return Engine("llama.cpp", asked, {}, start, told.llama_rates)
 
 
-def section(rows: Sequence[Mapping[str, Any]], told: argparse.Namespace) -> str:
+def section(rows: Sequence[Mapping[str, Any]]) -> str:
     """The table for the document."""
     shown = [
         {
@@ -166,7 +168,8 @@ def section(rows: Sequence[Mapping[str, Any]], told: argparse.Namespace) -> str:
         }
         for row in rows
     ]  # fmt: skip
-    return f"{render(shown, TableFormat.markdown)}\n\n{date.today().isoformat()}, {machine_words().partition(', load')[0]}."
+    words = f"{date.today().isoformat()}, {machine_words().partition(', load')[0]}, one core."
+    return f"{render(shown, TableFormat.markdown)}\n\n{words}"
 
 
 def scheduled(run: Deployment, started: Mapping[str, Any]) -> Deployment:

@@ -35,9 +35,11 @@ from app.tuning.loop import Tuned
 from app.tuning.outcome import Outcome, outcome_of
 from app.tuning.real_server import Commands, RealServer
 from app.tuning.space import Setting, space, words
+from genz_core.errors import MeasurementError
 from genz_core.progress import never, silent
 from profilers.collect.machine_document import SLUG
-from profilers.collect.serving import gguf_model, own_server
+from profilers.collect.serving import own_server
+from tests.benchmarks import gguf_model, llama_server
 from tests.benchmarks.page_timings import machine_words, replace_table
 
 GOAL, RUNS, WITHIN = "output_tokens_per_s", 8, 0.05
@@ -53,9 +55,10 @@ LOAD: dict[str, Any] = {
 }  # fmt: skip
 _COMMAND = (
     "{server} --model {model}/{{weights}}.gguf --alias m --host 127.0.0.1 --port {{port}} "
-    "--threads {threads} --threads-batch {threads} --threads-http 2 --ctx-size 4096 --flash-attn on "
-    "--cache-ram 0 --parallel {{max_num_seqs}} --batch-size {{max_num_batched_tokens}} "
-    "--ubatch-size {{max_num_batched_tokens}} [[--cache-type-k {{kv}} --cache-type-v {{kv}}]]"
+    "--threads {threads} --threads-batch {threads} --threads-http 2 --ctx-size 4096 "
+    "--flash-attn on --cache-ram 0 --parallel {{max_num_seqs}} "
+    "--batch-size {{max_num_batched_tokens}} --ubatch-size {{max_num_batched_tokens}} "
+    "[[--cache-type-k {{kv}} --cache-type-v {{kv}}]]"
 )
 
 
@@ -87,7 +90,9 @@ class Scored:
     @property
     def near(self) -> int:
         """How many settings lie within 5 % of the best."""
-        return sum(self.value(setting) >= (1.0 - WITHIN) * self.best[1] for setting, _ in self.every)
+        return sum(
+            self.value(setting) >= (1.0 - WITHIN) * self.best[1] for setting, _ in self.every
+        )
 
     @property
     def chosen(self) -> float:
@@ -170,9 +175,9 @@ def section(found: Scored, day: str) -> str:
     missed = len(found.every) - len(values)
     runs = sum(len(v) for _, v in found.repeats)
     load = (
-        f"{day}, {machine_words().partition(', load')[0]}, one core for server and client; llama.cpp's `llama-server`, a "
-        f"Qwen3 of 89 M random weights; {LOAD['concurrency']} users, {LOAD['requests']} requests of "
-        f"{LOAD['isl']} and {LOAD['osl']} tokens"
+        f"{day}, {machine_words().partition(', load')[0]}, one core for server and client; "
+        f"llama.cpp's `llama-server`, a Qwen3 of 89 M random weights; {LOAD['concurrency']} users, "
+        f"{LOAD['requests']} requests of {LOAD['isl']} and {LOAD['osl']} tokens"
     )
     every = (
         f"All {len(found.every)} settings were measured: {min(values):.0f} to {max(values):.0f} "
@@ -201,9 +206,10 @@ def main(arguments: Sequence[str] | None = None) -> Scored:
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["RIDGELINE_DATA"] = str(folder / "data")
     os.environ["OMP_NUM_THREADS"] = str(told.threads)
-    server = shutil.which(told.server)
-    if server is None:
-        sys.exit(f"{told.server} is not there: install llama.cpp, or give --server PATH")
+    try:
+        server = llama_server.found(told.server)
+    except MeasurementError as error:
+        sys.exit(str(error))
     model = write_models(folder / "model")
     if not (folder / "data").exists():
         machine.save(machine.calibrate("cpu", told.threads, anyway=told.busy))

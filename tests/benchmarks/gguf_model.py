@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from pathlib import Path
+from typing import Any
 
 from genz_core.errors import InvalidValue, MeasurementError
 from genz_core.installing import pip_install
@@ -68,15 +69,15 @@ def write(checkpoint: Path, file: Path, weights: str) -> None:
     writer.close()
 
 
-def _add_tokenizer(writer: object, size: int) -> None:
+def _add_tokenizer(writer: Any, size: int) -> None:
     """Tokens of whole words, found by their likelihoods (T5's unigram model)."""
     words = [*WORDS, *(f"word{number}" for number in range(size))][: size - 2]
-    writer.add_tokenizer_model("t5")  # type: ignore[attr-defined]
-    writer.add_token_list(["<end>", "<unknown>", *(f"▁{word}" for word in words)])  # type: ignore[attr-defined]
-    writer.add_token_scores([0.0, 0.0, *(-1.0 for _ in words)])  # type: ignore[attr-defined]
-    writer.add_token_types([_CONTROL, _UNKNOWN, *(_NORMAL for _ in words)])  # type: ignore[attr-defined]
-    writer.add_eos_token_id(0)  # type: ignore[attr-defined]
-    writer.add_unk_token_id(1)  # type: ignore[attr-defined]
-    writer.add_add_bos_token(False)  # type: ignore[attr-defined]
-    writer.add_add_eos_token(False)  # type: ignore[attr-defined]
-    writer.add_add_space_prefix(True)  # type: ignore[attr-defined]
+    writer.add_tokenizer_model("t5")
+    writer.add_token_list(["<end>", "<unknown>", *(f"▁{word}" for word in words)])
+    writer.add_token_scores([0.0, 0.0, *(-1.0 for _ in words)])
+    writer.add_token_types([_CONTROL, _UNKNOWN, *(_NORMAL for _ in words)])
+    writer.add_eos_token_id(0)
+    writer.add_unk_token_id(1)
+    writer.add_add_bos_token(False)
+    writer.add_add_eos_token(False)
+    writer.add_add_space_prefix(True)
