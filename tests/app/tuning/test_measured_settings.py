@@ -14,6 +14,7 @@ import pytest
 
 from app.calibration import from_runs
 from app.question.asking import Asked, ask
+from app.scenario.points_row import parse
 from app.tuning.loop import Tuned, tune
 from app.tuning.outcome import Outcome
 from app.tuning.space import space
@@ -64,13 +65,27 @@ def test_the_best_of_all_or_one_within_five_percent_is_found_in_eight_runs(targe
     assert done.best is not None and done.best.outcome.value(goal) >= 0.95 * best
 
 
-def test_the_runs_of_a_search_are_rows_that_calibrate(tmp_path: Path):
+def taught() -> tuple[Tuned, list[dict[str, str]]]:
+    """A search, and the rows of its points file."""
     done, asked, _ = searched("output_tokens_per_s")
     rows = list(csv.DictReader(points(asked, done.records).splitlines()))
+    return done, [{**row, "model": "Qwen/Qwen3-0.6B"} for row in rows]
+
+
+def test_the_runs_of_a_search_are_rows_of_a_points_file():
+    done, rows = taught()
     assert [row["id"] for row in rows] == [f"run {one.number}" for one in done.records]
-    assert {row["max_num_seqs"] for row in rows} <= {"1", "2", "4", "8"}
-    named = [{**row, "model": "Qwen/Qwen3-0.6B"} for row in rows]
-    learnt = from_runs.calibrate(named)
+    for row, record in zip(rows, done.records, strict=True):
+        asked = parse(row).question
+        assert asked.concurrency == GIVEN["concurrency"] and asked.weights == row["weights"]
+        assert asked.max_num_seqs == record.setting["max_num_seqs"]
+        assert float(row["measured_tpot_s"]) == record.outcome.figures["tpot"]
+
+
+@pytest.mark.slow
+def test_the_rows_of_a_search_calibrate():
+    _, rows = taught()
+    learnt = from_runs.calibrate(rows)
     assert {one.key.engine for one in learnt} == {"llama.cpp"}
     assert sum(len(one.runs) for one in learnt) == 2 * len(rows)
 
