@@ -22,7 +22,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +117,7 @@ def compared(
     return [
         {
             "engine": engine.name, "requests/s": rate, "requests": len(one.requests),
-            "figure": name, "measured [ms]": old[name][0] * 1e3, "before": old[name][1],
+            "day": str(one.subject.date)[:10], "figure": name, "measured [ms]": old[name][0] * 1e3, "before": old[name][1],
             "after": new[name][1], "aim": FIGURES[name][2],
         }
         for rate, one, old, new in zip(engine.rates, results, before, after, strict=True)
@@ -168,7 +167,7 @@ def section(rows: Sequence[Mapping[str, Any]]) -> str:
         }
         for row in rows
     ]  # fmt: skip
-    words = f"{date.today().isoformat()}, {machine_words().partition(', load')[0]}, one core."
+    words = f"{rows[-1]['day']}, {machine_words().partition(', load')[0]}, one core."
     return f"{render(shown, TableFormat.markdown)}\n\n{words}"
 
 
