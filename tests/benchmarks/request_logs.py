@@ -117,8 +117,9 @@ def compared(
     return [
         {
             "engine": engine.name, "requests/s": rate, "requests": len(one.requests),
-            "day": str(one.subject.date)[:10], "figure": name, "measured [ms]": old[name][0] * 1e3, "before": old[name][1],
-            "after": new[name][1], "aim": FIGURES[name][2],
+            "day": str(one.subject.date)[:10], "figure": name,
+            "measured [ms]": old[name][0] * 1e3, "before": old[name][1], "after": new[name][1],
+            "aim": FIGURES[name][2],
         }
         for rate, one, old, new in zip(engine.rates, results, before, after, strict=True)
         for name in FIGURES
