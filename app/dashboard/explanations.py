@@ -172,14 +172,12 @@ def show_assumptions(resolved: Resolved) -> None:
 def for_your_scenario(setup: Setup) -> None:
     """Draw how far off the latencies of a question may be; nothing where it cannot be priced."""
     with suppress(RidgelineError):
-        said = [trust(cached.priced(as_batch(setup)))]
         if setup.scenario.kind in ("concurrency", "rate"):
-            said = [
-                f"Under load: {trust_under_load(setup)}.",
-                f"The same as a static batch: {said[0]}",
-            ]
-        st.markdown(f"**For your question** ({' · '.join(map(plain, setup_words(setup)))}):")
-        st.markdown("  \n".join(said))
+            said = f"{trust_under_load(setup)}."
+        else:
+            said = trust(cached.priced(as_batch(setup)))
+        words = " · ".join(map(plain, setup_words(setup)))
+        st.markdown(f"**For your question** ({words}): {said}")
 
 
 def trust_under_load(setup: Setup) -> str:

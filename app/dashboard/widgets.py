@@ -63,6 +63,12 @@ def choose(label: str, options: Sequence[str], key: str, **more: Any) -> str:
     return chosen
 
 
+def pick(label: str, options: Sequence[str], key: str, **more: Any) -> str:
+    """As `choose`, one control however many options there are: a box that opens on them."""
+    chosen: str = st.selectbox(label, options, key=key, bind="query-params", **more)
+    return chosen
+
+
 def slide(label: str, least: float, most: float, usual: float, key: str, **more: Any) -> float:
     """Draw a slider, bound to the address; returns its number.
 

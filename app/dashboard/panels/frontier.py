@@ -76,7 +76,8 @@ def _say(axis: str, names: Sequence[str], first: Searched, setup: Setup) -> None
     several = {name: values for name, values in first.several if any(values)}
     several |= {axis: tuple(names)}
     asked = setup.scenario
-    question = replace(first.setup.scenario, **{name: getattr(asked, name) for name in LOADS})
+    shown = {name: getattr(asked, name) for name in (*LOADS, "pools")}
+    question = replace(first.setup.scenario, **shown)
     strip.say(question, "plan", several, ("tp",), idle=LOADS, lead="Compare")
 
 

@@ -31,7 +31,7 @@ right and up the diagonal, its attention stays.
 def draw(step: Step) -> dict[str, Figure]:
     """Draw the slider and the roofline; a click chooses an operator.  Returns the chart by name."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        title = widgets.choose("Slider moves", list(AXES), "roofline_axis", default="batch")
+        title = widgets.pick("Slider moves", list(AXES), "roofline_axis", width=150)
         axis = AXES[title]
         now = getattr(step.setup.scenario, axis)
         values = tuple(sorted({2**power for power in POWERS[axis]} | {now}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from app.line.presets import PRESETS
 from app.line.reading import read
 from app.line.sentence import sentence, words
-from app.line.unread import NotUnderstood
+from app.line.unread import NotUnderstood, known_words
 from app.line.writing import written
 from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS
@@ -129,6 +130,18 @@ def test_what_is_not_understood_is_named_with_the_nearest(text: str, word: str, 
     assert near in unread[word].near
     with pytest.raises(NotUnderstood, match=f"{word!r} is not understood"):
         read(text).understood()
+
+
+def test_every_word_that_completes_a_line_is_understood():
+    words = known_words()
+    assert {"h200-sxm-141gb", "vllm", "users", "chat", "weights", "aggregated"} <= set(words)
+    assert len(words) == len(set(words))
+    for parameter in PARAMETERS:
+        assert parameter.replace("_", " ") in words
+    luck = random.Random(seed(3))
+    for word in luck.sample(words, 40):
+        with suppress(InvalidValue):  # a name of a parameter that waits for its value
+            assert not read(f"llama 8b {word}").unread
 
 
 def test_what_cannot_be_denied_is_not_taken_as_said():
