@@ -32,6 +32,9 @@ from tests.browser.journeys import TRACE, Walk
 #: Models, and systems as one types them, with their slugs; none is a default.
 MODELS = ("Qwen/Qwen3-8B", "Qwen/Qwen3-14B", "Qwen/Qwen3-32B", "meta-llama/Llama-3.1-70B")
 SYSTEMS = {"h200": "h200-sxm-141gb", "b200": "b200-sxm-180gb", "mi300x": "mi300x-192gb"}
+#: Systems whose runs under both engines were measured, so that a plan is as sure of one as of the
+#: other.
+PRICED = ("h200", "b200")
 ENGINES = ("vllm", "sglang")
 #: How much lengths vary about the means that are asked for, unless a question says otherwise.
 VARIATION = 0.1
@@ -167,7 +170,7 @@ def cheapest(luck: random.Random) -> Errand:
     """The cheapest deployment within targets."""
     while True:
         model, engine = luck.choice(MODELS), luck.choice(ENGINES)
-        names = luck.sample(list(SYSTEMS), 2)
+        names = luck.sample(PRICED, 2)
         lengths = luck.randint(300, 3000), luck.randint(60, 700)
         rate = round(luck.uniform(1.1, 30.0), 1)
         rows = deployments(model, [SYSTEMS[name] for name in names], engine, lengths, rate)

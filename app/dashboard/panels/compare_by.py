@@ -162,10 +162,6 @@ def _cell(table: Table, name: str, label: str) -> str | None:
     return f"{star}{HEADLINES[name].words(value.seconds)}{trust}"
 
 
-def _breakdown_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
-    by_class(_priced(found), "compare-by")
-
-
 def _priced(found: Mapping[str, Setup]) -> dict[str, Estimate]:
     """The estimates of the batches that stand for the load of setups, which is said."""
     batches = {name: as_batch(setup) for name, setup in found.items()}
@@ -202,6 +198,6 @@ def _memory_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
 #: Parts of the page that compare by an axis; each is given it, the setups by name and the base.
 TABS: Mapping[str, Callable[[str, Mapping[str, Setup], Setup], None]] = {
     "Figures": _figures_tab,
-    "Breakdown": _breakdown_tab,
+    "Breakdown": lambda axis, found, base: by_class(_priced(found), "compare-by"),
     "Memory": _memory_tab,
 }
