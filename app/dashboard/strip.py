@@ -63,10 +63,10 @@ def begin(page: str) -> None:
     if page not in VERBS or not isinstance(setup, Setup):
         return
     with st.container(key="question_strip", gap="xxsmall"):
+        if not st.session_state.get(_OPEN):
+            complete(_LINE, _OPENER, opened=False)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.session_state[_PLACE] = st.empty()
-            if not st.session_state.get(_OPEN):
-                complete(_LINE, _OPENER, opened=False)
             st.button(
                 "Type a question", key=_OPENER, icon=":material/edit:", type="tertiary",
                 on_click=_open, help="One line in place of the form.", shortcut="Q",

@@ -87,6 +87,12 @@ def slide(label: str, least: float, most: float, usual: float, key: str, **more:
     return float(st.slider(label, least, most, usual, key=key, bind="query-params", **more))
 
 
+def follow(key: str, now: int) -> None:
+    """Move the slider of a key to the question's value once that has changed."""
+    if st.session_state.setdefault(f"{key}_was", now) != now:
+        st.session_state[key] = st.session_state[f"{key}_was"] = now
+
+
 def draw_tabs(tabs: Mapping[str, Callable[[], object]], key: str, **more: Any) -> None:
     """Draw tabs by their titles, of which only the open one calls its function.
 

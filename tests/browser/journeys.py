@@ -59,7 +59,7 @@ class Walk:
 
     def ask(self, line: str) -> None:
         """Click on the strip and type a question in place of what stands there."""
-        self._click(self.page.locator(".st-key-question_type button"), "Type a question")
+        self._click(self.page.locator(".st-key-question_type button").first, "Type a question")
         box = self.page.get_by_label("Question", exact=True)
         self._click(box, line)
         self.page.keyboard.press("ControlOrMeta+a")

@@ -196,7 +196,7 @@ def _memory_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
 
 
 #: Parts of the page that compare by an axis; each is given it, the setups by name and the base.
-TABS: Mapping[str, Callable[[str, Mapping[str, Setup], Setup], None]] = {
+TABS: Mapping[str, Callable[[str, Mapping[str, Setup], Setup], object]] = {
     "Figures": _figures_tab,
     "Breakdown": lambda axis, found, base: by_class(_priced(found), "compare-by"),
     "Memory": _memory_tab,
