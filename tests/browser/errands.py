@@ -153,14 +153,22 @@ def card(walk: Walk, label: str) -> str:
     return str(cards.first.inner_text()).split("\n", 1)[1]
 
 
-def table(walk: Walk, key: str) -> list[dict[str, str]]:
-    """The rows of a table by its columns, as a screen reader has them."""
-    walk.page.wait_for_selector(f".st-key-{key} canvas table td", state="attached")
-    head, *rows = walk.page.evaluate(
-        "key => [...document.querySelectorAll(`.st-key-${key} canvas table tr`)]"
-        ".map(row => [...row.children].map(cell => cell.textContent))", key,
-    )  # fmt: skip
-    return [dict(zip(head, row, strict=True)) for row in rows]
+def table(walk: Walk, column: str) -> list[dict[str, str]]:
+    """The rows of the table that has a column, as a screen reader has them."""
+    found = walk.page.wait_for_function(_TABLE, arg=column)
+    head, *rows = found.json_value()
+    return [dict(zip(head, row, strict=False)) for row in rows]
+
+
+#: The first table with a column: its rows, a list of texts each; null while there is none.
+_TABLE = """column => {
+    for (const table of document.querySelectorAll('[data-testid="stDataFrame"] canvas table')) {
+        const rows = [...table.querySelectorAll('tr')].map(
+            row => [...row.children].map(cell => cell.textContent.trim()));
+        if (rows.length > 1 && rows[0].includes(column)) return rows;
+    }
+    return null;
+}"""
 
 
 # ------------------------------------------------------------------------------- the errands
@@ -236,12 +244,15 @@ def three_systems(luck: random.Random) -> Errand:
 
     def read(walk: Walk) -> dict[str, float | None]:
         walk.see(f"Where every user has {speed} tokens/s or more")
-        rows = table(walk, "speed_table")
+        rows = table(walk, "deployment")
+        cost, names = (
+            "$ per 1M out, rented",
+            {s: hardware_db.load(s).name for s in SYSTEMS.values()},
+        )
         return {
-            slug: next((number(row["$ per 1M out, rented"]) for row in rows
-                        if slug in row["deployment"] and "$" in str(row["$ per 1M out, rented"])),
-                       None)
-            for slug in SYSTEMS.values()
+            slug: next((number(row[cost]) for row in rows
+                        if name in row["deployment"] and "$" in row.get(cost, "")), None)
+            for slug, name in names.items()
         }  # fmt: skip
 
     def form(walk: Walk) -> Any:
@@ -300,7 +311,7 @@ def own_devices(luck: random.Random) -> Errand:
     def line(walk: Walk) -> Any:
         walk.ask(f"{model} on {tp} {system} vllm {rate}/s {lengths[0]}/{lengths[1]} "
                  f"p99 tpot < {limit_ms} ms aggregated")  # fmt: skip
-        (row,) = table(walk, "plan_systems")
+        (row,) = table(walk, "Layout")
         layout = row["Layout"]
         replicas, degree = re.search(r"(?:(\d+) × )?TP(\d+)", layout).groups()
         stages = re.search(r"PP(\d+)", layout)
