@@ -38,7 +38,7 @@ def is_right(read: Any, answer: Any, near: float) -> bool:
 
 
 def walked(errand: Errand, page: Any, way: str) -> None:
-    walk = Walk(page)
+    walk = Walk(page, patience_ms=90_000)
     read = (errand.line if way == "line" else errand.form)(walk)
     assert walk.clicks <= errand.most[way == "line"], walk.steps
     answer = errand.answer_of_line() if way == "line" else errand.answer()
