@@ -92,7 +92,7 @@ function completions(text, words) {
     if (low.trim().length < LEAST_LETTERS || /^[\d.]+$/.test(low)) continue;
     const ranked = words.map(word => [rank(word.toLowerCase(), low), word]).filter(([n]) => n < 3);
     if (!ranked.length) continue;
-    ranked.sort((a, b) => a[0] - b[0]);
+    ranked.sort((a, b) => a[0] - b[0] || a[1].length - b[1].length);
     return [ranked.slice(0, MOST).map(([, word]) => word), from];
   }
   return [[], text.length];
