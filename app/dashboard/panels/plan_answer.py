@@ -71,7 +71,9 @@ def show(searched: Searched, answer: Answer, setup: Setup) -> None:
     }
     draw_tabs(tabs, "plan_tab")
     with st.expander("Notes", icon=":material/info:"):
-        for note in [*named["notes"], *(f"{o['what']}: {o['why']}" for o in named["left_out"])]:
+        told = [f"percentiles of the best: {plan['percentiles']}" for plan in named["plans"][:1]]
+        left_out = (f"{one['what']}: {one['why']}" for one in named["left_out"])
+        for note in [*told, *named["notes"], *left_out]:
             st.markdown(f"- {plain(note)}")
 
 
@@ -114,7 +116,7 @@ def _best(named: Named) -> None:
         st.code(found["command"], language="bash", wrap_lines=True)
     st.caption(
         f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} meet the targets; "
-        f"ranked by {ranked_words(named)}. Percentiles: {plain(best['percentiles'])}."
+        f"ranked by {ranked_words(named)}."
         + (f" No measured run had {plain('; '.join(best['beyond_measurements']))}."
            if best["beyond_measurements"] else "")
     )  # fmt: skip
