@@ -190,6 +190,13 @@ def _model(
                 f"target {target}: the targets of a fleet's models are latencies of requests; "
                 "its rent is made least, and bounded by a budget"
             )
+    if demand.is_closed(asked.question) and not any(
+        target.figure.latency in ("ttft", "e2e") for target in targets_of(asked)
+    ):
+        raise InvalidValue(
+            "open requests wait in any queue: give a target of ttft or e2e, as in target: "
+            '"ttft < 2s", or a rate in their place'
+        )
     if tuple(asked.question.pools) == ("disaggregated",):
         raise InvalidValue("pools = disaggregated: replicas of a fleet read prompts and decode")
     named = tuple(find_system(one).slug for one in choices(asked, "system"))

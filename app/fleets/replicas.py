@@ -6,6 +6,7 @@ many loads of one replica in place of many replicas of one load.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from app.fleets.fleet_question import FleetModel, Machine
 from app.planning import aggregated, demand, why_not
 from app.planning.answer import Answer, answer
-from app.planning.candidates import Candidates, joined
+from app.planning.candidates import joined
 from app.planning.families import Family, asking_for, families
 from app.planning.probability import likely
 from app.planning.ranking import ranking
@@ -22,14 +23,15 @@ from app.planning.search import search, targets_of
 from app.planning.shortlist import hopeful
 from app.planning.space import batch_limits, reach, shapes
 from app.question.asking import Asked
-from genz_core.errors import RidgelineError
+from genz_core.errors import OutOfMemory, RidgelineError
 from genz_core.types import Array, Mask
 
 _MOST_DEVICES = 4096
 #: Halvings of a rate down to that of a request alone.
 _HALVINGS = 16
-#: Loads between two of which one is in the targets, and how often they are drawn closer.
-_BETWEEN, _TIMES = 12, 2
+#: Loads that are tried between the last in the targets and its double; among them are those of
+#: equal replicas that share all of the load.
+_BETWEEN, _EQUAL = 24, 32
 #: Shares of the closed form's most load that are tried where a simulation misses a target there.
 _LADDER = (1.0, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 
@@ -69,17 +71,18 @@ class Replica:
 
         Simulations may lower what the closed form says, and never raise it.
         """
-        low, high, best = 0, len(_LADDER), None
-        at = 0
-        while low < high:
+        low, high = 0, len(_LADDER)
+        best: tuple[float, Answer | None] = (0.0, None)
+        at, step = 0, 1
+        while low < high:  # nearby shares first, as most of them are
             load = self._part(_LADDER[at])
             found = self.answer_at(load)
             if found.short.plans:
                 high, best = at, (load, found)
             else:
                 low = at + 1
-            at = (low + high) // 2
-        return best or (0.0, None)
+            at, step = min(low + step - 1, (low + high) // 2), 2 * step
+        return best
 
     def _part(self, share: float) -> float:
         load = self.load * share
@@ -99,24 +102,18 @@ def possible(model: FleetModel, machine: Machine) -> Possible:
     if model.systems and machine.system.slug not in model.systems:
         return Possible((), "its question names other systems")
     asked = _on(model.asked, machine)
-    replicas: list[Replica] = []
-    alone: list[Candidates] = []
     try:
         found, left = families(asked)
     except RidgelineError as error:
         return Possible((), str(error))
+    replicas: list[Replica] = []
     whys = [f"{one.what}: {one.why}" for one in left]
     for family in found:
         try:
-            mine, lowest = _of_family(family, asked)
+            replicas += _of_family(family, asked)
         except RidgelineError as error:
             whys.append(f"{family}: {error}")
-            continue
-        replicas += mine
-        alone.append(lowest)
-    if replicas:
-        return Possible(tuple(replicas))
-    return Possible((), _why_none(asked, joined(alone), whys))
+    return Possible(tuple(replicas), "" if replicas else _why_none(asked, found, whys))
 
 
 def _on(asked: Asked, machine: Machine) -> Asked:
@@ -142,31 +139,31 @@ def _with_load(asked: Asked, load: float) -> Asked:
     return replace(asked, question=replace(q, **changed))
 
 
-def _of_family(family: Family, asked: Asked) -> tuple[list[Replica], Candidates]:
-    """The replicas of a family that serve some load, and all of them at the lowest.
+def _of_family(family: Family, asked: Asked) -> list[Replica]:
+    """The replicas of a family that serve some load within the targets.
 
     Raises:
         RidgelineError: the system states no figure that an operator needs.
     """
+    table = _rows(family, asked)
+    table = table[:, aggregated.holds(family, table[:4])] if table.size else table
+    if not table.size:
+        return []
+    loads = _most_loads(family, table, asked)
+    pairs = zip(table.T, loads, strict=True)
+    return [Replica(asked, family, row, float(load)) for row, load in pairs if load > 0.0]
+
+
+def _rows(family: Family, asked: Asked) -> Array:
+    """Every shape of one replica with every limit of its batch, [7, replicas]."""
     resolved = family.resolved
     degrees = shapes(resolved.model, resolved.system, asked, resolved.engine.name, family.copies)
-    if not degrees.shape[1]:
-        return [], aggregated.empty(family)
     each = degrees[0] * degrees[1] * degrees[2]
     limits = batch_limits(asked, spills=bool(family.spill))
-    blocks = [
-        np.vstack([degrees, each, np.ones_like(each), np.full_like(each, limit)])
-        for limit in limits
-    ]
-    table = np.concatenate(blocks, axis=1)
-    held = aggregated.holds(family, table[:4])
-    if not held.any():
-        return [], aggregated.of_table(family, table, np.full(table.shape[1], _lowest(asked)))
-    table = table[:, held]
-    loads = _most_loads(family, table, asked)
-    kept = [Replica(asked, family, row, float(load))
-            for row, load in zip(table.T, loads, strict=True) if load > 0.0]  # fmt: skip
-    return kept, aggregated.of_table(family, table, np.full(table.shape[1], _lowest(asked)))
+    return np.concatenate(
+        [np.vstack([degrees, each, np.ones_like(each), np.full_like(each, one)]) for one in limits],
+        axis=1,
+    )
 
 
 def _lowest(asked: Asked) -> float:
@@ -184,19 +181,27 @@ def _most_loads(family: Family, table: Array, asked: Asked) -> Array:
     good = _in_targets(family, table, asked, np.tile(marks, (table.shape[1], 1)))
     many = good.argmin(axis=1)
     many[good.all(axis=1)] = len(marks)
-    low = np.where(many > 0, marks[np.maximum(many - 1, 0)], 0.0)
-    high = np.where(many > 0, marks[np.minimum(many, len(marks) - 1)], 0.0)
-    for _ in range(_TIMES):
-        open_ = (low > 0.0) & (high > low * (1.0 + 1e-9))
-        if not open_.any():
-            break
-        between = np.geomspace(low[open_], high[open_], _BETWEEN + 2, axis=1)
-        between = np.floor(between) if closed else between
-        good = _in_targets(family, table[:, open_], asked, between[:, 1:-1])
-        many = np.where(good.all(axis=1), _BETWEEN, good.argmin(axis=1))
-        rows = np.arange(len(many))
-        low[open_], high[open_] = between[rows, many], between[rows, many + 1]
+    some, reach_ = many > 0, many < len(marks)
+    low = np.where(some, marks[np.maximum(many - 1, 0)], 0.0)
+    open_ = some & reach_
+    if open_.any():
+        high = marks[np.minimum(many, len(marks) - 1)][open_]
+        between = np.stack([_between(*ends, asked) for ends in zip(low[open_], high, strict=True)])
+        good = _in_targets(family, table[:, open_], asked, between)
+        last = np.where(good.all(axis=1), good.shape[1], good.argmin(axis=1)) - 1
+        finer = between[np.arange(len(last)), np.maximum(last, 0)]
+        low[open_] = np.where(last >= 0, finer, low[open_])
     return low
+
+
+def _between(low: float, high: float, asked: Asked) -> Array:
+    """Loads from one that is in the targets to one that is not, rising: `_BETWEEN` and `_EQUAL`."""
+    whole = demand.amount(asked.question)
+    replicas = max(np.ceil(whole / high), 1.0) + np.arange(_EQUAL)
+    loads = np.append(np.geomspace(low, high, _BETWEEN + 2)[1:-1], whole / replicas)
+    if demand.is_closed(asked.question):
+        loads = np.ceil(loads)
+    return np.sort(np.where((loads > low) & (loads < high), loads, low))
 
 
 def _in_targets(family: Family, table: Array, asked: Asked, loads: Array) -> Mask:
@@ -214,14 +219,25 @@ def _in_targets(family: Family, table: Array, asked: Asked, loads: Array) -> Mas
     return np.asarray(good.reshape(loads.shape))
 
 
-def _why_none(asked: Asked, alone: Candidates, whys: list[str]) -> str:
-    """Why no replica serves any load, by all of them at the lowest."""
+def _why_none(asked: Asked, found: Sequence[Family], whys: Sequence[str]) -> str:
+    """Why no replica serves any load: by all shapes, each with one request."""
+    parts, said = [], list(whys)
+    for family in found:
+        table = _rows(family, asked)
+        try:
+            if table.size:
+                load = np.full(table.shape[1], _lowest(asked))
+                parts.append(aggregated.of_table(family, table, load))
+        except RidgelineError:
+            continue  # said already
+    alone = joined(parts)
     if not len(alone):
-        return "; ".join(whys) or "no degrees split the model over the devices of a machine"
-    lowest = _with_load(asked, _lowest(asked))
-    found = search(lowest, (alone, ()))
-    slack = found.ranking.slack(alone)
+        return "; ".join(said) or "no degrees split the model over the devices of a machine"
+    tried = search(_with_load(asked, _lowest(asked)), (alone, ()))
+    slack = tried.ranking.slack(alone)
     every = np.ones(len(alone), dtype=bool)
-    loser = why_not.nearest(found, int(alone.family[0]), every, slack)
-    misses = np.isfinite(slack).any() or found.ranking.sound(alone).any()
-    return f"misses its targets even alone: {loser.why}" if misses else loser.why
+    loser = why_not.nearest(tried, int(alone.family[0]), every, slack)
+    if tried.ranking.sound(alone).any():
+        return f"misses its targets even alone: {loser.why}"
+    fits = loser.at is None or alone.status[loser.at] != OutOfMemory.code
+    return loser.why if fits else f"does not fit: {alone.messages.get(int(loser.at), loser.why)}"

@@ -23,7 +23,7 @@ _WRITE_EVERY_S, _ASK_EVERY_S = 5.0, 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class Simulations:
     """Answers of a file, a row each, those that were not run left out.
 
     asked: rows of the file.  kept: of the answers, those that were there before.
@@ -46,7 +46,7 @@ def run_file(
     cluster: str = "",
     progress: Progress = silent,
     cancelled: Cancel = never,
-) -> Fleet:
+) -> Simulations:
     """Simulate every row of `source` and write the answers to `target`.
 
     Args:
@@ -75,7 +75,7 @@ def run_file(
                     future.cancel()
                 pool.shutdown()
                 points_file.write(target, _ordered(answers), COLUMNS)
-    return Fleet(_ordered(answers), len(named), kept)
+    return Simulations(_ordered(answers), len(named), kept)
 
 
 def _ordered(answers: Mapping[int, Row]) -> list[Row]:
