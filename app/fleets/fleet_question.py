@@ -25,7 +25,6 @@ from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import System
 
 KEYS = (*fleets.FLEET, "question", "machines", "models")
-_MOST_MODELS, _MOST_KINDS = 100, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +107,11 @@ def fleet_question(given: Mapping[str, Any], sources: Sources = dict) -> FleetQu
         raise InvalidValue("question of a fleet: give what the questions of its models share")
     machines = tuple(
         _of_entry("machine", at, entry, lambda one: _machine(one, sources))
-        for at, entry in enumerate(_entries("machines", given, _MOST_KINDS))
+        for at, entry in enumerate(_entries("machines", given, fleets.MOST_KINDS))
     )
     models = tuple(
         _of_entry("model", at, entry, lambda one: _model({**shared, **one}, machines, sources))
-        for at, entry in enumerate(_entries("models", given, _MOST_MODELS))
+        for at, entry in enumerate(_entries("models", given, fleets.MOST_MODELS))
     )
     for what, names in (("machines", [m.name for m in machines]), ("models", [m.name for m in models])):
         if twice := next((name for name in names if names.count(name) > 1), ""):

@@ -23,7 +23,7 @@ from app.planning.search import search, targets_of
 from app.planning.shortlist import hopeful
 from app.planning.space import batch_limits, reach, shapes
 from app.question.asking import Asked
-from genz_core.errors import OutOfMemory, RidgelineError
+from genz_core.errors import OutOfMemory, RidgelineError, UnknownName
 from genz_core.types import Array, Mask
 
 _MOST_DEVICES = 4096
@@ -98,12 +98,19 @@ class Possible:
 
 
 def possible(model: FleetModel, machine: Machine) -> Possible:
-    """Every replica of a model that machines hold and that meets its targets at some load."""
+    """Every replica of a model that machines hold and that meets its targets at some load.
+
+    Raises:
+        UnknownName: a model, an engine or a format that nobody knows.
+    """
     if model.systems and machine.system.slug not in model.systems:
         return Possible((), "its question names other systems")
     asked = _on(model.asked, machine)
     try:
         found, left = families(asked)
+    except UnknownName as error:
+        error.args = (f"model {model.name[:60]!r} of the fleet: {error}",)
+        raise
     except RidgelineError as error:
         return Possible((), str(error))
     replicas: list[Replica] = []

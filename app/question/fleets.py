@@ -8,7 +8,8 @@ from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS
 from app.question.verbs import parameters_of
 
-_MOST = 10_000
+#: Kinds of machines and models of one fleet, and machines of a kind.
+MOST_KINDS, MOST_MODELS, _MOST = 50, 100, 10_000
 
 
 def _named(*those: Parameter) -> Mapping[str, Parameter]:

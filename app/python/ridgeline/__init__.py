@@ -25,6 +25,7 @@ __all__ = [
     "economics",
     "engine",
     "estimate",
+    "fleet",
     "guard",
     "model",
     "models",

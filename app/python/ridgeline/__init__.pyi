@@ -9,6 +9,7 @@ import numpy as np
 
 from app.benchmarks.comparison import Comparison as ComparedResults
 from app.benchmarks.guard import Guarded
+from app.fleets.result import Fleet
 from app.line.answering import Answered
 from app.planning.result import Planned
 from app.planning.sweep_result import SweptTable
@@ -30,6 +31,7 @@ __all__ = [
     "economics",
     "engine",
     "estimate",
+    "fleet",
     "guard",
     "model",
     "models",
@@ -295,6 +297,11 @@ def estimate(
     on_error: str = "raise",
 ) -> Estimate | Served:
     r"""Price a static batch: TTFT, TPOT, memory, cost, each latency beside its bound and interval."""
+
+def fleet(
+    given: str | Path | Mapping[str, Any],
+) -> Fleet:
+    r"""Choose which of several models runs on which of several kinds of machines, by priority."""
 
 def guard(
     results: str | Path | Sequence[str | Path],
