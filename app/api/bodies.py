@@ -9,7 +9,7 @@ in the sentence of the command line.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import (
     BaseModel,
@@ -294,7 +294,7 @@ class FleetBody(Body):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _by_name(cls, values: Any, made: ModelWrapValidatorHandler[Body]) -> Body:
+    def _by_name(cls, values: Any, made: ModelWrapValidatorHandler[Self]) -> Self:
         """A fleet's keys are its own; those of its entries are read where they are asked."""
         body = made(values)
         body._given = {n: getattr(body, n) for n in cls.model_fields if n in body.model_fields_set}

@@ -166,9 +166,7 @@ def fleet(named: Mapping[str, Any]) -> str:
 
     named: the document of `ridgeline fleet --json`.
     """
-    colors = {
-        one["name"]: _COLORS[at % len(_COLORS)] for at, one in enumerate(named["models"])
-    }
+    colors = {one["name"]: _COLORS[at % len(_COLORS)] for at, one in enumerate(named["models"])}
     lines = [(kind, slots) for kind in named["machines"] for slots in kind["filled"]]
     widest = max((kind["devices"] for kind in named["machines"]), default=1)
     cell = min(_DEVICE, (_FLEET_WIDE - _MACHINE - 16) / widest)

@@ -246,9 +246,9 @@ def _why(search: _Search, problem: Problem, found: Assignment, model: int) -> st
                 *problem.demands[model + 1 :])  # fmt: skip
         if assign(replace(only, demands=free), search.cancelled).share[model] > share + 1e-4:
             return f"its {named.most_devices} devices serve no more"
-    if problem.budget is not None:
-        if assign(replace(only, budget=None), search.cancelled).share[model] > share + 1e-4:
-            return f"the budget of {quantities.dollars(problem.budget)} an hour pays for no more"
+    freed = replace(only, budget=None)
+    if problem.budget is not None and assign(freed).share[model] > share + 1e-4:
+        return f"the budget of {quantities.dollars(problem.budget)} an hour pays for no more"
     return "the machines hold no more of it, even alone"
 
 
@@ -275,17 +275,18 @@ def _runs(
     held = [0.0] * len(q.models)
     for one, many in zip(problem.choices, found.replicas, strict=True):
         held[one.model] += one.load * many
-    runs = []
-    for choice, many, one in zip(problem.choices, found.replicas, tried, strict=True):
-        if not many or one.answer is None:
+    runs: list[Runs] = []
+    for choice, many, chosen in zip(problem.choices, found.replicas, tried, strict=True):
+        if not many or chosen.answer is None:
             continue
-        used = min(q.models[choice.model].load / held[choice.model], 1.0)
-        load, of, said = one.load * used, one.load, one.answer
-        if used < FULL and _whole(q.models[choice.model], load) < one.load:
-            lighter = one.replica.answer_at(_whole(q.models[choice.model], load))
+        named, replica = q.models[choice.model], chosen.replica
+        load = choice.load * min(named.load / held[choice.model], 1.0)
+        of, said, asked = choice.load, chosen.answer, _whole(named, load)
+        if asked < choice.load * FULL:
+            lighter = replica.answer_at(asked)
             if lighter.short.plans:
-                of, said = _whole(q.models[choice.model], load), lighter
-        runs.append(Runs(choice.model, choice.kind, many, one.replica, one.load, load, of, said))
+                of, said = asked, lighter
+        runs.append(Runs(choice.model, choice.kind, many, replica, choice.load, load, of, said))
     return tuple(sorted(runs, key=lambda run: (q.models[run.model].priority, run.model)))
 
 

@@ -218,23 +218,23 @@ class _Program:
         rows, problem = _Rows(), self.problem
         for kind, machine in enumerate(problem.kinds):
             rows.add(self._opened(kind), -np.inf, machine.count)
-            mine = [(self.first_arc + at, arc) for at, (of, arc) in enumerate(self.flat)
-                    if of == kind]  # fmt: skip
-            for device in sorted({arc.start for _, arc in mine} - {0}):
-                ends = {at: 1.0 for at, arc in mine if arc.start + arc.size == device}
-                begins = {at: -1.0 for at, arc in mine if arc.start == device}
+            offered = [(self.first_arc + at, arc) for at, (of, arc) in enumerate(self.flat)
+                      if of == kind]  # fmt: skip
+            for device in sorted({arc.start for _, arc in offered} - {0}):
+                ends = {at: 1.0 for at, arc in offered if arc.start + arc.size == device}
+                begins = {at: -1.0 for at, arc in offered if arc.start == device}
                 rows.add({**ends, **begins}, 0.0, np.inf)
-            for size in sorted({arc.size for _, arc in mine}):
-                slots = {at: 1.0 for at, arc in mine if arc.size == size}
+            for size in sorted({arc.size for _, arc in offered}):
+                slots = {at: 1.0 for at, arc in offered if arc.size == size}
                 runs = {at: -1.0 for at, one in enumerate(self.choices)
                         if one.kind == kind and one.devices == size}  # fmt: skip
                 rows.add({**slots, **runs}, 0.0, np.inf)
         for model, demand in enumerate(problem.demands):
-            runs = {at: one for at, one in enumerate(self.choices) if one.model == model}
-            served = {at: one.load / demand.load for at, one in runs.items()}
+            mine = {at: one for at, one in enumerate(self.choices) if one.model == model}
+            served = {at: one.load / demand.load for at, one in mine.items()}
             rows.add({**served, self.first_share + model: -1.0}, 0.0, np.inf)
             if demand.most_devices is not None:
-                devices = {at: float(one.devices) for at, one in runs.items()}
+                devices = {at: float(one.devices) for at, one in mine.items()}
                 rows.add(devices, -np.inf, demand.most_devices)
         if problem.budget is not None:
             rows.add(self._rent(), -np.inf, problem.budget)

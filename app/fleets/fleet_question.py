@@ -1,10 +1,10 @@
 """A fleet as it is asked: machines, and models that are questions with a priority.
 
-    title       of tables and charts
-    budget      most dollars an hour
-    question    what the questions of all models share, as options of `ridgeline plan`
-    machines    each with system, devices, count, and owned or a price
-    models      each a question of `ridgeline plan` with a name, a tenant and a priority
+title       of tables and charts
+budget      most dollars an hour
+question    what the questions of all models share, as options of `ridgeline plan`
+machines    each with system, devices, count, and owned or a price
+models      each a question of `ridgeline plan` with a name, a tenant and a priority
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ def fleet_question(given: Mapping[str, Any], sources: Sources = dict) -> FleetQu
         _of_entry("model", at, entry, lambda one: _model({**shared, **one}, machines, sources))
         for at, entry in enumerate(_entries("models", given, fleets.MOST_MODELS))
     )
-    for what, names in (("machines", [m.name for m in machines]), ("models", [m.name for m in models])):
+    for what, entries in (("machines", machines), ("models", models)):
+        names = [entry.name for entry in entries]
         if twice := next((name for name in names if names.count(name) > 1), ""):
             raise InvalidValue(f"{what} of a fleet: {twice!r} stands twice; give each a name")
     return FleetQuestion(whole["title"], machines, models, whole["budget"])
@@ -174,9 +175,7 @@ def _machine(given: Mapping[str, Any], sources: Sources) -> Machine:
     return Machine(name, system, source, values["devices"], values["count"], float(rent))
 
 
-def _model(
-    given: Mapping[str, Any], machines: Sequence[Machine], sources: Sources
-) -> FleetModel:
+def _model(given: Mapping[str, Any], machines: Sequence[Machine], sources: Sources) -> FleetModel:
     values = _values(fleets.OF_MODEL, given)
     question = {key: value for key, value in given.items() if key not in fleets.OF_MODEL}
     for key in question:

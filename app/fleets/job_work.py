@@ -15,4 +15,5 @@ def assigned(text: str, progress: Progress, cancelled: Cancel) -> dict[str, Any]
     Raises:
         RidgelineError: as `fleet`, or no mapping in YAML.
     """
-    return fleet(yaml_document.parse(text, "fleet"), progress=progress, cancelled=cancelled).to_dict()
+    given = yaml_document.parse(text, "fleet")
+    return fleet(given, progress=progress, cancelled=cancelled).to_dict()

@@ -37,9 +37,10 @@ def machines(flow: Mapping[Arc, int]) -> list[list[int]]:
     flow: machines over each arc, at every device at least as many in as out.
     """
     left = {arc: count for arc, count in flow.items() if count > 0}
-    found = []
+    found: list[list[int]] = []
     while begins := next((arc for arc in left if arc.start == 0), None):
-        slots, arc = [], begins
+        slots: list[int] = []
+        arc: Arc | None = begins
         while arc is not None:
             slots.append(arc.size)
             left[arc] -= 1

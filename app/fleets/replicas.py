@@ -21,7 +21,7 @@ from app.planning.probability import likely
 from app.planning.ranking import ranking
 from app.planning.search import search, targets_of
 from app.planning.shortlist import hopeful
-from app.planning.space import batch_limits, reach, shapes
+from app.planning.space import batch_limits, shapes
 from app.question.asking import Asked
 from genz_core.errors import OutOfMemory, RidgelineError, UnknownName
 from genz_core.types import Array, Mask
@@ -128,21 +128,19 @@ def _on(asked: Asked, machine: Machine) -> Asked:
     most = machine.devices
     nearest = machine.system.links[0].domain if machine.system.links else 0
     if nearest and most % nearest == 0:  # where no link of the nearest kind is cut
-        most = min(most * max(machine.count, 1), _MOST_DEVICES, int(min(reach(machine.system), 1e9)))
+        most = min(most * max(machine.count, 1), _MOST_DEVICES)
     named = machine.source if isinstance(machine.source, str) else machine.system.slug
     several = {name: values for name, values in asked.several.items() if name != "system"}
     objects = {name: one for name, one in asked.objects.items() if name not in ("system", "trace")}
     if not isinstance(machine.source, str):
         objects["system"] = machine.system
-    question = replace(asked.question, system=named, devices=(1, max(most, machine.devices)))
+    question = replace(asked.question, system=named, devices=(1, most))
     return replace(asked, question=question, several=several, objects=objects)
 
 
 def _with_load(asked: Asked, load: float) -> Asked:
     q = asked.question
-    changed: dict[str, Any] = (
-        {"concurrency": int(load)} if demand.is_closed(q) else {"rate": load}
-    )
+    changed: dict[str, Any] = {"concurrency": int(load)} if demand.is_closed(q) else {"rate": load}
     return replace(asked, question=replace(q, **changed))
 
 
@@ -246,5 +244,6 @@ def _why_none(asked: Asked, found: Sequence[Family], whys: Sequence[str]) -> str
     loser = why_not.nearest(tried, int(alone.family[0]), every, slack)
     if tried.ranking.sound(alone).any():
         return f"misses its targets even alone: {loser.why}"
-    fits = loser.at is None or alone.status[loser.at] != OutOfMemory.code
-    return loser.why if fits else f"does not fit: {alone.messages.get(int(loser.at), loser.why)}"
+    if loser.at is None or alone.status[loser.at] != OutOfMemory.code:
+        return loser.why
+    return f"does not fit: {alone.messages.get(loser.at, loser.why)}"

@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import ridgeline
 from typer.testing import CliRunner
 
-import ridgeline
 from app.cli import cli
 from app.decide import svg
 from app.fleets import report
@@ -63,7 +63,8 @@ def test_one_more_machine_serves_more():
 def test_a_fleet_of_one_model_has_the_devices_that_plan_says(simulate):
     question = {"engine": "vllm", "simulate": simulate, "target": "tpot < 16ms", "rate": 60}
     one = {"model": LLAMA, **question}
-    found = fleet(asked(one, machines=[{"system": "h100", "devices": 8, "owned": True}], question={}))
+    eight = [{"system": "h100", "devices": 8, "owned": True}]
+    found = fleet({"machines": eight, "models": [one]})
     planned = ridgeline.plan(LLAMA, system="h100", devices="1:8", pools="aggregated",
                              rank="devices", **question)  # fmt: skip
     assert found.models[0]["share"] == 1.0

@@ -53,11 +53,14 @@ def test_a_model_takes_what_all_share_and_its_own_wins():
         (fleet(model={"system": "h200"}), "no machine has it; there are h100-sxm5-80gb"),
         (fleet(budget=-1), "budget = -1: give a number from 0"),
         ({**fleet(), "models": ["chat"]}, "'chat' is no entry with keys"),
-        ({**fleet(), "models": [{"model": LLAMA, "rate": 1}] * 2}, "stands twice; give each a name"),
+        (
+            {**fleet(), "models": [{"model": LLAMA, "rate": 1}] * 2},
+            "stands twice; give each a name",
+        ),
         ({**fleet(), "machines": [H100] * 51}, "51 entries; give at most 50"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(given, words):
-    with pytest.raises(RidgelineError, match=".*") as refused:
+    with pytest.raises(RidgelineError) as refused:
         fleet_question(given)
     assert words in str(refused.value) and "\n" not in str(refused.value)

@@ -160,7 +160,9 @@ def test_a_cluster_that_does_not_answer_is_one_sentence(tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(distributed.Client, "__init__", _refused)
     with pytest.raises(MeasurementError, match="no Dask scheduler answers at tcp://nobody"):
-        rows_file.run_file(written(tmp_path / "in.csv", ROW), tmp_path / "o.csv", 0, "tcp://nobody:1")
+        rows_file.run_file(
+            written(tmp_path / "in.csv", ROW), tmp_path / "o.csv", 0, "tcp://nobody:1"
+        )
 
 
 def _refused(self, *_arguments, **_keywords):
