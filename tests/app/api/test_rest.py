@@ -389,3 +389,14 @@ def test_intervals_of_another_length_than_the_loads_are_refused_as_in_python(api
     assert refused(api, "serve", model=MODEL, **given)["message"] == str(said.value)
     given["recv_interval"] = [1, 2, 4]
     assert len(asked(api, "serve", model=MODEL, **given)["rows"]) == 3
+
+
+def test_a_fleet_is_that_of_the_python_module(api):
+    body = EXAMPLES["fleet"]["two models on four machines"]
+    assert asked(api, "fleet", **body)["models"] == ridgeline.fleet(body).models
+
+
+def test_a_fleet_is_refused_in_the_sentence_of_the_command_line(api):
+    machines, models = [{"system": "h100", "cout": 2}], [{"model": MODEL, "rate": 1}]
+    said = refused(api, "fleet", machines=machines, models=models)["message"]
+    assert said.startswith("machine 'h100' of the fleet: 'cout' is no key of a machine: did you")
