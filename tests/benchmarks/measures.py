@@ -133,6 +133,112 @@ def simulations(requests: int, repeats: int) -> Iterator[Measure]:
     yield Measure("Simulation", "requests a second of processor time", "1/s", rate, False)
 
 
+def scale(full: bool) -> Iterator[Measure]:
+    """How cost grows with rows, simulations, deployments and models; here, and over a cluster.
+
+    Of a cluster every process counts, from its start to its end: two workers of this machine.
+    full: up to a million rows and deployments and a thousand simulations.
+    """
+    for exponent in range(3, 7 if full else 4):
+        rows = 10**exponent
+        for where, workers, cluster in _PLACES:
+            spent = _of_all(lambda at, n=rows, w=workers: _sweep(n, w, at), cluster)
+            yield Measure("Scale", f"sweep of {rows:,} rows, {where}", "s", spent)
+    for count in (10, 100, 1000) if full else (4,):
+        for where, workers, cluster in _PLACES:
+            spent = _of_all(lambda at, n=count, w=workers: _simulations(n, w, at), cluster)
+            yield Measure("Scale", f"{count:,} simulations of 200 requests, {where}", "s", spent)
+    for systems in (1, 7) if full else ():
+        for where, workers, cluster in _PLACES:
+            many = systems * _DEPLOYMENTS
+            spent = _of_all(lambda at, n=systems, w=workers: _plan(n, w, at), cluster)
+            yield Measure("Scale", f"plan of {many:,} deployments, {where}", "s", spent)
+    for models in (5, 10, 20) if full else (2,):
+        spent = _of_all(lambda _, n=models: _fleet(n), False)
+        yield Measure("Scale", f"fleet of {models} models on 50 machines", "s", spent)
+
+
+#: Where pieces of work run: in words, processes of this machine, whether a cluster takes them.
+_PLACES = (("one process", 1, False), ("two processes", 2, False), ("a cluster of two", 1, True))
+#: Of the plan below, a system.
+_DEPLOYMENTS = 161_280
+
+
+def _of_all(work: Callable[[str], None], cluster: bool) -> float:
+    """Processor time of a call by this process and all that it started and that has ended [s].
+
+    work: of the address of a cluster, "" for none.
+    """
+    before = os.times()
+    if cluster:
+        from distributed import LocalCluster
+
+        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as there:
+            work(there.scheduler_address)
+    else:
+        work("")
+    after = os.times()
+    return sum(after[:4]) - sum(before[:4])
+
+
+def _sweep(rows: int, workers: int, cluster: str) -> None:
+    from app.planning import sweep_file
+    from app.planning.sweep_axes import sweep_axes
+    from app.simulation.executor import Where
+
+    axes = sweep_axes(
+        {"model": "meta-llama/Llama-3.1-8B", "engine": "vllm", "tp": [1, 2, 4, 8], "osl": 128,
+         "system": ["h100", "h200", "b200", "a100-sxm4-80gb", "mi300x"],
+         "batch": {"from": 1, "to": 50, "step": 1},
+         "isl": {"from": 16, "to": 16 * rows // 1000, "step": 16}}
+    )  # fmt: skip
+    assert len(axes) == rows
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "out.parquet"
+        done = sweep_file.sweep(axes, target, where=Where(workers, cluster))
+        assert done is not None and done.rows == rows
+
+
+def _simulations(count: int, workers: int, cluster: str) -> None:
+    from app.simulation import rows_file
+
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "in.csv"
+        cells = "meta-llama/Llama-3.1-8B,h100,vllm,200,256,64"
+        rows = [f"{at},{cells},{4 + at % 16},{at}" for at in range(count)]
+        source.write_text("\n".join(["id,model,system,engine,requests,isl,osl,rate,seed", *rows]))
+        done = rows_file.run_file(source, Path(folder) / "out.csv", workers, cluster)
+        assert all(row["status"] == "ok" for row in done.rows) and len(done.rows) == count
+
+
+def _plan(systems: int, workers: int, cluster: str) -> None:
+    from app.planning import answer
+    from app.question.asking import ask
+    from app.simulation.executor import Where
+    from tests.benchmarks.test_planning_speed import SYSTEMS
+
+    formats = "checkpoint,fp8"
+    asked = ask("plan", {
+        "model": "meta-llama/Llama-3.1-8B", "system": SYSTEMS[:systems], "weights": formats,
+        "kv": formats, "engine": "vllm,sglang,trtllm", "devices": "1:4096", "rate": 2000,
+        "pools": "aggregated", "target": "tpot < 30ms", "simulate": False,
+    })  # fmt: skip
+    found = answer.answer(asked, where=Where(workers, cluster)).found
+    assert len(found.candidates) > 0.9 * systems * _DEPLOYMENTS
+
+
+def _fleet(models: int) -> None:
+    from app.fleets.result import fleet
+    from tests.benchmarks.test_fleet_speed import MACHINES
+    from tests.benchmarks.test_fleet_speed import models as every
+
+    found = fleet(
+        {"machines": MACHINES, "models": every(10.0 / models)[:models],
+         "question": {"engine": "vllm", "simulate": False}}
+    )  # fmt: skip
+    assert len(found.models) == models
+
+
 def peaks() -> Iterator[Measure]:
     """Memory of programs at its highest, each in a fresh process (Linux)."""
     if sys.platform != "linux":
