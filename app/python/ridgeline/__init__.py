@@ -21,20 +21,27 @@ from ridgeline._names import find_in_checkout
 
 __all__ = [
     "ask",
+    "chakra",
     "compare",
     "economics",
     "engine",
     "estimate",
+    "export",
     "fleet",
     "guard",
     "model",
     "models",
+    "module",
+    "modules",
     "ops",
     "plan",
     "read_report",
+    "routing",
+    "schema",
     "sensitivity",
     "serve",
     "simulate",
+    "study",
     "sweep",
     "system",
     "systems",
@@ -43,7 +50,10 @@ __all__ = [
 ]
 
 
-_LIBRARY = ("engine", "main", "model", "models", "system", "systems", "version")
+_LIBRARY = (
+    "engine", "main", "model", "models", "module", "modules", "schema", "system",
+    "systems", "version",
+)  # fmt: skip
 
 find_in_checkout()  # before anything of ours is imported by its name
 
