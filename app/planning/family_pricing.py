@@ -82,7 +82,6 @@ def priced(
     earlier = {} if kept is None else {at: _read(kept, at) for at in range(len(every))}
     found = {at: one for at, one in earlier.items() if one is not None}
     left = [at for at in range(len(every)) if at not in found]
-    progress(len(found) / max(len(every), 1), f"{len(left):,} of {len(every):,} families to price")
     for at, one in _outcomes(asked, every, left, where, cancelled, key):
         found[at] = one
         if kept is not None:

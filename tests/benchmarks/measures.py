@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -134,54 +135,58 @@ def simulations(requests: int, repeats: int) -> Iterator[Measure]:
 
 
 def scale(full: bool) -> Iterator[Measure]:
-    """How cost grows with rows, simulations, deployments and models; here, and over a cluster.
+    """How cost grows with rows, simulations, deployments and models, here and over a cluster.
 
-    Of a cluster every process counts, from its start to its end: two workers of this machine.
     full: up to a million rows and deployments and a thousand simulations.
     """
-    for exponent in range(3, 7 if full else 4):
+    for name, spent in scale_cases(full):
+        yield Measure("Scale", name, "s", spent())
+
+
+def scale_cases(full: bool) -> Iterator[tuple[str, Callable[[], float]]]:
+    """What is measured of `scale`, each in words and as a call that returns its seconds.
+
+    Of a cluster every process counts, from its start to its end: two workers of this machine.
+    """
+    for exponent in (4, 5, 6) if full else (3,):
         rows = 10**exponent
-        for where, workers, cluster in _PLACES:
-            spent = _of_all(lambda at, n=rows, w=workers: _sweep(n, w, at), cluster)
-            yield Measure("Scale", f"sweep of {rows:,} rows, {where}", "s", spent)
+        for where, cluster in _PLACES.items():
+            yield f"sweep of {rows:,} rows, {where}", partial(_of_all, _sweep, rows, cluster)
     for count in (10, 100, 1000) if full else (4,):
-        for where, workers, cluster in _PLACES:
-            spent = _of_all(lambda at, n=count, w=workers: _simulations(n, w, at), cluster)
-            yield Measure("Scale", f"{count:,} simulations of 200 requests, {where}", "s", spent)
+        for where, cluster in _PLACES.items():
+            name = f"{count:,} simulations of 50 requests, {where}"
+            yield name, partial(_of_all, _simulations, count, cluster)
     for systems in (1, 7) if full else ():
-        for where, workers, cluster in _PLACES:
-            many = systems * _DEPLOYMENTS
-            spent = _of_all(lambda at, n=systems, w=workers: _plan(n, w, at), cluster)
-            yield Measure("Scale", f"plan of {many:,} deployments, {where}", "s", spent)
+        for where, cluster in _PLACES.items():
+            name = f"plan of {systems * _DEPLOYMENTS:,} deployments, {where}"
+            yield name, partial(_of_all, _plan, systems, cluster)
     for models in (5, 10, 20) if full else (2,):
-        spent = _of_all(lambda _, n=models: _fleet(n), False)
-        yield Measure("Scale", f"fleet of {models} models on 50 machines", "s", spent)
+        yield f"fleet of {models} models on 50 machines", partial(_of_all, _fleet, models, False)
 
 
-#: Where pieces of work run: in words, processes of this machine, whether a cluster takes them.
-_PLACES = (("one process", 1, False), ("two processes", 2, False), ("a cluster of two", 1, True))
+#: Where pieces of work run, and whether it is a cluster.
+_PLACES = {"one process": False, "a cluster of two workers": True}
 #: Of the plan below, a system.
 _DEPLOYMENTS = 161_280
 
 
-def _of_all(work: Callable[[str], None], cluster: bool) -> float:
-    """Processor time of a call by this process and all that it started and that has ended [s].
+def _of_all(work: Callable[[int, str], None], size: int, cluster: bool) -> float:
+    """Processor time of a piece of work by this process and all that it started and ended [s].
 
-    work: of the address of a cluster, "" for none.
+    work: of a size and the address of a cluster, "" for none.
     """
     before = os.times()
     if cluster:
         from distributed import LocalCluster
 
         with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as there:
-            work(there.scheduler_address)
+            work(size, there.scheduler_address)
     else:
-        work("")
-    after = os.times()
-    return sum(after[:4]) - sum(before[:4])
+        work(size, "")
+    return sum(os.times()[:4]) - sum(before[:4])
 
 
-def _sweep(rows: int, workers: int, cluster: str) -> None:
+def _sweep(rows: int, cluster: str) -> None:
     from app.planning import sweep_file
     from app.planning.sweep_axes import sweep_axes
     from app.simulation.executor import Where
@@ -195,23 +200,23 @@ def _sweep(rows: int, workers: int, cluster: str) -> None:
     assert len(axes) == rows
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "out.parquet"
-        done = sweep_file.sweep(axes, target, where=Where(workers, cluster))
+        done = sweep_file.sweep(axes, target, where=Where(1, cluster))
         assert done is not None and done.rows == rows
 
 
-def _simulations(count: int, workers: int, cluster: str) -> None:
+def _simulations(count: int, cluster: str) -> None:
     from app.simulation import rows_file
 
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "in.csv"
-        cells = "meta-llama/Llama-3.1-8B,h100,vllm,200,256,64"
+        cells = "meta-llama/Llama-3.1-8B,h100,vllm,50,256,64"
         rows = [f"{at},{cells},{4 + at % 16},{at}" for at in range(count)]
         source.write_text("\n".join(["id,model,system,engine,requests,isl,osl,rate,seed", *rows]))
-        done = rows_file.run_file(source, Path(folder) / "out.csv", workers, cluster)
+        done = rows_file.run_file(source, Path(folder) / "out.csv", 1, cluster)
         assert all(row["status"] == "ok" for row in done.rows) and len(done.rows) == count
 
 
-def _plan(systems: int, workers: int, cluster: str) -> None:
+def _plan(systems: int, cluster: str) -> None:
     from app.planning import answer
     from app.question.asking import ask
     from app.simulation.executor import Where
@@ -223,20 +228,18 @@ def _plan(systems: int, workers: int, cluster: str) -> None:
         "kv": formats, "engine": "vllm,sglang,trtllm", "devices": "1:4096", "rate": 2000,
         "pools": "aggregated", "target": "tpot < 30ms", "simulate": False,
     })  # fmt: skip
-    found = answer.answer(asked, where=Where(workers, cluster)).found
+    found = answer.answer(asked, where=Where(1, cluster)).found
     assert len(found.candidates) > 0.9 * systems * _DEPLOYMENTS
 
 
-def _fleet(models: int) -> None:
+def _fleet(count: int, _cluster: str) -> None:
     from app.fleets.result import fleet
-    from tests.benchmarks.test_fleet_speed import MACHINES
-    from tests.benchmarks.test_fleet_speed import models as every
+    from tests.benchmarks.test_fleet_speed import MACHINES, models
 
-    found = fleet(
-        {"machines": MACHINES, "models": every(10.0 / models)[:models],
-         "question": {"engine": "vllm", "simulate": False}}
-    )  # fmt: skip
-    assert len(found.models) == models
+    chosen = models(6.0 * 20 / count)[:count]
+    question = {"engine": "vllm", "simulate": False}
+    found = fleet({"machines": MACHINES, "models": chosen, "question": question})
+    assert len(found.models) == count
 
 
 def peaks() -> Iterator[Measure]:
