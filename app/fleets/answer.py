@@ -245,7 +245,7 @@ def _why(search: _Search, problem: Problem, found: Assignment, model: int) -> st
         free = (*problem.demands[:model], replace(problem.demands[model], most_devices=None),
                 *problem.demands[model + 1 :])  # fmt: skip
         if assign(replace(only, demands=free), search.cancelled).share[model] > share + 1e-4:
-            return f"its {named.most_devices} devices serve no more"
+            return f"the most devices that it may use ({named.most_devices}) serve no more"
     freed = replace(only, budget=None)
     if problem.budget is not None and assign(freed).share[model] > share + 1e-4:
         return f"the budget of {quantities.dollars(problem.budget)} an hour pays for no more"
@@ -255,15 +255,17 @@ def _why(search: _Search, problem: Problem, found: Assignment, model: int) -> st
 def _displacing(
     q: FleetQuestion, problem: Problem, found: Assignment, model: int, able: set[int]
 ) -> str:
-    """Who has the machines that a model could use: those before it, by priority."""
-    holds = {
-        one.model
-        for one, many in zip(problem.choices, found.replicas, strict=True)
-        if many and one.kind in able and one.model != model
-    }
+    """Who has the machines that a model could use, or the budget: those before it, by priority."""
     mine = q.models[model].priority
-    higher = [q.models[m].name for m in sorted(holds) if q.models[m].priority < mine]
-    equal = [q.models[m].name for m in sorted(holds) if q.models[m].priority == mine]
+    running = [
+        one
+        for one, many in zip(problem.choices, found.replicas, strict=True)
+        if many and one.model != model and q.models[one.model].priority <= mine
+    ]
+    there = [one for one in running if one.kind in able] or running
+    names = {one.model: q.models[one.model] for one in sorted(there, key=lambda one: one.model)}
+    higher = [named.name for named in names.values() if named.priority < mine]
+    equal = [named.name for named in names.values() if named.priority == mine]
     said = [f"the priority of {', '.join(higher)}"] if higher else []
     return " and ".join([*said, *([f"{', '.join(equal)} of the same priority"] if equal else [])])
 
