@@ -145,7 +145,10 @@ def _same(one: Choice, other: Choice) -> bool:
 
 
 def _replaces(problem: Problem, rival: int, at: int) -> bool:
-    """Whether copies of a rival that lie where a choice lies serve as much; equals: the first."""
+    """Whether copies of a rival that lie where a choice lies serve as much.
+
+    Of two that replace each other that of fewer devices stays, then the first.
+    """
     one, other = problem.choices[at], problem.choices[rival]
     many, least = _machines_of(problem, one), _machines_of(problem, other)
     devices = problem.kinds[one.kind].devices
@@ -157,8 +160,8 @@ def _replaces(problem: Problem, rival: int, at: int) -> bool:
         copies = min(copies, one.devices // other.devices)
     if not copies or copies * other.load < one.load:
         return False
-    alike = copies == 1 and other.load == one.load and other.devices == one.devices
-    return rival < at if alike else True
+    alike = other.load == one.load and (many == least > 1 or other.devices == one.devices)
+    return (other.devices, rival) < (one.devices, at) if alike else True
 
 
 def _machines_of(problem: Problem, one: Choice) -> int:

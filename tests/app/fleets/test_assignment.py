@@ -30,7 +30,7 @@ def fleet(rng: random.Random, models: int = 3, distinct: bool = False) -> Proble
         Demand(rng.uniform(1.0, 10.0), rank, rng.choice((None, None, 2, 4))) for rank in ranks
     )
     choices = [
-        Choice(model, kind, rng.choice((1, 2, 3, 4)), rng.uniform(0.5, 8.0))
+        Choice(model, kind, rng.choice((1, 2, 3, 4)), rng.choice((2.0, rng.uniform(0.5, 8.0))))
         for model in range(models)
         for kind in range(len(kinds))
         for _ in range(rng.randint(0, 2))
@@ -216,6 +216,14 @@ def test_owned_machines_are_filled_before_rented_ones():
     choices = (Choice(0, 0, 8, 1.0), Choice(0, 1, 8, 1.0))
     found = assign(Problem((Demand(1.0),), kinds, choices))
     assert found.machines == (0, 1) and found.usd_per_hour == 0.0
+
+
+@pytest.mark.parametrize(("first", "second"), [(12, 16), (16, 12), (16, 16)])
+def test_of_two_replicas_that_replace_each_other_one_is_left(first, second):
+    choices = (Choice(0, 0, first, 1.0), Choice(0, 0, second, 1.0))
+    found = assign(Problem((Demand(1.0),), (Kind(8, 2),), choices))
+    assert found.share == (1.0,) and sum(found.replicas) == 1
+    assert sum(devices for slots in found.placed[0] for _, devices in slots) == min(first, second)
 
 
 def test_a_fleet_that_nothing_runs_on_serves_nothing():
