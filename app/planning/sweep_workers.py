@@ -1,4 +1,6 @@
-"""Parts of a sweep, priced here, over the cores of this machine, or over a Dask cluster."""
+"""Pricing the parts of a sweep: in this process, over the cores of this machine, or over a Dask
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,14 @@ def priced(
     keep: Keep,
     cancelled: Callable[[], bool],
 ) -> Iterator[Part]:
-    """Each part as soon as it is priced and kept; none after a cancellation.
+    """Yields each part as soon as it is priced and stored; none after a cancellation.
 
     keep: writes the columns of a part; run by the process that priced it, or here for a cluster.
 
     Raises:
         InvalidValue: Dask is not installed.
         MeasurementError: a worker died, or no cluster answers.
-        RidgelineError: a name that nobody knows.
+        RidgelineError: an unknown name.
     """
     if not parts:
         return
@@ -76,7 +78,7 @@ def _here(
 
 
 def _price(part: Part, bounds_only: bool, keep: Keep | None) -> Columns | None:
-    """A part's columns, or None where they were kept; what a worker runs."""
+    """A part's columns, or None where they were stored; runs in a worker."""
     names = sweep_block.resolve(part.block)
     columns = sweep_block.price(part.block, names, part.start, part.stop, bounds_only)
     if keep is None:
