@@ -64,6 +64,14 @@ def planned(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def fleet(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Who is served and who runs where, why others do not, and what one more machine brings."""
+    shown = [{name: value for name, value in one.items() if not name.startswith("launch")}
+             for one in document["deployments"][:MOST_ROWS]]  # fmt: skip
+    kept = ("usd_per_hour", "models", "refusals", "one_more", "notes")
+    return {**{name: document[name] for name in kept}, "deployments": [row(one) for one in shown]}
+
+
 def compared(document: Mapping[str, Any]) -> dict[str, Any]:
     """Phases, classes, findings and verdicts; operators are left out."""
     kept = {name: document[name] for name in _TABLES if name in document}
@@ -88,8 +96,15 @@ def named(rows: Sequence[Mapping[str, Any]], column: str) -> dict[str, Any]:
     return {"names": found[:MOST_NAMES], "count": len(found)}
 
 
+def files(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The names and sizes of files, and what can be read as text; traces are left to REST."""
+    kept = [{name: v for name, v in one.items() if name != "base64"} for one in document["files"]]
+    return {"files": kept[:MOST_ROWS], "count": len(kept)}
+
+
 #: By verb of a body.
 SHORT: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "estimate": rows, "serve": rows, "sweep": frontier, "simulate": simulated, "plan": planned,
-    "sensitivity": row, "economics": row, "ops": counted, "tune": row,
+    "sensitivity": row, "economics": row, "ops": counted, "routing": rows, "export": files,
+    "tune": row, "fleet": fleet,
 }  # fmt: skip

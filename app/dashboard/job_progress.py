@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.dashboard import visitor
 from app.jobs import Job, Lane, server_queue
-from app.jobs.order import Work
+from app.jobs.job_files import Work
 from app.wording import quantities
 from app.wording.markdown import plain
 
@@ -49,6 +49,22 @@ def show_progress(key: str, name: str, note: str = "") -> None:
             st.button("Stop at once", on_click=job.end, key=f"end_{name}")
             if note:
                 st.caption(note)
+
+
+def result_of(key: str, name: str, note: str = "") -> Any:
+    """The result of the job in the session state `key`, None without one; meanwhile its progress is
+    drawn, or what it failed of.
+
+    name, note: as of `show_progress`.
+    """
+    if is_running(key):
+        show_progress(key, name, note)
+    job = st.session_state.get(key)
+    if job is None or not job.over:
+        return None
+    if job.error:
+        st.error(plain(job.error), icon=":material/error:")
+    return job.result
 
 
 def _stage(job: Job) -> str:

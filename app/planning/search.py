@@ -1,22 +1,24 @@
-"""The search: every candidate of a space priced in closed form, and the best in their order."""
+"""The search: price every candidate of a space in closed form, and order those that meet the
+targets.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from app.planning import aggregated, demand, disaggregated
+from app.planning import demand, family_pricing
 from app.planning.candidates import Candidates, joined
-from app.planning.families import Family, LeftOut, families
+from app.planning.families import LeftOut
 from app.planning.probability import likely
 from app.planning.ranking import Order, Ranking, ranking
-from app.planning.space import devices, kinds
+from app.planning.space import devices
 from app.planning.targets import FIGURES, Target, parse_targets
 from app.question.asking import Asked
-from genz_core.errors import RidgelineError
-from genz_core.progress import Cancel, Cancelled, Progress, never, silent
+from app.simulation.executor import HERE, Where
+from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.types import Array, Mask
 
 Priced = tuple[Candidates, tuple[LeftOut, ...]]
@@ -26,10 +28,10 @@ Priced = tuple[Candidates, tuple[LeftOut, ...]]
 class Found:
     """Every candidate, priced.
 
-    probability: that it meets every target as the best of many, NaN where not validated,
-    [candidates].
-    feasible: whether it does by its figures.  order: those, best first.  left_out: what could not
-    be tried.
+    probability: that it meets every target, corrected for choosing the best of many; NaN where not
+    validated, [candidates].
+    feasible: whether its figures meet the targets.  order: feasible ones, best first.  left_out:
+    what could not be tried.
     """
 
     asked: Asked
@@ -42,14 +44,14 @@ class Found:
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """What must hold."""
+        """The targets to meet."""
         return self.ranking.targets
 
 
 def search(asked: Asked, priced: Priced | None = None) -> Found:
     """Price every deployment that a question may choose, and order those that meet its targets.
 
-    priced: what `price` returned for the same space and load, where that is known already.
+    priced: the result of `price` for the same space and load, if it is already known.
 
     Raises:
         RidgelineError: unknown names, or a space with nothing that could be priced.
@@ -66,7 +68,7 @@ def search(asked: Asked, priced: Priced | None = None) -> Found:
 
 
 def targets_of(asked: Asked) -> tuple[Target, ...]:
-    """What must hold.
+    """The targets to meet.
 
     Raises:
         InvalidValue: as `parse_targets`.
@@ -75,38 +77,29 @@ def targets_of(asked: Asked) -> tuple[Target, ...]:
     return parse_targets(named if isinstance(named, str) else ", ".join(named))
 
 
-def price(asked: Asked, progress: Progress = silent, cancelled: Cancel = never) -> Priced:
+def price(
+    asked: Asked,
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+    where: Where = HERE,
+    folder: Path | None = None,
+) -> Priced:
     """Every candidate that a question may choose under its load, and what could not be tried.
+
+    folder: what is priced is kept there and taken up again; None keeps nothing.
 
     Raises:
         RidgelineError: as `search`.
         Cancelled: between two families.
     """
     asked = demand.at_means(asked)
-    devices(asked.question)  # refused here: what a family cannot be is left out with its reason
-    found, left = families(asked)
-    missing = list(left)
-    parts: list[Candidates] = []
-    every = list(_of_kinds(found, asked))
-    for number, family in enumerate(every):
-        if cancelled():
-            raise Cancelled(str(family))
-        progress(number / len(every), str(family))
-        of_kind = disaggregated if family.prefill is not None else aggregated
-        try:
-            parts.append(of_kind.price(family, asked))
-        except RidgelineError as error:
-            missing.append(LeftOut(str(family), str(error)))
-    return joined(parts), tuple(missing)
-
-
-def _of_kinds(found: Sequence[Family], asked: Asked) -> Iterator[Family]:
-    """The families of the kinds that are asked for."""
-    wanted = kinds(asked.question)
-    if "aggregated" in wanted:
-        yield from found
-    if "disaggregated" in wanted:
-        yield from disaggregated.pairs(found, asked)
+    # raised here; later a family's error only leaves out that family, with its reason
+    devices(asked.question)
+    every, left = family_pricing.every_family(asked)
+    found = family_pricing.priced(asked, every, where, folder, progress, cancelled)
+    pairs = list(zip(every, found, strict=True))
+    missing = (LeftOut(str(family), one.why) for family, one in pairs if one.why)
+    return joined([one.of(family) for family, one in pairs if not one.why]), (*left, *missing)
 
 
 def fewest_devices(found: Found) -> int | None:

@@ -74,6 +74,8 @@ VERBS: Mapping[str, Verb] = {
         Verb("economics", _CLOSED[1:], "concurrency"),
         Verb("predictor", ("batch",), "batch"),
         Verb("ops", ("batch",), "batch"),
+        Verb("routing", _CLOSED, "batch"),
+        Verb("export", ("batch",), "batch"),
         Verb("tune", _CLOSED[1:], several=_TUNED),
         Verb("watch", _CLOSED[1:], "concurrency", names_model=False, measured=True),
     )
@@ -85,7 +87,7 @@ _ONE_BY_ONE = (
     "front_ends", "kv_tokens", "prefix_caching", "scheduler",
 )  # fmt: skip
 #: Several deployments behind one router, and workers that read their prompts.
-FLEET = ("replicas", *in_group(POOL))
+SEVERAL = ("replicas", *in_group(POOL))
 _STATIC = ("cp", "micro_batches", "sequence_parallel", "placement", "diffusion_steps",
            "block_length")  # fmt: skip
 _WANTED = names_of(Targets)
@@ -97,7 +99,7 @@ _OF_PLAN = tuple(name for name in names_of(Search) if name not in _OF_SENSITIVIT
 NOT_OF_A_BATCH = (
     "burst_start", "stream_interval", "recv_interval", "batch_wait", "prefix_hits",
     "shared_tokens", "turns", "prefix_tier", "samples", "beams", "max_num_seqs", "step_scale",
-    *FLEET,
+    *SEVERAL,
 )  # fmt: skip
 #: Parameters that no engine's serving loop has.
 NOT_UNDER_LOAD = _STATIC
@@ -118,11 +120,15 @@ _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
     "sensitivity": (*_ONE_BY_ONE, *_COST, "ttft_target_s", "tpot_target_s", "e2e_target_s",
                     "trace"),
     "economics": (*_ONE_BY_ONE, *_STATIC, *_WANTED, "batch", "trace"),
-    "tune": (*(name for name in _ONE_BY_ONE if name != "seed"), *FLEET, *_STATIC,
+    "tune": (*(name for name in _ONE_BY_ONE if name != "seed"), *SEVERAL, *_STATIC,
              *(name for name in _WANTED if name != "target"), *_COST, "batch", "trace"),
     **{verb.name: (*_ONE_BY_ONE, *_WANTED, *_COST, "trace") for verb in VERBS.values()
        if verb.measured},
-    "watch": (*_ONE_BY_ONE, *FLEET, *_STATIC, *_WANTED, *_COST, "batch", "trace"),
+    "watch": (*_ONE_BY_ONE, *SEVERAL, *_STATIC, *_WANTED, *_COST, "batch", "trace"),
+    "routing": (*_ONE_BY_ONE, *_WANTED, *(name for name in _COST if name != "price"), "trace",
+                "expert_imbalance", "redundant_experts"),
+    "export": (*_ONE_BY_ONE, *_WANTED, *_COST, "concurrency", "rate", "trace", "requests",
+               *NOT_OF_A_BATCH),
     "predictor": (*names_of(Load), *_ONE_BY_ONE, *_STATIC, *_WANTED, *_COST, *NOT_OF_A_BATCH,
                   "offload"),
     "ops": tuple(name for name in PARAMETERS if name not in _COUNTED),

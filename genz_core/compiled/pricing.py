@@ -1,8 +1,9 @@
-"""Lanes priced by their plans: a plan is made once, and each prices the lanes of its kind."""
+"""Prices of lanes by their plans: each plan is made once and prices the lanes of its kind."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,35 +20,56 @@ from genz_core.symbols import Unresolved
 from genz_core.types import Array, Graph, Mask, Parallelism, Step
 from genz_core.validity import stack
 
-_WORTH = 1000  # steps of a kind that take longer in a graph of all kinds than to make its plan
-_PLANS: ByIdentity[Plan | None] = ByIdentity(256)
+#: number of steps of a kind above which making a plan is faster than pricing through a graph
+_WORTH = 1000
+#: A plan is made once the steps asked for so far would take longer through graphs than making the
+#: plan. Building a graph costs as much as `_OF_A_GRAPH` steps: the third small question makes it.
+_MADE_FOR, _OF_A_GRAPH = 300, 100
 
 
-def plan_of(deployed: Deployment, split: Parallelism, kind: Kind) -> Plan | None:
-    """The plan of one split, its degrees numbers; made once.
+@dataclass(slots=True)
+class _Asked:
+    """How many steps a deployment was asked for, and its plan once that is worth making."""
 
-    None where the sizes decide more than numbers, or where one's work hides another's time.
+    steps: int = 0
+    tried: bool = False
+    made: Plan | None = None
+
+
+_PLANS: ByIdentity[_Asked] = ByIdentity(256)
+
+
+def plan_of(
+    deployed: Deployment, split: Parallelism, kind: Kind, steps: int = _MADE_FOR
+) -> Plan | None:
+    """The plan of one split, with degrees as numbers; made once.
+
+    steps: number to be priced now, of all kinds.
+
+    None while too few steps were asked for, where the sizes change more than numbers, or where one
+    operator's work hides another's time.
     """
     if split.overlap != "none" or deployed.placement is not None:
         return None
-
-    def make() -> Plan | None:
-        try:
-            return Plan.of(deployed, split, kind)
-        except Unresolved:
-            return None
-
     degrees = (getattr(split, name) for name in OF_GRAPH)
     numbers = tuple(None if degree is None else float(degree) for degree in degrees)
     key = (*numbers, split.sequence_parallel, split.order, kind)
-    return _PLANS.get(make, deployed.model, deployed.system, deployed.engine, values=key)
+    asked = _PLANS.get(_Asked, deployed.model, deployed.system, deployed.engine, values=key)
+    if not asked.tried:
+        asked.steps += _OF_A_GRAPH + steps
+        if asked.steps < _MADE_FOR:
+            return None
+        asked.tried = True
+        with suppress(Unresolved):
+            asked.made = Plan.of(deployed, split, kind)
+    return asked.made
 
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """The plan of every lane.
+    """The plans of all lanes.
 
-    lanes: all of them.  of_kinds: for each kind its plan, its lanes, and their places among all.
+    lanes: all of them.  of_kinds: for each kind its plan, its lanes, and their indices among all.
     Weights are of the nodes of all lanes, [nodes, lanes].
     """
 
@@ -56,7 +78,7 @@ class Plans:
 
     @property
     def graph(self) -> Graph:
-        """The operators; their numbers are not to be read."""
+        """The operators; their numbers are symbols and must not be read."""
         return self.of_kinds[0][0].graph
 
     @property
@@ -84,13 +106,14 @@ class Plans:
         return columns
 
     def seconds(self, wanted: Mask) -> Array:
-        """Expected time of one run of each operator [s], [ops, lanes], of lanes of one node;
-        anything of operators that are not wanted, [ops]."""
+        """Expected time of one run of each operator [s], [ops, lanes], of lanes with one node;
+        undefined for operators that are not wanted, [ops].
+        """
         (seconds,) = self._all(lambda plan, lanes, at: (plan.seconds(lanes, wanted),))
         return seconds
 
     def _all(self, ask: Callable[[Plan, Lanes, Some], tuple[Array, ...]]) -> tuple[Array, ...]:
-        """What every plan says of its lanes, put together: arrays [..., lanes]."""
+        """The answer of every plan for its lanes, combined: arrays [..., lanes]."""
         if len(self.of_kinds) == 1:
             return ask(*self.of_kinds[0])
         whole: tuple[Array, ...] = ()
@@ -103,16 +126,16 @@ class Plans:
 
 
 def plans(deployed: Deployment, lanes: Lanes) -> Plans | None:
-    """The plan of every lane; None where any has none."""
-    told_apart = list(kinds(lanes))
-    if len(told_apart) > 2 and lanes.size * lanes.nodes < _WORTH * len(told_apart):
+    """The plans of all lanes; None where any lane has none."""
+    told_apart, steps = list(kinds(lanes)), lanes.size * lanes.nodes
+    if len(told_apart) > 2 and steps < _WORTH * len(told_apart):
         return None
     if not (lanes.sequences > 0).all():
         return None
     found = []
     for split, kind, at in told_apart:
         some = lanes if len(told_apart) == 1 else lanes.picked(at)
-        plan = plan_of(deployed, split, kind) if kind.has(some) else None
+        plan = plan_of(deployed, split, kind, steps) if kind.has(some) else None
         if plan is None or not plan.holds(some):
             return None
         found.append((plan, some, at))
@@ -145,8 +168,9 @@ def by_plans(deployed: Deployment, found: Plans, weights: Array) -> StepEstimate
 def operator_columns(
     deployed: Deployment, lanes: Lanes, names: tuple[str, ...]
 ) -> tuple[Graph, Array]:
-    """Fields of every operator, [names, ops, lanes], of lanes of one node; and the graph, whose
-    numbers are not to be read."""
+    """Fields of every operator, [names, ops, lanes], of lanes with one node; and the graph, whose
+    numbers must not be read.
+    """
     found = plans(deployed, lanes)
     if found is not None:
         return found.graph, found.columns(names)
@@ -156,8 +180,9 @@ def operator_columns(
 
 
 def operator_seconds(deployed: Deployment, lanes: Lanes, wanted: Mask) -> Array:
-    """Expected time of one run of the wanted operators [s], [ops, lanes], of lanes of one node;
-    anything of others."""
+    """Expected time of one run of the wanted operators [s], [ops, lanes], of lanes with one node;
+    undefined for others.
+    """
     found = plans(deployed, lanes)
     if found is not None:
         return found.seconds(wanted)

@@ -1,4 +1,6 @@
-"""Matrix products: tiles on units, a K loop with latency, split-K, and memory that overlaps."""
+"""Matrix products: tiles on compute units, a K loop with latency, split-K, and overlapping
+memory.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,8 @@ from genz_core.precision import bytes_of
 from genz_core.symbols import number
 from genz_core.types import Array, Num, Op
 
-#: Output tiles (rows, columns) and K splits that kernels choose among; those thinner than 64 rows
-#: belong to kernels made for few rows, those thinner than 8 to matrix-vector kernels, see
-#: `least_rows`.
+#: Output tiles (rows, columns) and K splits that kernels choose among; tiles of fewer than 64 rows
+#: belong to kernels for few rows, those of fewer than 8 to matrix-vector kernels, see `least_rows`.
 _TILES = np.array(
     [(1, 64), (2, 64), (4, 64), (8, 64), (16, 64), (16, 128), (32, 64), (32, 128), (64, 32),
      (64, 64), (64, 256), (128, 32), (128, 64), (128, 128), (128, 256), (256, 128), (256, 256)],
@@ -29,8 +30,8 @@ _TILES = np.array(
 _SPLITS = np.array([1, 2, 4, 8, 16, 32], dtype=np.float64)
 _LEAST_K_PER_SPLIT = 128
 _OUTPUT_BYTES = 2.0
-_CHUNK = 2048  # shapes at a time: their tilings fit in a second-level cache
-_FEW = 64  # shapes whose tilings of every split fit there at once
+_CHUNK = 2048  # shapes at a time, so that their tilings fit in a second-level cache
+_FEW = 64  # number of shapes whose tilings with every split fit in that cache
 
 
 def gemm_time(
@@ -46,6 +47,7 @@ def gemm_time(
     warm_cache: bool = False,
     quantized: bool = False,
     least_rows: int = 64,
+    streamed: bool = False,
     floor_s: float | None = None,
 ) -> KernelTime:
     """Time of the product x[m, k] @ w[k, n] on one device [s].
@@ -59,7 +61,8 @@ def gemm_time(
                     + [s > 1] (8 s m n / cache_bandwidth + split log2 s)
         T         = launch + min t + [quantized] quantize_passes 2 m k / bandwidth
 
-    The best tile depends on t_compute alone, so it is chosen before the p-norm.
+    The best tile depends on t_compute alone, so it is chosen before the p-norm.  Of one row that is
+    `streamed` the inner p-norm is a maximum.
 
     Args:
         m, n, k: rows (tokens), output features, input features; numbers or arrays [shapes] that
@@ -73,6 +76,8 @@ def gemm_time(
         quantized: the activations are quantised on the fly before the product.
         least_rows: rows of the thinnest tile: 64 in the libraries' matrix kernels, 8 in kernels
             made for few rows (weight-only formats), 1 where there are matrix-vector kernels.
+        streamed: a product of one row multiplies the weights as they come from memory, as on CPUs;
+            more rows have them packed for the blocks of their kernel first.
         floor_s: replaces `parameters.launch_s` (an engine's kernel floor under CUDA graphs).
 
     Source: tile and wave quantisation as in NVIDIA, "Matrix Multiplication Background User's
@@ -88,6 +93,7 @@ def gemm_time(
         warm_cache=warm_cache,
         quantized=quantized,
         least_rows=least_rows,
+        streamed=streamed,
     )
     return KernelTime(
         stages,
@@ -112,6 +118,7 @@ def _stages(
     warm_cache: bool,
     quantized: bool,
     least_rows: int,
+    streamed: bool,
 ) -> Stages:
     """Stages of a product for every split of K, [splits, shapes]; m, n, k: [shapes]."""
     split = _SPLITS[:, None]
@@ -124,6 +131,8 @@ def _stages(
     memory = _memory_s(m, n, k, weight_bytes, activation_bytes, device, parameters, warm_cache)
     k_loop = k_split * (parameters.k_step_s * max(activation_bytes, weight_bytes) / 128.0)
     body = p_norm(parameters.overlap, compute, memory[None, :])
+    if streamed:
+        body = np.where(m <= 1.0, np.maximum(compute, memory[None, :]), body)
     splitting = (split > 1) * (
         8.0 * split * (m * n) / device.cache_bytes_per_s + parameters.split_s * np.log2(split)
     )
@@ -140,10 +149,10 @@ def _stages(
 
 
 def _least_area(m: Array, n: Array, units: float, least_rows: int) -> Array:
-    """Smallest work of the busiest unit over tiles, as output elements; [splits, shapes]."""
+    """Smallest work of the busiest unit over all tiles, in output elements; [splits, shapes]."""
     allowed = _TILES[_TILES[:, 0] >= least_rows]
     rows, columns = allowed[:, :1], allowed[:, 1:]
-    thinnest = float(rows.min())  # all rows are multiples of it
+    thinnest = float(rows.min())  # all tile heights are multiples of it
     if m.size > _FEW and n.size == 1 and m.max() < thinnest * m.size / 2.0:
         tiles = np.ceil(m / thinnest).astype(np.intp)
         every = thinnest * np.arange(tiles.max() + 1.0)
@@ -171,7 +180,7 @@ def _memory_s(
     parameters: GemmParameters,
     warm_cache: bool,
 ) -> Array:
-    """Time to move the operands once [s], [shapes]; partly from a warm cache.
+    """Time to move the operands once [s], [shapes]; in part from a warm cache.
 
     A benchmark that cycles through c = clip(ceil(L2 / weights), 1, 5) copies of the weights has a
     working set of c weights and two activations; the share that misses falls with the fourth
@@ -205,6 +214,8 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
     """Arguments of `gemm_time`; 8-bit and 4-bit products quantise wider activations on the fly."""
     compute = conditions.arithmetic(op)
     quantized = compute in ("fp8", "fp4", "int8") and bytes_of(op.activations) > 1.0
+    least_rows = _least_rows(conditions, op, compute)
+    plain = conditions.system.kind == "cpu" and not _unpacked(op, compute)
     return {
         "m": op.dims["m"],
         "n": op.dims["n"],
@@ -215,15 +226,21 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
         "device": conditions.device_for(op),
         "warm_cache": conditions.warm_cache,
         "quantized": quantized,
-        "least_rows": _least_rows(conditions, op, compute),
+        "least_rows": least_rows,
+        "streamed": least_rows == 1 and plain,
         "floor_s": conditions.floor_s(2 if quantized else 1),
     }
 
 
 def _least_rows(conditions: Conditions, op: Op, compute: str) -> int:
-    """Rows of the thinnest tile: 1 in engines with matrix-vector kernels, 8 on CPUs and in kernels
-    of weight-only formats, else 64."""
+    """Rows of the thinnest tile: 1 in engines with matrix-vector kernels, 8 on CPUs and in
+    weight-only kernels, otherwise 64.
+    """
     if conditions.engine.thin_products:
         return 1
-    weight_only = bytes_of(op.weights) < 1.5 and compute in ("bf16", "fp16", "fp32")
-    return 8 if weight_only or conditions.system.kind == "cpu" else 64
+    return 8 if _unpacked(op, compute) or conditions.system.kind == "cpu" else 64
+
+
+def _unpacked(op: Op, compute: str) -> bool:
+    """Whether the weights are unpacked on the fly ("weight only")."""
+    return bytes_of(op.weights) < 1.5 and compute in ("bf16", "fp16", "fp32")

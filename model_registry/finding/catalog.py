@@ -1,16 +1,16 @@
-"""The configurations that ship with Ridgeline: one small JSON file a model.
+"""The configurations that ship with Ridgeline: one small JSON file per model.
 
-Each holds the facts that shape the graph, under the keys of a Hugging Face config.json, and a
-head of the registry's own: `_id`, `_source`, `_aliases`, `_bases`, `_published_parameters`,
-`_confirmed`.
+Each holds the facts that shape the graph, under the keys of a Hugging Face config.json, and keys of
+the registry's own: `_id`, `_source`, `_aliases`, `_bases`, `_published_parameters`, `_confirmed`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,8 @@ FOLDER = Path(__file__).parents[1] / "configs"
 class ShippedModel:
     """One shipped configuration: its current Hugging Face id, its file and its other names.
 
-    source: who published the configuration.  bases: shipped models whose weights this one holds
-    quantised.  published: exact parameter counts with their citation, None without one.
+    source: who published the configuration.  bases: shipped models of which this one is a quantised
+    copy.  published: exact parameter counts with their citation, None without one.
     confirmed: whether the shape was checked against a published count or transformers' model.
     """
 
@@ -60,6 +60,16 @@ def _shipped_model(path: Path) -> ShippedModel:
             for key in ("quantization_config", "hf_quant_config")
         ),
     )
+
+
+@lru_cache(maxsize=1024)
+def shipped_model(id: str) -> ShippedModel | None:
+    """The shipped model of an id as it is written, None where there is none; no other is read."""
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", id):
+        return None
+    path = FOLDER / f"{id.replace('/', '--')}.json"
+    model = _shipped_model(path) if path.is_file() else None
+    return model if model is not None and model.id == id else None
 
 
 @cache

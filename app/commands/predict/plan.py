@@ -30,12 +30,20 @@ def plan(
     output: Annotated[Path, typer.Option(help="Folder that --deployment writes into.")] = Path(
         "deployment"
     ),
+    workers: Annotated[
+        int, typer.Option(help="Processes that price, 0 for one a core.", min=0, max=1024)
+    ] = 1,
+    cluster: Annotated[str, typer.Option(help="A Dask scheduler: tcp://host:8786.")] = "",
+    folder: Annotated[
+        Path | None, typer.Option(help="Where what was priced is kept, and taken up again.")
+    ] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
     from app.decide.report import check_ending, taken_along
     from app.planning import result
     from app.planning.manifests.bundle import check_kind
+    from app.simulation.executor import Where
 
     if report is not None:
         check_ending(report)
@@ -43,18 +51,19 @@ def plan(
         check_kind(deployment)
     asked = given.ask("plan")
     with running("planning") as job:
-        found = result.plan(asked, job.progress, job.cancelled)
+        where = Where(workers, cluster)
+        found = result.plan(asked, job.progress, job.cancelled, where, folder)
     named = found.to_dict()
     if report is not None:
         opt.write_text(report, taken_along(report, named, found.answer))
         typer.echo(f"-> {report}", err=True)
     _print(named, opt.table_format(format_, json))
-    if deployment:  # after the answer, which stands where no plan can be deployed so
+    if deployment:  # the answer is printed first; it remains where no plan can be deployed
         _write(deployment, named, output)
 
 
 def _write(deployment: str, named: dict[str, Any], folder: Path) -> None:
-    """Write the files of the best plan, and say on standard error what they leave open."""
+    """Write the files of the best plan, and print what they leave open to standard error."""
     from app.planning.manifests.bundle import bundle
 
     made = bundle(named, deployment)
@@ -64,7 +73,7 @@ def _write(deployment: str, named: dict[str, Any], folder: Path) -> None:
 
 
 def _print(named: dict[str, Any], chosen: TableFormat) -> None:
-    """Print the document of an answer: the plans, and what is said of them."""
+    """Print the document of an answer: the plans and the sentences about them."""
     from app.planning.result import brief
     from app.planning.wording import sentences
 

@@ -34,25 +34,27 @@ def sweep(
         Path | None,
         opt.target("Where the table goes: .parquet or .csv; taken up again where it stopped."),
     ] = None,
-    workers: Annotated[int, typer.Option(help="Processes, 0 for one a core.", min=0, max=1024)] = 1,
+    workers: Annotated[
+        int, typer.Option(help="Processes, 0 for one per core.", min=0, max=1024)
+    ] = 1,
     cluster: Annotated[str, typer.Option(help="A Dask scheduler: tcp://host:8786.")] = "",
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
     from app.planning import sweep_axes, sweep_file
-    from app.planning.sweep_workers import Where
     from app.scenario.local_files import sources
+    from app.simulation.executor import Where
     from hardware_db import yaml_document
 
     named: Mapping[str, Any] = given
-    if str(given["model"]).endswith((".yaml", ".yml")):  # axes, with options on top
+    if str(given["model"]).endswith((".yaml", ".yml")):  # axes, and options that override them
         named = {**yaml_document.read(Path(given.pop("model"))), **given}
     axes = sweep_axes.sweep_axes(named, sources)
     where = Where(workers, cluster)
     if output is not None:
         _write(axes, output, bounds_only, where)
         return
-    if where != Where():
+    if not where.here:
         raise InvalidValue("--workers and --cluster need the file of the table: --output")
     if len(axes) > _MOST_PRINTED:
         raise InvalidValue(
@@ -66,7 +68,7 @@ def sweep(
 
 
 def _write(axes: Any, output: Path, bounds_only: bool, where: Any) -> None:
-    """Sweep into a file, which a stopped run goes on with."""
+    """Sweep into a file; a stopped run is resumed."""
     from app.planning import sweep_file
 
     with running("sweeping") as job:

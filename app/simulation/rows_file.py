@@ -1,0 +1,123 @@
+"""Many simulations over the cores of this machine or over a Dask cluster, and resumed.
+
+The file of answers is written whole, again and again; a row that it holds already is not run.
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.scenario import points_file
+from app.simulation.executor import Where, completed, executor
+from app.simulation.points import COLUMNS, Row, digest, simulate_row
+from genz_core.errors import InvalidValue
+from genz_core.progress import Cancel, Progress, never, silent
+
+_WRITE_EVERY_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Simulations:
+    """Answers of a file, a row each, those that were not run left out.
+
+    asked: rows of the file.  kept: of the answers, those that were there before.
+    """
+
+    rows: Sequence[Row]
+    asked: int
+    kept: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row has its answer."""
+        return len(self.rows) == self.asked
+
+
+def run_file(
+    source: Path,
+    target: Path,
+    workers: int = 0,
+    cluster: str = "",
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+) -> Simulations:
+    """Simulate every row of `source` and write the answers to `target`.
+
+    Args:
+        workers: processes, 0 for one a core.
+        cluster: address of a Dask scheduler that takes their place.
+        cancelled: True ends the run; what is complete is written.
+
+    Raises:
+        InvalidValue: a file that cannot be read, or a target that is something else.
+        MeasurementError: a worker died, or no cluster answers; what is complete is written.
+    """
+    asked = points_file.read(source)
+    named = [row | {"id": row.get("id") or str(at)} for at, row in enumerate(asked)]
+    digests = [digest(row) for row in named]
+    known = _known(target)
+    answers = {at: known[asked] for at, asked in enumerate(digests) if asked in known}
+    kept = len(answers)
+    left = [at for at in range(len(named)) if at not in answers]
+    if left:
+        with executor(Where(workers).processes(len(left)), cluster) as pool:
+            futures = {pool.submit(simulate_row, named[at], digests[at]): at for at in left}
+            try:
+                _gather(futures, answers, target, len(named), progress, cancelled)
+            finally:
+                for future in futures:
+                    future.cancel()
+                pool.shutdown()
+                points_file.write(target, _ordered(answers), COLUMNS)
+    return Simulations(_ordered(answers), len(named), kept)
+
+
+def _ordered(answers: Mapping[int, Row]) -> list[Row]:
+    return [answers[at] for at in sorted(answers)]
+
+
+def _gather(
+    futures: Mapping[Future[Row], int],
+    answers: dict[int, Row],
+    target: Path,
+    of: int,
+    progress: Progress,
+    cancelled: Cancel,
+) -> None:
+    """Take in answers as they come, and write them now and then."""
+    written = time.monotonic()
+    for at, row in completed(futures, cancelled):
+        answers[at] = row
+        progress(len(answers) / of, f"{len(answers):,} of {of:,} rows")
+        if time.monotonic() - written > _WRITE_EVERY_S:
+            points_file.write(target, _ordered(answers), COLUMNS)
+            written = time.monotonic()
+
+
+# ------------------------------------------------------------------------------- the answers
+
+
+def _known(target: Path) -> dict[str, Row]:
+    """Answers that a file holds, by the digest of what was asked; an empty file holds none.
+
+    Raises:
+        InvalidValue: it is something else, which would be lost.
+    """
+    if not target.exists():
+        return {}
+    try:
+        with target.open(newline="", encoding="utf-8") as handle:
+            reader = csv.DictReader(handle)
+            header, rows = reader.fieldnames, list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InvalidValue(f"cannot read {target}: {error}") from None
+    if header is None:
+        return {}
+    if tuple(header) != COLUMNS:
+        raise InvalidValue(f"{target} holds something else: name another file, or remove it")
+    return {row["digest"]: row for row in rows}
