@@ -12,7 +12,10 @@ class KvCache:
     """Bytes of one rank's cache.
 
     Sequences hold their prompt and grow by `growth` bytes a token.  Blocks of a prefix that nobody
-    holds any more stay until room is needed, the least recently used going first.
+    holds any more stay until room is needed, the least recently used going first; of one sequence
+    the last going first, so that what stays of a prefix can be found from its start.
+    Source: vLLM 0.11, vllm/v1/core/single_type_kv_cache_manager.py, `free`: blocks are freed in
+    reverse order.
 
     capacity: bytes.  prompt_bytes: of a sequence with so many tokens, whole blocks.
     growth: bytes of a further token.  block_bytes: of a shared block; block_tokens: its tokens.
@@ -86,7 +89,7 @@ class KvCache:
 
     def drop(self, blocks: list[int]) -> None:
         """Give references back; what nobody holds stays idle."""
-        for block in blocks:
+        for block in reversed(blocks):
             self._held[block] -= 1
             if not self._held[block]:
                 del self._held[block]
