@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from genz_core.engine import EngineProfile
+from genz_core.serving.cache_tiers import CacheTier, Writes
 
 #: Names of the policies that an engine or an option may choose.
 SCHEDULERS = ("vllm", "sglang", "tensorrt_llm", "static")
@@ -19,7 +20,8 @@ class Options:
     in place of what fits.  prefix_caching: equal prefixes are shared.  recv_interval: decode steps
     between two looks at new requests.  batch_wait: see `Traffic`.
     scheduler: a policy in place of the engine's own, of
-    `SCHEDULERS`.  step_scale: measured over priced time of a step;
+    `SCHEDULERS`.  tiers: of cached prefixes below the device, the fastest first; cache_writes: when
+    they are written.  step_scale: measured over priced time of a step;
     None for that of the engine's recipe where our own tables are the price.  prompt_scale: of what
     prompts add to a step, on top.  wait_s: of a request before the engine has it, on top of the
     engine's own.
@@ -33,6 +35,8 @@ class Options:
     recv_interval: int = 1
     batch_wait: int = 0
     scheduler: str = ""
+    tiers: tuple[CacheTier, ...] = ()
+    cache_writes: Writes = "through"
     step_scale: float | None = None
     prompt_scale: float = 1.0
     wait_s: float = 0.0

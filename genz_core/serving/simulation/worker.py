@@ -155,6 +155,7 @@ class Worker:
         time = self.price([_work(rank, lane, plan, steps) for rank, plan in pairs])
         factor = self.jitter.factor(steps) if self.jitter else 1.0
         waits = len(made) < len(plans) or any([plan.open for plan in made])
+        waits = waits or any([rank.loading for rank in self.ranks])
         flight = Flight(lane, now, time.latency_s * factor, steps, plans, waits)
         self.flights[lane] = flight
         self.stage_free_s = now + time.stage_s * factor

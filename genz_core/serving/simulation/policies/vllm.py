@@ -40,9 +40,9 @@ class Vllm:
         while rank.waiting and left > 0 and open_places > 0:
             job = rank.waiting[0]
             hit = rank.hit(job)
-            known = max(hit, job.done)
+            known = rank.known(job, hit)
             new = min(job.prompt - known, left)
-            if rank.asks(known + new, hit) > rank.spare(lane):
+            if rank.asks(job, known + new, hit) > rank.spare(lane):
                 return
             rank.waiting.popleft()
             rank.admit(job, lane, hit)
@@ -55,6 +55,8 @@ class Vllm:
     @staticmethod
     def _read(plan: Plan, rank: Rank, lane: Lane, job: Job, left: int) -> int:
         """Read a piece of a prompt; returns its tokens."""
+        if job.load:
+            return 0
         new = min(job.left, left)
         held = rank.needs(job, job.done + new)
         if (new <= 0 and job.left) or held - job.held > rank.spare(lane):
