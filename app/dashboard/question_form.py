@@ -39,6 +39,7 @@ DRAWER: Mapping[str, tuple[str, ...]] = {
         "redundant_experts", "overlap", "replicas", "router",
     ),
     groups.ENGINE: ("engine_version", *in_group(groups.ENGINE)),
+    groups.CACHE: in_group(groups.CACHE),
     groups.DRAFTS: in_group(groups.DRAFTS),
     groups.LOAD: ("requests", "burst_start", "burstiness", "ramp_to", "ramp_s", "seed"),
     groups.LENGTHS: ("length_ratio", "length_spread"),

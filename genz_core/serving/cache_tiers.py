@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from genz_core.errors import InvalidValue
+from genz_core.types import Array, Num
 
 #: "through": a block is written to every tier when it is computed (vLLM's OffloadingConnector,
 #: LMCache, SGLang's `write_through`).  "back": to the next tier when it is evicted from the one
@@ -57,3 +60,53 @@ def blocks_of(tier: CacheTier, block_bytes: float, devices: int, ranks: int) -> 
 def total_bytes(tiers: Sequence[CacheTier], replicas: int) -> dict[str, float]:
     """Bytes of every tier of all deployments, by name."""
     return {t.name: t.size_bytes * (1 if t.shared else replicas) for t in tiers}
+
+
+# ------------------------------------------------------------------------------- in closed form
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What comes from a tier in the mean of all requests, in closed form.
+
+    share: of the cached tokens, a number or [configs].
+    """
+
+    tier: CacheTier
+    share: Num
+
+    def read_s(self, cached_bytes: Array) -> Array:
+        """Time in which its share of a request's cached bytes is read [s]."""
+        bytes_s = cached_bytes / self.tier.read_bytes_per_s
+        return np.asarray(self.share) * (bytes_s + self.tier.latency_s)
+
+
+def characteristic_time(pauses_s: Array, per_s: Array, capacity: float) -> float:
+    """Time for which a cache of least recent use keeps what nobody asks for [s].
+
+    What is asked for again after a pause longer than that is gone.  It solves: the sum of
+    per_s x min(pause, time) is the capacity; infinite where all fit for ever.
+
+    pauses_s: until the next use, infinite for none, [kinds].  per_s: tokens, or blocks, of each
+    kind a second.
+    Source: Che, Tung and Wang, Hierarchical Web caching systems, IEEE JSAC 20 (2002); for any
+    stationary traffic Denning's working set, Xiang et al., HOTL, ASPLOS (2013).
+    """
+    if capacity <= 0:
+        return 0.0
+    order = np.argsort(pauses_s)
+    pauses, rates = np.asarray(pauses_s)[order], np.asarray(per_s)[order]
+    later = rates[::-1].cumsum()[::-1]  # still kept beyond the pause before
+    lengths = np.diff(pauses, prepend=0.0)
+    with np.errstate(invalid="ignore"):
+        held = np.cumsum(np.where(later > 0, later * lengths, 0.0))
+    at = int(np.searchsorted(held, capacity, side="right"))
+    if at == len(held):
+        return float("inf")
+    before, start = (held[at - 1], pauses[at - 1]) if at else (0.0, 0.0)
+    return float(start + (capacity - before) / later[at])
+
+
+def found_share(pauses_s: Array, per_s: Array, time_s: float) -> float:
+    """Share of what is used that was used within so much time before."""
+    return float(np.sum(per_s, where=np.asarray(pauses_s) <= time_s) / np.sum(per_s))

@@ -123,7 +123,7 @@ class Simulation:
         below = {name: float(tokens[done].sum()) for name, tokens in self.tier_tokens.items()}
         device = float(self.cached_tokens[done].sum()) - sum(below.values())
         shares = {"device": device, **below}
-        figures = {f"{name}_hit_share": tokens / read for name, tokens in shares.items()}
+        figures = {f"{name}_hit_share": float(tokens / read) for name, tokens in shares.items()}
         return figures | {"loading_mean_s": float(self.loading_s[done].mean())}
 
     def good(self, targets: Mapping[str, float]) -> Mask:

@@ -192,7 +192,7 @@ class Rank:
         self.asked: list[Job] = []
         self.loading = 0
         if tiers:
-            cache.evicted = tiers.demote
+            cache.evicted = tiers.demoted
         self.lanes = [Lane() for _ in range(lanes)]
         self._token_bytes = 0.0 if reserves else cache.growth
         self.waiting: deque[Job] = deque()

@@ -12,7 +12,7 @@ first) and vllm/distributed/kv_transfer/kv_connector/v1/offloading_connector.py
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from genz_core.serving.cache_tiers import CacheTier, Writes
@@ -20,42 +20,53 @@ from genz_core.serving.simulation.requests import Prefix
 
 
 class Store:
-    """The blocks of one tier, the least recently used first; `most` at most.
+    """`blocks` of one tier, the least recently used first; `most` at most.
 
     written: blocks that were put into it so far.
     """
 
-    __slots__ = ("_blocks", "most", "tier", "written")
+    __slots__ = ("blocks", "most", "tier", "written")
 
     def __init__(self, tier: CacheTier, most: int) -> None:
         self.tier = tier
         self.most = most
         self.written = 0
-        self._blocks: OrderedDict[int, None] = OrderedDict()
-
-    def __contains__(self, block: int) -> bool:
-        return block in self._blocks
+        self.blocks: OrderedDict[int, None] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._blocks)
+        return len(self.blocks)
 
-    def touch(self, block: int) -> None:
-        """A block was used, if it is here."""
-        if block in self._blocks:
-            self._blocks.move_to_end(block)
+    def use(self, blocks: Prefix) -> None:
+        """Blocks of a prompt were asked for; the first of them counts as the last used."""
+        held = self.blocks
+        for block in reversed(blocks):
+            if block in held:
+                held.move_to_end(block)
+
+    def write(self, blocks: Prefix) -> None:
+        """Take blocks in; the first of them counts as the last used, and stays the longest."""
+        held, before = self.blocks, len(self.blocks)
+        for block in reversed(blocks[: self.most]):
+            if block in held:
+                held.move_to_end(block)
+            else:
+                held[block] = None
+        self.written += len(held) - before
+        while len(held) > self.most:
+            held.popitem(last=False)
 
     def put(self, block: int) -> int | None:
         """Take a block in as the last one used; returns the block that had to go for it."""
-        if block in self._blocks:
-            self._blocks.move_to_end(block)
+        if block in self.blocks:
+            self.blocks.move_to_end(block)
             return None
-        self._blocks[block] = None
+        self.blocks[block] = None
         self.written += 1
-        return self._blocks.popitem(last=False)[0] if len(self._blocks) > self.most else None
+        return self.blocks.popitem(last=False)[0] if len(self.blocks) > self.most else None
 
     def take(self, block: int) -> None:
         """Take a block out, if it is here."""
-        self._blocks.pop(block, None)
+        self.blocks.pop(block, None)
 
 
 @dataclass(slots=True, eq=False)
@@ -92,19 +103,21 @@ class Tiers:
         """The leading ones of some blocks that some tier has, each in the first that does."""
         found: list[int] = []
         counts = [0] * len(self.stores)
+        held = [store.blocks for store in self.stores]
         for block in blocks:
-            at = next((at for at, store in enumerate(self.stores) if block in store), None)
-            if at is None:
+            for at, known in enumerate(held):
+                if block in known:
+                    found.append(block)
+                    counts[at] += 1
+                    break
+            else:
                 break
-            found.append(block)
-            counts[at] += 1
         return Load(found, counts)
 
     def use(self, blocks: Prefix) -> None:
         """Blocks of a prompt were asked for, the first of them counts as the last used."""
-        for block in reversed(blocks):
-            for store in self.stores:
-                store.touch(block)
+        for store in self.stores:
+            store.use(blocks)
 
     def send(self, load: Load, now: float) -> float:
         """Read what a request waits for; returns when the device has it."""
@@ -133,13 +146,15 @@ class Tiers:
         """
         if self._through:
             for store in self.stores:
-                for block in reversed(blocks[: store.most]):
-                    store.put(block)
+                store.write(blocks)
 
-    def demote(self, block: int) -> None:
-        """A block was evicted from the device: it goes down, and what it displaces further."""
-        if self._through:
-            return
+    @property
+    def demoted(self) -> Callable[[int], None] | None:
+        """Told of every block that the device evicts; None where that changes nothing."""
+        return None if self._through else self._demote
+
+    def _demote(self, block: int) -> None:
+        """A block goes down, and what it displaces further."""
         for store in self.stores:
             out = store.put(block)
             if out is None:
