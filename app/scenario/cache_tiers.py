@@ -126,7 +126,7 @@ def with_tiers(resolved: Resolved, load: Traffic, price: Price) -> ServingEstima
             below=tuple(Found(tier, share) for tier, share in columns),
         )
         found = price(replace(load, sharing=shared))
-    return found
+    return replace(found, traffic=replace(found.traffic, sharing=shared))  # of nominal lengths
 
 
 def _found(

@@ -97,9 +97,9 @@ def characteristic_time(pauses_s: Array, per_s: Array, capacity: float) -> float
     order = np.argsort(pauses_s)
     pauses, rates = np.asarray(pauses_s)[order], np.asarray(per_s)[order]
     later = rates[::-1].cumsum()[::-1]  # still kept beyond the pause before
-    lengths = np.diff(pauses, prepend=0.0)
-    with np.errstate(invalid="ignore"):
-        held = np.cumsum(np.where(later > 0, later * lengths, 0.0))
+    known = pauses[np.isfinite(pauses)]
+    lengths = np.append(np.diff(known, prepend=0.0), np.full(len(pauses) - len(known), np.inf))
+    held = np.cumsum(later * lengths)
     at = int(np.searchsorted(held, capacity, side="right"))
     if at == len(held):
         return float("inf")
