@@ -29,6 +29,7 @@ from genz_core.errors import ContextTooLong
 from genz_core.model_kinds import check_one_by_one
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.serving import ServingEstimate
+from genz_core.serving.cache_tiers import CacheTier
 from genz_core.serving.disaggregation import Balance
 from genz_core.serving.simulation import Options, Simulation, simulate
 from genz_core.speculative import Speculation
@@ -82,6 +83,12 @@ class Run:
     def question(self) -> Question:
         """What was asked."""
         return self.resolved.scenario
+
+    @property
+    def tiers(self) -> tuple[CacheTier, ...]:
+        """The tiers below the memory of those that read prompts."""
+        reader = self.prefill.resolved if self.prefill else self.resolved
+        return cache_tiers.tiers(self.question, reader.system)
 
     @property
     def targets(self) -> dict[str, float]:

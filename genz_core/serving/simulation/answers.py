@@ -38,7 +38,8 @@ class Simulation:
     preemptions (so far).
     preemptions, steps: of the whole run.  busy: share of it that workers were in a step, [pools].
     tier_tokens: of `cached_tokens`, those that came from each tier below the device, by its name;
-    loading_s: of the queue, the time in which they came.  written_bytes: to each tier, in all.
+    loading_s: of the queue, the time in which they came.  written_bytes: to each tier, in all, by
+    one device of every rank.
     """
 
     requests: Requests
