@@ -69,7 +69,7 @@ def figures(run: Run) -> dict[str, Any]:
         **shares,
         **latencies,
         "output_tokens_per_s": named["output_tokens_per_s"],
-        "device_s_per_request": device_s_per_request(run),
+        "device_time_s": device_s_per_request(run),
         "usd_per_hour": _rent(run),
         "tier_usd_per_hour": sum(cache_tiers.rents(run.question).values()),
     }
@@ -98,8 +98,9 @@ def _added(whole: Run, without: Run, rent: float) -> dict[str, Any]:
         freed = saved_s * with_["requests_per_s"] * device_rent
     return {
         "cached_share": with_["cached_share"] - less["cached_share"],
-        **{f"{n}_saved": less[n] - with_[n] for n in ("ttft_mean_s", "ttft_p99_s")},
-        "device_s_per_request": saved_s,
+        "ttft_mean_saved_s": less["ttft_mean_s"] - with_["ttft_mean_s"],
+        "ttft_p99_saved_s": less["ttft_p99_s"] - with_["ttft_p99_s"],
+        "device_time_s": saved_s,
         "tier_usd_per_hour": rent,
         "freed_usd_per_hour": freed,
         "net_usd_per_hour": None if freed is None else freed - rent,

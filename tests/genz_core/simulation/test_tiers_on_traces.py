@@ -27,12 +27,16 @@ TOKEN = 4 * 2 * 4 * 64 * 2.0
 ON_DEVICE = 250_000.25
 #: Blocks of a host, a disk and a remote memory; the whole traces reuse some ten thousand blocks.
 SIZES = (800, 3_000, 12_000)
-every_trace = pytest.mark.parametrize(
-    "file", TRACES, ids=lambda file: f"{file.parent.name}-{file.name.split('.')[0]}"
-)
+
+
+def called(file: Path) -> str:
+    return f"{'cut' if file.parent == HERE else 'whole'} {file.name.split('.')[0]}"
+
+
+every_trace = pytest.mark.parametrize("file", TRACES, ids=called)
 shared_ones = pytest.mark.parametrize(
     "file", [file for file in TRACES if "mooncake" in file.name],
-    ids=lambda file: f"{file.parent.name}-{file.name.split('.')[0]}",
+    ids=called,
 )  # fmt: skip
 
 
