@@ -15,6 +15,7 @@ from app.question.parameters import PARAMETERS
 from app.question.question import Question
 from app.question.validity import tiers_of
 from app.scenario import cache_tiers
+from app.scenario.setup import Setup, resolve_setup
 from app.simulation import rows
 from app.simulation.run import Run, run
 from genz_core.errors import InvalidValue
@@ -169,6 +170,16 @@ def worth(
         {"all tiers": whole, **{name: runs[name] for name in asked}},
         {question.router: whole, **{name: runs[name] for name in routed}} if routed else {},
     )
+
+
+def worth_of_setup(
+    asked: tuple[Setup, Question, Mapping[str, Any]], progress: Progress, cancelled: Cancel
+) -> tuple[Setup, Worth]:
+    """As `worth`, of a setup under another question; returned with it, so that a page knows it."""
+    setup, question, objects = asked
+    resolved = resolve_setup(replace(setup, scenario=question))
+    whole = run(resolved, objects, part(progress, 0.0, 0.3), cancelled)
+    return setup, worth(whole, objects, part(progress, 0.3, 1.0), cancelled)
 
 
 #: What leaves a tier out.

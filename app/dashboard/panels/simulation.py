@@ -48,7 +48,7 @@ def simulation_panel(setup: Setup) -> None:
         "Simulate", icon=":material/play_arrow:", type="primary", disabled=is_running(JOB)
     ):
         try:
-            _start(setup, _asked(setup.scenario))
+            _start(setup, asked(setup.scenario))
         except RidgelineError as error:
             st.error(plain(error), icon=":material/error:")
     if is_running(JOB):
@@ -64,7 +64,7 @@ def simulation_panel(setup: Setup) -> None:
     _show(before, answer)
 
 
-def _asked(scenario: Question) -> Asked:
+def asked(scenario: Question) -> Asked:
     """What to simulate: the question, a static batch as so many users, a trace with its requests.
 
     Raises:
