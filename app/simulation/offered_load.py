@@ -26,6 +26,8 @@ AT_A_RATE, PER_SLOT = 1000, 10
 #: Requests (with turns: sessions) of each user of a steady loop before those that count, which
 #: take it from its start to its steady state, and after them, so that it stays full to their end.
 WARM, COOL = 2, 1
+#: Tokens of a block of recorded sessions, whose contexts are long: LMCache's `chunk_size`.
+RECORDED_BLOCK = 256
 _DESCRIBED = tuple(
     one.name
     for one in PARAMETERS.values()
@@ -152,7 +154,7 @@ def _synthetic(question: Question, lengths: Any) -> Requests:
         else:
             pauses = np.full(total, question.think_s)
         starts = np.where(later, pauses, arrival[np.arange(total) // question.turns])
-        return _in_sessions(turn, starts, read, written, question.shared_tokens)
+        return _in_sessions(turn, starts, read, written, question.shared_tokens, SESSION_BLOCK)
     blocks = range(shared // SESSION_BLOCK)
     return Requests(
         arrival_s=arrival,
@@ -170,16 +172,17 @@ def _recorded(question: Question, total: int, sizes: Generator, times: Generator
     arrival = _arrivals(question, int(np.sum(turn == 0)), times)
     starts = np.where(turn == 0, arrival[np.cumsum(turn == 0) - 1], recorded.pause_s[rows])
     read, written = recorded.input_tokens[rows], recorded.output_tokens[rows]
-    return _in_sessions(turn, starts, read, written, recorded.shared_tokens)
+    return _in_sessions(turn, starts, read, written, recorded.shared_tokens, RECORDED_BLOCK)
 
 
 def _in_sessions(
-    turn: Array, starts: Array, read: Array, written: Array, shared_tokens: int
+    turn: Array, starts: Array, read: Array, written: Array, shared_tokens: int, block: int
 ) -> Requests:
     """Requests by session: a prompt is all that was read and written before it, and more.
 
     turn: of each request in its session, from 0.  starts: of a first turn its arrival, of a later
-    one the pause before it [s].  read: new tokens of the prompt.
+    one the pause before it [s].  read: new tokens of the prompt.  block: tokens that are shared
+    or not.
     """
     rows = np.arange(len(read))
     firsts = np.flatnonzero(turn == 0)
@@ -188,8 +191,8 @@ def _in_sessions(
     history = before - before[firsts][session]
     prompt = history + read + shared_tokens
     last = np.append(firsts[1:], len(rows)) - 1
-    longest = ((prompt + written)[last] // SESSION_BLOCK).astype(int)
-    shared = shared_tokens // SESSION_BLOCK
+    longest = ((prompt + written)[last] // block).astype(int)
+    shared = shared_tokens // block
     conversations = [
         Conversation(range(shared), trace_file.session_blocks(number, max(blocks - shared, 0)))
         for number, blocks in enumerate(longest.tolist())
@@ -200,7 +203,7 @@ def _in_sessions(
         output_tokens=written,
         after=np.where(turn == 0, -1, rows - 1),
         prefix=[conversations[at] for at in session.tolist()],
-        block_tokens=SESSION_BLOCK,
+        block_tokens=block,
     )
 
 
