@@ -11,6 +11,15 @@ LINES: Mapping[str, str] = {
     "users": "llama 8b on h100 vllm 16 users 1k/256",
     "a rate and a target": "llama 70b fp8 on 8 h100 vllm 20/s 2k/500 p99 tpot<30ms",
 }
+#: Studies by what they ask.
+STUDIES: Mapping[str, Any] = {
+    "more bandwidth": {
+        "title": "H200 with more bandwidth",
+        "question": {"model": _LLAMA, "system": "h200", "batch": 16},
+        "chips": [{"name": "H200"}, {"name": "twice the bandwidth", "bandwidth": 2}],
+        "formats": [{"name": "bf16"}, {"name": "fp8", "weights": "fp8", "kv": "fp8"}],
+    },
+}
 #: By verb: bodies by what they ask.
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "estimate": {
@@ -52,6 +61,15 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "two caches": {"model": _LLAMA, "cached_tokens": [1048576, 1024], "input_tokens": 1},
         "a prompt with an image": {"model": "meta-llama/Llama-4-Scout-17B-16E-Instruct",
                                    "input_tokens": 128, "images": 1, "image_size": "672x672"},
+    },
+    "routing": {
+        "one expert with half of the rows": {
+            "model": "mistralai/Mixtral-8x7B-v0.1", "system": "h100", "tp": 4, "ep": 4, "batch": 64,
+            "statistics": [[700, 100, 100, 100, 100, 100, 100, 100]], "copies": [0, 4],
+        },
+    },
+    "export": {
+        "a decode step on two devices": {"model": _LLAMA, "system": "h100", "tp": 2, "batch": 8},
     },
     "tune": {
         "what to run next": {"model": _LLAMA, "system": "h100", "engine": "vllm", "concurrency": 64,

@@ -20,7 +20,7 @@ from app.answers.table import to_json
 from app.api import bodies, errors
 from app.api.answers import Answers
 from app.api.doors import Bounds, Door
-from app.api.examples import EXAMPLES, LINES
+from app.api.examples import EXAMPLES, LINES, STUDIES
 from app.api.metrics import MEDIA_TYPE, Counting, Metrics
 from app.api.uploads import Sent
 from app.scenario import system_facts
@@ -32,7 +32,7 @@ _Files = Annotated[list[UploadFile], File()]
 _Asked = Annotated[
     str, Form(description="A JSON object: model, system, engine, tp ... of what ran.")
 ]
-_ROWS = ("estimate", "serve", "sweep", "models", "systems")
+_ROWS = ("estimate", "serve", "sweep", "routing", "models", "systems")
 _ABOUT = """What the command line of Ridgeline answers, for programs: the same names, units (SI, the
 unit in the name), errors and numbers.  A refusal is one sentence under `error.message`."""
 
@@ -101,6 +101,7 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
     for verb in bodies.ASKED:
         _add_verb(api, verb, answers, metrics)
     _add_line(api, answers)
+    _add_study(api, answers)
     _add_files(api, answers)
     _add_library(api)
     _add_schemas(api)
@@ -144,14 +145,31 @@ def _add_line(api: FastAPI, answers: Answers) -> None:
     api.post("/ask", response_model=dict[str, Any], operation_id="ask", summary="ask")(ask)
 
 
+def _add_study(api: FastAPI, answers: Answers) -> None:
+    """POST /study with a study's document."""
+    shown: Any = {name: {"value": value} for name, value in STUDIES.items()}
+
+    async def study(body: Any) -> Response:
+        return _json(await run_in_threadpool(answers.study, body))
+
+    study.__annotations__["body"] = Annotated[bodies.StudyBody, BodyOf(openapi_examples=shown)]
+    study.__doc__ = bodies.StudyBody.__doc__
+    api.post("/study", response_model=Rows, operation_id="study", summary="study")(study)
+
+
 def _add_files(api: FastAPI, answers: Answers) -> None:
-    """POST /import, /compare, /guard and /watch, which take files."""
+    """POST /import, /chakra, /compare, /guard and /watch, which take files."""
 
     @api.post("/import", operation_id="import", response_model=list[dict[str, Any]])
     async def import_(files: _Files) -> Response:
         """The figures of profiler reports and results of serving benchmarks, which are sent."""
         sent = await _received(files)
         return _json(await run_in_threadpool(answers.imported, sent))
+
+    @api.post("/chakra", operation_id="chakra", response_model=dict[str, Any])
+    async def chakra(file: UploadFile) -> Response:
+        """Operators of a Chakra trace: runs, seconds, FLOPs, bytes, messages."""
+        return _json(await run_in_threadpool(answers.trace, (await _received([file]))[0]))
 
     @api.post("/compare", operation_id="compare", response_model=dict[str, Any])
     async def compare(files: _Files, asked: _Asked = "{}") -> Response:

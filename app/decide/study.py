@@ -24,7 +24,7 @@ from app.decide.chips import Chip, chip_system
 from app.question.asking import Sources, ask
 from app.scenario import results
 from app.scenario.scenario import find_system
-from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.errors import InvalidValue, RidgelineError, UnknownName
 from model_registry.finding.sources import find_checkpoint
 
 _AXES = ("chips", "formats", "techniques")
@@ -102,7 +102,7 @@ def _priced(
     try:
         found = results.estimate(question, "status")
     except RidgelineError as refusal:
-        if isinstance(refusal, InvalidValue):
+        if isinstance(refusal, (InvalidValue, UnknownName)):
             raise
         return {**row, "status": refusal.code, "message": str(refusal)}
     priced = found.rows[0]

@@ -51,19 +51,35 @@ def models(pattern: str = "*") -> list[str]:
     return _fitting(model_registry.names(), pattern)
 
 
-def system(name: str | Path | Mapping[str, Any]) -> System:
+def system(
+    name: str | Path | Mapping[str, Any], *, network: str | Path | Mapping[str, Any] | None = None
+) -> System:
     """A system by slug or alias, path to a YAML, or the content of one.
+
+    network: an ASTRA-sim network file, or its content, whose links replace the system's; the
+    system must be one that ships.
 
     >>> system("H100 SXM").slug
     'h100-sxm5-80gb'
 
     Raises:
-        RidgelineError: an unknown name, or a document that does not fit the schema.
+        RidgelineError: an unknown name, a document that does not fit the schema, or a file that is
+            no such network.
     """
     import hardware_db
     from app.scenario.local_files import system_source
 
-    return hardware_db.load(system_source(name))
+    found = hardware_db.load(system_source(name))
+    if network is None:
+        return found
+    from app.exchange.network import read, system_document
+    from hardware_db import system_files, yaml_document
+
+    is_file = isinstance(network, (str, Path))
+    file = Path(network).name if is_file else "network.yml"
+    document = yaml_document.read(Path(network)) if is_file else network
+    whole = system_document(found.slug, read(document), file)
+    return system_files.complete(whole, str(whole["id"])).system()
 
 
 def systems(pattern: str = "*") -> list[str]:
