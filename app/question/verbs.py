@@ -130,7 +130,7 @@ _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
     **{verb.name: (*_ONE_BY_ONE, *_TIERS, *_WANTED, *_COST, "trace") for verb in VERBS.values()
        if verb.measured},
     "watch": (*_ONE_BY_ONE, *_TIERS, *FLEET, *_STATIC, *_WANTED, *_COST, "batch", "trace"),
-    "routing": (*_ONE_BY_ONE, *_TIERS, *_WANTED, *(name for name in _COST if name != "price"), "trace",
+    "routing": (*_ONE_BY_ONE, *_TIERS, *_WANTED, *(n for n in _COST if n != "price"), "trace",
                 "expert_imbalance", "redundant_experts"),
     "export": (*_ONE_BY_ONE, *_WANTED, *_COST, "concurrency", "rate", "trace", "requests",
                *NOT_OF_A_BATCH),

@@ -162,6 +162,19 @@ def test_requests_go_where_a_tier_has_their_prefix(model, system):
     assert found["prefix"] >= max(found.values())
 
 
+@every_scheduler
+def test_two_that_wait_for_each_others_room_are_read_one_after_the_other(name, model, system):
+    """Both have half of their prompt in the host; the device has room for one and a half."""
+    first, second = range(60), range(100, 160)
+    load = Requests(
+        [0, 10, 20, 30, 30], [450, 450, 993, 913, 913], [1, 1, 1, 20, 20],
+        prefix=[first, second, range(1000, 1062), first, second], block_tokens=BLOCK,
+    )  # fmt: skip
+    told = {"max_num_seqs": 4, "max_num_batched_tokens": 256}
+    run = served(model, system, load, [tier(300)], name, options=told)
+    assert run.ended.all() and run.cached_tokens[3] == 28 * BLOCK
+
+
 # ------------------------------------------------------------------------------- laws
 
 

@@ -58,7 +58,9 @@ class Sglang:
             before, hit = rank.cache.free, rank.hit(job)
             asked = self._asked(rank, job) - rank.shared_bytes(job, hit)
             rank.admit(job, lane, hit)
-            if job.left:
+            if job.load:  # nobody else gets the room of what it reads after its blocks have come
+                rank.hold(job, rank.needs(job, job.prompt))
+            elif job.left:
                 left -= self._read(plan, rank, job, left)
             promised += asked - (before - rank.cache.free)
             open_places -= 1

@@ -33,7 +33,16 @@ class Vllm:
             left -= self._read(plan, rank, lane, job, left)
         if untouched and rank.waiting:
             self._admit(plan, rank, lane, left)
+        while not (plan.pieces or lane.count) and self._stuck(lane):
+            rank.preempt(lane)
+            for job in lane.prefilling:
+                left -= self._read(plan, rank, lane, job, left)
         return settled(plan, rank, lane)
+
+    @staticmethod
+    def _stuck(lane: Lane) -> bool:
+        """Whether several prompts hold room that each lacks, and nothing that comes frees any."""
+        return len(lane.prefilling) > 1 and not any(job.load for job in lane.prefilling)
 
     def _admit(self, plan: Plan, rank: Rank, lane: Lane, left: int) -> None:
         open_places = places(rank, lane, self.sequences)
