@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.question.groups import LENGTHS, LOAD, SHARED
 from app.question.parameters import PARAMETERS
@@ -176,7 +177,12 @@ def _recorded(question: Question, total: int, sizes: Generator, times: Generator
 
 
 def _in_sessions(
-    turn: Array, starts: Array, read: Array, written: Array, shared_tokens: int, block: int
+    turn: NDArray[np.int_],
+    starts: Array,
+    read: Array,
+    written: Array,
+    shared_tokens: int,
+    block: int,
 ) -> Requests:
     """Requests by session: a prompt is all that was read and written before it, and more.
 

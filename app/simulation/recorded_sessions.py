@@ -42,7 +42,7 @@ class Sessions:
 
     def drawn(
         self, count: int, generator: np.random.Generator
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    ) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
         """So many turns of sessions drawn with replacement: their rows, and which turn each is."""
         sizes = np.diff(np.append(self.first, len(self.input_tokens)))
         chosen = generator.integers(0, len(sizes), count)  # at least one turn each

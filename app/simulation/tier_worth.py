@@ -148,15 +148,10 @@ def worth(
     question = whole.question
     refuse_no_tiers(question)
     names = tiers_of(question)
-    fewer = {_without(name): (name,) for name in names}
+    fewer: dict[str, tuple[str, ...]] = {_without(name): (name,) for name in names}
     if len(names) > 1:
         fewer["without any"] = names
-    asked = {
-        name: replace(
-            question, **{f"{t}_cache_{what}": _OFF[what] for t in left for what in _OFF},
-            **({"cache_writes": "through"} if left == names else {}),
-        ) for name, left in fewer.items()
-    }  # fmt: skip
+    asked = {name: replace(question, **_left_out(left, names)) for name, left in fewer.items()}
     routed = {}
     if question.replicas * question.dp > 1:
         others = (name for name in PARAMETERS["router"].choices if name != question.router)
@@ -180,6 +175,12 @@ def worth_of_setup(
     resolved = resolve_setup(replace(setup, scenario=question))
     whole = run(resolved, objects, part(progress, 0.0, 0.3), cancelled)
     return setup, worth(whole, objects, part(progress, 0.3, 1.0), cancelled)
+
+
+def _left_out(left: tuple[str, ...], names: tuple[str, ...]) -> dict[str, Any]:
+    """Parameters that leave tiers out.  names: of all that there are."""
+    changed = {f"{tier}_cache_{what}": _OFF[what] for tier in left for what in _OFF}
+    return changed | ({"cache_writes": "through"} if left == names else {})
 
 
 #: What leaves a tier out.
