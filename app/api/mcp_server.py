@@ -25,8 +25,8 @@ from app import version
 from app.answers.table import to_json
 from app.api import bodies, errors, shortening
 from app.api.answers import Answers
-from app.api.doors import Bounds, Door
 from app.api.metrics import MEDIA_TYPE, Counting, Metrics
+from app.api.request_bounds import BoundedRequests, Bounds
 from app.api.uploads import Sent
 from app.scenario import system_facts
 from genz_core.errors import RidgelineError
@@ -92,7 +92,7 @@ def over_http(made: MCPServer, host: str, bounds: Bounds) -> ASGIApp:
         return Response(metrics.text(), media_type=MEDIA_TYPE)
 
     app.router.routes += [Route("/health", health), Route("/metrics", counters)]
-    return Door(Counting(app, metrics), bounds)
+    return BoundedRequests(Counting(app, metrics), bounds)
 
 
 def _verb_tool(verb: str, kind: type[bodies.Body], answers: Answers) -> Tool:

@@ -20,7 +20,7 @@ from app.question.asking import Asked, ask, read
 from app.question.extras import extras_of, read_extras
 from app.question.parameters import PARAMETERS
 from app.scenario import results
-from app.scenario.reading import phases_of
+from app.scenario.encoder_figures import phases_of
 from app.scenario.summary import operator_rows
 from genz_core.errors import InvalidValue
 

@@ -1,4 +1,4 @@
-"""Uneven experts from a run: its histogram of routing as a load, and what copies would gain."""
+"""Uneven experts of a run: its routing histogram as a load, and the gain from copies."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _SHOWN = ("status", "message", "ttft_s", "tpot_s", "output_tokens_per_s",
 
 
 def read_counts(text: str) -> Array:
-    """Routed rows by [steps, layers, experts] of a file of an engine's expert statistics.
+    """Routed rows by [steps, layers, experts], from an engine's file of expert statistics.
 
     text: CSV with layer_id, expert_id and count (SGLang's record of expert distribution), or JSON:
     nested lists, alone or under logical_count, expert_load or counts.
 
     Raises:
-        InvalidValue: neither, or counts that cannot be.
+        InvalidValue: neither, or impossible counts.
     """
     if len(text) > _LARGEST:
         raise InvalidValue(f"expert statistics of {len(text):,} characters: at most {_LARGEST:,}")
@@ -73,11 +73,11 @@ def read_counts(text: str) -> Array:
 
 
 def counts_of(given: Any) -> Array:
-    """Routed rows by [steps, layers, experts] of nested lists, an array, or an object that has one
-    of them under logical_count, expert_load or counts.
+    """Routed rows by [steps, layers, experts], from nested lists, an array, or an object that has
+    one of these under logical_count, expert_load or counts.
 
     Raises:
-        InvalidValue: anything else, or counts that cannot be.
+        InvalidValue: anything else, or impossible counts.
     """
     try:
         if isinstance(given, Mapping):
@@ -89,17 +89,17 @@ def counts_of(given: Any) -> Array:
 
 
 def routing(asked: Asked, counts: Array, copies: Sequence[Any] = ()) -> list[dict[str, Any]]:
-    """The load of the busiest rank by the copies of experts, and what it costs, a row each.
+    """The load of the busiest rank by number of expert copies, and its cost, one row each.
 
-    asked: with ep; a batch or a load.  counts: as `read_counts` gives them.  copies: redundant
-    experts to try; by default none, then one, two and four a rank.
+    asked: with ep; a batch or a load.  counts: from `read_counts`.  copies: redundant experts to
+    try; by default none, then one, two and four per rank.
 
     Columns: redundant_experts, busiest_rank (rows over the mean), the figures of the deployment
-    with that load, and gain: tokens a second over those without copies.
+    with that load, and gain: tokens per second over those without copies.
 
     Raises:
-        InvalidValue: one configuration with experts over several ranks is not what is asked, or
-            the counts are of another number of experts.
+        InvalidValue: not exactly one configuration with experts over several ranks, or counts for
+            another number of experts.
         RidgelineError: as `results.estimate`.
     """
     question = asked.question

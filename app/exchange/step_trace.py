@@ -1,4 +1,4 @@
-"""A priced step as Chakra traces, one a device: operators in their order, layer by layer."""
+"""A priced step as Chakra traces, one per device: operators in order, layer by layer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Run:
     """One run of an operator in a step.
 
     seconds: predicted.  flops, bytes: of the run on one device.  message_bytes, group, stride: as
-    of `genz_core.operators.collective`; group 1 for what sends nothing.  A message to the next
+    in `genz_core.operators.collective`; group is 1 where nothing is sent.  A message to the next
     stage of a pipeline is of kind send_recv.
     """
 
@@ -51,9 +51,9 @@ class Run:
 def runs_of(step: StepEstimate, stages: int = 1) -> tuple[list[Run], ...]:
     """The runs of a step on one device of each pipeline stage, in order.
 
-    The first ends, the layers, the message to the next stage, the last ends; the host's time is the
-    last run of the last stage.  What measured runs teach scales them all.  Of a pipeline it is one
-    micro-batch: the time that it waits for others is none of its runs.
+    The order is input, layers, message to the next stage, output; the host's time is the last run
+    of the last stage.  The correction by measured runs scales all of them.  A pipeline's trace is
+    that of one micro-batch, without the time that it waits for others.
     """
     ops = list(enumerate(step.graph.ops))
     layers = max(step.graph.layers, 1)
@@ -91,12 +91,13 @@ def export(asked: Asked, phase: str) -> dict[str, bytes]:
 
 
 def files(estimate: Estimate, phase: str, devices_of: Mapping[str, int]) -> dict[str, bytes]:
-    """Contents by name: `step.RANK.et` a device, groups of ranks, the network, and a note.
+    """File contents by name: one `step.RANK.et` per device, groups of ranks, the network, and a
+    note.
 
     devices_of: the degrees tp, pp, dp, cp of the deployment.
 
     Raises:
-        InvalidValue: no phase, or too many devices.
+        InvalidValue: an unknown phase, or too many devices.
     """
     if phase not in PHASES:
         raise InvalidValue(f"phase = {phase!r}: choose {' or '.join(PHASES)}")
@@ -124,13 +125,13 @@ def files(estimate: Estimate, phase: str, devices_of: Mapping[str, int]) -> dict
 
 
 def read_rows(content: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What a trace is of, and a row an operator of it: runs, seconds, FLOPs, bytes, messages.
+    """What a trace contains, and one row per operator: runs, seconds, FLOPs, bytes, messages.
 
-    Runs of one name that differ in their layer alone share a row.  A duration that the trace does
-    not state to the last digit is in whole microseconds.
+    Runs that differ only in their layer share a row.  Durations without an exact attribute are in
+    whole microseconds.
 
     Raises:
-        InvalidValue: bytes that are no trace.
+        InvalidValue: bytes that are not a trace.
     """
     about, nodes = chakra.read(content)
     rows: dict[tuple[str, str], dict[str, Any]] = {}
@@ -169,10 +170,10 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def _number(node: Node, name: str, usual: float = 0.0) -> float:
-    """An attribute of a node that is a number.
+    """A numeric attribute of a node.
 
     Raises:
-        InvalidValue: it is no finite one.
+        InvalidValue: it is not a finite number.
     """
     value = node.attributes.get(name, usual)
     if isinstance(value, str) or not np.isfinite(value):
@@ -183,7 +184,7 @@ def _number(node: Node, name: str, usual: float = 0.0) -> float:
 
 
 class _Groups:
-    """Groups of ranks that talk, numbered as they come.
+    """Groups of communicating ranks, numbered in order of appearance.
 
     members: the ranks of a group by its number, as text.
     """
@@ -198,16 +199,16 @@ class _Groups:
         first = rank - rank // stride % size * stride
         ranks = tuple(first + stride * at for at in range(size))
         if ranks not in self._numbers:
-            # ASTRA-sim reads the names of groups as whole numbers, above 0
+            # ASTRA-sim parses names of groups as positive whole numbers
             number = self._numbers[ranks] = str(len(self._numbers) + 1)
             self.members[number] = list(ranks)
         return self._numbers[ranks]
 
 
 def _nodes(runs: Sequence[Run], rank: int, groups: _Groups, received: Run | None) -> Iterator[Node]:
-    """Nodes of a rank, each after the one before.
+    """Nodes of a rank, each depending on the previous one.
 
-    received: the message that the stage before sends; it takes its time where it is sent.
+    received: message from the previous stage; its time counts where it is sent.
     """
     first = int(received is not None)
     if received is not None:
@@ -257,7 +258,7 @@ def _runs(step: StepEstimate, at: int, op: Op, layer: int | None) -> Iterator[Ru
 
 
 def _one_run(step: StepEstimate, number: Any) -> float:
-    """A number of an operator in one run: over the contexts, or the chunks, of the step."""
+    """A number of an operator in one run, averaged over the contexts or chunks of the step."""
     values = np.atleast_1d(np.asarray(number, dtype=float))
     if step.node_weights is None or values.size == 1:
         weight = 1.0 if step.node_weights is None else float(step.node_weights[:, 0].sum())

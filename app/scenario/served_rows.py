@@ -17,8 +17,8 @@ from app.question.question import SPLIT, Question, nominal_lengths
 from app.question.validity import has_pool, tiers_of
 from app.scenario import cache_tiers, intervals, pools, sharing
 from app.scenario.drafting import drafted
+from app.scenario.encoder_figures import of_kind
 from app.scenario.gate import longest, with_served_contexts
-from app.scenario.reading import of_kind
 from app.scenario.scenario import Resolved, basis, resolve, told
 from app.scenario.summary import messages
 from genz_core.deployment import deploy, recipe_key

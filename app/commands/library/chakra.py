@@ -1,4 +1,4 @@
-"""ridgeline chakra: what a Chakra execution trace holds."""
+"""ridgeline chakra: the content of a Chakra execution trace."""
 
 from __future__ import annotations
 

@@ -33,13 +33,13 @@ def app(
         bool,
         typer.Option(
             "--visitors-may-save",
-            help="With --shared: visitors change systems, calibrations and kept runs for all.",
+            help="With --shared: visitors may change systems, calibrations and kept runs for all.",
         ),
     ] = False,
     may_measure: Annotated[
         bool,
         typer.Option(
-            "--visitors-may-measure", help="With --shared: visitors run models on this machine."
+            "--visitors-may-measure", help="With --shared: visitors may run models on this machine."
         ),
     ] = False,
     login: Annotated[

@@ -1,4 +1,4 @@
-"""ridgeline export: a step in the files of network simulators."""
+"""ridgeline export: a step as files for network simulators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ridgeline routing: what uneven experts of a run cost, and what copies of the busy ones gain."""
+"""ridgeline routing: the cost of a run's uneven experts, and the gain from copies of busy ones."""
 
 from __future__ import annotations
 

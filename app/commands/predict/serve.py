@@ -59,7 +59,7 @@ def serve(
     loads = ({served.load: np.array([value])} for value in served.values)
     behind = [runs_behind(served.resolved, load) for load in loads]
     together = [{**row, "runs": runs} for row, runs in zip(rows, behind, strict=True)]
-    if chosen is TableFormat.csv:  # one table: the runs of each load
+    if chosen is TableFormat.csv:  # a single table: the runs of each load
         pairs = zip(served.values, behind, strict=True)
         rows = [{served.load: value, **run} for value, runs in pairs for run in runs]
     blocks: list[Any] = [rows]

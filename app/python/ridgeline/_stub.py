@@ -48,7 +48,7 @@ def text() -> str:
 
 
 def _function(name: str) -> str:
-    """A function with an argument a line, and what it does."""
+    """A function with one argument per line, and its description."""
     called = getattr(ridgeline, name)
     signature, lines, named = inspect.signature(called), list[str](), False
     for one in signature.parameters.values():

@@ -435,12 +435,12 @@ def compare(
     Raises:
         RidgelineError: a file that cannot be read, names nobody knows, reports without a phase.
     """
-    from app.benchmarks import of_files
+    from app.benchmarks import file_comparison
     from app.measuring import comparison
 
     several: list[Any] = _listed(reports)
-    if of_files.are_results(several):
-        return of_files.compared(of_files.asked_of(several, asked), level)
+    if file_comparison.are_results(several):
+        return file_comparison.compared(file_comparison.asked_of(several, asked), level)
     read = [read_report(one) if isinstance(one, (str, Path)) else one for one in several]
     return comparison.compare_asked(
         read, asked, phase=phase, steps=steps or {}, fill=fill
@@ -464,9 +464,9 @@ def guard(asked: Asked, level: float, tolerance: float, results: Any, baseline: 
     Raises:
         RidgelineError: a file that cannot be read, or nothing that can be judged.
     """
-    from app.benchmarks import of_files
+    from app.benchmarks import file_comparison
 
-    return of_files.judged(_listed(results), asked, level, tolerance, _listed(baseline))[0]
+    return file_comparison.judged(_listed(results), asked, level, tolerance, _listed(baseline))[0]
 
 
 @verb(

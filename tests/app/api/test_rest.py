@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from app.api import bodies
 from app.api.answers import Answers
-from app.api.doors import Bounds
 from app.api.errors import Exhausted
 from app.api.examples import EXAMPLES
+from app.api.request_bounds import Bounds
 from app.api.rest import application
 from app.api.workers import Workers
 from app.cli import cli
