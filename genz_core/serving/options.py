@@ -21,9 +21,9 @@ class Options:
     at new requests.  batch_wait: see `Traffic`.
     scheduler: a policy from `SCHEDULERS`, instead of the engine's own.  tiers: of cached prefixes
     below the device, the fastest first; cache_writes: when they are written.  step_scale: measured
-    over priced time of a step; None for the scale of the engine's recipe, if the built-in tables give
-    the price.  prompt_scale: additional scale of the time that prompts add to a step.  wait_s: wait
-    of a request before it reaches the engine, in addition to the engine's own.
+    over priced time of a step; None for the scale of the engine's recipe, if the built-in tables
+    give the price.  prompt_scale: additional scale of the time that prompts add to a step.  wait_s:
+    wait of a request before it reaches the engine, in addition to the engine's own.
     """
 
     max_num_seqs: int = 0
