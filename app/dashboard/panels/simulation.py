@@ -19,6 +19,7 @@ from app.question.asking import Asked, ask
 from app.question.groups import LOAD, PRICES
 from app.question.parameters import PARAMETERS
 from app.question.question import Question
+from app.question.validity import tiers_of
 from app.question.verbs import LEFT_OUT, parameters_of
 from app.scenario.setup import Setup
 from app.simulation import offered_load, rows, trace_file
@@ -71,7 +72,12 @@ def asked(scenario: Question) -> Asked:
         RidgelineError: it cannot be simulated.
     """
     known = parameters_of("simulate")
-    kept = {name: value for name, value in scenario.changed().items() if name in known}
+    paid = bool(tiers_of(scenario))  # what tiers are worth is all that prices are for
+    kept = {
+        name: value
+        for name, value in scenario.changed().items()
+        if name in known and (paid or PARAMETERS[name].group != PRICES)
+    }
     if scenario.kind == "trace":
         kept["trace"] = traces.requests(scenario.requests or 0)
     elif scenario.kind == "batch":
