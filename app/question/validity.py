@@ -70,7 +70,7 @@ def meaningless(question: Question, verb: str = "", stated: Collection[str] = ()
     if verb != "simulate" and question.requests is not None and not question.burst_start:
         yield "requests means nothing to a steady load: give burst_start, or leave it out"
     static = question.kind == "batch"
-    if not (tiers_of(question) or verb == "simulate"):
+    if verb not in ("", "simulate") and not tiers_of(question):
         for name in ("think_s", "think_spread"):
             if getattr(question, name):
                 yield f"{name} means nothing here without a cache tier: give host_cache_gib"

@@ -65,8 +65,7 @@ def test_what_only_a_load_has_means_nothing_to_a_static_batch(name: str):
     value = others.get(name, 2)
     said = list(meaningless(Question(**{name: value})))
     assert f"{name} means nothing to a static batch: give a concurrency or a rate" in said[-1]
-    outlasted = {"host_cache_gib": 1} if name in ("think_s", "think_spread") else {}
-    assert not list(meaningless(Question(concurrency=4, **{**outlasted, name: value})))
+    assert not list(meaningless(Question(concurrency=4, **{name: value})))
 
 
 @pytest.mark.parametrize("name", NOT_UNDER_LOAD)
