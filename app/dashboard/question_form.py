@@ -36,7 +36,7 @@ DRAWER: Mapping[str, tuple[str, ...]] = {
     groups.DEGREES: (
         "pp", "dp", "ep", "moe_tp", "cp", "micro_batches", "sequence_parallel", "placement",
         "expert_imbalance",
-        "redundant_experts", "overlap", "replicas", "router",
+        "redundant_experts", "overlap", "replicas", "router", "front_ends",
     ),
     groups.ENGINE: ("engine_version", *in_group(groups.ENGINE)),
     groups.DRAFTS: in_group(groups.DRAFTS),

@@ -84,7 +84,7 @@ VERBS: Mapping[str, Verb] = {
 #: What only a simulation of single requests can tell apart.
 _ONE_BY_ONE = (
     "burstiness", "ramp_to", "ramp_s", "seed", "think_s", "length_spread", "lengths", "router",
-    "kv_tokens", "prefix_caching", "scheduler",
+    "front_ends", "kv_tokens", "prefix_caching", "scheduler",
 )  # fmt: skip
 #: Several deployments behind one router, and workers that read their prompts.
 SEVERAL = ("replicas", *in_group(POOL))
@@ -115,8 +115,8 @@ _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
                  "stream_interval", *_COST),
     "plan": (*_STATIC, "batch", "burst_start", "requests", "burstiness", "ramp_to", "ramp_s",
              "think_s", "length_spread", "lengths", "ttft_target_s", "tpot_target_s",
-             "e2e_target_s", "replicas", "router", *(n for n in _COST if n != "price"),
-             *in_group(POOL)),
+             "e2e_target_s", "replicas", "router", "front_ends",
+             *(n for n in _COST if n != "price"), *in_group(POOL)),
     "sensitivity": (*_ONE_BY_ONE, *_COST, "ttft_target_s", "tpot_target_s", "e2e_target_s",
                     "trace"),
     "economics": (*_ONE_BY_ONE, *_STATIC, *_WANTED, "batch", "trace"),

@@ -813,6 +813,7 @@ def simulate(
     overlap: str = "none",
     replicas: int | str = 1,
     router: str = "least_loaded",
+    front_ends: int | str = 1,
     max_num_seqs: int | str = 0,
     max_num_batched_tokens: int | str = 0,
     memory_fraction: float | str = 0.0,

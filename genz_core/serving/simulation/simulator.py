@@ -42,11 +42,14 @@ class HandOver:
 class Pool:
     """Workers behind one router.
 
+    deployments: equal ones that the workers are of, in order; attention ranks that share nothing
+    are workers of their own.
     hand_over: of what was read here to the next pool, None where requests end.
     """
 
     workers: Sequence[Worker]
     router: Router
+    deployments: int = 1
     hand_over: HandOver | None = None
 
 
@@ -65,18 +68,14 @@ class Client:
     request_s: float = 0.0
 
 
-def _homes(workers: Sequence[Worker]) -> list[tuple[int, Rank]]:
-    """(number of its worker, rank) of all ranks: the first of every worker, then the second.
+def _homes(pool: Pool) -> list[tuple[int, Rank]]:
+    """(number of its worker, rank) of all ranks: the first of every deployment, then the second.
 
-    Of ranks with as much to do, a router that takes the first so spreads requests over workers.
+    Of ranks with as much to do, a router that takes the first so spreads requests over deployments.
     """
-    deepest = max(len(worker.ranks) for worker in workers)
-    return [
-        (number, worker.ranks[at])
-        for at in range(deepest)
-        for number, worker in enumerate(workers)
-        if at < len(worker.ranks)
-    ]
+    ranks = [(number, rank) for number, worker in enumerate(pool.workers) for rank in worker.ranks]
+    each = len(ranks) // pool.deployments
+    return [ranks[at + each * one] for at in range(each) for one in range(pool.deployments)]
 
 
 class Simulator:
@@ -114,7 +113,7 @@ class Simulator:
         self._due: set[Place] = set()
         workers = [pool.workers for pool in pools]
         self._record = Recorder(requests, workers, counted or range(len(requests)))
-        self._homes = [_homes(pool.workers) for pool in pools]
+        self._homes = [_homes(pool) for pool in pools]
         after = requests.after.tolist() or [-1] * len(requests)
         self._to_send = deque(row for row, before in enumerate(after) if before < 0)
         self._turns: dict[int, list[int]] = {}
