@@ -84,13 +84,13 @@ VERBS: Mapping[str, Verb] = {
 #: What only a simulation of single requests can tell apart.
 _ONE_BY_ONE = (
     "burstiness", "ramp_to", "ramp_s", "seed", "length_spread", "lengths", "router", "sessions",
-    "kv_tokens", "prefix_caching", "scheduler",
+    "front_ends", "kv_tokens", "prefix_caching", "scheduler",
 )  # fmt: skip
 #: Tiers of cached prefixes, and the pauses that these may outlast.
 _TIERS = (*in_group(CACHE), "think_s", "think_spread")
 _TIER_PRICES = ("host_cache_price", "disk_cache_price", "remote_cache_price")
 #: Several deployments behind one router, and workers that read their prompts.
-FLEET = ("replicas", *in_group(POOL))
+SEVERAL = ("replicas", *in_group(POOL))
 _STATIC = ("cp", "micro_batches", "sequence_parallel", "placement", "diffusion_steps",
            "block_length")  # fmt: skip
 _WANTED = names_of(Targets)
@@ -103,7 +103,7 @@ NOT_OF_A_BATCH = (
     "burst_start", "stream_interval", "recv_interval", "batch_wait", "prefix_hits",
     "shared_tokens", "turns", "turn_isl", *_TIERS, "prefix_tier", "samples", "beams",
     "max_num_seqs", "step_scale",
-    *FLEET,
+    *SEVERAL,
 )  # fmt: skip
 #: Parameters that no engine's serving loop has.
 NOT_UNDER_LOAD = _STATIC
@@ -120,16 +120,16 @@ _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
                  *(n for n in _COST if n not in ("price", *_TIER_PRICES))),
     "plan": (*_STATIC, "batch", "burst_start", "requests", "burstiness", "ramp_to", "ramp_s",
              *_TIERS, "sessions", "length_spread", "lengths", "ttft_target_s", "tpot_target_s",
-             "e2e_target_s", "replicas", "router", *(n for n in _COST if n != "price"),
-             *in_group(POOL)),
+             "e2e_target_s", "replicas", "router", "front_ends",
+             *(n for n in _COST if n != "price"), *in_group(POOL)),
     "sensitivity": (*_ONE_BY_ONE, *_TIERS, *_COST, "ttft_target_s", "tpot_target_s", "e2e_target_s",
                     "trace"),
     "economics": (*_ONE_BY_ONE, *_TIERS, *_TIER_PRICES, *_STATIC, *_WANTED, "batch", "trace"),
-    "tune": (*(name for name in _ONE_BY_ONE if name != "seed"), *_TIERS, *FLEET, *_STATIC,
+    "tune": (*(name for name in _ONE_BY_ONE if name != "seed"), *_TIERS, *SEVERAL, *_STATIC,
              *(name for name in _WANTED if name != "target"), *_COST, "batch", "trace"),
     **{verb.name: (*_ONE_BY_ONE, *_TIERS, *_WANTED, *_COST, "trace") for verb in VERBS.values()
        if verb.measured},
-    "watch": (*_ONE_BY_ONE, *_TIERS, *FLEET, *_STATIC, *_WANTED, *_COST, "batch", "trace"),
+    "watch": (*_ONE_BY_ONE, *_TIERS, *SEVERAL, *_STATIC, *_WANTED, *_COST, "batch", "trace"),
     "routing": (*_ONE_BY_ONE, *_TIERS, *_WANTED, *(n for n in _COST if n != "price"), "trace",
                 "expert_imbalance", "redundant_experts"),
     "export": (*_ONE_BY_ONE, *_WANTED, *_COST, "concurrency", "rate", "trace", "requests",

@@ -155,7 +155,7 @@ def worth(
     routed = {}
     if question.replicas * question.dp > 1:
         others = (name for name in PARAMETERS["router"].choices if name != question.router)
-        routed = {name: replace(question, router=name) for name in others}
+        routed = {name: replace(question, router=name, front_ends=1) for name in others}
     runs, count = {}, len(asked) + len(routed)
     for at, (name, other) in enumerate({**asked, **routed}.items()):
         share = part(progress, at / count, (at + 1) / count)
