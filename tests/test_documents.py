@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/python.md", "docs/cache-tiers.md"])
 def test_the_examples_of_a_document_print_what_it_says(
     document: str, monkeypatch: pytest.MonkeyPatch
 ):

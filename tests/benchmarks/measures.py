@@ -55,9 +55,10 @@ def sweeps(peers_python: str, count: int) -> Iterator[Measure]:
         yield Measure("Sweeps", f"{name}: configurations a second", "1/s", rate, False)
 
 
-def _processor_s(command: list[str], repeats: int) -> float:
+def processor_s(command: list[str], repeats: int) -> float:
     """Median processor time of a program of its own [s]; it finds the byte code made before."""
     own = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'app' / 'python'}", "OMP_NUM_THREADS": "1"}
+    own.pop("PYTHONDONTWRITEBYTECODE", None)
     found = []
     for _ in range(repeats + 1):
         before = os.times()
@@ -75,10 +76,10 @@ def start_up(repeats: int) -> Iterator[Measure]:
         "first estimate in Python": "import ridgeline; ridgeline.estimate('Qwen/Qwen3-8B')",
     }
     for name, code in programs.items():
-        yield Measure("Start-up", name, "s", _processor_s([sys.executable, "-c", code], repeats))
+        yield Measure("Start-up", name, "s", processor_s([sys.executable, "-c", code], repeats))
     for words in ("--help", "estimate Qwen/Qwen3-8B --json", "systems"):
         command = [sys.executable, "-c", _CLI, *words.split()]
-        yield Measure("Start-up", f"ridgeline {words}", "s", _processor_s(command, repeats))
+        yield Measure("Start-up", f"ridgeline {words}", "s", processor_s(command, repeats))
 
 
 def pages(cases: int, repeats: int) -> Iterator[Measure]:

@@ -111,7 +111,7 @@ def serve(asked: Asked, on_error: OnError) -> Served | Simulated:
 
 
 @verb()
-def simulate(asked: Asked) -> Simulated:
+def simulate(asked: Asked, worth: bool) -> Simulated:
     """Serve requests one by one under the engine's scheduler: percentiles, queues, preemptions.
 
     Give a concurrency, a rate or a trace, one of them.
@@ -128,7 +128,7 @@ def simulate(asked: Asked) -> Simulated:
     """
     from app.simulation import result
 
-    return result.simulate(asked)
+    return result.simulate(asked, worth=worth)
 
 
 @verb(
