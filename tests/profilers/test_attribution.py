@@ -377,7 +377,7 @@ def test_a_trace_of_a_cpu_is_timed_by_its_annotations(tmp_path):
 
 def test_ncu_times_are_never_added_to_those_of_another_tool(report_of):
     reports = [report_of(MFU), report_of("ncu/a100_pcie_extrap.ncu-rep")]
-    with pytest.raises(profilers.ReportError, match="apart"):
+    with pytest.raises(profilers.ReportError, match="separately"):
         profilers.measure_from(reports)
     with pytest.raises(profilers.ReportError, match="no report"):
         profilers.measure_from([])

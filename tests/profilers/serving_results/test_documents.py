@@ -113,7 +113,7 @@ def test_anchors_stand_for_what_they_name_also_as_keys() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("? [1, 2]\n: x\n", "a key that is no text"),
+        ("? [1, 2]\n: x\n", "a key that is not a text"),
         ("a: [1, 2", "damaged or cut off"),
         ("a: " + "[" * 300 + "]" * 300, "nested too deeply"),
     ],
