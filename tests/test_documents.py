@@ -71,6 +71,32 @@ def test_every_file_that_a_document_names_is_there(document: str):
         assert (ROOT / path).exists(), f"{document} names {path}, which is not there"
 
 
+WHERE = [
+    row
+    for row in (ROOT / "docs" / "where.md").read_text(encoding="utf-8").splitlines()
+    if row.startswith("| ") and "`" in row
+]
+
+
+@for_every(WHERE)
+def test_a_question_of_where_is_answered_by_files_that_are_there(row: str):
+    """A name without a folder stands beside a file named before it, or below its package."""
+    folders = {ROOT}
+    for name in re.findall(r"`([\w./*-]+\.\w+)`", row):
+        places = [folder for folder in folders if any(folder.glob(name))]
+        assert places, f"{name} is neither at the root nor beside what precedes it: {row}"
+        for folder in places:
+            found = next(folder.glob(name)).parent
+            folders |= {found, *found.parents} - set(ROOT.parents)
+
+
+def test_where_answers_the_questions_of_a_new_engineer_within_two_files():
+    questions = [row.split("|")[1:3] for row in WHERE]
+    short = [question for question, first in questions if first.count("`") <= 4]
+    assert len(set(short)) >= 20
+    assert len({question for question, _ in questions}) == len(questions)
+
+
 @for_every(SENTENCES)
 def test_every_figure_of_a_sentence_is_that_of_today(sentence: Sentence):
     """Renew them with `python -m tests.figures --write`."""
