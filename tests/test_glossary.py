@@ -26,24 +26,77 @@ PUBLIC = {
     *PARAMETERS,
     *COLUMNS,
     *VERBS,
-    *(name for verb in ridgeline.__all__ for name in inspect.signature(getattr(ridgeline, verb)).parameters),
+    *(
+        name
+        for verb in ridgeline.__all__
+        for name in inspect.signature(getattr(ridgeline, verb)).parameters
+    ),
 }  # fmt: skip
 #: Participles that are established terms (queueing, routing, gated layers), as names of files.
 TERMS = set(
-    """
-aggregated alternating bailing boosting compressed disaggregated distributed drafting
-factorised gated grouping loading lowering pricing queueing ranking routing serving shared
-sharing tracing
-""".split()
+    [
+        "aggregated",
+        "alternating",
+        "bailing",
+        "boosting",
+        "compressed",
+        "disaggregated",
+        "distributed",
+        "drafting",
+        "factorised",
+        "gated",
+        "grouping",
+        "loading",
+        "lowering",
+        "pricing",
+        "queueing",
+        "ranking",
+        "routing",
+        "serving",
+        "shared",
+        "sharing",
+        "tracing",
+    ]
 )
 #: Names of files older than this rule.  The list may only become shorter.
 OLDER = set(
-    """
-answering asked asking building cached choosing comparing counting deployed describing expected
-filling installing learning listening measured offered pinned piped planned predicted published
-reading searched settling shipped shortening simulated starting stated typed unfused unshipped
-wording writing
-""".split()
+    [
+        "answering",
+        "asked",
+        "asking",
+        "building",
+        "cached",
+        "choosing",
+        "comparing",
+        "counting",
+        "deployed",
+        "describing",
+        "expected",
+        "filling",
+        "installing",
+        "learning",
+        "listening",
+        "measured",
+        "offered",
+        "pinned",
+        "piped",
+        "planned",
+        "predicted",
+        "published",
+        "reading",
+        "searched",
+        "settling",
+        "shipped",
+        "shortening",
+        "simulated",
+        "starting",
+        "stated",
+        "typed",
+        "unfused",
+        "unshipped",
+        "wording",
+        "writing",
+    ]
 )
 
 

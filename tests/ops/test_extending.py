@@ -162,8 +162,8 @@ def test_an_engine_is_a_yaml_file(copy: Path):
 
 def test_a_scheduler_is_a_file_with_a_name_and_a_case(copy: Path):
     simulate = (
-        "simulate", "meta-llama/Llama-3.1-8B", "--system", "h100", "--rate", "1", "--requests", "20",
-        "--scheduler", "one_by_one",
+        "simulate", "meta-llama/Llama-3.1-8B", "--system", "h100", "--rate", "1",
+        "--requests", "20", "--scheduler", "one_by_one",
     )  # fmt: skip
     fails(ridgeline(copy, *simulate), "one_by_one")
     replace_once(copy / "genz_core" / "engine.py", '"tensorrt_llm", "static"]',
