@@ -1,4 +1,4 @@
-"""Measured runs with prompts read apart: their protocol, what is priced, how errors are counted."""
+"""Measured runs with separate prefill workers: protocol, prices, and how errors are counted."""
 
 from __future__ import annotations
 
@@ -124,7 +124,9 @@ def test_a_run_is_priced_with_and_without_what_runs_teach():
 
 
 def test_requests_that_were_not_simulated_are_as_those_in_the_middle():
-    """Ten requests a user: the first and the last count once, those between as one that was."""
+    """Ten requests per user: the first and the last have weight one, those between equal
+    weights.
+    """
 
     class Answers:
         arrival_s = np.arange(12.0)
