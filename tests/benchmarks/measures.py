@@ -1,4 +1,4 @@
-"""What the benchmarks page measures: each a number with its unit, and whether less is better."""
+"""The measurements of the benchmarks page: each a number with its unit and its better direction."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Measure:
 
 
 def accuracy() -> Iterator[Measure]:
-    """Errors of the fits that ship, on rows that fitted nothing."""
+    """Errors of the shipped fits, on rows that were not used for fitting."""
     from app.accuracy import shipped_errors
     from app.accuracy.measured_points import SERVING_METRICS
     from app.accuracy.shipped_errors import BATCH_METRICS
@@ -46,7 +46,7 @@ def accuracy() -> Iterator[Measure]:
 
 
 def sweeps(peers_python: str, count: int) -> Iterator[Measure]:
-    """Configurations a second of processor time, of the peers too where their Python is named."""
+    """Configurations per second of processor time, including the peers if their Python is given."""
     from tests.benchmarks.peers_sweep import ours, peers
 
     rates = {**(peers(peers_python, count, "1.3.0rc20") if peers_python else {}), **ours()}
@@ -55,7 +55,7 @@ def sweeps(peers_python: str, count: int) -> Iterator[Measure]:
 
 
 def _processor_s(command: list[str], repeats: int) -> float:
-    """Median processor time of a program of its own [s]; it finds the byte code made before."""
+    """Median processor time of a program in a new process [s], with its byte code cached."""
     own = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'app' / 'python'}", "OMP_NUM_THREADS": "1"}
     found = []
     for _ in range(repeats + 1):
@@ -81,7 +81,7 @@ def start_up(repeats: int) -> Iterator[Measure]:
 
 
 def pages(cases: int, repeats: int) -> Iterator[Measure]:
-    """Pages in a real browser: seconds of processors of server and browser together."""
+    """Pages in a real browser: processor seconds of server and browser together."""
     from tests.benchmarks.page_timings import CASES, Spent, time_page
     from tests.browser.conftest import QUIET, chromium
     from tests.dashboards import served
@@ -111,7 +111,7 @@ def pages(cases: int, repeats: int) -> Iterator[Measure]:
 
 
 def reports(repeats: int) -> Iterator[Measure]:
-    """Reading of the reports that ship."""
+    """Time to read the shipped reports."""
     import ridgeline
 
     for path in sorted((ROOT / "app" / "samples").glob("*.json.gz")):
@@ -120,7 +120,7 @@ def reports(repeats: int) -> Iterator[Measure]:
 
 
 def simulations(requests: int, repeats: int) -> Iterator[Measure]:
-    """Requests served one by one."""
+    """Time to simulate requests one by one."""
     import ridgeline
 
     def served_requests() -> object:
@@ -134,7 +134,7 @@ def simulations(requests: int, repeats: int) -> Iterator[Measure]:
 
 
 def peaks() -> Iterator[Measure]:
-    """Memory of programs at its highest, each in a fresh process (Linux)."""
+    """Peak memory of programs, each in a fresh process (Linux)."""
     if sys.platform != "linux":
         return
     sweep = (
@@ -153,7 +153,7 @@ def peaks() -> Iterator[Measure]:
 
 
 def _spent(work: Callable[[], object], repeats: int) -> float:
-    """Median processor time of a call after a first one [s]."""
+    """Median processor time of a call, after a first one [s]."""
     work()
     found = []
     for _ in range(repeats):

@@ -1,13 +1,13 @@
-"""Configurations a second of processor time, of two peers and of Ridgeline, in one run.
+"""Configurations per second of processor time, of two peers and of Ridgeline, in one run.
 
     python -m tests.benchmarks.peers_sweep --python /path/to/a/venv/bin/python
 
-The venv holds the peers, installed from their own packages (`genz-llm`, `aiconfigurator`); it is
-not Ridgeline's. GenZ is asked by its own calls for prefill and decode of one configuration,
-aiconfigurator by its `cli_estimate` with an explicit version; each after a first call that loads
-what it needs. Ridgeline sweeps a hundred thousand configurations, bounds alone and calibrated. A
-configuration is a batch, lengths and a tensor parallel degree of Llama-3.1-8B (GenZ: its
-llama3_8b) on an H100 or H200.
+The venv contains the peers from their own packages (`genz-llm`, `aiconfigurator`), not Ridgeline.
+GenZ runs by its own calls for prefill and decode of one configuration, aiconfigurator by its
+`cli_estimate` with an explicit version; each after a first call that loads its data. Ridgeline
+sweeps a hundred thousand configurations, with bounds only and calibrated. A configuration is a
+batch, lengths and a tensor parallel degree of Llama-3.1-8B (GenZ: its llama3_8b) on an H100 or
+H200.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ print(json.dumps(len(batches) / (time.process_time() - start)))
 
 
 def peers(python: str, count: int, version: str) -> dict[str, float]:
-    """Configurations a second of each peer that answers."""
+    """Configurations per second of each peer that can be run."""
     found = {}
     scripts = {"GenZ": _GENZ, "aiconfigurator": _AICONFIGURATOR}
     for name, script in scripts.items():
@@ -75,7 +75,7 @@ def peers(python: str, count: int, version: str) -> dict[str, float]:
 
 
 def ours() -> dict[str, float]:
-    """Configurations a second of a sweep, bounds alone and calibrated."""
+    """Configurations per second of a sweep, with bounds only and calibrated."""
     from app.planning import sweep_file
     from app.planning.sweep_axes import sweep_axes
 
@@ -95,7 +95,7 @@ def ours() -> dict[str, float]:
 
 
 def report(rates: Mapping[str, float]) -> str:
-    """A line a program, and the ratios between them."""
+    """One line per program, and the ratios between them."""
     lines = [f"{name:<24}{rate:>14,.1f} configurations a second" for name, rate in rates.items()]
     for name, rate in rates.items():
         if name.startswith("Ridgeline"):

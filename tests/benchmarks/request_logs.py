@@ -1,15 +1,15 @@
-"""How near the simulation comes to logs of requests that real engines of this machine served.
+"""Error of the simulation on logs of requests that real engines on this machine served.
 
-Each engine is measured at two rates; every request is simulated at its own arrival, before any
-calibration and after one scale of the steps that the first rate taught.  Run it on a quiet machine:
+Each engine is measured at two rates. Every request is simulated with its own arrival time, first
+without calibration, then with a step scale fitted to the first rate.  Run it on a quiet machine:
 
     python -m tests.benchmarks.request_logs --output logs                # transformers serve
-    python -m tests.benchmarks.request_logs --output logs --engine llama.cpp \\
+    python -m tests.benchmarks.request_logs --output logs --engine llama.cpp \
         --address http://127.0.0.1:8080 --model Qwen/Qwen3-0.6B --weights q8_0
 
-The first starts transformers' server with a small model of random weights.  The second takes a
-server that runs already, such as llama.cpp's `llama-server -m MODEL.gguf --parallel 4`, or
-`python -m llama_cpp.server --model MODEL.gguf` of llama-cpp-python.  The issue asks for mean E2E
+The first command starts transformers' server with a small model of random weights.  The second uses
+a running server, such as llama.cpp's `llama-server -m MODEL.gguf --parallel 4`, or
+`python -m llama_cpp.server --model MODEL.gguf` of llama-cpp-python.  The aim is a mean E2E
 within 2 %, P95 within 4 % and first tokens within 10 %.
 """
 
@@ -40,7 +40,7 @@ from profilers.collect.machine_document import ENGINE, SLUG
 from profilers.collect.serving.own_server import ServerSettings
 from profilers.serving_results import read_results
 
-#: Figures of a log: how they are made of the times of its requests.
+#: Figures of a log, computed from the times of its requests.
 FIGURES = {
     "E2E mean": ("e2e", np.mean),
     "E2E P95": ("e2e", lambda times: np.percentile(times, 95)),
@@ -49,7 +49,9 @@ FIGURES = {
 
 
 def main(arguments: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Measure, simulate, calibrate, simulate again; prints and returns a row a figure and rate."""
+    """Measure, simulate, calibrate, simulate again; prints and returns a row per figure
+    and rate.
+    """
     told = _options().parse_args(arguments)
     told.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="ridgeline-") as folder:
@@ -58,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> list[dict[str, Any]]:
             machine.save(machine.calibrate("cpu", told.threads, anyway=told.busy))
         given = {"engine": told.engine, "system": told.system, "weights": told.weights, "tp": 1}
         started: dict[str, Any] = {}
-        if not told.address:  # as transformers' server starts, see app.calibration.own_server
+        if not told.address:  # as transformers' server is started in app.calibration.own_server
             settings = ServerSettings(threads=told.threads)
             given |= {"max_num_batched_tokens": settings.batch_tokens}
             started = {"scheduler": SCHEDULER, "kv_tokens": settings.kv_tokens}
@@ -88,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> list[dict[str, Any]]:
 
 
 def scheduled(run: Deployment, started: dict[str, Any]) -> Deployment:
-    """The run under what its server was started with and no result states, by parameter."""
+    """The run with the parameters of its server that no result file states."""
     scenario = replace(run.scenario, **started)
     return replace(run, scenario=scenario, resolved=replace(run.priced(), scenario=scenario))
 
@@ -105,7 +107,7 @@ def figures(run: Deployment) -> dict[str, tuple[float, float]]:
 
 
 def measured(address: str, name: str, rate: float, told: argparse.Namespace, file: Path) -> Path:
-    """Measure a server at a rate into a file that lists every request."""
+    """Benchmark a server at a rate, with every request listed in a file."""
     subprocess.run(
         [
             sys.executable, "-m", "app.cli", "measure", "endpoint", address, "--model", name,

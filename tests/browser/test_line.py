@@ -1,4 +1,4 @@
-"""A question typed as a line in a browser: understood, in the link, answered as by `ask`."""
+"""A question typed as a line in a browser: understood, stored in the link, answered as by `ask`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.draws import seed
 
 
 def ask(page, line: str) -> None:
-    """Type a line over the page and wait until its answer is drawn."""
+    """Type a line at the top of the page and wait until its answer is drawn."""
     page.get_by_role("button", name="Type a question").click()
     box = page.get_by_role("textbox", name="Question", exact=True)
     box.fill(line)

@@ -125,7 +125,7 @@ def test_a_corrected_probability_is_one_and_keeps_the_order(slope, shift, one, o
 
 
 def test_said_and_met_agree_on_held_out_choices_after_the_correction():
-    """At 80 % and above the share within nine tenths; from 50 % on it is never overstated."""
+    """The share that met is at least its band; where 80 % or more was said, it is in the band."""
     for split, loads in held_out_loads().items():
         found = choices(loads)
         rows = reliability_rows(found, correction(found))
