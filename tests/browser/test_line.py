@@ -34,7 +34,7 @@ def answered(line: str):
 
 
 def drawn_line(at: int) -> str:
-    """A line whose values no default and no preset has."""
+    """A line with values that are no default and in no preset."""
     luck = random.Random(seed(at))
     model, system = luck.choice(("qwen3 8b", "llama-3.1-8b")), luck.choice(("h200", "b200"))
     lengths = f"{luck.randint(300, 3000)}/{luck.randint(40, 400)}"

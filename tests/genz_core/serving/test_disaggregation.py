@@ -275,7 +275,7 @@ def test_the_way_of_the_cache_counts_once_and_only_for_answers_that_go_on():
 
 @pytest.mark.parametrize(("shown_by", "shown"), [("decode", 1.0), ("prefill", 0.0)])
 def test_the_way_delays_the_token_of_the_worker_that_shows_it(shown_by, shown):
-    """The first one where the decode worker shows it, else those behind it."""
+    """It delays the first token if the decode worker sends it, otherwise those after it."""
     worker, osl = pool(DENSE, "h100"), 200
     slow, fast = (
         closed_loop(Disaggregation(worker, Transfer(link, shown_by=shown_by)), worker, 4000, osl, 1)
