@@ -30,7 +30,7 @@ class MeasuredPackage:
         (facts / "METADATA").write_text("Name: aiconfigurator-core\nVersion: 0.12.0\n")
 
     def write(self, device: str, place: str, rows: Rows) -> None:
-        """Write a table.  place: domain/backend/version/name."""
+        """Write a table.  place: operator/backend/version/name."""
         path = self.data / device / f"{place}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         pd.DataFrame(rows).to_parquet(path)

@@ -1,6 +1,6 @@
 """Every addition that CONTRIBUTING describes, made in a copy of the repository.
 
-Each test first shows what a forgotten step says, then that the addition works.
+Each test first shows the error of a forgotten step, then that the addition works.
 """
 
 import os

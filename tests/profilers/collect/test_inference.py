@@ -1,4 +1,4 @@
-"""Direct inference: prompts in, predictions out, boxes drawn where an answer names some."""
+"""Direct inference: prompts in, predictions out, boxes drawn if an answer contains some."""
 
 from __future__ import annotations
 
@@ -117,7 +117,8 @@ def test_every_prompt_gets_a_line_of_predictions(checkpoint: str, tmp_path: Path
     assert all(1 <= line["output_tokens"] <= 3 for line in lines)
     assert lines[0]["text"] == lines[2]["text"]
     assert done.count == 4 and not done.cancelled
-    for line in lines:  # the first token, and the gaps after it, lie inside the answer
+    # the first token, and the gaps after it, add up to less than the answer's time
+    for line in lines:
         gaps = line["output_tokens"] - 1
         assert 0 < line["ttft_s"] <= line["seconds"]
         assert (line["tpot_s"] is None) is (gaps == 0)
@@ -158,7 +159,7 @@ def words(*more: str) -> Any:
 
 @pytest.fixture
 def vision_checkpoint(tmp_path: Path) -> str:
-    """A Llava of two layers, saved with a processor that takes pictures of 28 pixels."""
+    """A Llava of two layers, saved with a processor for pictures of 28 pixels."""
     pytest.importorskip("PIL")
     import transformers as tf
 

@@ -1,4 +1,4 @@
-"""An endpoint under a stated load: our own client, clients of others, addresses, pages."""
+"""An endpoint under a stated load: our own client, other clients, addresses, pages."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ RECORD = {
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Puts a program on the PATH that notes its arguments and runs some Python."""
+    """Puts a program on the PATH that records its arguments and runs some Python."""
 
     def put(name: str, body: str) -> Path:
         folder = tmp_path / "bin"
