@@ -64,7 +64,7 @@ def test_every_public_name_of_the_module_is_documented_in_its_page():
     ]
 )
 def test_every_file_that_a_document_names_is_there(document: str):
-    """A path stands from the root, from a package or beside the path that precedes it."""
+    """A path starts at the root or at a package."""
     packages = r"(?:app|genz_core|hardware_db|model_registry|profilers|tests|docs)/"
     text = (ROOT / document).read_text(encoding="utf-8")
     for path in re.findall(rf"`({packages}[\w./-]+)`", text):

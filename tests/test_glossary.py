@@ -1,4 +1,4 @@
-"""One word a concept: public names beside the glossary, and names of files."""
+"""One word per concept: public names compared with the glossary, and names of files."""
 
 import inspect
 import re
@@ -21,7 +21,7 @@ CONCEPTS = {
     for cells in (line.split("|") for line in SECTION.splitlines())
     if len(cells) == 5 and "`" in cells[2]
 }
-#: Names that someone outside of the repository writes or reads.
+#: Names that users write or read.
 PUBLIC = {
     *PARAMETERS,
     *COLUMNS,

@@ -1,4 +1,4 @@
-"""Kernels find their operators, shapes, ranges, phases and classes; outside answers agree."""
+"""Kernels are attributed to operators, shapes, ranges, phases and classes, as other tools do."""
 
 import csv
 import gzip
@@ -110,7 +110,7 @@ def test_the_first_prefill_gemm_reaches_457_tflop_per_s(report_of):
 
 @pytest.mark.parametrize("trace", ROCM)
 def test_gemm_kernels_of_rocm_traces_take_the_time_of_the_golden(trace, report_of):
-    """Graph launches carry no shapes, but their kernels are found and add up."""
+    """Graph launches have no shapes, but their kernels are found and add up."""
     kernels = report_of(trace).kernels
     gemms = kernels[kernels["operator_class"] == "gemm"]
     golden = [r for r in golden_gemms(ROCM[trace]) if r["name"] in ("aten::mm", "aten::addmm")]

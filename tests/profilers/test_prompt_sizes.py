@@ -1,4 +1,4 @@
-"""Sizes of prompts: what a line of JSONL may say, what a distribution draws."""
+"""Sizes of prompts: valid lines of JSONL, and draws from a distribution."""
 
 import json
 from pathlib import Path

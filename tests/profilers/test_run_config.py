@@ -1,4 +1,4 @@
-"""The run configuration: presets compose, every field is typed, what is unknown is refused."""
+"""The run configuration: presets combine, every field is typed, unknown keys are refused."""
 
 import dataclasses
 import pickle

@@ -70,7 +70,7 @@ def test_sizes_that_do_not_divide_are_refused(tiny_llama, changed, ranks, said) 
 
 
 def test_a_decoder_of_other_names_is_refused() -> None:
-    """GPT-2 has one product for queries, keys and values, and says no heads of keys."""
+    """GPT-2 has one product for queries, keys and values, and its config states no KV heads."""
     small = {"model_type": "gpt2", "n_embd": 64, "n_layer": 1, "n_head": 4, "vocab_size": 100}
     settings = RunSettings({"architectures": ["GPT2LMHeadModel"], **small}, dtype="float32")
     model, _ = build(settings, pick_device("cpu"))
