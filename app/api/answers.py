@@ -79,9 +79,9 @@ class Answers:
         document = body.model_dump(exclude_none=True)
         return bytes(self.workers.call(_studied, document, f"study {body.title[:60]!r}"))
 
-    def imported(self, files: list[Sent]) -> bytes:
+    def imported(self, files: list[Sent], by_shape: bool = False) -> bytes:
         """The figures of files.  Errors as `uploads.imported` and `Workers.call`."""
-        return bytes(self.workers.call(_imported, files, f"import of {_named(files)}"))
+        return bytes(self.workers.call(_imported, (files, by_shape), f"import of {_named(files)}"))
 
     def trace(self, file: Sent) -> bytes:
         """What a Chakra trace holds.  Errors as `step_trace.read_rows` and `Workers.call`."""
@@ -121,8 +121,8 @@ def _studied(document: dict[str, Any]) -> bytes:
     return _json(verbs.study(document))
 
 
-def _imported(files: list[Sent]) -> bytes:
-    return _json(uploads.imported(files))
+def _imported(asked: tuple[list[Sent], bool]) -> bytes:
+    return _json(uploads.imported(*asked))
 
 
 def _traced(content: bytes) -> bytes:

@@ -161,10 +161,11 @@ def _add_files(api: FastAPI, answers: Answers) -> None:
     """POST /import, /chakra, /compare, /guard and /watch, which take files."""
 
     @api.post("/import", operation_id="import", response_model=list[dict[str, Any]])
-    async def import_(files: _Files) -> Response:
-        """The figures of uploaded profiler reports and results of serving benchmarks."""
+    async def import_(files: _Files, by_shape: Annotated[bool, Form()] = False) -> Response:
+        """The figures of uploaded profiler reports and results of serving benchmarks.
+        by_shape: also the operators of reports by the shapes of their inputs."""
         sent = await _received(files)
-        return _json(await run_in_threadpool(answers.imported, sent))
+        return _json(await run_in_threadpool(answers.imported, sent, by_shape))
 
     @api.post("/chakra", operation_id="chakra", response_model=dict[str, Any])
     async def chakra(file: UploadFile) -> Response:
@@ -212,7 +213,8 @@ async def _received(files: list[UploadFile]) -> list[Sent]:
 
 
 def _add_library(api: FastAPI) -> None:
-    """GET /models and /systems, all or one."""
+    """GET /models, /modules and /systems, all or one."""
+    from model_registry.modules import entry_names, read_entry
 
     @api.get("/models", operation_id="models", response_model=Rows)
     def models(find: _Text = "") -> Response:
@@ -223,6 +225,16 @@ def _add_library(api: FastAPI) -> None:
     def model(name: str) -> Response:
         """One model."""
         return _document(dict(model_registry.describe(name)))
+
+    @api.get("/modules", operation_id="modules", response_model=dict[str, Any])
+    def modules() -> Response:
+        """The module classes that have formulas."""
+        return _document({"modules": list(entry_names())})
+
+    @api.get("/modules/{name}", operation_id="module", response_model=dict[str, Any])
+    def module(name: str) -> Response:
+        """The formulas of one, by its full path or bare name."""
+        return _document(read_entry(name).to_json())
 
     @api.get("/systems", operation_id="systems", response_model=Rows)
     def systems(

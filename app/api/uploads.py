@@ -17,6 +17,7 @@ from app.question.extras import extras_of, read_extras
 from app.watching.answer import of_recordings
 from genz_core.errors import ReportError
 from profilers import serving_results
+from profilers.by_shape import operators_by_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,8 @@ class Sent:
     content: bytes
 
 
-def imported(files: Sequence[Sent]) -> list[dict[str, Any]]:
-    """The output of `ridgeline import --json` for files.
+def imported(files: Sequence[Sent], by_shape: bool = False) -> list[dict[str, Any]]:
+    """The output of `ridgeline import --json` for files.  by_shape: as its option.
 
     Raises:
         ReportError: one that cannot be read.
@@ -48,6 +49,9 @@ def imported(files: Sequence[Sent]) -> list[dict[str, Any]]:
                 continue
             report = profilers.read_report(path, label=path.name)
             found.append({"file": path.name, **report_document(report)})
+            if by_shape:
+                rows = operators_by_shape(report.kernels).to_dict("records")
+                found[-1]["by_shape"] = rows
     return found
 
 

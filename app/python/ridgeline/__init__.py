@@ -30,10 +30,13 @@ __all__ = [
     "guard",
     "model",
     "models",
+    "module",
+    "modules",
     "ops",
     "plan",
     "read_report",
     "routing",
+    "schema",
     "sensitivity",
     "serve",
     "simulate",
@@ -46,7 +49,10 @@ __all__ = [
 ]
 
 
-_LIBRARY = ("engine", "main", "model", "models", "system", "systems", "version")
+_LIBRARY = (
+    "engine", "main", "model", "models", "module", "modules", "schema", "system",
+    "systems", "version",
+)  # fmt: skip
 
 find_in_checkout()  # before any of our packages is imported by its name
 

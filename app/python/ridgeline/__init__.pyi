@@ -36,10 +36,13 @@ __all__ = [
     "guard",
     "model",
     "models",
+    "module",
+    "modules",
     "ops",
     "plan",
     "read_report",
     "routing",
+    "schema",
     "sensitivity",
     "serve",
     "simulate",
@@ -449,6 +452,16 @@ def models(
 ) -> list[str]:
     r"""The names of the models that ship, those that fit a pattern like "*llama*"."""
 
+def module(
+    name: str,
+) -> dict[str, Any]:
+    r"""The formulas of a module class: FLOPs, bytes and memory by symbols, and their source."""
+
+def modules(
+    pattern: str = "*",
+) -> list[str]:
+    r"""The module classes that have formulas, those that fit a pattern like "*SiLU"."""
+
 def ops(
     model: str | Path | Mapping[str, Any] | Model,
     *,
@@ -618,6 +631,11 @@ def routing(
     copies: str | float | Sequence[float] | np.ndarray = (),
 ) -> list[dict[str, Any]]:
     r"""What uneven experts of a run cost, and what redundant experts gain."""
+
+def schema(
+    name: str = "",
+) -> dict[str, Any] | list[str]:
+    r"""The JSON schema of a document that commands hand on: arch, modules, ops or step."""
 
 def sensitivity(
     model: str | Path | Mapping[str, Any] | Model,

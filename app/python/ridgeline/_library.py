@@ -75,10 +75,10 @@ def system(
     from app.exchange.network import read, system_document
     from hardware_db import system_files, yaml_document
 
-    is_file = isinstance(network, (str, Path))
-    file = Path(network).name if is_file else "network.yml"
-    document = yaml_document.read(Path(network)) if is_file else network
-    whole = system_document(found.slug, read(document), file)
+    label, document = "network.yml", network
+    if isinstance(network, (str, Path)):
+        label, document = Path(network).name, yaml_document.read(Path(network))
+    whole = system_document(found.slug, read(document), label)
     return system_files.complete(whole, str(whole["id"])).system()
 
 
@@ -103,6 +103,50 @@ def engine(name: str = "generic") -> EngineProfile:
     import hardware_db
 
     return hardware_db.load_engine(name)
+
+
+def modules(pattern: str = "*") -> list[str]:
+    """The module classes that have formulas, those that fit a pattern like "*SiLU"."""
+    from model_registry.modules import entry_names
+
+    return _fitting(entry_names(), pattern)
+
+
+def module(name: str) -> dict[str, Any]:
+    """The formulas of a module class: FLOPs, bytes and memory by symbols, and their source.
+
+    Args:
+        name: full path or bare name of a class; a class or a call of torch, such as
+            "torch.nn.Linear(d, 4*d)", is derived where torch is installed.
+
+    >>> module("SiLU")["formulas"]["read_bytes"]
+    '2*{batch}*{new_tokens}*{features}'
+
+    Raises:
+        RidgelineError: a class that has no formulas and from which none can be derived.
+    """
+    from model_registry.modules import class_entry, entry_names, read_entry
+
+    bare = {full.rpartition(".")[2] for full in entry_names()}
+    shipped = name in bare or name in entry_names()
+    return dict((read_entry(name) if shipped else class_entry(name)).to_json())
+
+
+def schema(name: str = "") -> dict[str, Any] | list[str]:
+    """The JSON schema of a document that commands hand on: arch, modules, ops or step.
+
+    Returns:
+        The schema; without a name, which there are.
+
+    >>> schema()
+    ['arch', 'modules', 'ops', 'step']
+
+    Raises:
+        RidgelineError: no document has that name.
+    """
+    from model_registry.reports import schemas
+
+    return dict(schemas.schema(name)) if name else list(schemas.names())
 
 
 def main() -> None:

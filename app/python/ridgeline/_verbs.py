@@ -237,12 +237,10 @@ def routing(asked: Asked, copies: Sequence[str], statistics: Any) -> list[dict[s
     """
     from app.decide import routing as decide
 
-    is_file = isinstance(statistics, (str, Path))
-    counts = (
-        decide.read_counts(Path(statistics).read_text(encoding="utf-8"))
-        if is_file
-        else decide.counts_of(statistics)
-    )
+    if isinstance(statistics, (str, Path)):
+        counts = decide.read_counts(Path(statistics).read_text(encoding="utf-8"))
+    else:
+        counts = decide.counts_of(statistics)
     return decide.routing(asked, counts, copies)
 
 
