@@ -164,7 +164,7 @@ def measured(walk: Walk) -> str:
             return hint[0]
         if found := re.search(r"[^\n]*predicted .* measured [^\n]*", text):
             return found[0]
-        if busy := re.search(r"[^\n]*other programs hold the cores[^\n]*", text):
+        if busy := re.search(r"[^\n]*other programs use the cores[^\n]*", text):
             raise MachineBusy(busy[0])
         walk.page.wait_for_timeout(500)
     raise TimeoutError(f"no measurement within {_PATIENCE_S:g} s; the page says: {text}")

@@ -151,7 +151,7 @@ def _measure(walk: Walk) -> str:
     walk.press("Calibrate and measure")
     walk.page.wait_for_timeout(2_000)
     walk.look("measure")
-    ended = walk.see(r"Kept as |other programs hold the cores", _LONGEST_MS)
+    ended = walk.see(r"Kept as |other programs use the cores", _LONGEST_MS)
     if "Kept as " not in ended:
         raise MachineBusy(ended)
     answer = walk.see(r"predicted .* measured ")

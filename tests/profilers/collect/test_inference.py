@@ -238,5 +238,5 @@ def test_a_picture_is_saved_with_its_boxes(tmp_path: Path) -> None:
 def test_a_file_that_is_no_picture_ends_in_one_sentence(tmp_path: Path) -> None:
     pytest.importorskip("PIL")
     (tmp_path / "x.png").write_bytes(b"not a picture")
-    with pytest.raises(MeasurementError, match=r"x\.png is no picture"):
+    with pytest.raises(MeasurementError, match=r"x\.png is not a picture"):
         _annotated(Prompt("a", "q", str(tmp_path / "x.png")), "", tmp_path)

@@ -93,7 +93,7 @@ def test_the_first_failure_ends_the_loop_with_its_sentence():
         ({"isl": 0}, "isl = 0"),
         ({"osl": 10**7}, "osl = 10,000,000"),
         ({"length_ratio": 0.0}, "length_ratio = 0"),
-        ({"concurrency": 8, "requests": 4}, "4 requests leave some of 8 users without any"),
+        ({"concurrency": 8, "requests": 4}, "4 requests are too few for 8 users"),
     ],
 )
 def test_a_load_outside_its_bounds_is_refused(fields, words):
