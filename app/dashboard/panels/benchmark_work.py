@@ -1,4 +1,4 @@
-"""Panels of benchmark results that work longer or keep something: replay, learning, history."""
+"""Panels of benchmark results that run longer or store something: replay, learning, history."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.dashboard.uploads import Results
 from app.jobs import SIMULATING
 from app.wording.markdown import plain
 
-#: What jobs are called while they are at work.
+#: Titles of running jobs.
 TITLES = {
     "simulate": "Simulation of the results",
     "replay": "Replay of the requests",
@@ -35,7 +35,7 @@ def asked_now(runs: list[Deployment], level: float) -> Asked:
 
 
 def worked(name: str, work: Callable[..., Any], asked: Asked) -> Any:
-    """The result of a job on the runs, None while it is at work or where it failed."""
+    """The result of a job on the runs, None while it is running or if it failed."""
     told = (asked.given, asked.level, visitor.own_edition())
     runs = [(m.file, m.subject, m.load, m.ttft_s, m.tpot_s, m.e2e_s) for m in asked.measurements]
     key = f"{name} {hash(str((told, runs))):x}"
