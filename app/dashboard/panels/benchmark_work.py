@@ -75,7 +75,7 @@ def show_requests(runs: list[Deployment], level: float) -> None:
 
 
 def show_learning(runs: list[Deployment]) -> None:
-    """Draw the calibration from the runs: what it would do, and buttons to keep or drop it."""
+    """Draw the calibration from the runs: its effect, and buttons to store or drop it."""
     st.caption(
         "One run sets the scale of the steps of this deployment; several fit the engine for this "
         "model, format and device. Later predictions use it until it is forgotten."
@@ -105,7 +105,7 @@ def show_learning(runs: list[Deployment]) -> None:
 
 
 def show_history(found: Results, comparison: Comparison) -> None:
-    """Draw the button that keeps the files, and a deployment over what was kept."""
+    """Draw the button that stores the files, and a deployment over the stored results."""
     if st.button("Keep these results", key="benchmark_keep", icon=":material/save:"):
         for sent, measurements in found.values():
             runs = deployments(measurements, panels.given())

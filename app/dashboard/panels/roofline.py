@@ -54,6 +54,6 @@ def draw(step: Step) -> dict[str, Figure]:
 
 
 def _follow(key: str, now: int) -> None:
-    """Move the slider of a key to the question's value once that has changed."""
+    """Move the slider of a key to the question's value after that has changed."""
     if st.session_state.setdefault(f"{key}_was", now) != now:
         st.session_state[key] = st.session_state[f"{key}_was"] = now

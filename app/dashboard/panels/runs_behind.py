@@ -1,4 +1,4 @@
-"""The measured runs that teach the steps of a load, in a list that opens."""
+"""The measured runs that correct the steps of a load, in a collapsed list."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -54,5 +54,5 @@ def runs_behind_list(setup: Setup, load: str, value: float) -> None:
 
 
 def _order(row: Mapping[str, Any]) -> list[str]:
-    """The figures first, what ran behind them."""
+    """The columns with figures first, then those of the configuration."""
     return ["run", *_HEADS, *(name for name in row if name not in ("run", *_HEADS))]
