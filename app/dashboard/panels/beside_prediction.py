@@ -67,7 +67,7 @@ def beside_prediction_panel(pricing: Callable[[], Priced]) -> None:
         | {
             "name": words("operator", width="medium"),
             "ratio": number(format="%.4g", help="Measured over predicted"),
-            "share of gap": number(format="percent", help="Share of the phase's difference, signed"),
+            "share of gap": number(format="percent", help="Share of the phase's gap, signed"),
         },
     )  # fmt: skip
     st.caption(
