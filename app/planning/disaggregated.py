@@ -69,7 +69,7 @@ def pairs(found: Sequence[Family], asked: Asked) -> Iterator[Family]:
 
 
 def _reading(first: Family, second: Family, asked: Asked) -> Resolved:
-    """The workers that read prompts for those of `second`: with its drafts, if it has any."""
+    """The prefill workers for the decode workers of `second`, with its drafts, if any."""
     if second.speculation is None:
         return first.resolved
     q = second.question

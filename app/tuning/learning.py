@@ -25,7 +25,7 @@ from genz_core.types import Array
 
 #: Deviation of ln of one figure between two runs of one setting.  The figure is judgement.
 NOISE = 0.02
-#: Shares that all settings have in common, scales of distance and of deviation that are tried.
+#: Grid of hyperparameters: shared part of all settings, length scales, deviations.
 _SHARED, _LENGTHS, _SCALES = (0.5, 0.8, 0.95), (0.5, 1.0, 2.0), (0.5, 1.0, 2.0)
 #: Deviation of ln of the scales about 1 before any run.
 _ABOUT_ONE = 0.5
