@@ -25,6 +25,7 @@ SHORT: Mapping[str, Callable[[Any], Any]] = {
 LONG: Mapping[str, Callable[[Any], Any]] = {
     "simulate": verbs.simulate, "routing": verbs.routing, "export": verbs.export,
     "sweep": verbs.sweep, "plan": verbs.plan, "tune": verbs.tune,
+    "fleet": verbs.fleet,
 }  # fmt: skip
 
 

@@ -155,6 +155,13 @@ def plan(body: Body) -> dict[str, Any]:
     return named
 
 
+def fleet(body: Body) -> dict[str, Any]:
+    """What `ridgeline fleet --json` prints."""
+    from app.fleets import result
+
+    return result.fleet(body.given, sent).to_dict()
+
+
 def sensitivity(body: Body) -> dict[str, Any]:
     """What `ridgeline sensitivity --json` prints."""
     from app.decide import sensitivity_rows

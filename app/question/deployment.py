@@ -97,7 +97,8 @@ class Deployment:
         least=1.0, most=1e6, array=True, group=DEGREES, label="Busiest expert rank",
     )  # fmt: skip
     redundant_experts: int = parameter(
-        "whole", 0, "Copies of busy experts; ep divides experts and copies together.",
+        "whole", 0, "Copies of busy experts, of those workers that decode; ep divides experts and "
+        "copies together.",
         least=0, most=_DEVICES, array=True, group=DEGREES, aliases=("ep_num_redundant_experts",),
     )  # fmt: skip
     overlap: str = parameter(
@@ -114,6 +115,10 @@ class Deployment:
     router: str = parameter(
         "text", "least_loaded", "Which rank or replica takes the next request.",
         choices=("least_loaded", "round_robin", "prefix"), group=DEGREES,
+    )  # fmt: skip
+    front_ends: int = parameter(
+        "whole", 1, "Front ends that count the replicas each for itself, under router round_robin.",
+        least=1, most=1024, group=DEGREES,
     )  # fmt: skip
 
     # ------------------------------------------------------------------------- engine limits

@@ -70,6 +70,8 @@ def _contradictions(q: Question) -> Iterator[str]:
     if not has_pool(q):
         for name in _changed(q, _OF_A_POOL):
             yield f"{name} without a prefill pool: name its system, or give prefill_workers"
+    if q.front_ends > 1 and q.router != "round_robin":
+        yield f"front_ends = {q.front_ends} count replicas apart: give router = round_robin"
     if not q.lora_rank and q.lora_adapters != 1:
         yield f"lora_adapters = {q.lora_adapters} without a rank: give lora_rank"
 

@@ -84,10 +84,10 @@ VERBS: Mapping[str, Verb] = {
 #: What only a simulation of single requests can tell apart.
 _ONE_BY_ONE = (
     "burstiness", "ramp_to", "ramp_s", "seed", "think_s", "length_spread", "lengths", "router",
-    "kv_tokens", "prefix_caching", "scheduler",
+    "front_ends", "kv_tokens", "prefix_caching", "scheduler",
 )  # fmt: skip
 #: Several deployments behind one router, and workers that read their prompts.
-FLEET = ("replicas", *in_group(POOL))
+SEVERAL = ("replicas", *in_group(POOL))
 _STATIC = ("cp", "micro_batches", "sequence_parallel", "placement", "diffusion_steps",
            "block_length")  # fmt: skip
 _WANTED = names_of(Targets)
@@ -99,7 +99,7 @@ _OF_PLAN = tuple(name for name in names_of(Search) if name not in _OF_SENSITIVIT
 NOT_OF_A_BATCH = (
     "burst_start", "stream_interval", "recv_interval", "batch_wait", "prefix_hits",
     "shared_tokens", "turns", "prefix_tier", "samples", "beams", "max_num_seqs", "step_scale",
-    *FLEET,
+    *SEVERAL,
 )  # fmt: skip
 #: Parameters that no engine's serving loop has.
 NOT_UNDER_LOAD = _STATIC
@@ -115,16 +115,16 @@ _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
                  "stream_interval", *_COST),
     "plan": (*_STATIC, "batch", "burst_start", "requests", "burstiness", "ramp_to", "ramp_s",
              "think_s", "length_spread", "lengths", "ttft_target_s", "tpot_target_s",
-             "e2e_target_s", "replicas", "router", *(n for n in _COST if n != "price"),
-             *in_group(POOL)),
+             "e2e_target_s", "replicas", "router", "front_ends",
+             *(n for n in _COST if n != "price"), *in_group(POOL)),
     "sensitivity": (*_ONE_BY_ONE, *_COST, "ttft_target_s", "tpot_target_s", "e2e_target_s",
                     "trace"),
     "economics": (*_ONE_BY_ONE, *_STATIC, *_WANTED, "batch", "trace"),
-    "tune": (*(name for name in _ONE_BY_ONE if name != "seed"), *FLEET, *_STATIC,
+    "tune": (*(name for name in _ONE_BY_ONE if name != "seed"), *SEVERAL, *_STATIC,
              *(name for name in _WANTED if name != "target"), *_COST, "batch", "trace"),
     **{verb.name: (*_ONE_BY_ONE, *_WANTED, *_COST, "trace") for verb in VERBS.values()
        if verb.measured},
-    "watch": (*_ONE_BY_ONE, *FLEET, *_STATIC, *_WANTED, *_COST, "batch", "trace"),
+    "watch": (*_ONE_BY_ONE, *SEVERAL, *_STATIC, *_WANTED, *_COST, "batch", "trace"),
     "routing": (*_ONE_BY_ONE, *_WANTED, *(name for name in _COST if name != "price"), "trace",
                 "expert_imbalance", "redundant_experts"),
     "export": (*_ONE_BY_ONE, *_WANTED, *_COST, "concurrency", "rate", "trace", "requests",

@@ -36,6 +36,7 @@ def document(run: Run) -> dict[str, Any]:
         **{name: getattr(q, name) for name in ("tp", "pp", "dp", "ep")},
         "replicas": q.replicas,
         "router": q.router,
+        "front_ends": q.front_ends,
         "devices": devices(run),
         "load": offered_load.described(q, run.requests, run.drawn.name),
         "targets": run.targets,

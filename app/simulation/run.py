@@ -214,6 +214,7 @@ def run(
         options=options,
         replicas=question.replicas,
         routing=cast(Any, question.router),
+        front_ends=question.front_ends,
         speculation=drafts,
         disaggregation=pool,
         seed=question.seed,

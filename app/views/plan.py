@@ -1,15 +1,18 @@
-"""Page Plan: which deployment serves a load within targets, at what cost; what that cost is of."""
+"""Page Plan: which deployment serves a load within targets, at what cost; what that cost is of;
+which of several models runs on which machines."""
 
 import streamlit as st
 
 from app.dashboard import sidebar
-from app.dashboard.panels import economics, plan_answer
+from app.dashboard.panels import economics, fleet, plan_answer
 from app.dashboard.widgets import choose
 
 setup = sidebar.chosen_setup()
 st.title("Plan", anchor=False)
-part = choose("Part", ("Plan", "Economics"), "part", label_visibility="collapsed")
+part = choose("Part", ("Plan", "Fleet", "Economics"), "part", label_visibility="collapsed")
 if part == "Plan":
     plan_answer.page(setup)
+elif part == "Fleet":
+    fleet.page()
 else:
     economics.page()

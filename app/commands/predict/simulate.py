@@ -170,11 +170,11 @@ def _simulate_points(source: Path, target: Path | None, workers: int, cluster: s
     """Simulate the rows of a file; a stopped run goes on where it was.
 
     Raises:
-        InvalidValue: no --output, a negative number of workers, or as `fleet.run_file`.
+        InvalidValue: no --output, a negative number of workers, or as `rows_file.run_file`.
     """
     from app.scenario import points_file
     from app.scenario.points_row import unknown_columns
-    from app.simulation import fleet
+    from app.simulation import rows_file
     from app.simulation.points import KNOWN
 
     target = opt.writable_file(target)
@@ -186,7 +186,7 @@ def _simulate_points(source: Path, target: Path | None, workers: int, cluster: s
     for sentence in unknown_columns(rows[0] if rows else (), KNOWN):
         typer.echo(f"warning: {sentence}", err=True)
     with running("simulating") as under_way:
-        done = fleet.run_file(
+        done = rows_file.run_file(
             source, target, workers, cluster, under_way.progress, under_way.cancelled
         )
     good = sum(row["status"] == "ok" for row in done.rows)

@@ -1,6 +1,5 @@
 """The measured runs that correct the steps of a load, in a collapsed list."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -49,10 +48,6 @@ def runs_behind_list(setup: Setup, load: str, value: float) -> None:
         st.caption(_HELP)
         draw_table(
             rows, "serving_runs",
-            height="auto", column_order=_order(rows[0]), column_config=dict(_HEADS),
+            height="auto", column_config=dict(_HEADS),
+            column_order=list(dict.fromkeys(("run", *_HEADS, *rows[0]))),
         )  # fmt: skip
-
-
-def _order(row: Mapping[str, Any]) -> list[str]:
-    """The columns with figures first, then those of the configuration."""
-    return ["run", *_HEADS, *(name for name in row if name not in ("run", *_HEADS))]

@@ -27,6 +27,7 @@ __all__ = [
     "engine",
     "estimate",
     "export",
+    "fleet",
     "guard",
     "model",
     "models",

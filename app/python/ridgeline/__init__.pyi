@@ -10,6 +10,7 @@ import numpy as np
 from app.benchmarks.comparison import Comparison as ComparedResults
 from app.benchmarks.guard import Guarded
 from app.decide.study import Study
+from app.fleets.result import Fleet
 from app.line.answering import Answered
 from app.planning.result import Planned
 from app.planning.sweep_result import SweptTable
@@ -33,6 +34,7 @@ __all__ = [
     "engine",
     "estimate",
     "export",
+    "fleet",
     "guard",
     "model",
     "models",
@@ -358,6 +360,11 @@ def export(
     output: str | Path | None = None,
 ) -> dict[str, bytes]:
     r"""Make the files of a step that network simulators read: Chakra traces and a network."""
+
+def fleet(
+    given: str | Path | Mapping[str, Any],
+) -> Fleet:
+    r"""Choose which of several models runs on which of several kinds of machines, by priority."""
 
 def guard(
     results: str | Path | Sequence[str | Path],
@@ -806,6 +813,7 @@ def simulate(
     overlap: str = "none",
     replicas: int | str = 1,
     router: str = "least_loaded",
+    front_ends: int | str = 1,
     max_num_seqs: int | str = 0,
     max_num_batched_tokens: int | str = 0,
     memory_fraction: float | str = 0.0,

@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 #: Of a seed's sequences; a caller may have drawn its requests from others of the same seed.
-_OF_JITTER = 1_000
+_OF_JITTER, _OF_ROUTER = 1_000, 1_001
 
 
 def simulate(
@@ -62,6 +62,7 @@ def simulate(
     options: Options | None = None,
     replicas: int = 1,
     routing: Routing = "least_loaded",
+    front_ends: int = 1,
     scheduler: Scheduler | None = None,
     speculation: Speculation | None = None,
     disaggregation: Disaggregation | None = None,
@@ -78,6 +79,7 @@ def simulate(
         counted: rows of the requests that figures are of, all by default.
         options: what the operator tells the engine.
         replicas: equal deployments behind the router.
+        front_ends: see `router`.
         speculation: what drafts tokens; each request's steps are drawn when it is sent.
         disaggregation: a pool that reads the prompts; what is described beside it then decodes.
         seed: of the steps that speculation takes, and of the engine's jitter.
@@ -95,7 +97,10 @@ def simulate(
         model = speculative_model(model, speculation)
         steps = decode_steps(steps, speculation.acceptance, np.random.default_rng(seed))
     site = Site.of(model, system, engine, parallelism)
-    chance = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_OF_JITTER,)))
+    chance, first_turns = (
+        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(what,)))
+        for what in (_OF_JITTER, _OF_ROUTER)
+    )
     made = workers(
         site,
         requests,
@@ -106,7 +111,8 @@ def simulate(
         open_requests=concurrency,
         generator=chance,
     )
-    pools = [Pool(made, router(routing))]
+    front = router(routing, replicas, first_turns.integers(replicas, size=front_ends).tolist())
+    pools = [Pool(made, front, replicas)]
     if disaggregation:
         deployed = deploy(site.model, site.system, site.engine)
         decode = ServingPool(deployed, parallelism, replicas, options)

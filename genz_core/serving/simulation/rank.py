@@ -115,18 +115,23 @@ class Lane:
 
     def steps_to_an_end(self) -> int:
         """Steps until the next sequence ends; 0 where none decodes."""
-        self._forget()
-        return self._ends[0][0] - self.step if self._ends else 0
+        ends = self._ends
+        while ends:  # those of sequences that were taken out before, though they may run elsewhere
+            end, _, stay, job = ends[0]
+            if job.entered >= 0 and job.stays == stay:
+                return end - self.step
+            heapq.heappop(ends)
+        return 0
 
     def ended(self) -> list[Job]:
         """Take out the sequences that have nothing left to write."""
-        jobs = []
-        self._forget()
-        while self._ends and self._ends[0][0] <= self.step:
-            job = heapq.heappop(self._ends)[-1]
-            self._leave(job)
-            jobs.append(job)
-            self._forget()
+        jobs: list[Job] = []
+        ends, step = self._ends, self.step
+        while ends and ends[0][0] <= step:
+            _, _, stay, job = heapq.heappop(ends)
+            if job.entered >= 0 and job.stays == stay:
+                self._leave(job)
+                jobs.append(job)
         return jobs
 
     def last(self) -> Job | None:
@@ -152,14 +157,6 @@ class Lane:
         job.entered = -1
         if len(self._order) > 64 + 4 * self.count:
             self._order = [other for other in self._order if other.entered >= 0]
-
-    def _forget(self) -> None:
-        """Drop the ends of sequences that were taken out before, though they may run elsewhere."""
-        while self._ends:
-            *_, stay, job = self._ends[0]
-            if job.entered >= 0 and job.stays == stay:
-                return
-            heapq.heappop(self._ends)
 
 
 class Rank:
@@ -253,7 +250,7 @@ class Rank:
     def advance(self, lane: Lane, steps: int) -> None:
         """The sequences of a lane decode for some steps, and their cache grows."""
         lane.advance(steps)
-        self.cache.used += steps * self.grown(lane)
+        self.cache.used += steps * (lane.rate * self._token_bytes)
         self.cache.trim()
 
     def finish(self, job: Job) -> None:
