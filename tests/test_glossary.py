@@ -96,6 +96,8 @@ OLDER = set(
         "unshipped",
         "wording",
         "writing",
+        "packing",
+        "teaching",
     ]
 )
 
