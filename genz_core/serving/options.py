@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import get_args
 
-from genz_core.engine import EngineProfile
+from genz_core.engine import EngineProfile, SchedulerName
 from genz_core.serving.cache_tiers import CacheTier, Writes
 
-#: Names of the scheduling policies that an engine or an option may choose.
-SCHEDULERS = ("vllm", "sglang", "tensorrt_llm", "static")
+#: Names of the schedulers that an engine or an option may choose.
+SCHEDULERS: tuple[str, ...] = get_args(SchedulerName)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Figures of technologies: memory by generation and stacks, what a site draws beside devices."""
+"""Figures of technologies: memory by generation and stacks, and a site's power besides devices."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_memory_that_nobody_makes_is_refused(generation, stacks, said):
 
 
 def test_a_server_whose_maximum_is_known_has_its_own_host():
-    """DGX H100: 10.2 kW at most less eight of 700 W, over eight."""
+    """DGX H100: at most 10.2 kW less eight times 700 W, divided by eight."""
     known = site_power(hardware_db.load("h100"))
     assert known.host_w.value == (10_200 - 8 * 700) / 8
     assert str(known.host_w).startswith("derived: ")

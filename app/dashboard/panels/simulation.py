@@ -1,4 +1,4 @@
-"""The part Simulate of page Answer: traffic in, requests served one by one, their latencies."""
+"""The part Simulate of page Answer: traffic in, requests simulated one by one, their latencies."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from genz_core.errors import RidgelineError
 from hardware_db import recipes
 
 JOB, RESULT = "simulation", "simulated"
-#: Requests, and pieces of prompts, that are simulated while the page waits: a second or two.
+#: Requests, and chunks of prompts, that are simulated while the page waits: a second or two.
 _AT_ONCE, _PIECE_TOKENS = 5000, 4096
 
 
 def simulation_panel(setup: Setup) -> None:
-    """Draw the form, run what it asks, and show the last simulation of this session."""
+    """Draw the form, run its simulation, and show the last simulation of this session."""
     st.caption(
         "Requests go through the engine's scheduler one by one: chunked prompts, the KV cache, "
         "preemption, prefix reuse. The figures above are a formula for the mean of the same; here "
@@ -66,7 +66,8 @@ def simulation_panel(setup: Setup) -> None:
 
 
 def asked(scenario: Question) -> Asked:
-    """What to simulate: the question, a static batch as so many users, a trace with its requests.
+    """The simulation's input: the question, a static batch as that many users, a trace with its
+    requests.
 
     Raises:
         RidgelineError: it cannot be simulated.
@@ -89,7 +90,7 @@ def asked(scenario: Question) -> Asked:
 
 
 def _start(setup: Setup, asked: Asked) -> None:
-    """Simulate at once, or start a job where that takes long."""
+    """Simulate immediately, or start a job if it takes long."""
     try:
         if _pieces(asked) > _AT_ONCE:
             work = (setup, asked.question, asked.objects)
@@ -105,7 +106,7 @@ def _start(setup: Setup, asked: Asked) -> None:
 
 
 def _pieces(asked: Asked) -> float:
-    """Requests of a load, and the pieces that their prompts are read in."""
+    """Requests of a load, and the chunks of their prompts."""
     trace, q = asked.objects.get("trace"), asked.question
     if isinstance(trace, trace_file.Trace):
         requests = trace.requests
@@ -114,7 +115,7 @@ def _pieces(asked: Asked) -> float:
 
 
 def _take_job() -> None:
-    """Show what became of the job, once."""
+    """Show the result of the job, once."""
     job = st.session_state.get(JOB)
     if job is None or not job.over:
         return
@@ -216,7 +217,7 @@ def _charts(answer: Run) -> dict[str, Any]:
 
 
 def _in_words(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with latencies in words, its columns by their heads."""
+    """The table with latencies in words, and its columns under their titles."""
     shown = table.rename(columns=lambda name: COLUMNS[name].head)
     names = shown.columns[1:]
     return shown.assign(**{name: shown[name].map(quantities.seconds) for name in names})

@@ -43,6 +43,9 @@ def scheduler_of(engine: EngineProfile, options: Options, query: int, longest: i
     """The scheduler of an engine.
 
     query: tokens of a decode.  longest: tokens of the longest prompt.
+
+    Raises:
+        InvalidValue: the name of the scheduler has no case here.
     """
     sequences = options.max_num_seqs or engine.max_sequences
     budget = options.max_num_batched_tokens or engine.chunk_tokens or max(longest, 8192)
@@ -53,7 +56,9 @@ def scheduler_of(engine: EngineProfile, options: Options, query: int, longest: i
         return Sglang(budget, sequences, query)
     if policy == "tensorrt_llm":
         return TensorRtLlm(budget, sequences, query)
-    return Vllm(max(budget, sequences * query), sequences, query)
+    if policy == "vllm":
+        return Vllm(max(budget, sequences * query), sequences, query)
+    raise InvalidValue(f"the scheduler {policy!r} has no case in `scheduler_of`")
 
 
 @dataclass(frozen=True, slots=True)

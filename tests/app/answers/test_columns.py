@@ -1,4 +1,4 @@
-"""Every column that an answer states is declared once, with the unit that its name ends in."""
+"""Every column of an answer is declared once, with the unit that its name ends in."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from profilers.serving_results import LATENCIES as MEASURED
 
 LLAMA = "meta-llama/Llama-3.1-8B"
 READS = "BAAI/bge-large-en-v1.5"
-#: Ends of names by unit; a statistic or an end of an interval may stand before or behind it.
+#: Name suffixes by unit; a statistic or an interval's end may precede or follow them.
 SUFFIXES: Mapping[str, str] = {
     "s": r"(?<!per)_s$|^seconds$|_seconds$",
     "bytes": r"_bytes(_per_device)?$",

@@ -1,4 +1,5 @@
-"""Every parameter at every interface: same name, type, default, limits and help, or a reason.
+"""Every parameter at every interface has the same name, type, default, limits and help, or a
+reason.
 
 A cell is a parameter at an interface of a verb.  The last test prints how many are filled.
 """
@@ -41,13 +42,13 @@ from genz_core.errors import InvalidValue
 from tests.app.question.samples import MODEL, REFUSED, another, beyond
 from tests.rules import for_every
 
-#: Verbs that are no functions and no bodies: they write a calibration, a file or counts.
+#: Verbs without a function or request body: they write a calibration, a file or counts.
 COMMANDS_ALONE = ("calibrate", "predictor")
 PROGRAMS = tuple(verb for verb in VERBS if verb not in COMMANDS_ALONE)
 COMMAND = {"calibrate": ("calibrate", "runs")}
 CELLS = [(verb, name) for verb in VERBS for name in parameters_of(verb)]
 FILLED: Counter[str] = Counter()
-#: Python's word of a JSON type.
+#: Python's type for a JSON type.
 KINDS = {"whole": "int", "number": "float", "truth": "bool", "text": "str", "list": "str"}
 JSON_TYPES: Mapping[Form, str] = {
     "number": "number", "numbers": "array", "range": "object", "truth": "boolean",
@@ -120,7 +121,7 @@ def rest_document() -> dict[str, Any]:
 
 
 def rest_fields(verb: str) -> dict[str, Any]:
-    """The fields of a body, from the document for those that are asked by a body alone."""
+    """The fields of a request body, from the OpenAPI document for verbs with a body."""
     if verb in bodies.WITH_FILES:
         schema = bodies.WITH_FILES[verb].model_json_schema()
     else:
@@ -315,7 +316,9 @@ def test_every_parameter_has_a_control_on_a_page():
         for panel in (search_form, economics, plan_form, sensitivity, simulation)
     )
     drawn = {*controls(), *re.findall(r'"(?:sensitivity_)?(\w+)"', forms)}
-    missing = sorted(set(PARAMETERS) - drawn - {"lengths"})  # a page uploads a trace in its place
+    missing = sorted(
+        set(PARAMETERS) - drawn - {"lengths"}
+    )  # a page has an upload of a trace instead
     assert not missing, f"no page has a control for: {', '.join(missing)}"
     FILLED["forms"] += len(PARAMETERS) - 1
 
@@ -336,7 +339,7 @@ def test_a_value_beyond_its_limits_is_refused_in_one_sentence_everywhere(one: Pa
     with pytest.raises(InvalidValue) as said:
         getattr(ridgeline, verb)(**given)
     assert str(said.value) == sentence
-    if one.kind != "truth":  # of which a body takes true and false alone, and a command a flag
+    if one.kind != "truth":  # a body accepts true and false only, a command a flag
         with pytest.raises(InvalidValue) as said:
             verbs.asked_by(bodies.ASKED[verb].model_validate(given))
         assert str(said.value) == sentence
@@ -352,7 +355,7 @@ def test_a_value_beyond_its_limits_is_refused_in_one_sentence_everywhere(one: Pa
 
 
 def test_the_cells_are_counted():
-    """How many cells are filled, by interface, and how many are left out, by reason."""
+    """The number of filled cells by interface, and of omitted ones by reason."""
     left = Counter(reason for verb in VERBS for reason in LEFT_OUT[verb].values())
     print(f"\nfilled: {sum(FILLED.values()):,} of {dict(FILLED)}")
     print(f"{len(VERBS)} verbs x {len(PARAMETERS)} parameters: {len(CELLS):,} are taken")

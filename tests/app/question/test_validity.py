@@ -1,4 +1,4 @@
-"""What contradicts itself or means nothing is refused by name, with what to do."""
+"""Contradictory or meaningless parameters are refused by name, with what to do instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many simulations: every row answered, none run twice, over processes or a Dask cluster."""
+"""Many simulations: each row is answered and runs once, over processes or a Dask cluster."""
 
 from __future__ import annotations
 
