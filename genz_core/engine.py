@@ -10,6 +10,8 @@ from genz_core.measured_runs import MeasuredRuns
 from genz_core.short_repr import clipped, listed
 
 MeasuredOn = Literal["", "device", "recipe", "own", "own_few"]
+#: Names of the schedulers that an engine or an option may choose.
+SchedulerName = Literal["vllm", "sglang", "tensorrt_llm", "static"]
 #: Least number of the user's own runs for which calibration was validated (`app/engine_fit`).
 TRIED_RUNS = 3
 
@@ -240,7 +242,7 @@ class EngineProfile:
     host_request_s: float = 0.0
     sampling_s: float = 0.0
     all_reduce: str = "nccl"
-    scheduler: Literal["vllm", "sglang", "tensorrt_llm", "static"] = "vllm"
+    scheduler: SchedulerName = "vllm"
     chunk_tokens: int = 8192
     mixed_steps: bool = True
     max_sequences: int = 1024

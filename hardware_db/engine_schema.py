@@ -11,7 +11,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from genz_core.engine import EagerFacts, EngineProfile, Loading, Padding, ServerDefaults
+from genz_core.engine import (
+    EagerFacts,
+    EngineProfile,
+    Loading,
+    Padding,
+    SchedulerName,
+    ServerDefaults,
+)
 from genz_core.errors import InvalidValue
 from genz_core.precision import canonical
 from genz_core.types import System
@@ -265,7 +272,7 @@ class EngineRecord(BaseModel):
     kv_block_tokens: Fact
     reserve_output: Fact
     all_reduce: Literal["nccl", "tree", "custom", "in_network", "switched"]
-    scheduler: Literal["vllm", "sglang", "tensorrt_llm", "static"] = "vllm"
+    scheduler: SchedulerName = "vllm"
     mixed_steps: bool
     thin_products: bool = False
     products: Literal["", "int8"] = ""

@@ -1,4 +1,4 @@
-"""What every test runs under: one thread a process, no network, no file of the user's."""
+"""The conditions of every test: one thread per process, no network, no file of the user's."""
 
 import gc
 import os
@@ -16,23 +16,25 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-# The same examples every time and no clock: a busy machine must not fail a law.
+# The same examples every time and no deadline: a busy machine must not fail a law.
 settings.register_profile(
     "repeatable", deadline=None, derandomize=True, database=None, max_examples=draws.cases(25)
 )
 settings.load_profile("repeatable")
 
-# An empty place for user data and caches, before anything is collected with what lies in the real.
+# An empty folder for user data and caches, set before any test could be collected with the real
+# one.
 _USER = tempfile.TemporaryDirectory(prefix="ridgeline-tests-")
 os.environ.pop("RIDGELINE_DATA", None)
 for variable in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
     os.environ[variable] = str(Path(_USER.name) / variable.lower())
 
-# What collecting makes stays until the end: searching it for garbage takes a sixth of that time.
+# Objects made while collecting stay until the end: searching them for garbage takes a sixth of that
+# time.
 gc.disable()
 
 TESTS = Path(__file__).parent
-#: The tests that run where no -m says otherwise, see pyproject.toml.
+#: The tests that run without -m, see pyproject.toml.
 BY_DAY = "not benchmark and not slow and not gpu"
 # In parallel one worker runs a file, so what a module sets up is set up once, and one worker
 # drives the browser, so there is one server and one browser. (With pytest 9.2 these groups are
@@ -70,7 +72,7 @@ MEASURED = (
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Run the whole suite on as many processes as there are cores, at most eight.
 
-    Where no test is chosen, `-n` is not given and pytest-xdist is there.
+    Applies if no test is selected, `-n` is not given and pytest-xdist is installed.
     """
     chosen = config.args_source is not pytest.Config.ArgsSource.TESTPATHS or any(
         config.getoption(option, False) for option in ("keyword", "collectonly", "usepdb", "lf")
@@ -78,7 +80,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if chosen or config.option.markexpr != BY_DAY:
         return
     config.option.benchmark_disable = True
-    if hasattr(config, "workerinput"):  # which reads the command line, not what is set below
+    if hasattr(config, "workerinput"):  # this reads the command line, not what is set below
         config.option.loadgroup = True
     elif getattr(config.option, "numprocesses", 0) is None:
         config.option.numprocesses = min(8, os.cpu_count() or 1)
@@ -92,10 +94,10 @@ def pytest_collection_finish() -> None:
 
 
 def leave_to_the_night(items: list[pytest.Item]) -> None:
-    """Mark as slow all cases of a test but the n that its by_day(n) keeps.
+    """Mark all cases of a test as slow, except for the n that its by_day(n) keeps.
 
-    In these the values of each parameter take turns (`draws.turns`). Cases that are slow of
-    themselves are not among them.
+    In the n cases the values of each parameter take turns (`draws.turns`). Cases that are marked
+    slow anyway are not among them.
     """
     tests: dict[tuple[str, int], list[pytest.Item]] = {}
     for item in items:
@@ -118,7 +120,7 @@ def values_of(item: pytest.Item) -> tuple[Hashable, ...]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what lies under benchmarks/ and browser/, and what draws, before -m selects."""
+    """Add the markers of benchmarks/, browser/ and random draws, before -m selects."""
     leave_to_the_night(items)
     places: dict[str, int] = {}
     for item in items:

@@ -1,4 +1,4 @@
-"""A server of the dashboard on this machine, started as the command starts it: measured, ended."""
+"""A dashboard server on this machine, started like the command starts it, measured and ended."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _START = "from app.cli import main; main()"
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server that answers.
+    """A running server.
 
-    url: without a slash at its end.  log: what it prints.
+    url: without a slash at its end.  log: its output.
     """
 
     url: str
@@ -33,12 +33,12 @@ class Served:
 
     @property
     def memory_bytes(self) -> int:
-        """Resident memory of the server alone; what it starts comes and goes."""
+        """Resident memory of the server alone, without its short-lived child processes."""
         return self.process.memory_info().rss
 
     @property
     def processor_s(self) -> float:
-        """Processor time of all its processes, those that ended included."""
+        """Processor time of all its processes, including those that have ended."""
         own = self.process.cpu_times()
         total = own.children_user + own.children_system
         for process in (self.process, *self.process.children(recursive=True)):
@@ -63,10 +63,10 @@ def served(
     under: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Served]:
-    """The dashboard as `ridgeline app` serves it, from the tree that this file lies in.
+    """The dashboard as `ridgeline app` serves it, from the tree of this file.
 
     It ends with the block.  folder: for its log and as its working folder.  under: a command that
-    starts it.  environment: variables beside those of the tests.
+    starts it.  environment: variables in addition to those of the tests.
     """
     port, log = port or free_port(), folder / "log"
     command = [*under, sys.executable, "-c", _START, "app", "--port", str(port), "--no-browser"]
@@ -97,4 +97,4 @@ def _wait_until_healthy(
         ):
             return
         time.sleep(0.1)
-    raise TimeoutError(f"the dashboard did not come up at {url}:\n{log.read_text()}")
+    raise TimeoutError(f"the dashboard did not start at {url}:\n{log.read_text()}")

@@ -1,8 +1,8 @@
-"""How many random cases a test draws, and from which seed.
+"""The number of random cases of a test, and their seed.
 
-A test draws as many as it says, the same ones every time. RIDGELINE_DRAWS multiplies their number;
-RIDGELINE_SEED draws others, the same ones for the same seed. `.ci/nightly` sets both and prints
-them. Every test that draws has the marker `draws`; those of hypothesis have it of themselves.
+Without settings a test draws the same cases every time. RIDGELINE_DRAWS multiplies their number;
+RIDGELINE_SEED draws others, the same ones for the same seed. `.ci/nightly` sets and prints
+both. Every test that draws has the marker `draws`; those of hypothesis get it automatically.
 """
 
 import os
@@ -17,7 +17,7 @@ SEED = os.environ.get("RIDGELINE_SEED", "")
 
 
 def cases(usual: int) -> int:
-    """The number of cases to draw where one run of the tests draws `usual`."""
+    """The number of cases to draw, `usual` without settings."""
     return usual * TIMES
 
 
@@ -33,11 +33,11 @@ def spread(subjects: Sequence[Subject], number: int) -> list[Subject]:
 
 
 def turns(values: Sequence[tuple[Hashable, ...]], number: int) -> list[int]:
-    """Places of at most `number` cases among which the values of each parameter take turns.
+    """Positions of at most `number` cases among which the values of each parameter take turns.
 
-    values: of each case, its parameters' values, in the same order.  Each case that is chosen has
-    the values that were chosen least so far: first it has as many values as it can that nothing
-    chosen has, then the least use of the rest; of equals the first in an even spread.
+    values: of each case, its parameters' values, in the same order.  Each next case has as many
+    values as possible that no chosen case has, then the least used ones; of equals the first in an
+    even spread.
     """
     left = spread(range(len(values)), number)
     left += [place for place in range(len(values)) if place not in set(left)]

@@ -1,7 +1,7 @@
-"""Figures that stand in prose: each is computed again, and written where it differs.
+"""Figures in the text of documents: each is computed again, and replaced if it differs.
 
-    python -m tests.figures                 # which differ
-    python -m tests.figures --write         # and write them
+    python -m tests.figures                 # list those that differ
+    python -m tests.figures --write         # replace them
 
 A sentence is stated once, here, with a format in place of every figure; line breaks do not count.
 """
@@ -33,7 +33,7 @@ class Sentence:
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """What finds the sentence, a group a figure."""
+        """A pattern that finds the sentence, with one group per figure."""
         parts = []
         for words, field, _, _ in Formatter().parse(self.text):
             parts.append(r"\s+".join(map(re.escape, re.split(r"\s+", words))))
@@ -41,16 +41,16 @@ class Sentence:
         return re.compile("".join(parts))
 
     def shown(self) -> list[str]:
-        """The figures as they are written."""
+        """The figures in the sentence's formats."""
         formats = [spec or "" for _, field, spec, _ in Formatter().parse(self.text)
                    if field is not None]  # fmt: skip
         return [format(value, spec) for value, spec in zip(self.figures(), formats, strict=True)]
 
     def found(self) -> re.Match[str]:
-        """Where the sentence stands.
+        """The place of the sentence in its document.
 
         Raises:
-            LookupError: nowhere, or twice.
+            LookupError: it is missing, or occurs twice.
         """
         text = (ROOT / self.document).read_text(encoding="utf-8")
         places = list(self.pattern.finditer(text))
@@ -59,7 +59,7 @@ class Sentence:
         return places[0]
 
     def write(self) -> None:
-        """Put the figures of today in the place of those that stand there."""
+        """Replace the figures in the document by the computed ones."""
         match = self.found()
         text = match.string
         for at, figure in reversed(list(enumerate(self.shown(), 1))):

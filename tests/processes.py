@@ -1,4 +1,4 @@
-"""Other processes, as tests of jobs and servers watch them."""
+"""Other processes, observed by tests of jobs and servers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def until(met: Callable[[], bool], seconds: float = 30.0) -> None:
 
 
 def commands_with(mark: Path) -> list[str]:
-    """Command lines of the processes that name a path."""
+    """Command lines of the processes that contain a path."""
     lines = (" ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"]))
     return [line for line in lines if str(mark) in line]

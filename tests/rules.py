@@ -20,14 +20,14 @@ def for_every(
     subjects: Iterable[Any] | Callable[[], Iterable[Any]],
     by_day: int | None = None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a test for every subject, which is its first argument (of a tuple: its first ones).
+    """Run a test for every subject, which is its first argument (for tuples: its first ones).
 
-    For cheap rules over many subjects, where a case each costs more than the rule.  A function in
-    place of the subjects is called when the test runs.  Fixtures follow the subject, one for all.
-    Fails where there are no subjects.  No rule may skip: it would skip all subjects.
+    For cheap rules over many subjects, where a case for each would cost more than the rule.  A
+    function instead of the subjects is called when the test runs.  Fixtures follow the subject, one
+    for all. Fails if there are no subjects.  No rule may skip, because it would skip all subjects.
 
-    by_day: so many of the subjects, evenly spread, are a test of the day; all of them are a second
-    case of the test, which is slow.
+    by_day: this number of the subjects, evenly spread, is a test that runs by day; all of them are
+    a second case of the test, which is slow.
     """
 
     def decorate(rule: Callable[..., None]) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""The rules of the architecture that a reader of one file cannot see."""
+"""Rules of the architecture that no single file shows."""
 
 import ast
 import re
@@ -38,7 +38,7 @@ def imported_roots(node: ast.AST) -> set[str]:
 
 
 def walk_outside(tree: ast.AST, inside: Callable[[ast.AST], bool]) -> Iterator[ast.AST]:
-    """The nodes of a tree without those that `inside` holds for and what lies under them."""
+    """The nodes of a tree, except those for which `inside` holds and everything below them."""
     waiting = [tree]
     while waiting:
         children = [node for node in ast.iter_child_nodes(waiting.pop()) if not inside(node)]
@@ -52,7 +52,7 @@ def runs_on_call(node: ast.AST) -> bool:
 
 
 def modules_after(statement: str) -> set[str]:
-    """The top-level modules that a fresh interpreter holds after `statement`."""
+    """The top-level modules that a fresh interpreter has loaded after `statement`."""
     code = f"{statement}\nimport sys\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
@@ -65,7 +65,7 @@ def test_every_package_is_looked_at():
 
 
 def runs_a_program(node: ast.AST) -> bool:
-    """Whether `node` is a function called main, or what follows `if __name__ == "__main__"`."""
+    """Whether `node` is a function called main, or the block after `if __name__ == "__main__"`."""
     match node:
         case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
             return ast.unparse(node.test) == "__name__ == '__main__'"

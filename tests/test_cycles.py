@@ -1,4 +1,4 @@
-"""No file of a package needs, by way of others, a file that needs it: data flows one way.
+"""No file of a package imports, even indirectly, a file that imports it: data flows one way.
 
 Every import counts, also those inside functions and under TYPE_CHECKING.
 """
@@ -50,7 +50,7 @@ def import_graph(package: str) -> Graph:
 
 
 def cycle(graph: Graph) -> list[str]:
-    """The modules of one cycle of imports, in order; none where there is no cycle."""
+    """The modules of one cycle of imports, in order; empty if there is none."""
     left = dict(graph)
     while free := [name for name, targets in left.items() if not targets & left.keys()]:
         for name in free:

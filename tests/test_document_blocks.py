@@ -1,6 +1,6 @@
-"""Every block of code in the documents runs, in a folder with the files that it names.
+"""Every code block of the documents runs, in a folder with the files that it names.
 
-A block that cannot run here is kept from it by a comment above it, `<!-- not run: why -->`.  Those
+A block that cannot run here has a comment above it, `<!-- not run: why -->`.  Those
 of the tutorials are run by `test_documentation_site`, examples with prompts by `test_documents`.
 """
 
@@ -36,7 +36,7 @@ _BLOCK = re.compile(
 )
 RESULTS = ROOT / "tests" / "fixtures" / "results"
 MODEL, LLAMA = "Qwen/Qwen3-8B", "meta-llama/Llama-3.1-70B"
-#: The start of blocks that install and start: walked by `.ci/run` and by `.ci/docker_dry_run.py`.
+#: The start of blocks that install and start: run by `.ci/run` and by `.ci/docker_dry_run.py`.
 _INSTALLS = ("python3 -m venv",)
 
 
@@ -54,7 +54,7 @@ class Block:
 
 
 def found(document: Path) -> Iterator[Block]:
-    """The blocks of a document that nothing keeps from running."""
+    """The blocks of a document without a comment that excludes them."""
     text = document.read_text(encoding="utf-8")
     for match in _BLOCK.finditer(text):
         code = match["code"] or match["lines"] or ""
@@ -111,7 +111,7 @@ def test_the_commands_of_a_block_run(block: Block, desk: Path, tmp_path_factory)
     program = f"{shlex.quote(sys.executable)} -m ridgeline"
     code = re.sub(r"(^|\| |&& |=\S* )\s*ridgeline ", rf"\1{program} ", block.code, flags=re.M)
     code = re.sub(r"\bMODEL\b", MODEL, code)
-    # 1 is a verdict of guard, on results that are of another model.
+    # 1 is the verdict of guard, because the results are of another model.
     code = re.sub(r"^(.* guard [^#\n]*)", r"\1 || [ $? = 1 ] ", code, flags=re.M)
     if "localhost:8600" in code:
         with service(tmp_path_factory.mktemp("api"), "api") as url:

@@ -1,4 +1,4 @@
-"""The documentation: the site builds, asks no host, and its commands are those of the program."""
+"""The documentation: the site builds, contacts no host, and its commands exist."""
 
 import html
 import os
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 REFERENCE = ("parameters", "commands", "python", "points-file", "run-files", "rest", "system-yaml",
              "engine-yaml")  # fmt: skip
-#: What PYTHONPATH names for a program to run from this tree.
+#: PYTHONPATH for a program to run from this tree.
 PACKAGES = os.pathsep.join([str(ROOT), str(ROOT / "app" / "python")])
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
@@ -36,7 +36,7 @@ def name(path: Path) -> str:
 
 
 def blocks(document: Path, *, that_run: bool = False) -> Iterator[str]:
-    """Commands of the shell blocks; that_run: without those that a comment keeps from running."""
+    """Commands of the shell blocks; that_run: without those excluded by a comment."""
     text = document.read_text(encoding="utf-8")
     for found in re.finditer(r"(<!-- not run: .+ -->\n\s*)?```bash\n(.*?)```", text, re.DOTALL):
         if not (that_run and found[1]):
@@ -66,7 +66,7 @@ def program() -> Any:
 
 
 def problem(words: list[str]) -> str:
-    """What the program would refuse of a command's names and options, "" for nothing."""
+    """The error of a command's names and options, "" if there is none."""
     command = program()
     rest = list(words)
     while getattr(command, "commands", None) and rest and not rest[0].startswith("-"):
@@ -75,7 +75,7 @@ def problem(words: list[str]) -> str:
             inner = command.commands.get("run")
             return "" if inner else f"no command {rest[0]}"
         command, rest = inner, rest[1:]
-    if command.context_settings.get("ignore_unknown_options"):  # it hands them on
+    if command.context_settings.get("ignore_unknown_options"):  # it passes them on
         return ""
     known = {name for p in command.params for name in (*p.opts, *p.secondary_opts)} | {"--help"}
     given = {word.partition("=")[0] for word in rest if re.match(r"--[a-z]", word)}

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/python.md", "docs/cache-tiers.md"])
 def test_the_examples_of_a_document_print_what_it_says(
     document: str, monkeypatch: pytest.MonkeyPatch
 ):
@@ -64,11 +64,37 @@ def test_every_public_name_of_the_module_is_documented_in_its_page():
     ]
 )
 def test_every_file_that_a_document_names_is_there(document: str):
-    """A path stands from the root, from a package or beside the path that precedes it."""
+    """A path starts at the root or at a package."""
     packages = r"(?:app|genz_core|hardware_db|model_registry|profilers|tests|docs)/"
     text = (ROOT / document).read_text(encoding="utf-8")
     for path in re.findall(rf"`({packages}[\w./-]+)`", text):
         assert (ROOT / path).exists(), f"{document} names {path}, which is not there"
+
+
+WHERE = [
+    row
+    for row in (ROOT / "docs" / "where.md").read_text(encoding="utf-8").splitlines()
+    if row.startswith("| ") and "`" in row
+]
+
+
+@for_every(WHERE)
+def test_a_question_of_where_is_answered_by_files_that_are_there(row: str):
+    """A name without a folder stands beside a file named before it, or below its package."""
+    folders = {ROOT}
+    for name in re.findall(r"`([\w./*-]+\.\w+)`", row):
+        places = [folder for folder in folders if any(folder.glob(name))]
+        assert places, f"{name} is neither at the root nor beside what precedes it: {row}"
+        for folder in places:
+            found = next(folder.glob(name)).parent
+            folders |= {found, *found.parents} - set(ROOT.parents)
+
+
+def test_where_answers_the_questions_of_a_new_engineer_within_two_files():
+    questions = [row.split("|")[1:3] for row in WHERE]
+    short = [question for question, first in questions if first.count("`") <= 4]
+    assert len(set(short)) >= 20
+    assert len({question for question, _ in questions}) == len(questions)
 
 
 @for_every(SENTENCES)

@@ -1,4 +1,4 @@
-"""The notebooks of the documentation: kept without outputs, and each runs from end to end."""
+"""The notebooks of the documentation: stored without outputs, and each runs from end to end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an installation contains, and what the README promises about it."""
+"""What an installation contains, compared with the README."""
 
 import ast
 import importlib
@@ -82,7 +82,7 @@ def test_every_import_of_the_wheel_names_what_lies_inside_it(wheel: Path):
     assert read > 2000
 
 
-#: Beside packages of other projects that have the names of ours.
+#: Packages of other projects with the same names as ours.
 BESIDE = """
 import multiprocessing, sys, tempfile, time
 from pathlib import Path
@@ -139,7 +139,7 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The commands of a fresh environment that has the wheel, and what it needs from ours."""
+    """The commands of a fresh environment with the wheel and its dependencies."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=True)
     commands = folder / ("Scripts" if os.name == "nt" else "bin")
@@ -157,7 +157,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def said(command: list[object], folder: Path, **environment: str) -> str:
-    """What a program prints, started in a folder with nothing of ours on PYTHONPATH."""
+    """The output of a program, started in a folder without our packages on PYTHONPATH."""
     own = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         [str(word) for word in command], cwd=folder, env={**own, **environment},
@@ -170,7 +170,7 @@ def said(command: list[object], folder: Path, **environment: str) -> str:
 def test_the_wheel_answers_beside_packages_that_have_the_names_of_ours(
     installed: Path, foreign: Path
 ):
-    """In Python, in a process of its own, on the command line: one figure."""
+    """In Python, in another process, and on the command line: the same figure."""
     printed = said([installed / "python", "beside.py"], foreign)
     ttft_s, models, systems = (float(word) for word in printed.split())
     assert models >= 288 and systems >= 154
@@ -233,7 +233,7 @@ def answer_of(url: str) -> bytes:
 
 
 def first_answer(command: list[str], folder: Path, environment: dict[str, str]) -> bytes:
-    """The first page of a dashboard, from the start of its command to its health."""
+    """The first page of a dashboard, from the start of its command until it is healthy."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -275,7 +275,7 @@ def test_every_direct_dependency_is_pinned_within_its_range():
 
 
 def test_every_pinned_package_takes_the_first_release_of_the_oldest_python():
-    """Debian 12 has Python 3.11.2, for which pip finds no pin that asks for 3.11.5."""
+    """Debian 12 has Python 3.11.2, for which pip finds no pinned package that requires 3.11.5."""
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     pins = [Requirement(line) for line in lines if line and not line.startswith("#")]
     installed = {canonicalize_name(found.name): found for found in distributions()}

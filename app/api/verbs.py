@@ -81,7 +81,7 @@ def simulate(body: Body) -> dict[str, Any]:
     """What `ridgeline simulate --json` prints."""
     from app.simulation import result
 
-    return result.simulate(asked_by(body)).to_dict()
+    return result.simulate(asked_by(body), **extras_by(body)).to_dict()
 
 
 def ops(body: Body) -> dict[str, Any]:

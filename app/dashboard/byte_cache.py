@@ -21,7 +21,7 @@ class _Entry(Generic[Value]):
 
 @dataclass(eq=False)
 class ByteCache(Generic[Value]):
-    """Values by key, those that were used last, for all sessions.
+    """The most recently used values by key, for all sessions.
 
     most_bytes: of all values together.  ttl_s: how long an unused one is kept.
     """
@@ -37,7 +37,7 @@ class ByteCache(Generic[Value]):
         return sum(entry.size for entry in self._entries.values())
 
     def get(self, key: Hashable) -> Value | None:
-        """The value of a key, None where it is not held."""
+        """The value of a key, None if it is not cached."""
         with self._lock:
             self._forget_unused()
             entry = self._entries.get(key)
@@ -48,9 +48,9 @@ class ByteCache(Generic[Value]):
             return entry.value
 
     def put(self, key: Hashable, value: Value, size: int) -> None:
-        """Hold a value of `size` bytes, and let go of those that were used longest ago.
+        """Store a value of `size` bytes, and evict the values that were used longest ago.
 
-        A value larger than the cache is not held.
+        A value larger than the cache is not stored.
         """
         with self._lock:
             self._entries.pop(key, None)
@@ -62,7 +62,7 @@ class ByteCache(Generic[Value]):
                 self._entries.popitem(last=False)
 
     def _forget_unused(self) -> None:
-        """Let go of what nobody has asked for since `ttl_s`."""
+        """Evict values that have not been used for `ttl_s`."""
         limit = time.monotonic() - self.ttl_s
         for key in [key for key, entry in self._entries.items() if entry.used < limit]:
             del self._entries[key]

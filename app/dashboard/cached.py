@@ -1,6 +1,6 @@
-"""Cached models, estimates and sweeps by setup, so that a page costs nothing to revisit.
+"""Cached models, estimates and sweeps by setup, so that revisiting a page costs nothing.
 
-All results are shared between visitors: not to be changed.
+All results are shared between visitors and must not be changed.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _CACHES: list[Any] = []
 def by_setup(
     size: int,
 ) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
-    """Cache the last `size` results of a function by its arguments, which can be hashed.
+    """Cache the last `size` results of a function by its hashable arguments.
 
-    Streamlit's own caches walk through a setup field by field, ten times a page.
+    Streamlit's own caches compare a setup field by field, ten times per page.
     """
 
     def cached(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -61,7 +61,7 @@ def resolved(setup: Setup) -> Resolved:
 
 @by_setup(64)
 def _named(setup: Setup) -> Resolved:
-    """`resolved` of a setup without sizes and degrees, which no name depends on."""
+    """`resolved` of a setup without sizes and degrees, which do not affect any name."""
     s = setup.scenario
     model = model_of(s.model, setup.model_config, tuple(s.precisions.items()))
     return setups.resolve_setup(setup, model)
@@ -69,7 +69,7 @@ def _named(setup: Setup) -> Resolved:
 
 @by_setup(64)
 def deployed(setup: Setup) -> Resolved:
-    """What is priced of a setup: calibrated under load, with its drafts and adapters.
+    """A setup as it is priced: calibrated under load, with its drafts and adapters.
 
     Raises:
         RidgelineError: as `resolved` and `app.scenario.served_rows.completed`.
@@ -134,7 +134,7 @@ def _left_out(editions: tuple[str, ...]) -> tuple[str, ...]:
 
 @st.cache_resource(show_spinner=False)
 def _stamp_of_the_cache() -> frozenset[tuple[Path, int]]:
-    """The user's own files and their times when the caches were last empty."""
+    """The user's own files and their times when the caches were last cleared."""
     return data_folder.stamp()
 
 
@@ -145,4 +145,4 @@ def clear_stale_caches() -> None:
         st.cache_data.clear()
         for cache in _CACHES:
             cache.cache_clear()
-        _stamp_of_the_cache()  # of the files that fill them from here on
+        _stamp_of_the_cache()  # of the files that fill them from now on

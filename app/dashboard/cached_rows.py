@@ -1,4 +1,4 @@
-"""Measured points with predictions of them, priced once for all visitors."""
+"""Measured points with their predictions, priced once for all visitors."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _READERS: Mapping[str, Callable[..., Rows]] = {
 
 
 def measured_records(area: str) -> Rows:
-    """The records of "batch points" or "serving", a progress bar while they are priced.
+    """The records of "batch points" or "serving", with a progress bar while they are priced.
 
-    Each has a `label` for a chart's hover.  Shared between visitors: not to be changed.
+    Each has a `label` for a chart's hover text.  Shared between visitors and not to be changed.
     """
     priced = _store()
     if area not in priced:

@@ -1,4 +1,4 @@
-"""Tables in display units: operators of a step, figures of an estimate, scenarios, kept runs."""
+"""Tables in display units: operators of a step, figures of an estimate, scenarios, stored runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from profilers.store import KeptRun
 
 _TRUST = "Four of five held-out measurements of such operators lie between low and high"
 _SHARES = ("share", "of bound")
-#: Height of a table's row, its head as well, and of its frame, at the theme's size of letters.
+#: Height of a table's row, of its header and of its frame, at the theme's font size.
 _ROW_PX, _FRAME_PX = 33, 3
 
 
@@ -58,8 +58,8 @@ def operator_rows(table: Mapping[str, Sequence[object]], phase: str) -> pd.DataF
 
 
 def rounded(table: pd.DataFrame) -> pd.DataFrame:
-    """A table as a page shows it: numbers to three digits, shares of one to two, as predictions
-    are known no better.  Exports keep what was computed.
+    """A table as a page shows it: numbers with three digits, shares with one or two, because
+    predictions are not more precise.  Exports contain the computed values.
     """
     return table.assign(
         **{
@@ -117,7 +117,7 @@ def figure_columns(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def draw_figures(table: pd.DataFrame, key: str) -> None:
-    """Draw a table of declared columns, folded away."""
+    """Draw a collapsed table of declared columns."""
     with st.expander("Table", icon=":material/table:"):
         draw_table(
             table, key, height="auto", placeholder=quantities.NOT_VALIDATED,
@@ -130,7 +130,7 @@ def in_microseconds(
 ) -> pd.DataFrame:
     """The table with seconds in microseconds ("mean_s" as "mean [µs]"), no underscores in names.
 
-    Its texts are cells for a spreadsheet: the table on the page has a button that saves it as CSV.
+    Its texts are escaped for a spreadsheet, because the table on the page has a CSV download.
     unit_s, unit: another unit of time.
     """
     times = [name for name in table if name.endswith("_s")]
@@ -180,7 +180,7 @@ def estimate_figures(estimate: Estimate) -> dict[str, Quantity]:
     }
     cost = economics.usd_per_million_tokens(estimate.system, devices, rate)
     if cost is not None and generates(estimate.model):
-        whole = intervals.latency(estimate, "e2e_s")  # a token costs what its time costs
+        whole = intervals.latency(estimate, "e2e_s")  # the cost of a token is that of its time
         each = float(cost) / whole.seconds
         trusted = Latency(float(cost), each * whole.low_s, each * whole.high_s)
         values["usd_per_mtok"] = trusted
@@ -240,7 +240,7 @@ def class_times_by_scenario(
 
 
 def comparison_numbers(comparison: Comparison) -> pd.DataFrame:
-    """A comparison in SI units: a row a figure, for each scenario its value and interval."""
+    """A comparison in SI units: a row per figure, with its value and interval for each scenario."""
     return pd.DataFrame(
         {"figure": figure, "unit": next(f.unit for f in scenarios.values())}
         | {
@@ -255,7 +255,7 @@ def comparison_numbers(comparison: Comparison) -> pd.DataFrame:
 
 
 def comparison_words(comparison: Comparison) -> pd.DataFrame:
-    """A comparison in words: value, interval, and the change against the first scenario."""
+    """A comparison in words: value, interval, and the change from the first scenario."""
     first = next(iter(comparison))
     return pd.DataFrame(
         {"figure": figure}
@@ -268,7 +268,7 @@ def comparison_words(comparison: Comparison) -> pd.DataFrame:
 
 
 def _by_figure(comparison: Comparison) -> dict[str, dict[str, Quantity]]:
-    """{figure: {scenario: ...}}; a scenario without a figure (no price) is left out there."""
+    """{figure: {scenario: ...}}; a scenario without a figure (no price) has no entry."""
     figures = dict.fromkeys(figure for table in comparison.values() for figure in table)
     return {
         figure: {name: table[figure] for name, table in comparison.items() if figure in table}
@@ -277,7 +277,7 @@ def _by_figure(comparison: Comparison) -> dict[str, dict[str, Quantity]]:
 
 
 def _written(figure: Quantity) -> str:
-    """A value with its unit, and a latency that takes time with its interval."""
+    """A value with its unit, and for a latency above zero its interval."""
     words = in_words(figure.value, figure.unit)
     if not figure.latency or not figure.value:
         return words
@@ -287,7 +287,7 @@ def _written(figure: Quantity) -> str:
 
 
 def _beside(before: float, figure: Quantity) -> str:
-    """The change against the first scenario in brackets; nothing where there is none to state."""
+    """The change from the first scenario in brackets, "" if there is none."""
     value = figure.value
     if not (before and value) or math.isnan(before * value) or abs(value / before - 1) < 5e-4:
         return ""
@@ -295,12 +295,12 @@ def _beside(before: float, figure: Quantity) -> str:
 
 
 def height(table: pd.DataFrame) -> int:
-    """What a table with all of its rows in sight takes [px]."""
+    """Height of a table that shows all of its rows [px]."""
     return _ROW_PX * (len(table.index) + 1) + _FRAME_PX
 
 
 def run_table(runs: list[KeptRun]) -> pd.DataFrame:
-    """A row a kept run: id, time, label, device, tags and the times of its phases."""
+    """A row per stored run: id, time, label, device, tags and the times of its phases."""
     return pd.DataFrame(
         [
             {

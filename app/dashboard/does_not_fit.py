@@ -1,4 +1,6 @@
-"""What cannot run: its reason, the nearest that can, and the switch that draws it all the same."""
+"""Configurations that cannot run: the reason, the nearest that can, and the switch to draw them
+anyway.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,9 @@ from app.scenario.setup import Setup
 from app.wording.markdown import plain
 from genz_core.workload import CONTEXT_TOO_LONG, OUT_OF_MEMORY
 
-#: Stands where a figure would, of what cannot run.
+#: Shown instead of a figure if the configuration cannot run.
 NONE = "–"
-#: Key of the switch, in the link too.
+#: Key of the switch, also in the link.
 IF_FITTED = "if_fitted"
 _HELP = (
     "Draw this page as if every device had memory for it: charts are marked, nothing has a cost "
@@ -26,9 +28,9 @@ _HELP = (
 
 
 def runnable(setup: Setup, status: str, message: str, batch: int, *, switch: bool = True) -> Setup:
-    """The setup of a page's figures: as it is where it can run, else as if it fitted.
+    """The setup of a page's figures: unchanged if it can run, otherwise as if it fitted.
 
-    Of what cannot run the reason is drawn, and the nearest that can; then the page stops unless
+    If it cannot run, the reason and the nearest that can are drawn; then the page stops unless
     the switch "If it fitted" is on.
 
     Args:
@@ -74,7 +76,7 @@ def _too_long(setup: Setup, message: str) -> None:
 
 
 def _nearest(words: str, values: Mapping[str, int], key: str) -> None:
-    """Draw the nearest that can run, and a button that takes it."""
+    """Draw the nearest configuration that can run, and a button that selects it."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(words)
         st.button(
@@ -83,7 +85,9 @@ def _nearest(words: str, values: Mapping[str, int], key: str) -> None:
 
 
 def figure_card(label: str, value: str, beside: str, meaning: str, *, fits: bool) -> None:
-    """Draw a figure's card; of what does not fit the figure is a condition in grey."""
+    """Draw a figure's card; if the configuration does not fit, the figure is conditional
+    and grey.
+    """
     if fits:
         card(label, value, beside, meaning)
     else:

@@ -52,7 +52,7 @@ def configuration(
 ) -> str:
     """Devices, degrees, precision, engine and workload in one line.
 
-    static: whether the batch is told.
+    static: whether to state the batch.
     """
     s, devices = setup.scenario, int(estimate.devices)
     named = {name.upper(): getattr(s, name) for name in ("tp", "pp", "dp", "ep")}
@@ -137,7 +137,7 @@ def _latency_formulas(setup: Setup, resolved: Resolved, estimate: Estimate) -> l
 
 
 def command(setup: Setup, load: Load | None = None) -> str:
-    """The command that prints the same figures; "" where none does.
+    """The command that prints the same figures; "" if there is none.
 
     Uploaded definitions have no option.  load: None for the static batch.
     """
@@ -158,14 +158,14 @@ def _sum(estimate: Estimate, phase: str) -> str:
 
 
 def show_assumptions(resolved: Resolved) -> None:
-    """Draw a closed list of the notes and assumptions of model, system and engine."""
+    """Draw a collapsed list of the notes and assumptions of model, system and engine."""
     notes = (*resolved.notes, *resolved.system.assumptions, *resolved.engine.assumptions)
     with st.expander(f"{len(notes)} assumptions behind these numbers", icon=":material/info:"):
         st.markdown("\n".join(f"- {plain(note)}" for note in notes) or "None.")
 
 
 def for_your_scenario(setup: Setup) -> None:
-    """Draw how far off the latencies of a question may be; nothing where it cannot be priced."""
+    """Draw how accurate the latencies of a question are; nothing if it cannot be priced."""
     with suppress(RidgelineError):
         if setup.scenario.kind in ("concurrency", "rate"):
             said = f"{trust_under_load(setup)}."

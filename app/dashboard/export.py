@@ -1,6 +1,6 @@
 """Exports of a page: charts as HTML, SVG and PNG, tables as CSV and JSON, the scenario as JSON.
 
-PNG, PDF and SVG files are drawn on the server where kaleido and a browser are there; the camera in
+PNG, PDF and SVG files are drawn on the server if kaleido and a browser are installed; the camera in
 a chart's own toolbar needs neither.
 """
 
@@ -36,19 +36,20 @@ from genz_core.installing import pip_install_extra
 _KINDS: Mapping[str, str] = {
     "svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png",
 }  # fmt: skip
-#: Pixels across: in a column of 85 mm (241 points) a text of 10 pixels, the smallest, is 6 points
-#: high, the least that journals print; one of 12 is 7.2.
+#: Width in pixels: in a column of 85 mm (241 points) a text of 10 pixels, the smallest, is 6 points
+#: high, the smallest that journals print; one of 12 is 7.2.
 PRINT_WIDTH, _SMALLEST = 400, 10
-#: What is left free beside the footer's print [px].
+#: Space around the footer's text [px].
 _EDGES = 12
 _UNUSED_BUTTONS = ("lasso2d", "autoScale2d")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-#: No script from elsewhere, and a proxy that nobody is: a browser asks its maker unbidden.
+#: No script from another host, and a proxy that does not exist, because a browser contacts its
+#: vendor unasked.
 _WITHOUT_NETWORK: Mapping[str, Any] = {"mathjax": False, "proxy_server": "127.0.0.1:9"}
 
 
 def look() -> style.Look:
-    """The look that fits the visitor's appearance setting."""
+    """The look for the visitor's appearance setting."""
     return style.look(st.context.theme.type)
 
 
@@ -56,7 +57,9 @@ _MARK = "chart_mark"
 
 
 def mark_charts(words: str) -> None:
-    """Fade every chart that this page draws from here on, `words` behind its title; "" for none."""
+    """Fade every chart that this page draws from now on, with `words` after its title; ""
+    for none.
+    """
     st.session_state[_MARK] = words
 
 
@@ -72,8 +75,8 @@ def chart(
     """Draw a figure; returns the points that were clicked.
 
     key: of the widget and of saved files.  alt: the text for screen readers.  select: whether the
-    figure takes clicks; if not, the list is empty.  clicked: called on a click, before the page is
-    drawn again.  spans: whether boxes may be dragged over it, too.
+    figure accepts clicks; if not, the list is empty.  clicked: called on a click, before the page
+    is drawn again.  spans: whether boxes may be dragged over it too.
     """
     if words := st.session_state.get(_MARK):
         faded(figure, words)
@@ -95,7 +98,9 @@ def chart(
 
 
 class _AsItIs(BaseFigure):
-    """A figure that Streamlit sends without a check; it would check a plain document."""
+    """A figure that Streamlit sends without validation, which it would apply to a plain
+    document.
+    """
 
     def __init__(self, figure: Figure) -> None:
         self._document = figure.drawn_once()
@@ -126,27 +131,27 @@ def downloads(name: str, figures: Mapping[str, Figure], table: pd.DataFrame, set
 
 @functools.cache
 def _files_words() -> str:
-    """What is to be known of charts as files, or what their drawing lacks."""
+    """A note on charts as files, or on what is missing to draw them."""
     if can_draw():
         return "SVG, PDF and PNG are in the colours of paper and say below what was priced."
     if importlib.util.find_spec("kaleido") is not None:
         return "SVG, PDF and PNG need Chromium or Chrome on the server's machine."
-    if rights_here().shared:  # no paths of the server for others
+    if rights_here().shared:  # do not show the server's paths to others
         return "SVG, PDF and PNG need the extra `export` on the server."
     return f"For SVG, PDF and PNG: `{pip_install_extra('export')}`, then start this server again."
 
 
 def footer_words(setup: Setup) -> str:
-    """What an exported chart says of itself: model, system, engine, load, version and day."""
+    """The footer of an exported chart: model, system, engine, load, version and date."""
     day = datetime.now(UTC).date().isoformat()
     return " · ".join([*setup_words(setup), "Ridgeline", day])
 
 
 def with_footer(figure: Figure, words: str) -> Figure:
-    """A copy of a figure with small print at its lower edge, broken where it is long.
+    """A copy of a figure with small print at its lower edge, wrapped if it is long.
 
-    The words are the title of a legend of their own: of all texts of a figure only legends and the
-    title keep to the edge of the image whatever room its axes take.
+    The text is the title of a separate legend: only legends and the title are positioned by the
+    edge of the image, whatever space the axes take.
     """
     lines = [
         html_module.escape(line, quote=False)
@@ -194,7 +199,7 @@ def _named(figure: Figure) -> list[Trace]:
 
 
 def _more_lines(figure: Figure) -> int:
-    """Lines that a legend has more in print than the two that a chart keeps room for."""
+    """Lines of a legend in print beyond the two that a chart leaves space for."""
     entries = [str(trace["name"]) for trace in _named(figure)]
     return max(legend_lines(entries, PRINT_WIDTH) - 2, 0)
 
@@ -243,16 +248,16 @@ def can_draw() -> bool:
 
 @functools.cache
 def _keep_browser() -> None:
-    """Start the browser that draws, once for all images of this server."""
+    """Start the browser for drawing, once for all images of this server."""
     import kaleido
 
     kaleido.start_sync_server(silence_warnings=True, **_WITHOUT_NETWORK)
 
 
 def image(figure: Figure, kind: str) -> bytes:
-    """A figure as "svg", "pdf" or "png" in the colours of paper, `PRINT_WIDTH` pixels wide.
+    """A figure as "svg", "pdf" or "png" in colours for paper, `PRINT_WIDTH` pixels wide.
 
-    Drawn with no script from elsewhere, by a browser that stays for the next one.
+    Drawn without scripts from other hosts, by a browser that keeps running for the next image.
 
     Raises:
         RidgelineError: the browser behind kaleido did not start.

@@ -1,9 +1,9 @@
 """Garbage collection of the server's process.
 
-Streamlit asks for a full collection after every run, and one walks every object there is: 140 ms
-with the libraries and the models loaded.  So what a full walk has left is skipped by the next
-collections, until it is time to walk everything once more: new models are then skipped as well, and
-sessions that ended are garbage.
+Streamlit requests a full collection after every run, which walks every object: 140 ms
+with the libraries and the models loaded.  So the survivors of a full walk are skipped by the next
+collections, until the next full walk, after which new models are skipped as well and ended sessions
+are freed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import time
 from dataclasses import dataclass
 
 _FULL = 2  # the generation that Streamlit collects
-_REST = 100.0  # time between two walks of everything over the time that one takes
+_REST = 100.0  # time between two full walks over the time of one
 
 
 @dataclass(slots=True)
 class Survivors:
-    """A callback of `gc` that freezes what a walk of everything has left.
+    """A callback of `gc` that freezes the survivors of a full walk.
 
-    everything: whether the next full collection is one.  began_s: processor time at its start.
+    everything: whether the next full collection is a full walk.  began_s: processor time at its
+    start.
     rests_until_s: before that time nothing is thawed.
     """
 

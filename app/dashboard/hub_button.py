@@ -1,4 +1,6 @@
-"""The button that asks the Hugging Face hub for a model: nothing else of the dashboard does."""
+"""The button that contacts the Hugging Face hub for a model; no other part of the
+dashboard does.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ _ERROR = "hub_error"
 
 
 def ask_button(model: str) -> None:
-    """Draw the button where `model` is a hub address whose config is not here yet.
+    """Draw the button if `model` is a hub address whose config is not cached.
 
     Raises:
-        InvalidValue: it begins like an address and is none.
+        InvalidValue: it begins like an address but is invalid.
     """
     if hub_id(model) is None or shipped_page(model) or own_definitions.config_of(model):
         return
@@ -34,7 +36,7 @@ def ask_button(model: str) -> None:
 
 
 def _ask(model: str) -> None:
-    """Fetch the config of a hub address and keep it for the session, or the error; a callback."""
+    """Fetch the config of a hub address and store it, or the error, for the session; a callback."""
     try:
         config = hub_config(str(hub_id(model)))
         own_definitions.own_texts("models")[model] = json.dumps(config)

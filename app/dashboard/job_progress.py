@@ -1,4 +1,4 @@
-"""Jobs on a page: their place in the queue, progress and buttons, until their result is there."""
+"""Jobs on a page: their place in the queue, progress and buttons, until the result is available."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_running(key: str) -> bool:
 
 
 def submitted(key: str, work: Work, argument: Any, title: str, lane: Lane) -> Job:
-    """The job in the session state `key`, polled; it is queued there the first time.
+    """The job in the session state `key`, polled; it is queued on the first call.
 
     Errors and arguments as `app.jobs.Queue.submit`.
     """
@@ -68,14 +68,14 @@ def result_of(key: str, name: str, note: str = "") -> Any:
 
 
 def _stage(job: Job) -> str:
-    """The present piece of work of a job, or its place in the queue."""
+    """The current part of a job's work, or its place in the queue."""
     if not job.place:
         return job.what
     return f"number {job.place} in the queue of this server ({job.lane.name})"
 
 
 def show_interrupted(lane: Lane) -> None:
-    """Say which of this visitor's jobs ended with the server before this one, until that is read.
+    """List this visitor's jobs that a restart of the server ended, until the visitor dismisses it.
 
     Errors as `app.jobs.server_queue`.
     """

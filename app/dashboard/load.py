@@ -1,4 +1,4 @@
-"""The load of a setup: users or a rate, and the static batch that stands for it."""
+"""The load of a setup: users or a rate, and the static batch that represents it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Load:
 
 
 def load_of(setup: Setup) -> Load:
-    """The load that is asked; a static batch is as many users, a trace one."""
+    """The load of the question; a static batch is that many users, a trace one."""
     s = setup.scenario
     if s.rate:
         return Load("rate", s.rate)
@@ -43,10 +43,10 @@ def under(setup: Setup, load: Load) -> Setup:
 
 
 def as_batch(setup: Setup) -> Setup:
-    """The static batch of as many sequences as run at once under a setup's load.
+    """The static batch with as many sequences as run at once under a setup's load.
 
-    It is no larger than what fits: a server that sets aside a share of the output only may run
-    more than a static batch has room for.  A trace has no one load, it is a batch of one.
+    It is limited to what fits: a server that reserves only a share of the output may run
+    more than fit in a static batch.  A trace has no single load, so it is a batch of one.
 
     Raises:
         RidgelineError: the setup cannot be priced.
@@ -68,9 +68,9 @@ def alone(setup: Setup) -> Setup:
 
 
 def batches_words(batches: Mapping[str, Setup]) -> str:
-    """That figures are of static batches, and how large those are, a sentence.
+    """A sentence that figures are of static batches, with their sizes.
 
-    batches: of `as_batch`, by what a page calls them.
+    batches: of `as_batch`, by the page's name for each.
     """
     sizes = {name: f"{one.scenario.batch:,}" for name, one in batches.items()}
     if len(set(sizes.values())) == 1:

@@ -23,7 +23,7 @@ from genz_core.types import Array
 #: Rates as shares of the highest sustained one: beyond 1 the queue grows without end.
 _RATE_SHARES = np.concatenate([np.geomspace(0.02, 0.5, 12), np.linspace(0.55, 0.98, 14), [1.1]])
 _CONCURRENCIES: Array = np.exp2(np.arange(13))
-#: Loads that are priced at once between one that is within the targets and one that is not.
+#: Loads priced together between one that meets the targets and one that does not.
 _REFINED = 33
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -32,9 +32,9 @@ Result = TypeVar("Result")
 def _under_load(
     function: Callable[Concatenate[Setup, Arguments], Result],
 ) -> Callable[Concatenate[Setup, Arguments], Result]:
-    """A function of a setup under load, which its batch plays no part in: asked of one user.
+    """A function of a setup under load, called with batch one because the batch does not matter.
 
-    What is cached by the setup is then found again when the sidebar's batch is changed.
+    Results cached by setup are then reused when the sidebar's batch changes.
     """
 
     @wraps(function)
@@ -186,9 +186,9 @@ def _served(resolved: Resolved, load: str, loads: Array, degrees: Sequence[int])
 
 
 def without_waiting(table: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The rows whose requests all run at once; beyond them only the queue grows.
+    """The rows whose requests all run at once; at higher loads only the queue grows.
 
-    name: the column of the load.  The first row stays where none are left.
+    name: the column of the load.  If none are left, the first row is returned.
     """
     kept = table["status"] != "overloaded"
     if name == "concurrency":

@@ -1,4 +1,4 @@
-"""Entries of the module database as page Library shows them: found, evaluated, on the roofline."""
+"""Entries of the module database for page Library: found, evaluated, on the roofline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from genz_core.types import System
 from model_registry.modules.entry import ModuleEntry
 from model_registry.modules.store import stored_names
 
-#: Sizes at which an entry opens, by symbol; others start at 1,024.
+#: Initial sizes of an entry, by symbol; others start at 1,024.
 USUAL: Mapping[str, int] = {"batch": 1, "new_tokens": 1, "context": 1024, "kernel_size": 4}
 _POWER = re.compile(r"\*\*(\d+)")
 _SYMBOL = re.compile(r"\{(\w+)\}")
@@ -37,7 +37,9 @@ def latex(text: str) -> str:
 
 
 def at_its_bound(figure: Figure) -> None:
-    """Say of the point in a roofline, in place, what it is: no operator's class, no prediction."""
+    """Describe a roofline's point, in place, as having neither an operator class nor a
+    prediction.
+    """
     figure.update_layout(showlegend=False)
     for trace in figure.data:
         if trace.get("customdata"):

@@ -1,8 +1,8 @@
-"""Options of the boxes of models and systems, in an order in which the exact one comes first.
+"""Options of the boxes of models and systems, ordered so that an exact match comes first.
 
-A box of several names takes, when Enter is pressed, the first option that holds what was typed.
-So an option that a name stands for precedes every other option that holds that name; else the
-order is the alphabet's.
+In a box of several names, Enter selects the first option that contains the typed text.
+So the option that a name means precedes all other options that contain that name; the
+others are sorted alphabetically.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from hardware_db import data_folder
 from model_registry.finding.loading import names as model_names
 from model_registry.finding.lookup import spellings as model_spellings
 
-#: How a box whose options are these filters them: those that hold what was typed, in their order.
+#: How a box with these options filters them: those that contain the typed text, in order.
 FILTER: Literal["contains"] = "contains"
 
 
 def models() -> list[str]:
-    """The visitor's models and all that ship."""
+    """The visitor's models and all shipped ones."""
     return _beside(own_definitions.own_texts("models"), shipped_models(), model_spellings)
 
 
@@ -41,7 +41,7 @@ def library_systems() -> tuple[str, ...]:
 def _beside(
     own: Collection[str], names: Sequence[str], spellings: Callable[[], Iterable[str]]
 ) -> list[str]:
-    """The visitor's names in front of the others; behind them where they hold a name of those."""
+    """The visitor's names first; those that contain one of the other names last."""
     low = {spelling.casefold() for spelling in spellings()} if own else set()
     first = [name for name in own if not any(text in name.casefold() for text in low)]
     return [*first, *names, *(name for name in own if name not in first)]
@@ -49,7 +49,7 @@ def _beside(
 
 @lru_cache(maxsize=1)
 def shipped_models() -> tuple[str, ...]:
-    """Every model that ships, and aliases that other models' names hold but not their own's."""
+    """Every shipped model, and aliases that only other models' names contain."""
     return tuple(exact_first(model_names(), model_spellings()))
 
 
@@ -59,10 +59,10 @@ def _systems(_stamp: frozenset[tuple[Path, int]]) -> tuple[str, ...]:
 
 
 def exact_first(names: Sequence[str], spelled: Mapping[str, str]) -> list[str]:
-    """Names so ordered that the first that holds a spelling is the one that it stands for.
+    """Names ordered so that the first that contains a spelling is the one that it means.
 
-    An alias that some names hold, but not the one that it stands for, becomes a name itself:
-    "zai-org/GLM-4.6" is zai-org/GLM-4.5, and zai-org/GLM-4.6V holds it.
+    An alias that is contained in some names, but not in the one that it means, becomes a name
+    itself: "zai-org/GLM-4.6" means zai-org/GLM-4.5, and is contained in zai-org/GLM-4.6V.
 
     spelled: {spelling: name}.
     """
@@ -88,7 +88,7 @@ def _ends(spelling: str, text: str) -> bool:
 
 
 def _ordered(before: Mapping[str, set[str]]) -> list[str]:
-    """Names by the alphabet, but each after those that come before it; a circle is broken."""
+    """Names in alphabetical order, but each after those that must precede it; cycles are broken."""
     order: dict[str, None] = {}
     begun: set[str] = set()
 

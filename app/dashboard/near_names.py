@@ -1,6 +1,6 @@
-"""Names that are typed: what one stands for is taken, near ones are buttons, unknown ones are said.
+"""Typed names: their meaning is selected, close ones are buttons, unknown ones give a message.
 
-What a name stands for the libraries say, as to the command line; here it is only put in its box.
+The libraries decide what a name means, as for the command line; here it is only put in its box.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hardware_db import engine_versions, mig
 from model_registry.finding.hub import hub_id
 from model_registry.finding.lookup import resolve_name
 
-#: The boxes of a kind of name that no registry has, the sidebar's first.
+#: The boxes for names without a registry, the sidebar's first.
 _BOXES = {
     "model": ("model", "models", "draft_model"),
     "system": ("system", "systems", "prefill_system"),
@@ -25,7 +25,7 @@ _BOXES = {
 
 
 def take(key: str, names: Collection[str]) -> None:
-    """Put what was typed into the box `key` as `meant`; a callback.
+    """Put the typed text into the box `key` as `meant`; a callback.
 
     key: "model" or "system".
     """
@@ -42,12 +42,12 @@ def take_all(key: str, kind: str, names: Collection[str]) -> None:
 
 
 def meant(kind: str, typed: str, names: Collection[str]) -> str:
-    """The option that a typed name stands for.
+    """The option that a typed name means.
 
-    What is no option stays as it was typed: an alias, whose answers say what it is, an address, a
-    slice of a device, and what no registry knows or fits several, which the page then lists.
+    A text that is not an option is kept: an alias, which the answer explains, an address, a
+    slice of a device, and a name that is unknown or fits several, which the page then lists.
 
-    kind: "model", "system" or "engine".  names: the options, the visitor's own among them.
+    kind: "model", "system" or "engine".  names: the options, including the visitor's own.
     """
     if typed.endswith(OWN) and typed in names:
         return typed
@@ -60,9 +60,9 @@ def meant(kind: str, typed: str, names: Collection[str]) -> str:
 
 
 def _model(typed: str) -> str:
-    """The id of a shipped model's own name; "" for what no model is called.
+    """The id of a shipped model's own name; "" if no model has the name.
 
-    What has something to be said of it (another name, an address of the hub) stays as it is.
+    A text that needs an explanation (another name, an address of the hub) is kept.
     """
     try:
         if hub_id(typed):
@@ -74,7 +74,7 @@ def _model(typed: str) -> str:
 
 
 def _system(typed: str) -> str:
-    """The slug of a system, a slice of one as it was typed; "" for what no system is called."""
+    """The slug of a system, a slice as it was typed; "" if no system has the name."""
     try:
         if mig.parsed(typed):
             hardware_db.load(typed)  # raises for a slice that the device does not have
@@ -97,7 +97,9 @@ _MEANINGS = {"model": _model, "system": _system, "engine": _engine}
 
 
 def near_buttons(error: RidgelineError) -> None:
-    """Draw the names near an unknown one, or those that it fits, each a button that takes it."""
+    """Draw the names close to an unknown one, or those that it fits, each a button that
+    selects it.
+    """
     if not isinstance(error, UnknownName) or error.kind not in _BOXES:
         return
     with st.container(horizontal=True):
@@ -106,7 +108,7 @@ def near_buttons(error: RidgelineError) -> None:
 
 
 def _take(kind: str, typed: str, name: str) -> None:
-    """Put a name into the boxes that hold what was typed, else into the sidebar's."""
+    """Put a name into the boxes with the typed text, otherwise into the sidebar's."""
     sidebars, *others = _BOXES[kind]
     holding = [key for key in others if typed in _chosen(key)]
     for key in holding:
@@ -118,6 +120,6 @@ def _take(kind: str, typed: str, name: str) -> None:
 
 
 def _chosen(key: str) -> list[str]:
-    """What stands in a box of one name or several."""
+    """The content of a box of one name or several."""
     value = st.session_state.get(key) or []
     return [value] if isinstance(value, str) else list(value)

@@ -1,4 +1,4 @@
-"""Keys of addresses that earlier releases wrote, by the parameters that they are now."""
+"""Keys of addresses that earlier releases wrote, with their present parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import streamlit as st
 from app.dashboard import search_form
 from app.question.parameters import PARAMETERS
 
-#: The controls of today that hold what an old key held.
+#: The present controls for the value of an old key.
 OLD: Mapping[str, str] = {
     "sim_users": "concurrency",
     **{f"sim_{name}": name for name in PARAMETERS if name != "trace"},
@@ -37,17 +37,17 @@ OLD: Mapping[str, str] = {
 _IN_PERCENT = ("plan_hits", "plan_confidence")
 _SEVERAL = ("pools", "systems", "engines", "formats", "drafts", "models", "versions", "uses")
 _RENT = "plan_rent_"  # and the name of a system: its rent, in dollars an hour
-#: Figures that targets of page Plan were boxes for, with the unit and what stood there at first.
+#: Figures that had boxes for targets on page Plan, with their unit and initial value.
 _BOUNDS = {"ttft": ("ms", "0"), "tpot": ("ms", "30"), "e2e": ("s", "0"), "usd_per_mtok": ("", "0")}
 _TARGETS = (*(f"plan_{name}" for name in _BOUNDS), "plan_statistic", "plan_targets")
-#: Keys that said what kind of load is asked; the number stood beside it.
+#: Keys that stated the kind of load, with its number under another key.
 _KINDS = ("asked", "load", "serving_loop", "plan_load", "sim_traffic", "sensitivity_load")
 _STATIC = ("Static batch", "Batch", "one batch at a time")
 _SAYS_NOTHING = ("none", "as decode", "", "Curves")
 
 
 def take() -> None:
-    """Write the address as today, whose keys the controls read; before any of them is drawn."""
+    """Rewrite the address with present keys; called before any control is drawn."""
     old = (*OLD, *_TARGETS, *_KINDS)
     keys = [key for key in st.query_params if key in old or key.startswith(_RENT)]
     if st.query_params.get("compare_by") == "Pinned":
@@ -56,7 +56,8 @@ def take() -> None:
              or len(st.query_params.get_all(name)) > 1]  # fmt: skip
     if not keys and not lists:
         return
-    for name in lists:  # several of what the form has one of are for the search to choose among
+    # if the form has one value and the link several, the search chooses among them
+    for name in lists:
         texts = [one.strip() for one in ",".join(st.query_params.get_all(name)).split(",")]
         st.query_params[name] = texts[0]
         st.query_params[search_form.AMONG[name][0]] = texts
@@ -81,7 +82,7 @@ def take() -> None:
 
 
 def _value(key: str, texts: Sequence[str]) -> str | list[str]:
-    """What an old key said, as the address of today has it."""
+    """The value of an old key in the present form."""
     name, text = OLD[key], texts[-1]
     if name in _SEVERAL:
         return [each.strip() for each in ",".join(texts).split(",")]
@@ -93,9 +94,9 @@ def _value(key: str, texts: Sequence[str]) -> str | list[str]:
 
 
 def _load(kind: str, stated: Collection[str]) -> dict[str, str]:
-    """The load where an earlier release asked its kind apart from its number.
+    """The load, if an earlier release stated its kind and its number separately.
 
-    kind: as it called it, "" for none.  stated: parameters that the address has.
+    kind: under its old name, "" for none.  stated: parameters in the address.
     """
     if "race" in kind:
         return {"trace": "trace"}
@@ -110,11 +111,11 @@ def _share(percent: str) -> str:
     try:
         return f"{float(percent) / 100:g}"
     except ValueError:
-        return percent  # refused by the control, as it was typed
+        return percent  # refused by the control, as typed
 
 
 def _targets(said: Mapping[str, str]) -> str:
-    """The targets that the boxes of page Plan held: 0 for none, latencies of one statistic."""
+    """The targets in the boxes of the old page Plan: 0 for none, latencies of one statistic."""
     statistic = said.get("plan_statistic", "mean")
     terms = []
     for name, (unit, usual) in _BOUNDS.items():

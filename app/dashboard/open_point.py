@@ -1,4 +1,6 @@
-"""A point of a chart or what ran becomes the scenario: its controls in the sidebar are set."""
+"""A point of a chart, or a measured deployment, becomes the scenario: the sidebar's controls are
+set.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from app.planning.space import DEGREES
 
 _OPENED = "opened_point"
 _NEXT = "next_scenario"
-#: What curves of one chart may differ in, beside system, engine and degrees.
+#: Differences between curves of one chart, besides system, engine and degrees.
 _ASKED = ("model", "isl", "osl", "weights", "engine_version")
 
 

@@ -23,7 +23,7 @@ from model_registry.finding.hub import hub_id
 from model_registry.finding.sources import cached_config
 
 Kind = Literal["models", "systems"]
-#: The name that a definition is chosen by, or why it is none.
+#: The name by which a definition is selected, or why it has none.
 Outcome = str | RidgelineError
 MAX_UPLOAD_MB = 5
 #: Behind the names of the visitor's own definitions.
@@ -36,7 +36,7 @@ def own_texts(kind: Kind) -> dict[str, str]:
 
 
 def attach(setup: Setup) -> Setup:
-    """The setup with the own model and system that it names, and the visitor's data folder.
+    """The setup with its own model and system, if it names such, and the visitor's data folder.
 
     Raises:
         RidgelineError: as `config_of`.
@@ -68,8 +68,9 @@ def config_of(model: str) -> str:
 
 
 def keep_once(kind: Kind, file_id: str, name: str, content: bytes) -> Outcome:
-    """What came of an upload, which is kept once though it stays in its box while the page is drawn
-    again."""
+    """The outcome of an upload, which is stored once although it stays in its box while the page is
+    drawn again.
+    """
     read: dict[str, Outcome] = st.session_state.setdefault("own_read", {})
     if file_id not in read:
         read[file_id] = keep(kind, name.rpartition(".")[0] or name, content)
@@ -77,8 +78,9 @@ def keep_once(kind: Kind, file_id: str, name: str, content: bytes) -> Outcome:
 
 
 def keep(kind: Kind, name: str, content: bytes | str) -> Outcome:
-    """Keep a definition that was uploaded, pasted or typed; returns what came of it, which
-    `show_latest` shows."""
+    """Store a definition that was uploaded, pasted or typed; returns the outcome for
+    `show_latest`.
+    """
     outcome: Outcome
     try:
         outcome = add(kind, name, content)
@@ -89,7 +91,7 @@ def keep(kind: Kind, name: str, content: bytes | str) -> Outcome:
 
 
 def show_latest(kind: Kind) -> None:
-    """Draw what came of the latest definition, see `show_outcome`."""
+    """Draw the outcome of the latest definition, see `show_outcome`."""
     if latest := st.session_state.get(f"latest_{kind}"):
         show_outcome(kind, latest, f"latest_{kind}")
 
@@ -104,10 +106,10 @@ def show_outcome(kind: Kind, outcome: Outcome, key: str) -> None:
 
 
 def add(kind: Kind, name: str, content: bytes | str) -> str:
-    """Check a definition and keep it for the session; returns the name it is chosen by.
+    """Check a definition and store it for the session; returns the name by which it is selected.
 
     Raises:
-        RidgelineError: it is no model or system that can be read.
+        RidgelineError: it is not a model or system that can be read.
     """
     words = _decoded(name, content)
     if kind == "models":
@@ -121,7 +123,7 @@ def add(kind: Kind, name: str, content: bytes | str) -> str:
 
 
 def _decoded(name: str, content: bytes | str) -> str:
-    """The text of an upload; of a GGUF file the config.json that its header amounts to."""
+    """The text of an upload; for a GGUF file the config.json that its header corresponds to."""
     if isinstance(content, bytes) and content.startswith(MAGIC):
         return json.dumps(gguf_config(BytesIO(content)))
     if len(content) > MAX_UPLOAD_MB * 2**20:

@@ -1,4 +1,6 @@
-"""What the theme cannot say of the pages' looks: `app/pages.css`, before what it holds in place."""
+"""Styles that the theme cannot state: `app/pages.css`, sent before the content that it
+positions.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,15 @@ from pathlib import Path
 import streamlit as st
 
 STYLE = Path(__file__).parents[1] / "pages.css"
-#: What a browser takes to show a style, whose script it loads as that of any other element.
-#: Without the wait the places of controls are drawn before it, and jump when it comes: the layout
-#: shift of Plan on a telephone is 0.27, with it mostly 0.01, on a busy machine up to 0.25.
+#: What makes a browser apply a style; its script loads like that of any other element. Without the
+#: wait, the controls' places are drawn before it and jump when it arrives: the layout shift of Plan
+#: on a phone is 0.27, with the wait mostly 0.01, up to 0.25 on a busy machine.
 AHEAD_S = 0.1
 _SENT = "style_sent"
 
 
 def show() -> None:
-    """Send the style; in a session's first run ahead of the rest of the page."""
+    """Send the style; in a session's first run before the rest of the page."""
     st.html(STYLE)
     if _SENT not in st.session_state:
         st.session_state[_SENT] = True

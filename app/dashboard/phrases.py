@@ -1,6 +1,6 @@
-"""Boxes of the form that take a part of the question as one says it: "16 users", "2k / 500".
+"""Boxes of the form for a part of the question in words: "16 users", "2k / 500".
 
-They are read as a typed line is.  Their values stand in the session and in the address under the
+They are parsed like a typed line.  Their values are in the session and in the address under the
 names of their parameters, as texts, so that a link restores them.
 """
 
@@ -22,7 +22,7 @@ from app.question.question import LOADS, STANDARD
 from app.scenario.setup import Setup
 from genz_core.errors import InvalidValue
 
-#: Users that are asked of unless something else is.
+#: Users by default.
 USUAL_USERS = 16
 _USUAL = {"concurrency": str(USUAL_USERS)}
 
@@ -59,7 +59,7 @@ def box(key: str, place: Any = st) -> dict[str, Any]:
     """Draw a box of `PHRASES`; returns the values of its parameters, by name.
 
     Raises:
-        InvalidValue: what was typed, or what a link says, is no value.
+        InvalidValue: the typed text, or the link's, is not a value.
     """
     phrase, before = PHRASES[key], f"{key}_before"
     texts = _texts(phrase.names)

@@ -39,6 +39,9 @@ DRAWER: Mapping[str, tuple[str, ...]] = {
         "redundant_experts", "overlap", "replicas", "router", "front_ends",
     ),
     groups.ENGINE: ("engine_version", *in_group(groups.ENGINE)),
+    groups.CACHE: (
+        *in_group(groups.CACHE), "host_cache_price", "disk_cache_price", "remote_cache_price",
+    ),
     groups.DRAFTS: in_group(groups.DRAFTS),
     groups.LOAD: ("requests", "burst_start", "burstiness", "ramp_to", "ramp_s", "seed"),
     groups.LENGTHS: ("length_ratio", "length_spread"),

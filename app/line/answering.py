@@ -1,4 +1,4 @@
-"""The answer to a line: what it was understood as, and what its verb computes of it."""
+"""The answer to a line: how it was understood, and the result of its verb."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Answered:
     """A line with its answer.
 
-    line: what was read.  asked: the question as the verb takes it.  answer: what the verb gives,
-    as of the function of `import ridgeline` that has its name; a document of the others.
+    line: as read.  asked: the question for the verb.  answer: the result of the verb, as of the
+    function of `import ridgeline` with its name; a document for the others.
     """
 
     line: Line
@@ -32,7 +32,7 @@ class Answered:
 
     @property
     def verb(self) -> str:
-        """What the line asks: "serve", "plan" ..."""
+        """The verb of the line: "serve", "plan" ..."""
         return self.line.verb
 
     @property
@@ -54,15 +54,15 @@ class Answered:
 
 
 def answer(text: str, sources: Sources = dict, *, on_error: OnError = "raise") -> Answered:
-    """Read a line and compute what it asks.
+    """Read a line and compute its answer.
 
     Args:
         text: the line.
         sources: as of `app.question.asking.ask`.
-        on_error: what `estimate` and `serve` do with what cannot run.
+        on_error: what `estimate` and `serve` do with configurations that cannot run.
 
     Raises:
-        RidgelineError: something in the line is not understood, or the verb refuses it.
+        RidgelineError: a part of the line is not understood, or the verb refuses it.
     """
     line = readable(text)
     asked = ask(line.verb, line.given, sources)
@@ -71,10 +71,10 @@ def answer(text: str, sources: Sources = dict, *, on_error: OnError = "raise") -
 
 
 def readable(text: str) -> Line:
-    """What a line says that can be answered.
+    """The parsed line, if it can be answered.
 
     Raises:
-        InvalidValue: something in it is not understood, or it names no model.
+        InvalidValue: a part of it is not understood, or it names no model.
     """
     line = read(text).understood()
     if "model" not in line.given:
@@ -83,7 +83,7 @@ def readable(text: str) -> Line:
 
 
 def said(line: Line) -> str:
-    """What a line was understood as, a sentence."""
+    """How a line was understood, as a sentence."""
     return words(sentence(line.question, line.verb, line.several))
 
 
@@ -100,7 +100,7 @@ def document(line: Line, answered: Any) -> dict[str, Any]:
 
 
 def command(line: Line) -> list[str]:
-    """The command with options that asks the same."""
+    """The command with options for the same question."""
     given = {name: value for name, value in line.given.items() if name != "model"}
     options = []
     for name, value in given.items():

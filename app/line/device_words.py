@@ -1,4 +1,4 @@
-"""Words of devices: "8 h100", "up to 8 gpus", "tp4", and what their number is to a question.
+"""Words about devices: "8 h100", "up to 8 gpus", "tp4", and what their number means in a question.
 
 Functions of words: as in `app.line.load_words`.
 """
@@ -18,7 +18,7 @@ from genz_core.errors import InvalidValue
 _DEVICES = ("gpus", "gpu", "devices", "device", "chips", "chip", "accelerators")
 _TIMES = ("x", "×")
 _UP_TO = ("up to", "at most", "upto")
-#: Devices of one line, at most.
+#: Most devices in one line.
 _MOST = 65_536
 _GLUED = re.compile(r"(\d+)[x×](.*)")
 _DEGREE = re.compile(r"(tp|pp|dp|ep|cp|moe_tp|moe-tp)(\d+)", re.I)
@@ -50,8 +50,9 @@ def count(rest: Sequence[str], stated: Stated) -> int:
 
 
 def _before_system(rest: Sequence[str], least: int, most: int, taken: int, stated: Stated) -> int:
-    """A number of devices, of `taken` words, before the name of a system; returns the words of
-    both, 0 where no system is named."""
+    """A number of devices, of `taken` words, before the name of a system; returns the number of
+    words of both, 0 if no system is named.
+    """
     found = names.named(rest[: names.MOST_WORDS])
     if not found or "system" not in found[1].given:
         return 0
@@ -61,7 +62,7 @@ def _before_system(rest: Sequence[str], least: int, most: int, taken: int, state
 
 
 def _whole(word: str) -> int:
-    """The whole number that a word is, at most `_MOST`; 0 for another word."""
+    """The integer that a word states, at most `_MOST`; 0 for other words."""
     word = NUMBERS.get(word, word)
     return int(word) if word.isdecimal() and len(word) < 6 and int(word) <= _MOST else 0
 
@@ -77,10 +78,10 @@ def degree(rest: Sequence[str], stated: Stated) -> int:
 def with_devices(
     given: Mapping[str, Any], devices: tuple[int, int] | None, verb: str
 ) -> dict[str, Any]:
-    """Values with the number of devices: of a search, else as degrees of one replica.
+    """Values with the number of devices: of a search, otherwise as degrees of one replica.
 
     Raises:
-        InvalidValue: degrees that are said have another number.
+        InvalidValue: the stated degrees have a different product.
     """
     if devices is None:
         return dict(given)

@@ -1,4 +1,4 @@
-"""What a line says."""
+"""The parsed content of a line."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from app.question.verbs import VERBS
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What a line says.
+    """The parsed content of a line.
 
-    given: values by parameter, several of one as a tuple where the verb chooses among them.
-    verb: what it asks.  notes: sentences on what names were taken as.  unread: what is not
-    understood.
+    given: values by parameter, several of one as a tuple if the verb chooses among them.
+    verb: the one that it asks for.  notes: sentences on the interpretation of names.  unread: the
+    words that were not understood.
     """
 
     text: str
@@ -30,7 +30,7 @@ class Line:
         """This line.
 
         Raises:
-            NotUnderstood: something in it is not understood.
+            NotUnderstood: a part of it is not understood.
         """
         if self.unread:
             raise NotUnderstood(self.unread)
@@ -48,10 +48,10 @@ class Line:
 
     @property
     def question(self) -> Question:
-        """The question; the first of several values stands in it.
+        """The question, with the first of several values.
 
         Raises:
-            InvalidValue: a value that cannot be.
+            InvalidValue: an invalid value.
         """
         first = {name: values[0] for name, values in self.several.items()}
         return Question(**{**self.given, **first})

@@ -1,7 +1,7 @@
-"""Words of a load and of what it has to meet: "chat", "2k/500", "20/s", "p99 tpot < 30 ms".
+"""Words about a load and its targets: "chat", "2k/500", "20/s", "p99 tpot < 30 ms".
 
-Each function takes the words that are not read yet, says what the first of them state, and returns
-how many these are: 0 where they are none of it.
+Each function gets the unread words, stores what the first of them state, and returns
+their number, 0 if they are not of its kind.
 """
 
 from __future__ import annotations

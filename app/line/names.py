@@ -1,4 +1,4 @@
-"""What words of a line name: a model, a system, an engine with its version, a number format."""
+"""Names in a line: a model, a system, an engine with its version, a number format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from model_registry.finding.hub import hub_id
 from model_registry.finding.loading import names as model_names
 from model_registry.finding.lookup import resolve_name, versions_of
 
-#: Words that a name of anything has at most.
+#: Most words of any name.
 MOST_WORDS = 5
 _VERSION = re.compile(r"[vb]?\d+(\.\w+)+|[vb]\d+|20\d\d-\d\d", re.I)
 _NAME = re.compile(r"[\w./:@+-]*[a-zA-Z][\w./:@+-]*|\d{4,}|\d+(\.\d+)*")
@@ -27,10 +27,10 @@ _NAME = re.compile(r"[\w./:@+-]*[a-zA-Z][\w./:@+-]*|\d{4,}|\d+(\.\d+)*")
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What some words name.
+    """The meaning of some words.
 
-    given: values by parameter.  note: a sentence where the name could have meant another, else "".
-    fits: names among which the words do not tell; nothing is given then.
+    given: values by parameter.  note: a sentence if the name has another possible meaning, else "".
+    fits: several possible names; then nothing is given.
     """
 
     given: Mapping[str, Any] = field(default_factory=dict)
@@ -39,9 +39,9 @@ class Named:
 
 
 def named(words: Sequence[str]) -> tuple[int, Named] | None:
-    """How many of the first words name something, the most that do, and what; None for none.
+    """The largest number of first words that are a name, and its meaning; None if there is none.
 
-    A number format, an engine and a system stand before a model, whose names are the loosest.
+    A number format, an engine and a system precede a model, whose names are the least specific.
     """
     own = data_folder.stamp()
     for count in range(min(MOST_WORDS, len(words)), 0, -1):
@@ -70,7 +70,7 @@ def known() -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _whole(words: tuple[str, ...], _own: frozenset[tuple[Path, int]]) -> Named | None:
-    """What all the words together name."""
+    """The name that all the words form together."""
     if not all(_NAME.fullmatch(word) for word in words):
         return None
     text = " ".join(words)
@@ -83,7 +83,7 @@ def _whole(words: tuple[str, ...], _own: frozenset[tuple[Path, int]]) -> Named |
 
 
 def _is_something(word: str) -> bool:
-    """Whether a word alone is a format, an engine or a system, and so no part of another name."""
+    """Whether a word alone is a format, an engine or a system, and so not part of another name."""
     if is_number(word) or re.fullmatch(r"\d+gi?b?", word.casefold()):
         return False
     system = _system(word)
@@ -135,7 +135,7 @@ def _model(text: str) -> Named | None:
     except RidgelineError:
         return None
     if " " in text and match.matched == "fine-tune":
-        return None  # words beside a name
+        return None  # words that are not part of a name
     if match.weights or match.kv or match.activations:
         return Named({"model": text.replace(" ", "-")}, match.note)
     return Named({"model": match.id}, match.note)
@@ -143,7 +143,7 @@ def _model(text: str) -> Named | None:
 
 @lru_cache(maxsize=1024)
 def _several(words: tuple[str, ...], _own: frozenset[tuple[Path, int]]) -> tuple[str, ...]:
-    """Names among which words do not tell, () for words that fit none."""
+    """Names that the words fit without deciding for one, () for words that fit none."""
     if not all(_NAME.fullmatch(word) for word in words) or is_number(words[0]):
         return ()
     if any(map(_is_something, words)):

@@ -15,7 +15,7 @@ from app.question.parameter import Parameter
 from app.question.verbs import VERBS
 from genz_core.errors import InvalidValue
 
-#: Words that a parameter's name, other name or label has at most.
+#: Most words of a parameter's name, other name or label.
 _MOST_WORDS = 4
 _SEARCHED = ("engine", "engines", "layout", "degrees", "devices", "shape")
 
@@ -62,7 +62,7 @@ def named(rest: Sequence[str], stated: Stated) -> int:
 
 
 def _value(one: Parameter, rest: Sequence[str], stated: Stated) -> int:
-    """The value that stands behind a parameter's name; returns how many words it has."""
+    """The value after a parameter's name; returns its number of words."""
     if one.name in ("model", "system", "engine"):
         found = names.named(rest)
         if found and one.name in found[1].given:
@@ -82,7 +82,7 @@ def _value(one: Parameter, rest: Sequence[str], stated: Stated) -> int:
 
 
 def counted(rest: Sequence[str], stated: Stated) -> int:
-    """A number, then the parameter that it is of: "256 max-num-seqs", "2 images"."""
+    """A number, then its parameter: "256 max-num-seqs", "2 images"."""
     word = joined(rest)
     if not is_number(word.removesuffix("%")):
         return 0
@@ -114,7 +114,7 @@ def choice(rest: Sequence[str], stated: Stated) -> int:
 
 
 def any_of(rest: Sequence[str], stated: Stated) -> int:
-    """ "any engine", "cheapest": a search over what is not said."""
+    """ "any engine", "cheapest": a search over what is not stated."""
     if joined(rest) in ("cheapest", "best"):
         stated.searches = True
         return 1
@@ -125,5 +125,5 @@ def any_of(rest: Sequence[str], stated: Stated) -> int:
 
 
 def filler(rest: Sequence[str], _stated: Stated) -> int:
-    """A word that only joins others."""
+    """A word that only connects others."""
     return 1 if joined(rest) in FILLERS else 0

@@ -1,8 +1,8 @@
-"""A typed line as parameters of a question, and the verb that it asks.
+"""A typed line as parameters of a question and a verb.
 
-Words stand in any order.  What each says is tried at every word, by the functions of
-`load_words`, `device_words` and `parameter_words`, the narrowest first; what none of them takes
-stays unread, with the nearest known words.
+Words may come in any order.  At every word the functions of `load_words`, `device_words` and
+`parameter_words` are tried, the most specific first; words that none of them accepts are
+unread, and are listed with the closest known words.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from app.line.words import joined, words
 from app.question.parameters import PARAMETERS
 from genz_core.errors import InvalidValue
 
-#: Characters of a line, at most.
+#: Most characters of a line.
 LONGEST = 1_000
-#: Takes the words that are not read yet; returns how many of them it took.
+#: Gets the unread words; returns how many of them it accepts.
 Rule = Callable[[Sequence[str], Stated], int]
 _RULES: tuple[Rule, ...] = (
     load_words.target,
@@ -41,10 +41,10 @@ _RULES: tuple[Rule, ...] = (
 
 
 def read(text: str) -> Line:
-    """What a line says; what is not understood is in `unread`.
+    """The parsed content of a line; words that are not understood are in `unread`.
 
     Raises:
-        InvalidValue: a value of a known parameter that cannot be, a parameter that is said twice,
+        InvalidValue: an invalid value of a known parameter, a parameter that is stated twice,
             or a line of more than `LONGEST` characters.
     """
     if len(text) > LONGEST:
@@ -60,7 +60,7 @@ def read(text: str) -> Line:
 
 
 def _stated(rest: Sequence[str]) -> tuple[Stated, list[Unread]]:
-    """What words state, read from the left, and those that are not understood."""
+    """The content of words, read from the left, and those that are not understood."""
     stated, unread = Stated(), list[Unread]()
     while rest:
         taken = next((count for rule in _RULES if (count := rule(rest, stated))), 0)

@@ -1,4 +1,4 @@
-"""A question as a sentence, part by part, so that a page can grey what it does not use."""
+"""A question as a sentence in parts, so that a page can grey out the parts that it does not use."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from app.question.verbs import NOT_OF_A_BATCH, NOT_UNDER_LOAD, VERBS, parameters
 from app.wording import quantities
 
 _DEGREES = ("tp", "pp", "dp", "ep")
-#: What stands in the sentence by itself.
+#: Parameters whose values need no introducing word.
 _PLACED = frozenset(
     ("model", "weights", "batch", "concurrency", "rate", "trace", "isl", "osl", "prefix_hits",
      "target", "devices", "system", "engine", "engine_version", *_DEGREES, "use")
 )  # fmt: skip
-#: What stands for no text among several.
+#: Text for an empty value among several.
 _UNSAID = {"weights": "the checkpoint's format", "engine": "its usual engine"}
 _VERB_WORDS = {"serve": "Serve", "plan": "Plan", "estimate": "Estimate", "simulate": "Simulate",
                "sensitivity": "Vary", "economics": "Account for"}  # fmt: skip
@@ -28,7 +28,7 @@ _VERB_WORDS = {"serve": "Serve", "plan": "Plan", "estimate": "Estimate", "simula
 class Part:
     """A part of the sentence.
 
-    lead: words before what was asked.  said: what was asked.  names: the parameters that it is of.
+    lead: words before the value.  said: the value.  names: its parameters.
     used: whether the verb reads one of them.
     """
 
@@ -48,10 +48,10 @@ def sentence(
     several: Mapping[str, tuple[Any, ...]] | None = None,
     searched: Collection[str] = (),
 ) -> tuple[Part, ...]:
-    """The parts of a question's sentence as a verb takes it.
+    """The parts of a question's sentence for a verb.
 
-    several: values to choose among or to compare, by parameter; "use" for names of use cases in
-    place of lengths.  searched: parameters that are searched over.
+    several: values to choose among or to compare, by parameter; "use" for names of use cases
+    instead of lengths.  searched: parameters that are searched over.
     """
     idle = NOT_OF_A_BATCH if question.kind == "batch" else NOT_UNDER_LOAD
     known = set(parameters_of(verb)) - set(idle) if verb else set()

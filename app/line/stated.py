@@ -1,4 +1,4 @@
-"""What the words of a line state, collected as they are read."""
+"""The content of a line's words, collected as they are read."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from genz_core.errors import InvalidValue
 
 @dataclass(slots=True)
 class Stated:
-    """What the words that were read so far state.
+    """The content of the words read so far.
 
     given: values by parameter, several of one as a tuple.  usual: those of a usual load, which
-    `given` overrides.  devices: their least and most number, None where nothing says it.
-    searches: whether something is left to be chosen.  notes: what names were taken as.
+    `given` overrides.  devices: their least and greatest number, None if not stated.
+    searches: whether the verb has something to choose.  notes: interpretations of names.
     """
 
     given: dict[str, Any] = field(default_factory=dict)
@@ -31,10 +31,10 @@ class Stated:
     notes: list[str] = field(default_factory=list)
 
     def value(self, one: Parameter, text: str) -> Any:
-        """A value of a parameter from its text, several of it as a tuple.
+        """A value of a parameter from its text, several of them as a tuple.
 
         Raises:
-            InvalidValue: it is none.
+            InvalidValue: it is invalid.
         """
         if one.name in VERBS["plan"].several and "," in text:
             self.searches = True
@@ -43,10 +43,10 @@ class Stated:
         return read(one, text)
 
     def say(self, name: str, value: Any) -> None:
-        """Take the value of a parameter.
+        """Store the value of a parameter.
 
         Raises:
-            InvalidValue: the parameter has another, and takes one only.
+            InvalidValue: the parameter already has another and accepts only one.
         """
         if name not in self.given:
             self.given[name] = value
@@ -64,7 +64,7 @@ class Stated:
             )
 
     def say_text(self, name: str, text: str) -> None:
-        """Take the value of a parameter from its text.
+        """Store the value of a parameter from its text.
 
         Raises:
             InvalidValue: as `value` and `say`.
@@ -72,7 +72,7 @@ class Stated:
         self.say(name, self.value(PARAMETERS[name], text))
 
     def say_named(self, found: Named) -> None:
-        """Take what some words name.
+        """Store the meaning of some words.
 
         Raises:
             InvalidValue: the line names another model, or another version of the engine.
@@ -87,7 +87,7 @@ class Stated:
             self.notes.append(found.note)
 
     def say_devices(self, least: int, most: int) -> None:
-        """Take the number of devices.
+        """Store the number of devices.
 
         Raises:
             InvalidValue: the line has another.
@@ -98,8 +98,9 @@ class Stated:
         self.searches = self.searches or least != most
 
     def values(self) -> dict[str, Any]:
-        """All values by parameter; a usual load is without its number of users where the line
-        has another load."""
+        """All values by parameter; a usual load loses its number of users if the line has another
+        load.
+        """
         loaded = set(LOADS) & set(self.given)
         usual = {name: v for name, v in self.usual.items() if not (loaded and name in LOADS)}
         return {**usual, **self.given}

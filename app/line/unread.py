@@ -1,4 +1,4 @@
-"""Words of a line that are not understood, with the known words nearest to them."""
+"""Words of a line that are not understood, with the closest known words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from genz_core.errors import InvalidValue
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A word that is not understood.  near: what may be meant.  fits: whether each of them may."""
+    """A word that is not understood.  near: possible meanings.  fits: whether each of them fits."""
 
     word: str
     near: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Unread:
 
 
 class NotUnderstood(InvalidValue):
-    """A line with words that are not understood.  near: what the first of them may stand for."""
+    """A line with words that are not understood.  near: possible meanings of the first of them."""
 
     code = "not_understood"
 
@@ -48,7 +48,7 @@ def known_words() -> list[str]:
 
 
 def not_understood(rest: Sequence[str]) -> tuple[int, Unread]:
-    """How many of the first words are not understood together, and what they may stand for."""
+    """The number of first words that are not understood together, and their possible meanings."""
     found = names.named(rest[: names.MOST_WORDS])
     if found and found[1].fits:
         count, named = found

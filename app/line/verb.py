@@ -1,4 +1,4 @@
-"""The verb that a line asks: the one it begins with, else the one that its values need."""
+"""The verb of a line: the one at its beginning, otherwise the one that its values need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection
 from app.question.question import LOADS
 from app.question.verbs import LEFT_OUT
 
-#: Verbs that a line may ask, in the order in which they are tried where it names none.
+#: Verbs of a line, in the order in which they are tried if it names none.
 ASKED = ("serve", "simulate", "estimate", "plan", "sensitivity", "economics")
 _OF_A_SEARCH = frozenset(
     ("target", "devices", "pools", "cross_systems", "rank", "confidence", "top", "break_even")
@@ -15,9 +15,9 @@ _OF_A_SEARCH = frozenset(
 
 
 def suggested(given: Collection[str], searches: bool) -> str:
-    """The verb that what was given asks.
+    """The verb that fits the stated parameters.
 
-    given: names of parameters.  searches: whether the line leaves something to be chosen.
+    given: names of parameters.  searches: whether the line leaves something to choose.
     """
     stated = set(given)
     if (searches or stated & _OF_A_SEARCH) and "batch" not in stated:

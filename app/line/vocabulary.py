@@ -1,4 +1,4 @@
-"""Words that stand for parameters: their names, units of their values, choices that one has."""
+"""Words for parameters: their names, units of their values, choices of a single parameter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.question import groups
 from app.question.parameter import Parameter
 from app.question.parameters import ALIASES, PARAMETERS, in_group
 
-#: What a number counts or measures, by the word behind it.
+#: Parameters of numbers, by the word after the number.
 UNITS: Mapping[str, str] = {
     **dict.fromkeys(("users", "user", "concurrent", "clients"), "concurrency"),
     **dict.fromkeys(
@@ -35,7 +35,7 @@ UNITS: Mapping[str, str] = {
     **dict.fromkeys(("turns", "turn"), "turns"),
     **dict.fromkeys(("replicas", "replica"), "replicas"),
 }
-#: Words that only join others.
+#: Words that only connect others.
 FILLERS = frozenset(
     (
         "on", "of", "at", "in", "with", "under", "for", "the", "a", "an", "and", "or", "to",
@@ -49,7 +49,7 @@ NUMBERS: Mapping[str, str] = {"one": "1", "two": "2", "four": "4", "eight": "8"}
 
 @cache
 def parameters() -> Mapping[str, Parameter]:
-    """Parameters by name, other names and labels, as `folded` has them."""
+    """Parameters by name, other names and labels, as normalised by `folded`."""
     labels = {folded(one.label): one for one in PARAMETERS.values() if one.label}
     others = {folded(alias): PARAMETERS[name] for alias, name in ALIASES.items()}
     own = {folded(name): one for name, one in PARAMETERS.items()}
@@ -58,7 +58,9 @@ def parameters() -> Mapping[str, Parameter]:
 
 @cache
 def choices() -> Mapping[str, str]:
-    """Words that are a choice of one parameter alone, by the parameter; no names of parameters."""
+    """Words that are a choice of only one parameter, with the parameter; without names of
+    parameters.
+    """
     owners: dict[str, list[str]] = {}
     for word, name in _choices_with_owners():
         owners.setdefault(word, []).append(name)

@@ -13,7 +13,7 @@ _PLAIN = re.compile(r"[\w./:+-]+")
 
 
 def words(line: str) -> list[str]:
-    """The words of a line: what stands between blanks, signs of comparison on their own.
+    """The words of a line, separated by blanks, with comparison signs as separate words.
 
     A text in double quotes is part of one word; quotes stay, see `unquoted`.
     """
@@ -22,7 +22,7 @@ def words(line: str) -> list[str]:
 
 
 def joined(rest: Sequence[str], count: int = 1, start: int = 0) -> str:
-    """So many words from `start` on, in lower case; "" where there are not as many."""
+    """A number of words from `start` on, in lower case; "" if there are not enough."""
     found = rest[start : start + count]
     return " ".join(found).casefold() if len(found) == count else ""
 
@@ -33,7 +33,7 @@ def unquoted(word: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as a part of one word: in quotes where it has to be."""
+    """A text as part of one word: in quotes if necessary."""
     if _PLAIN.fullmatch(text) and not text.endswith("."):
         return text
     return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
@@ -41,7 +41,8 @@ def quoted(text: str) -> str:
 
 def split_unit(word: str, units: Sequence[str]) -> tuple[str, str]:
     """(number, unit) of a word such as "20/s" or "16users", the longest unit first; ("", "") for
-    a word that is none."""
+    other words.
+    """
     low = word.casefold()
     for unit in sorted(units, key=len, reverse=True):
         number = low.removesuffix(unit)
@@ -60,12 +61,12 @@ def is_number(word: str) -> bool:
 
 
 def folded(text: str) -> str:
-    """A name of a parameter without the difference of hyphens, underscores and blanks."""
+    """A name of a parameter with hyphens, underscores and blanks treated as equal."""
     return re.sub(r"[-_ ]+", " ", text.casefold()).strip()
 
 
 def short(value: float) -> str:
-    """A number as short as it reads back: 2k, 20, 0.9."""
+    """The shortest text that reads back as the number: 2k, 20, 0.9."""
     if value == int(value) and abs(value) < 1e15:
         whole = int(value)
         return f"{whole // 1000}k" if whole and whole % 1000 == 0 else str(whole)

@@ -1,4 +1,6 @@
-"""A question as a line that reads back as the same question: only what is not the default."""
+"""A question as a line that reads back as the same question; it contains only non-default
+values.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def _reads_as(text: str, values: Mapping[str, Any]) -> bool:
 
 
 def _phrases(values: Mapping[str, Any]) -> Iterator[str]:
-    """What a person would type, part by part; lengths are one."""
+    """The words that a person would type, part by part; both lengths are one part."""
     for name, value in values.items():
         if name == "isl" or (name == "osl" and "isl" not in values):
             isl, osl = (values.get(each, getattr(STANDARD, each)) for each in ("isl", "osl"))
@@ -62,7 +64,7 @@ def _phrase(name: str, value: Any) -> str:
 
 
 def _stated(name: str, value: Any) -> str:
-    """ "name=value", which every value can be written as."""
+    """ "name=value", a form that exists for every value."""
     if PARAMETERS[name].kind == "truth":
         return f"--{'' if value else 'no-'}{name.replace('_', '-')}"
     text = short(value) if isinstance(value, (int, float)) else typed.text(value)

@@ -44,7 +44,7 @@ _UNSAID: Mapping[str, str] = {
     "kv_offload_gb": "caches of running sequences on the host",
     "host_prefixes": "a prefix cache on the host",
 }
-#: Limits of an engine that a launch line says where the question states them.
+#: Limits of an engine that a launch line contains if the question states them.
 _LIMITS = (
     "kv_tokens", "stream_interval", "recv_interval", "batch_wait", "scheduler",
     "prefix_caching", "redundant_experts", "moe_weights", "activations", "compute",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from app.question.groups import DEGREES, DRAFTS, ENGINE, FORMATS, MODEL, POOL, WHAT_IF
+from app.question.groups import CACHE, DEGREES, DRAFTS, ENGINE, FORMATS, MODEL, POOL, WHAT_IF
 from app.question.parameter import parameter
 from genz_core.overlap import OVERLAPS
 from genz_core.serving.options import SCHEDULERS
@@ -182,6 +182,41 @@ class Deployment:
     lora_adapters: int = parameter(
         "whole", 1, "LoRA adapters that requests name, evenly.", least=1, most=10_000,
         group=ENGINE,
+    )  # fmt: skip
+
+    # ------------------------------------------------------------------------- cache tiers
+    host_cache_gib: float = parameter(
+        "number", 0.0,
+        "Host memory of a deployment that keeps cached prefixes, over all its devices; 0: none.",
+        unit="GiB", least=0.0, most=1e9, label="Host cache", group=CACHE,
+        aliases=("kv_offloading_size",),
+    )  # fmt: skip
+    disk_cache_gib: float = parameter(
+        "number", 0.0, "Disk of a deployment that keeps cached prefixes; 0: none.", unit="GiB",
+        least=0.0, most=1e9, label="Disk cache", group=CACHE,
+    )  # fmt: skip
+    remote_cache_gib: float = parameter(
+        "number", 0.0,
+        "Memory of other machines that keeps cached prefixes of all replicas; 0: none.",
+        unit="GiB", least=0.0, most=1e9, label="Remote cache", group=CACHE,
+    )  # fmt: skip
+    host_cache_gb_per_s: float = parameter(
+        "number", 0.0, "What a device reads of its host's memory; 0: the system's host link.",
+        unit="GB/s", least=0.0, most=1e6, label="Host cache bandwidth", group=CACHE,
+    )  # fmt: skip
+    disk_cache_gb_per_s: float = parameter(
+        "number", 0.0, "What a device reads of the disk; 0: the system's drive.", unit="GB/s",
+        least=0.0, most=1e6, label="Disk cache bandwidth", group=CACHE,
+    )  # fmt: skip
+    remote_cache_gb_per_s: float = parameter(
+        "number", 0.0,
+        "What a device reads of other machines' memory; 0: the system's outermost link.",
+        unit="GB/s", least=0.0, most=1e6, label="Remote cache bandwidth", group=CACHE,
+    )  # fmt: skip
+    cache_writes: str = parameter(
+        "text", "through",
+        "When tiers are written: through: as a block is computed; back: as it is evicted above.",
+        choices=("through", "back"), group=CACHE, aliases=("hicache_write_policy",),
     )  # fmt: skip
 
     # ------------------------------------------------------------------------- drafts

@@ -41,7 +41,7 @@ _LATER = ("osl",)
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What of some configurations was measured.
+    """Which properties of some configurations were measured.
 
     load: kind of load.  unmeasured: {category that was never measured: which configurations have
     it, [configs] or one for all}.  beyond: {number: ln of the factor by which it lies beyond the

@@ -1,4 +1,4 @@
-"""A question of the verb "watch" answered: of a recording, or of a live page."""
+"""The answer to a question with the verb "watch": from a recording, or from a live page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def of_recordings(
     """Watch recordings of one server, one after another.
 
     Raises:
-        ReportError: one is no recording.  InvalidValue: no model is named.
+        ReportError: one is not a recording.  InvalidValue: no model is named.
     """
     return of_looks(asked, _every(paths), window, cancelled)
 
@@ -29,7 +29,7 @@ def of_recordings(
 def of_looks(
     asked: Asked, looks: Iterable[Look], window: float = 60.0, cancelled: Cancel = never
 ) -> Watched:
-    """Watch looks that were taken before.
+    """Watch samples that were taken before.
 
     Raises:
         InvalidValue: no model is named.
@@ -39,7 +39,7 @@ def of_looks(
 
 
 def refuse_unnamed(asked: Asked) -> None:
-    """Refuse a question that names no model: a page does not say what is served on what.
+    """Refuse a question without a model, because a page does not state what runs on which hardware.
 
     Raises:
         InvalidValue: it names none.
@@ -56,7 +56,7 @@ def followed(
     told: Callable[[Look, list[Event]], None] = lambda look, events: None,
     cancelled: Cancel = never,
 ) -> Watched:
-    """Take looks until there are no more.  told: called after each with what is new to say."""
+    """Process samples until there are no more.  told: called after each with the new events."""
     for look in looks:
         told(look, watcher.look(look))
         if cancelled():

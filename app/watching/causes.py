@@ -1,13 +1,13 @@
-"""What of a change of a latency comes from which cause.
+"""Attribution of a latency's change to causes.
 
-ln(now / before) is a sum: what the prediction says of the load, of the lengths and of the cache
+ln(now / before) is a sum: the predicted effect of the load, the lengths and the cache
 hits, each averaged over the orders in which the three may have changed (Shapley's value, so that
-the parts sum to the whole whatever else changed), and what no prediction explains, which is of
-preemptions where these rose, else of the steps.
+the parts add up), and an unexplained rest, which is attributed to preemptions if these rose,
+otherwise to the steps.
 
-Requests under way are arrivals times the time of each (Little's law), so that a server that slows
-down has more of them without any more being sent.  What of their number is not of arrivals is
-therefore shared out among all causes by their size, and stays with the load where there is none.
+Requests in flight are arrivals times the time of each (Little's law), so a server that slows
+down has more of them without more arrivals.  The part of their number that is not due to arrivals
+is therefore divided among all causes by their size, and stays with the load if there is none.
 Source: Shapley, A Value for n-Person Games (1953).
 """
 
@@ -27,9 +27,9 @@ CAUSES = (LOAD, LENGTHS, HITS, PREEMPTIONS, STEPS)
 _CHANGES: Mapping[str, tuple[str, ...]] = {
     LOAD: ("users",), LENGTHS: ("isl", "osl"), HITS: ("hits",),
 }  # fmt: skip
-#: What a cause may take of the requests under way that it made wait, over its own part.
+#: Most that a cause may take of the requests in flight that it delayed, relative to its own part.
 _FEEDBACK = 3.0
-#: Preemptions of a request more than before from which what no prediction explains is theirs.
+#: Additional preemptions per request from which the unexplained rest is attributed to them.
 _PREEMPTED = 0.05
 
 
@@ -62,9 +62,9 @@ def change(
 ) -> Change:
     """The change of a figure between two conditions.
 
-    ratio: measured now over what was expected of before.  preempted: preemptions of a request
-    more than before, NaN where nothing counts them.  arrivals: of requests a second now over
-    before, NaN where not known.
+    ratio: measured now over the value expected before.  preempted: additional preemptions per
+    request, NaN if nothing counts them.  arrivals: of requests per second now over before, NaN if
+    unknown.
     """
     parts = dict.fromkeys(CAUSES, 0.0)
     orders = list(itertools.permutations(_CHANGES))
@@ -82,7 +82,7 @@ def change(
 def _fed_back(
     parts: dict[str, float], before: Conditions, now: Conditions, arrivals: float
 ) -> dict[str, float]:
-    """The parts with what of the load is a consequence of the others given to them."""
+    """The parts, after moving the load's part that is a consequence of the others to them."""
     grown = math.log(now.users / before.users)
     if not arrivals > 0 or abs(grown) < 1e-9:
         return parts
@@ -104,7 +104,7 @@ def _fed_back(
 
 
 def _log(pricing: Pricing, figure: str, before: Conditions, now: Conditions) -> float:
-    """ln of the predicted change, 0 where one of both cannot be priced."""
+    """ln of the predicted change, 0 if one of the two cannot be priced."""
     one, other = (pricing.at(each).values[figure] for each in (before, now))
     both = math.isfinite(one) and math.isfinite(other) and one > 0 and other > 0
     return math.log(other / one) if both else 0.0

@@ -1,4 +1,4 @@
-"""The prediction of a server under the conditions that a window of time had."""
+"""The prediction of a server under the conditions of a time window."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MOST_HITS = 0.99
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a server was asked in a time.
+    """The load of a server in a window.
 
-    users: requests under way, on average.  isl, osl: mean tokens.  hits: share of prompts that
-    was found in the cache.
+    users: requests in flight, on average.  isl, osl: mean tokens.  hits: share of prompt tokens
+    found in the cache.
     """
 
     users: float
@@ -34,20 +34,20 @@ class Conditions:
 
     @property
     def known(self) -> bool:
-        """Whether a load can be priced of it."""
+        """Whether the conditions are a load that can be priced."""
         return all(math.isfinite(v) and v > 0 for v in (self.users, self.isl, self.osl))
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """Figures by name, NaN with why there are none."""
+    """Figures by name, NaN with the reason if there are none."""
 
     values: Mapping[str, float]
     why: str = ""
 
 
 class Pricing:
-    """A deployment under any conditions; what was priced once is kept."""
+    """A deployment under any conditions; prices are cached."""
 
     def __init__(self, asked: Asked) -> None:
         known = parameters_of("serve")
@@ -60,9 +60,9 @@ class Pricing:
         self._kept: dict[tuple[Conditions, float | None], Expectation] = {}
 
     def at(self, conditions: Conditions, step_scale: float | None = None) -> Expectation:
-        """The prediction, of users between two whole numbers in proportion.
+        """The prediction, interpolated for users between two whole numbers.
 
-        step_scale: of steps, None for what is kept or measured.
+        step_scale: of steps, None for the stored or measured one.
         """
         if not conditions.known:
             return _nothing("nothing says how many requests were under way, or how long they were")

@@ -11,7 +11,7 @@ from app.watching.watch import Watcher
 from genz_core.errors import InvalidValue, MeasurementError
 from genz_core.installing import pip_install
 
-#: Gauges by name, each with a label "figure" (ttft, tpot): what it is.
+#: Gauges by name with their description, each with a label "figure" (ttft, tpot).
 GAUGES: Mapping[str, str] = {
     "ridgeline_watch_predicted_seconds": "Latency as it is expected now, with what was learned.",
     "ridgeline_watch_measured_seconds": "Latency of the latest window.",
@@ -56,7 +56,7 @@ class Exporter:
             ) from None
 
     def show(self, watcher: Watcher) -> None:
-        """Take over what a watcher knows; a figure that the latest window lacks is NaN."""
+        """Export a watcher's figures; those that the latest window lacks are NaN."""
         self._up.set(float(watcher.up))
         for figure, values in watcher.state().items():
             for name, key in zip(GAUGES, _KEYS, strict=True):
@@ -71,7 +71,7 @@ class Exporter:
         return int(self._server.server_port)
 
     def close(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

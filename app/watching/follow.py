@@ -1,4 +1,4 @@
-"""The looks at a live server's metrics page, and at a log of requests that grows beside it."""
+"""Samples of a live server's metrics page, and of a log of requests that grows with it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def follow(
     cancelled: Cancel = never,
     clock: Callable[[], float] = time.time,
 ) -> Iterator[Look]:
-    """Looks at the page of a server, one in every so many seconds; a page that is away is a look.
+    """Samples of a server's page at an interval; an unreachable page is a sample too.
 
     seconds: in all; 0 until it is cancelled.
     """
@@ -53,13 +53,13 @@ def follow(
 class RequestLog:
     """A log of requests that a server or client appends to, read as it grows.
 
-    What a window has of it are the rows that were not there before.  A log that is shorter than it
-    was began anew, and is read from its start.
+    A window gets the rows that were appended since the last one.  A log that has become shorter
+    was started again, and is read from its start.
     """
 
     def __init__(self, path: Path) -> None:
         self.path, self._read = path, 0
-        self._rows()  # refuses what is no log before anything is watched
+        self._rows()  # refuses other files before the watch begins
 
     def _rows(self) -> pd.DataFrame:
         [found] = read_results(self.path)[:1]
@@ -68,11 +68,11 @@ class RequestLog:
         return found.requests
 
     def __call__(self) -> ServingMeasurement | None:
-        """What the rows that are new say, None where there are none."""
+        """Figures of the new rows, None if there are none."""
         try:
             rows = self._rows()
         except (ReportError, OSError):
-            return None  # a line that is being written
+            return None  # a line that is not complete yet
         if len(rows) < self._read:
             self._read = 0
         new, self._read = rows.iloc[self._read :], len(rows)
@@ -81,7 +81,7 @@ class RequestLog:
 
 
 def measured(rows: pd.DataFrame) -> ServingMeasurement:
-    """What requests that were answered came to."""
+    """Figures of the answered requests."""
     lengths = Lengths(distribution(rows["isl"]), distribution(rows["osl"]))
     return ServingMeasurement(
         "request log",

@@ -21,7 +21,7 @@ def watched(
     asked: values by name, the name of the file, and its bytes.
 
     Raises:
-        RidgelineError: a name that nobody knows, or no recording.
+        RidgelineError: an unknown name, or not a recording.
     """
     given, name, content = asked
     extras, values = read_extras(extras_of("watch"), given)

@@ -1,4 +1,4 @@
-"""The calibration that a watch keeps current: the scale of a deployment's steps."""
+"""The calibration that a watch updates: the scale of a deployment's steps."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from hardware_db.recipes import StepScale
 
 
 def scale_of(asked: Asked, found: Watched) -> StepScale:
-    """The scale of the steps with which the predicted TPOT is that of the latest windows.
+    """The scale of the steps for which the predicted TPOT equals that of the latest windows.
 
     Raises:
-        InvalidValue: too few windows could be judged, or no scale from 0.1 to 10 does.
+        InvalidValue: too few windows could be judged, or no scale from 0.1 to 10 does it.
     """
     recent = [one for one in found.windows if not one.why and one.measured["tpot_s"] > 0][-LEARN:]
     if len(recent) < LEARN:

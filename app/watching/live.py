@@ -1,4 +1,4 @@
-"""A live server watched: what is done at each look, and how the looks end."""
+"""Watching a live server: the actions at each sample, and the end."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from genz_core.progress import Cancel, never
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """How a live page is watched.
+    """Settings of a live watch.
 
-    window_s: least seconds of a window.  every_s: between two looks.  seconds: in all, 0 until it
-    is cancelled.  log: of requests, that grows beside the page.  record: where the looks are
-    appended.  port: that answers Prometheus with the watch's gauges; None for none of these.
+    window_s: least seconds of a window.  every_s: between two samples.  seconds: in all, 0 until it
+    is cancelled.  log: of requests, which grows with the page.  record: file that samples are
+    appended to.  port: for Prometheus to read the watch's gauges.  None disables each of these.
     """
 
     window_s: float = 60.0
@@ -42,11 +42,11 @@ def of_page(
 ) -> Watched:
     """Watch the page of a server until its time is over.
 
-    told: called with each event as it comes.
+    told: called with each event when it occurs.
 
     Raises:
         InvalidValue: no model is named, or the port is taken.  MeasurementError: a package is
-        missing.  ReportError: `log` is no log of requests.
+        missing.  ReportError: `log` is not a log of requests.
     """
     refuse_unnamed(asked)
     watcher = Watcher(asked, live.window_s, RequestLog(live.log) if live.log else None)
@@ -68,6 +68,6 @@ def of_page(
 
 
 def _append(recording: Path, look: Look) -> None:
-    """Write a look at the end of a recording."""
+    """Append a sample to a recording."""
     with recording.open("a", encoding="utf-8") as file:
         file.write(look.line() + "\n")

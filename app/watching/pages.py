@@ -1,8 +1,8 @@
-"""Looks at the metrics page of a server: a recording of them, and what lies between two.
+"""Samples of a server's metrics page: recordings of them, and the activity between two.
 
-Counters tell what happened between two looks however far apart they are, so a page that is away
-for a while loses nothing.  A counter that falls says that the server started again: its counters
-are then of what came since.
+Counters describe all activity between two samples however far apart they are, so an unreachable
+page loses nothing.  A counter that falls means that the server was restarted: its counters
+then describe the time since the restart.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from profilers.serving_results import ServingMeasurement
 from profilers.serving_results.prometheus import Page, of_page, parse
 
 _MOST_LOOKS = 200_000
-#: Names of counters end so.
+#: Suffixes of the names of counters.
 _COUNTED = ("_total", "_count", "_sum")
-#: Tokens of all answers over those of the requests that ended may differ by so much where more
-#: than some requests ended; beyond it, one of both counters jumped.
+#: Tokens of all answers and those of the ended requests may differ by this factor if more than some
+#: requests ended; beyond it, one of the two counters jumped.
 _JUMP, _ENOUGH = 4.0, 20
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look.
+    """One sample.
 
-    at: seconds since 1970, or since any moment.  page: its text, "" where there was none.
-    why: there was none.
+    at: seconds since 1970, or since any moment.  page: its text, "" if there was none.
+    why: the reason if there was none.
     """
 
     at: float
@@ -38,17 +38,17 @@ class Look:
     why: str = ""
 
     def line(self) -> str:
-        """The look as a line of a recording."""
+        """The sample as a line of a recording."""
         found = {"at": self.at} | ({"page": self.page} if self.page else {"error": self.why})
         return json.dumps(found)
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """What happened between two looks.
+    """The activity between two samples.
 
     seconds: between them.  found: the figures of that time.  restarted: whether the server
-    started again between them.  jumped: why the figures are not to be believed, "" where they are.
+    was restarted between them.  jumped: why the figures are unreliable, "" if they are reliable.
     """
 
     seconds: float
@@ -58,7 +58,7 @@ class Between:
 
 
 def between(before: Page, after: Page, seconds: float) -> Between:
-    """What two pages of a server say of the time between them."""
+    """The activity between two pages of a server."""
     restarted = _fell(before, after)
     earlier = Page(after.engine) if restarted else before
     found = of_page(after, earlier, seconds)
@@ -89,10 +89,10 @@ def _jumped(found: ServingMeasurement) -> str:
 
 
 def page_of(look: Look) -> Page | None:
-    """The samples of a look, None where there was no page.
+    """The parsed metrics of a sample, None if there was no page.
 
     Raises:
-        ReportError: a page of none of the engines.
+        ReportError: the page is of none of the engines.
     """
     if not look.page:
         return None
@@ -106,17 +106,17 @@ def page_of(look: Look) -> Page | None:
 
 
 def recorded(path: Path) -> Iterator[Look]:
-    """The looks of a recording, a JSON object a line: {"at": seconds, "page": text}.
+    """The samples of a recording, with a JSON object per line: {"at": seconds, "page": text}.
 
     Raises:
-        ReportError: it is none; the line is named.
+        ReportError: it is not a recording; the line is named.
     """
     with path.open(encoding="utf-8", errors="replace") as lines:
         yield from looks_of(path.name, lines)
 
 
 def looks_of(name: str, lines: Iterable[str]) -> Iterator[Look]:
-    """The looks in the lines of a recording; errors as `recorded`."""
+    """The samples in the lines of a recording; errors as `recorded`."""
     count = 0
     for number, line in enumerate(lines, start=1):
         if not line.strip():

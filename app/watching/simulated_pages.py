@@ -1,5 +1,5 @@
-"""Pages of a simulated server as vLLM, SGLang or llama.cpp write them, by the names of their
-sources: what a watch is tried on.  Sources: as of `profilers.serving_results.prometheus`.
+"""Pages of a simulated server in the formats of vLLM, SGLang or llama.cpp, to test a watch.
+Sources: as of `profilers.serving_results.prometheus`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from genz_core.types import Array
 
 ENGINES = ("vllm", "sglang", "llama.cpp")
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
-#: Names of counters, gauges and histograms by engine; "" where it has none.
+#: Names of counters, gauges and histograms by engine; "" if it has none.
 _NAMES: Mapping[str, Mapping[str, str]] = {
     "vllm": {
         "running": "vllm:num_requests_running", "waiting": "vllm:num_requests_waiting",
@@ -50,7 +50,7 @@ _NAMES: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Served:
-    """Requests that a simulated server answered, all columns [requests], times on one clock."""
+    """Requests answered by a simulated server, all columns [requests], times on one clock."""
 
     arrival_s: Array
     first_s: Array
@@ -61,7 +61,7 @@ class Served:
     preemptions: Array
 
     def then(self, other: Served) -> Served:
-        """These requests, and others."""
+        """These requests, followed by others."""
         return Served(
             *(
                 np.concatenate([getattr(one, name) for one in (self, other)])
@@ -71,9 +71,9 @@ class Served:
 
 
 def served(given: Mapping[str, Any], start_s: float, seconds: float, steps: float = 1.0) -> Served:
-    """Requests of some seconds of a question of the verb "simulate" at a rate.
+    """Requests in some seconds of a question of the verb "simulate" with a rate.
 
-    start_s: of the first.  steps: the time of every step is so many times what is priced.
+    start_s: of the first.  steps: factor on the priced time of every step.
     """
     count = max(int(float(given["rate"]) * seconds), 1)
     asked = ask("simulate", {**given, "requests": count})
@@ -113,14 +113,14 @@ def in_turn(
 def looks(
     found: Served, engine: str, until_s: float, every_s: float = 5.0, since_s: float = 0.0
 ) -> Iterator[Look]:
-    """Looks at the page of the server that answered requests.  since_s: when it started."""
+    """Samples of the page of the server that answered the requests.  since_s: when it started."""
     for number in range(int((until_s - since_s) / every_s) + 1):
         at = since_s + number * every_s
         yield Look(at, page(found, engine, at, since_s))
 
 
 def page(found: Served, engine: str, at: float, since_s: float = 0.0) -> str:
-    """The page of a server at a moment; its counters are of what came since it started."""
+    """The page of a server at a moment; its counters start when the server does."""
     names, lines = _NAMES[engine], list[str]()
     ours = found.arrival_s >= since_s
     first = ours & (found.first_s <= at)

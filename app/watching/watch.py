@@ -1,10 +1,10 @@
-"""Windows of a server's metrics page, what they teach, and when the server leaves its interval.
+"""Windows of a server's metrics page, calibration, and alarms when the server leaves its interval.
 
-The first windows calibrate: the mean of ln(measured / predicted) of each latency, and how much it
-varies from window to window.  From then on a latency is expected as it was predicted for the
-conditions that were calibrated, times what was learned.  It has left its interval where several
-windows in a row lie beyond it on the same side; the causes are named (`app.watching.causes`), and
-the conditions of then are the ones to compare with from then on.
+The first windows calibrate: the mean of ln(measured / predicted) of each latency, and its standard
+deviation between windows.  From then on the expected latency is the prediction for the
+calibrated conditions, times the learned factor.  It has left its interval if several
+windows in a row are outside on the same side; the causes are named (`app.watching.causes`), and
+later windows are compared with the new conditions.
 """
 
 from __future__ import annotations
@@ -25,26 +25,25 @@ from profilers.serving_results import ServingMeasurement
 from profilers.serving_results.fields import ratio
 from profilers.serving_results.prometheus import Page
 
-#: Windows that calibrate, and windows in a row that lie outside before it is said.
+#: Windows that calibrate, and windows in a row outside of the interval before an alarm.
 LEARN, IN_A_ROW = 4, 2
-#: Standard deviations of a window beyond which it lies outside, and the least that the interval is
-#: wide, ln.  Both are judgement: means of a minute of Poisson arrivals vary by some percent.
+#: Standard deviations of a window beyond which it is outside, and the least width of the interval,
+#: ln. Both are judgement: means over a minute of Poisson arrivals vary by some percent.
 _DEVIATIONS, _LEAST = 4.0, math.log(1.12)
-#: Share of what is learned that a window inside replaces: the calibration stays current.
+#: Share of the learned factor that a window inside replaces: the calibration follows slow changes.
 _CURRENT = 0.1
-#: Requests that must have ended in a window.
+#: Least number of requests that end in a window.
 _ENDED = 5
 _WORDS = {"tpot_s": "TPOT", "ttft_s": "TTFT"}
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a server did in some seconds, beside what was expected.
+    """Figures of a server in a time window, with the expected ones.
 
-    at: its end.  measured, expected: latencies by name [s], NaN where there is none; `expected`
-    with what was learned, under the conditions of this window.  predicted: without what was
-    learned.  ratio: measured over expected.  preemptions: of a request, NaN where the page does
-    not count them.
+    at: its end.  measured, expected: latencies by name [s], NaN if there is none; `expected`
+    includes the learned factor, under the conditions of this window.  predicted: without it.
+    ratio: measured over expected.  preemptions: per request, NaN if the page does not count them.
     """
 
     at: float
@@ -76,7 +75,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something to say.  kind: "alarm", "away", "back", "restart", "jump" or "note".
+    """An event to report.  kind: "alarm", "away", "back", "restart", "jump" or "note".
 
     change: of an alarm.
     """
@@ -99,7 +98,7 @@ class Event:
 
 @dataclass(slots=True)
 class _Learned:
-    """ln(measured / predicted) of one latency: its mean and how much windows vary about it."""
+    """ln(measured / predicted) of one latency: its mean and its variation between windows."""
 
     logs: list[float] = field(default_factory=list)
     mean: float = 0.0
@@ -120,10 +119,10 @@ Reader = Callable[[], "ServingMeasurement | None"]
 
 
 class Watcher:
-    """Takes looks one by one; `windows` and `events` grow.
+    """Processes samples one by one; `windows` and `events` grow.
 
-    window_s: least seconds of a window.  log: what the rows of a log of requests say that are new
-    since it was called, for what the page does not say; None without one.
+    window_s: least seconds of a window.  log: returns figures of a request log's new rows,
+    for those that the page lacks; None without a log.
     """
 
     def __init__(self, asked: Asked, window_s: float = 60.0, log: Reader | None = None) -> None:
@@ -143,7 +142,7 @@ class Watcher:
     # --------------------------------------------------------------------------- looks
 
     def look(self, look: Look) -> list[Event]:
-        """Take a look; returns what is new to say."""
+        """Process a sample; returns the new events."""
         known = len(self.events)
         try:
             page = page_of(look)
@@ -202,7 +201,7 @@ class Watcher:
         row = self.log() if self.log else None
         ended = found.load.completed
         if ended is not None and ended < _ENDED and row is None:
-            return  # nobody asks anything
+            return  # no requests arrive
         conditions = self._conditions(found, row)
         measured = {
             "tpot_s": _known(found.tpot_s.mean, found.itl_s.mean, row.tpot_s.mean if row else None),
@@ -226,7 +225,7 @@ class Watcher:
             self._judge(window)
 
     def _conditions(self, found: ServingMeasurement, row: ServingMeasurement | None) -> Conditions:
-        """What was asked: of the page, else of the log, else what the question says."""
+        """The load: from the page, otherwise from the log, otherwise from the question."""
         question, given = self.stated.question, self.stated.given
         lengths = {
             name: _known(
@@ -254,7 +253,7 @@ class Watcher:
                 learned.settle()
 
     def _judge(self, window: Window) -> None:
-        """Whether a window lies outside, and an alarm where several do."""
+        """Whether a window is outside of the interval; raises an alarm after several."""
         assert self._base is not None
         at_base = self.pricing.at(self._base).values
         left: list[str] = []
@@ -275,7 +274,9 @@ class Watcher:
             self._alarm(left)
 
     def _alarm(self, left: Sequence[str]) -> None:
-        """Say that latencies left their interval and why, and begin anew from here."""
+        """Report that latencies left their interval and why, and start again from these
+        conditions.
+        """
         recent = [one for one in self.windows if not one.why][-IN_A_ROW:]
         assert self._base is not None
         now = mean_of([one.conditions for one in recent])
@@ -289,7 +290,7 @@ class Watcher:
             for name in left
         ]  # fmt: skip
         shown = changes[0]
-        if len(changes) > 1 and shown.cause == STEPS:  # a wait explains no step
+        if len(changes) > 1 and shown.cause == STEPS:  # a wait says nothing about steps
             shown = next((one for one in changes if one.cause == STEPS), shown)
         self._say(recent[-1].at, "alarm", _sentence(shown, self._base, now, preempted), shown)
         for one in self._learned.values():
@@ -316,13 +317,13 @@ class Watcher:
 
     @property
     def drift(self) -> dict[str, float]:
-        """Measured over predicted of each latency, as it is learned now."""
+        """Measured over predicted of each latency, as currently learned."""
         return {name: math.exp(one.mean) for name, one in self._learned.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What was watched.  drift: measured over predicted of each latency, as learned."""
+    """The result of a watch.  drift: measured over predicted of each latency, as learned."""
 
     windows: tuple[Window, ...]
     events: tuple[Event, ...]
@@ -330,11 +331,11 @@ class Watched:
 
     @property
     def alarms(self) -> tuple[Event, ...]:
-        """When the server left its interval."""
+        """The events of a server leaving its interval."""
         return tuple(event for event in self.events if event.kind == "alarm")
 
     def document(self) -> dict[str, Any]:
-        """What `ridgeline watch --json` prints."""
+        """The output of `ridgeline watch --json`."""
         return {
             "windows": [one.document() for one in self.windows],
             "events": [one.document() for one in self.events],
@@ -345,12 +346,12 @@ class Watched:
 
 
 def watched(watcher: Watcher) -> Watched:
-    """What a watcher has seen so far."""
+    """The result of a watcher so far."""
     return Watched(tuple(watcher.windows), tuple(watcher.events), watcher.drift)
 
 
 def sentences(found: Watched) -> list[str]:
-    """What was seen, in words."""
+    """The result in words."""
     judged = [one for one in found.windows if not one.why]
     if not judged:
         return [*(one.sentence for one in found.events), "no window could be judged"]
@@ -385,12 +386,12 @@ def _sentence(shown: Change, before: Conditions, now: Conditions, preempted: flo
 
 
 def _log(one: float, other: float) -> float:
-    """ln of a ratio, NaN where one of both is 0 or not known."""
+    """ln of a ratio, NaN if one of the two is 0 or unknown."""
     return math.log(one / other) if one > 0 and other > 0 else math.nan
 
 
 def _known(*values: float | None) -> float:
-    """The first that is known."""
+    """The first known value."""
     return next((float(v) for v in values if v is not None and math.isfinite(v)), math.nan)
 
 

@@ -50,12 +50,12 @@ class Batching(StepCycles):
     """What an engine does with a load, per rank: when its requests come, wait and are read."""
 
     def clump_steps(self) -> Array:
-        """Steps of a request's life that prompts come in, at most all of its own.
+        """Number of a request's steps in which new prompts arrive together, at most all of them.
 
         Requests that start together end together, and after n waves spread by sqrt(n) times the
-        differences of their lengths, as in a random walk.  Measured runs of one length spread, too,
-        where prompts and decodes share steps: no two steps take the same time, and no two users
-        start together.  Where prompts are read alone, all that wait are read before any of them
+        differences of their lengths, as in a random walk.  Measured runs of one length spread too
+        if prompts and decodes share steps, because steps differ in time and users in their start.
+        If steps hold prompts alone, all waiting prompts are prefilled before any of them
         decodes, which brings them together again.
         """
         steps = np.maximum(self.steps, 1.0)

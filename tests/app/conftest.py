@@ -1,4 +1,4 @@
-"""Fixtures: a data folder of the test's own, a tiny model, the command line."""
+"""Fixtures: a data folder per test, a tiny model, the command line."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from app.accuracy import measured_points
 from app.cli import cli
 from app.scenario import points_file
 
-# Typer makes all commands anew for each call, which takes longer than most of them.
+# Typer builds all commands for each call, which takes longer than most of them run.
 typer.main.get_command = testing._get_command = functools.cache(typer.main.get_command)
 
 
 @pytest.fixture
 def own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's data folder, empty and not yet made."""
+    """The user's data folder, not yet created."""
     folder = tmp_path / "data"
     monkeypatch.setenv("RIDGELINE_DATA", str(folder))
     return folder
@@ -32,13 +32,13 @@ def own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_wait_for_a_style(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No browser is there to show a style in time."""
+    """Pages do not wait for a style, because there is no browser that shows it."""
     monkeypatch.setattr("app.dashboard.page_style.AHEAD_S", 0.0)
 
 
 @pytest.fixture
 def torch_threads() -> Iterator[None]:
-    """PyTorch and Transformers are here; the number of threads is put back after the test."""
+    """PyTorch and Transformers are installed; the number of threads is restored after the test."""
     torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
     before = torch.get_num_threads()
@@ -48,7 +48,7 @@ def torch_threads() -> Iterator[None]:
 
 @pytest.fixture
 def free_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cores count as free: no run measures for 0.4 s how contended they are."""
+    """The cores count as idle, so no run spends 0.4 s on measuring their contention."""
     monkeypatch.setattr("profilers.collect.clock.contention", lambda *_: 1.0)
 
 
@@ -104,13 +104,13 @@ _PRICE = points_file.price
 
 @functools.cache
 def _priced(rows: tuple[tuple[tuple[str, str], ...], ...], data: str) -> list[points_file.Row]:
-    """Rows of a points file, priced beside the user's files in the folder `data`."""
+    """Rows of a points file, priced with the user's files in the folder `data`."""
     return _PRICE([dict(row) for row in rows])
 
 
 @pytest.fixture
 def priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same rows are priced once a session; for tests of whole tables of measured runs.
+    """The same rows are priced once per session; for tests of whole tables of measured runs.
 
     The files of those tests share a worker, see MEASURED in tests/conftest.py.
     """

@@ -1,4 +1,4 @@
-"""The dashboard as tests open it: pages, uploads, buttons, jobs, cards."""
+"""The dashboard as tests use it: pages, uploads, buttons, jobs, cards."""
 
 import functools
 import json
@@ -22,19 +22,21 @@ PREFILL = REPORTS / "csv" / "llm-perf-opt" / "prefill_cuda_gpu_kern_sum.csv"
 
 
 def path_of(page: str) -> str:
-    """The file of a page as `switch_page` takes it; of a page of earlier releases that of today."""
+    """The file of a page for `switch_page`; for a page of an earlier release, that of its
+    successor.
+    """
     page, _ = MOVED.get(page, (page, ""))
     return next((MAIN.parent / "views").glob(f"{page}.py")).relative_to(MAIN.parent).as_posix()
 
 
 def opened(page: str = "answer", **query: object) -> AppTest:
-    """A page with parameters in its address; a page of earlier releases by its old address."""
+    """A page with parameters in its address; a page of an earlier release by its old address."""
     app = AppTest.from_file(str(MAIN), default_timeout=120)
     for name, value in query.items():
         app.query_params[name] = str(value)
     if page in MOVED:
         app._page_hash = calc_hash(page)  # a hidden page has no file
-        return app.run().switch_page(path_of(page))  # where the browser is then
+        return app.run().switch_page(path_of(page))  # the address that the browser then shows
     if page != "answer":
         app.switch_page(path_of(page))
     return app.run()
@@ -42,7 +44,7 @@ def opened(page: str = "answer", **query: object) -> AppTest:
 
 @functools.cache
 def shown(page: str = "answer", **query: object) -> AppTest:
-    """A page as it opens, drawn once for all tests that only read it."""
+    """A newly opened page, drawn once for all tests that only read it."""
     return opened(page, **query)
 
 
@@ -52,7 +54,7 @@ def charts(app: AppTest) -> list[dict[str, Any]]:
 
 
 def brought(app: AppTest, uploader: str, *files: Path) -> AppTest:
-    """The page after files were put into one of its boxes."""
+    """The page after files were added to one of its boxes."""
     box = app.file_uploader(uploader)
     for file in files:
         box = box.upload(file.name, file.read_bytes())
@@ -60,12 +62,12 @@ def brought(app: AppTest, uploader: str, *files: Path) -> AppTest:
 
 
 def pressed(app: AppTest, label: str) -> AppTest:
-    """The page after a press of the button of that label."""
+    """The page after its button with that label was pressed."""
     return next(button for button in app.button if button.label == label).click().run()
 
 
 def finished(app: AppTest, key: str) -> AppTest:
-    """The page after its job of that key came to a good end."""
+    """The page after its job with that key succeeded."""
     job = app.session_state[key]
     for _ in range(1000):
         job.poll()
@@ -77,7 +79,7 @@ def finished(app: AppTest, key: str) -> AppTest:
 
 
 def settled(app: AppTest) -> AppTest:
-    """The page after all jobs of this process have ended, however."""
+    """The page after all jobs of this process have ended, in whatever way."""
     deadline = time.monotonic() + 120.0
     while server_queue().under_way and time.monotonic() < deadline:
         time.sleep(0.05)

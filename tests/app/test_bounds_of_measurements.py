@@ -1,4 +1,4 @@
-"""No bound lies above what was measured: every kernel and every run that ships."""
+"""No bound exceeds a measurement, for every shipped kernel and run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def points(row):
     sizes = dict(size.split("=") for size in row["shape"].split())
     dims = {name: np.array([float(value)]) for name, value in sizes.items()}
     measured = np.array([float(row["measured_s"])])
-    # Benchmarks repeat one set of operands, which may stay in the last-level cache.
+    # Benchmarks repeat the same operands, which may stay in the last-level cache.
     return OperatorPoints(row["operator"], row["fmt"], dims, measured, warm_cache=True)
 
 
@@ -37,7 +37,7 @@ def test_no_bound_lies_above_a_measured_kernel():
         try:
             system = hardware_db.load(row["system"])
         except UnknownSystem:
-            continue  # measured, and not a system that ships
+            continue  # measured, but not a shipped system
         kernel = points(row)
         checked += 1
         if bound_s(kernel, system)[0] > TOLERANCE * kernel.measured_s[0]:

@@ -1,4 +1,4 @@
-"""One more token or sequence never changes a price by a leap."""
+"""One more token or sequence never changes a price abruptly."""
 
 from __future__ import annotations
 

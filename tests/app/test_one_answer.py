@@ -1,4 +1,4 @@
-"""One question, one answer: the Python module, the command line and the page agree.
+"""The Python module, the command line and the page give the same answer to a question.
 
 Twelve scenarios, static and served, over three models (dense, mixture of experts, latent attention)
 and three engines, with formats, degrees and recipes that the engine fills in.
@@ -57,7 +57,7 @@ def named(scenario: dict[str, Any]) -> str:
 
 
 def span_of(row: dict[str, Any], name: str) -> str:
-    """The 80 % interval of "TTFT" in a row, as pages write it."""
+    """The 80 % interval of "TTFT" in a row, as pages print it."""
     low, high = (row[f"{name.lower()}_{end}_s"] for end in ("low", "high"))
     return quantities.span(*(math.nan if end is None else end for end in (low, high)))
 

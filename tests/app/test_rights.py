@@ -1,4 +1,6 @@
-"""Rights of visitors: all on one's own machine, what the operator allows on a shared server."""
+"""Rights of visitors: all rights on one's own machine, those allowed by the operator on a shared
+server.
+"""
 
 import pytest
 
@@ -32,6 +34,6 @@ def test_what_is_not_allowed_in_words_is_not_allowed():
 
 
 def test_a_word_that_is_no_right_is_refused():
-    """A slip must not open a server."""
+    """A typing error must not grant rights on a server."""
     with pytest.raises(InvalidValue, match="'shard': give of shared, may_save"):
         rights_of("shard may_save")

@@ -1,4 +1,4 @@
-"""Everything that is measured of the program, on one dated page with its history.
+"""All measurements of the program's speed and accuracy, on one dated page with its history.
 
     python -m tests.benchmarks.benchmarks_page --write docs --peers /path/to/a/venv/bin/python
 
@@ -45,7 +45,7 @@ class Entry:
 
 
 def all_measures(short: bool, peers_python: str, areas: Sequence[str] = AREAS) -> Iterator[Measure]:
-    """Every number of the areas that are asked for."""
+    """Every number of the selected areas."""
     repeats = 1 if short else 5
     makers: dict[str, Callable[[], Iterator[Measure]]] = {
         "accuracy": measures.accuracy,
@@ -73,7 +73,7 @@ def this_machine() -> str:
 
 
 def entries(measured: Iterable[Measure]) -> list[Entry]:
-    """The measures as lines of the history, of today."""
+    """The measurements as lines of the history, with today's date."""
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     try:
         release = version("ridgeline")
@@ -84,7 +84,7 @@ def entries(measured: Iterable[Measure]) -> list[Entry]:
 
 
 def read_history(path: Path) -> list[Entry]:
-    """The lines of a history file; none where there is no file."""
+    """The lines of a history file; none if there is no file."""
     if not path.exists():
         return []
     with path.open(encoding="utf-8", newline="") as file:
@@ -92,7 +92,7 @@ def read_history(path: Path) -> list[Entry]:
 
 
 def written_history(path: Path, lines: Sequence[Entry]) -> None:
-    """Replace the file by these lines."""
+    """Replace the file's content by these lines."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -101,7 +101,7 @@ def written_history(path: Path, lines: Sequence[Entry]) -> None:
 
 
 def last_values(history: Iterable[Entry], machine: str) -> dict[str, Entry]:
-    """The newest entry of each metric; times and memory only of that kind of machine.
+    """The newest entry of each metric; times and memory only from the same kind of machine.
 
     Accuracy is the same on every machine.
     """
@@ -109,7 +109,7 @@ def last_values(history: Iterable[Entry], machine: str) -> dict[str, Entry]:
 
 
 def change(measure: Measure, before: Mapping[str, Entry]) -> float | None:
-    """By which share a number is worse than before (negative: better); None without an earlier."""
+    """Relative worsening of a number (negative: better); None without an earlier value."""
     earlier = before.get(measure.name)
     if earlier is None or earlier.value <= 0.0 or measure.value <= 0.0:
         return None
@@ -166,7 +166,7 @@ def _row(m: Measure, by: float | None, earlier: Entry | None, worse: float) -> d
 
 
 def _peers() -> str:
-    """What other predictors reach on the same kind of rows, with the source of each."""
+    """Published errors of other predictors on similar rows, with the source of each."""
     from app.accuracy import shipped_errors
 
     rows = [
@@ -188,8 +188,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--write", type=Path, help="folder of benchmarks.md and benchmarks.csv")
     parser.add_argument("--peers", default="", help="Python of a venv that holds the peers")
-    parser.add_argument("--short", action="store_true", help="less of each, to try the command")
-    parser.add_argument("--worse", type=float, default=0.25, help="share that is a regression")
+    parser.add_argument(
+        "--short", action="store_true", help="fewer measurements, to try the command"
+    )
+    parser.add_argument(
+        "--worse", type=float, default=0.25, help="relative worsening that counts as a regression"
+    )
     parser.add_argument("--areas", nargs="+", choices=AREAS, default=list(AREAS))
     chosen = parser.parse_args()
     folder = chosen.write or Path("docs")

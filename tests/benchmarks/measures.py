@@ -1,4 +1,4 @@
-"""What the benchmarks page measures: each a number with its unit, and whether less is better."""
+"""The measurements of the benchmarks page: each a number with its unit and its better direction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Measure:
 
 
 def accuracy() -> Iterator[Measure]:
-    """Errors of the fits that ship, on rows that fitted nothing."""
+    """Errors of the shipped fits, on rows that were not used for fitting."""
     from app.accuracy import shipped_errors
     from app.accuracy.measured_points import SERVING_METRICS
     from app.accuracy.shipped_errors import BATCH_METRICS
@@ -47,7 +47,7 @@ def accuracy() -> Iterator[Measure]:
 
 
 def sweeps(peers_python: str, count: int) -> Iterator[Measure]:
-    """Configurations a second of processor time, of the peers too where their Python is named."""
+    """Configurations per second of processor time, including the peers if their Python is given."""
     from tests.benchmarks.peers_sweep import ours, peers
 
     rates = {**(peers(peers_python, count, "1.3.0rc20") if peers_python else {}), **ours()}
@@ -83,7 +83,7 @@ def start_up(repeats: int) -> Iterator[Measure]:
 
 
 def pages(cases: int, repeats: int) -> Iterator[Measure]:
-    """Pages in a real browser: seconds of processors of server and browser together."""
+    """Pages in a real browser: processor seconds of server and browser together."""
     from tests.benchmarks.page_timings import CASES, Spent, time_page
     from tests.browser.conftest import QUIET, chromium
     from tests.dashboards import served
@@ -113,7 +113,7 @@ def pages(cases: int, repeats: int) -> Iterator[Measure]:
 
 
 def reports(repeats: int) -> Iterator[Measure]:
-    """Reading of the reports that ship."""
+    """Time to read the shipped reports."""
     import ridgeline
 
     for path in sorted((ROOT / "app" / "samples").glob("*.json.gz")):
@@ -122,7 +122,7 @@ def reports(repeats: int) -> Iterator[Measure]:
 
 
 def simulations(requests: int, repeats: int) -> Iterator[Measure]:
-    """Requests served one by one."""
+    """Time to simulate requests one by one."""
     import ridgeline
 
     def served_requests() -> object:
@@ -244,7 +244,7 @@ def _fleet(count: int, _cluster: str) -> None:
 
 
 def peaks() -> Iterator[Measure]:
-    """Memory of programs at its highest, each in a fresh process (Linux)."""
+    """Peak memory of programs, each in a fresh process (Linux)."""
     if sys.platform != "linux":
         return
     sweep = (
@@ -263,7 +263,7 @@ def peaks() -> Iterator[Measure]:
 
 
 def _spent(work: Callable[[], object], repeats: int) -> float:
-    """Median processor time of a call after a first one [s]."""
+    """Median processor time of a call, after a first one [s]."""
     work()
     found = []
     for _ in range(repeats):

@@ -1,13 +1,13 @@
-"""How long pages take in a browser: until the first result, and after a change.
+"""Time of pages in a browser: until the first result, and after a change.
 
     python -m tests.benchmarks.page_timings --pages decide --write docs/planning.md
     python -m tests.benchmarks.page_timings --pages predict --write docs/speed.md
 
-A real server and a real Chromium, which both take their share of the machine.  The first result:
-from the address of a scenario that nobody asked before, in a session of its own, until its chart is
-drawn; the browser has the dashboard's scripts.  A change: from the key that ends an input until
-what the page says has changed and it rests.  Beside the clock, which others on the machine slow
-down, stand the seconds of a processor that the server and the browser took.
+A real server and a real Chromium share the machine.  The first result: from opening the address of
+a new scenario, in a session of its own, until its chart is drawn; the browser has cached the
+dashboard's scripts.  A change: from the key that ends an input until the page shows the new result
+and is idle.  Beside wall-clock time, which other programs slow down, stand the processor seconds
+of the server and the browser.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ import psutil
 from tests.browser.conftest import QUIET, SETTLED, chromium
 from tests.dashboards import Served, served
 
-#: What a quiet machine needs at most, by the clock.
+#: Longest wall-clock time on a quiet machine.
 MOST_FIRST_S, MOST_CHANGE_S = 2.0, 0.5
-#: Of the clicks on a page that predicts, half and 95 of 100 take at most.
+#: Longest time of the median and of the 95th percentile of clicks on a page that predicts.
 MOST_P50_S, MOST_P95_S = 0.3, 0.7
-#: A table lies between a mark, the command that writes it, and this.
+#: A table stands between a mark, which is the command that writes it, and this.
 END = "<!-- the end of that table -->"
 _DRAWN = ".js-plotly-plot .main-svg"
 _INPUTS = itertools.count(1100, 7)
@@ -49,7 +49,8 @@ _SAID = """() => {
     const words = document.querySelector('[data-testid="stMain"]').innerText;
     return [state.dataset.testScriptState, JSON.stringify([charts, shapes, words])];
 }"""
-#: Asked at every frame: while the page is at work it says so, and is not read, which lays it out.
+#: Evaluated at every frame. While the page is busy only this is reported, because reading the page
+#: forces a layout.
 _CHANGED = f"""before => {{
     const {{testScriptState}} = document.querySelector('[data-testid="stApp"]').dataset;
     return testScriptState === 'notRunning' && ({_SAID})()[1] !== before;
@@ -60,8 +61,9 @@ _CHANGED = f"""before => {{
 class Change:
     """A change of an input.
 
-    label: of the box, "" for buttons.  values: to type, or buttons to click, in turn.  prices:
-    whether what the page shows is priced anew.
+    label: of the box, "" for buttons.  values: texts to type, or buttons to click, one after
+    another.
+    prices: whether the change needs new prices.
     """
 
     words: str
@@ -72,17 +74,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A page with its inputs, and what is changed on it."""
+    """A page with its inputs and the changes to be timed."""
 
     page: str
     inputs: Mapping[str, Any]
     changes: Sequence[Change]
-    points: str = ""  # words that follow the number of points on the page
+    points: str = ""  # words after the number of points on the page
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Seconds by the clock, and of the processors that the server and the browser took."""
+    """Wall-clock seconds, and processor seconds of the server and the browser."""
 
     wall_s: float
     server_s: float
@@ -91,7 +93,7 @@ class Spent:
 
 @dataclass(slots=True)
 class Timing:
-    """What the first result and each change of a page took."""
+    """Times of a page's first result and of each change."""
 
     page: str
     points: int
@@ -100,7 +102,9 @@ class Timing:
 
 
 class Clock:
-    """What passes inside a `with` block: by the clock, of the server, of the browser."""
+    """Measures a `with` block: wall-clock time, and processor time of the server and the
+    browser.
+    """
 
     def __init__(self, server: Served) -> None:
         self._server = server
@@ -165,7 +169,7 @@ _BATCHES = Change("batch (sidebar)", "Load", tuple(f"batch {size}" for size in r
 
 
 def _clicks(words: str, *names: str) -> Change:
-    """Buttons clicked in turn, two dozen times in all."""
+    """Buttons that are clicked in turn, two dozen clicks in all."""
     return Change(words, "", names * (24 // len(names)), False)
 
 
@@ -188,7 +192,7 @@ PREDICTING = (
 
 
 def time_page(browser: Any, server: Served, case: Case, repeats: int = 3) -> Timing:
-    """Open a page as often with a scenario of its own, then change its inputs."""
+    """Open a page repeatedly, each time with a new scenario, then change its inputs."""
     context = browser.new_context(viewport={"width": 1400, "height": 1100})
     context.set_default_timeout(60_000)
     tab = context.new_page()
@@ -208,7 +212,7 @@ def time_page(browser: Any, server: Served, case: Case, repeats: int = 3) -> Tim
 
 
 def _open(tab: Any, server: Served, case: Case) -> Spent:
-    """Open a scenario that nobody asked before, until its chart is drawn."""
+    """Open a new scenario, until its chart is drawn."""
     tab.goto("about:blank")
     query = urlencode({**case.inputs, "isl": next(_INPUTS)}, doseq=True)
     with Clock(server) as clock:
@@ -218,8 +222,9 @@ def _open(tab: Any, server: Served, case: Case) -> Spent:
 
 
 def _change(tab: Any, server: Served, label: str, value: str) -> Spent:
-    """Type a value into a box or click a button, until what the page says has changed and it
-    rests."""
+    """Type a value into a box or click a button, until the page shows the new result and
+    is idle.
+    """
     before = tab.evaluate(_SAID)[1]
     if label:
         box = tab.get_by_label(label, exact=True).first
@@ -243,7 +248,7 @@ def _points(tab: Any, case: Case) -> int:
 
 
 def run(cases: Sequence[Case] = CASES) -> list[Timing]:
-    """Time pages against a server and a browser of their own."""
+    """Time pages with their own server and browser."""
     from playwright.sync_api import sync_playwright
 
     with (
@@ -298,7 +303,7 @@ def clicks_table(timings: Sequence[Timing]) -> str:
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The smallest of sorted values that `share` of them do not exceed."""
+    """The smallest of the sorted values that is not exceeded by `share` of them."""
     return ordered[max(-int(-share * len(ordered) // 1) - 1, 0)]
 
 
@@ -311,7 +316,7 @@ def machine_words() -> str:
 
 
 def replace_table(path: Path, mark: str, text: str) -> None:
-    """Put a table between its mark and `END` in a page of the documentation."""
+    """Replace a table between its mark and `END` in a page of the documentation."""
     head, rest = path.read_text(encoding="utf-8").split(mark, 1)
     after = rest.split(END, 1)[1]
     path.write_text(f"{head}{mark}\n\n{text}\n\n{END}{after}", encoding="utf-8")

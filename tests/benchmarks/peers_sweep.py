@@ -94,7 +94,7 @@ def peers(python: str, count: int, version: str) -> dict[str, float]:
 
 
 def ours() -> dict[str, float]:
-    """Configurations a second of a sweep, bounds alone and calibrated."""
+    """Configurations per second of a sweep, with bounds only and calibrated."""
     from app.planning import sweep_file
     from app.planning.sweep_axes import sweep_axes
     from tests.benchmarks.own_speed import least_s

@@ -1,7 +1,7 @@
-"""How near the simulation comes to logs of requests that real engines of this machine served.
+"""Error of the simulation on logs of requests that real engines on this machine served.
 
-Each engine is measured at two rates; every request is simulated at its own arrival, before any
-calibration and after one scale of the steps that the first rate taught.  Run it on a quiet machine:
+Each engine is measured at two rates. Every request is simulated with its own arrival time, first
+without calibration, then with a step scale fitted to the first rate.  Run it on a quiet machine:
 
     python -m tests.benchmarks.request_logs --folder logs --engines hf llama.cpp \\
         --write docs/simulation.md
@@ -73,7 +73,9 @@ class Engine:
 
 
 def main(arguments: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Measure, simulate, calibrate, simulate again; prints and returns a row a figure and rate."""
+    """Measure, simulate, calibrate, simulate again; prints and returns a row per figure
+    and rate.
+    """
     told = _options().parse_args(arguments)
     folder: Path = told.folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)

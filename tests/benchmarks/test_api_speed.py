@@ -1,6 +1,6 @@
-"""Speed of the API: estimates a second that were asked before, over a socket.
+"""Speed of the API: cached estimates per second, over a socket.
 
-The question was 200 a second on two cores, server and clients together.
+The aim was 200 per second on two cores, including the clients.
 """
 
 from __future__ import annotations

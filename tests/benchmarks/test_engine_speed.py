@@ -1,7 +1,7 @@
-"""How many configurations the engine prices a second, and in how much memory.
+"""Number of configurations that the engine prices per second, and its memory.
 
-Run with ``pytest -m benchmark tests/benchmarks/test_engine_speed.py``.  Seconds of processor time,
-so that neighbours on the machine do not count.
+Run with ``pytest -m benchmark tests/benchmarks/test_engine_speed.py``.  Seconds are processor time,
+so other programs on the machine do not count.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def llama():
 
 
 def test_bounds_of_a_hundred_thousand_configurations(benchmark, llama, many):
-    """Prefill and the mean decode step, four degrees mixed: the speed of light alone."""
+    """Bounds only, of prefill and the mean decode step, with four mixed degrees."""
     system, split = hardware_db.load("h100"), Parallelism(tp=many["tp"])
     load = Workload(many["batch"], many["isl"])
 
@@ -68,7 +68,7 @@ def test_calibrated_prices_of_a_hundred_thousand_configurations(benchmark, llama
 
 
 def test_one_configuration_as_a_form_asks(benchmark, llama):
-    """A scalar estimate, its sizes new at every call: some 0.25 ms of one core."""
+    """A scalar estimate with new sizes at every call: some 0.25 ms of one core."""
     system, engine = hardware_db.load("h100"), hardware_db.load_engine("vllm")
     sizes = itertools.count(1000)
 

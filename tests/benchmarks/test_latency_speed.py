@@ -1,8 +1,8 @@
-"""How many configurations a second the calibrated latency models price.
+"""Number of configurations that the calibrated latency models price per second.
 
 One configuration is prefill and decode of an 8-billion-parameter dense model: five products and
-one attention in each phase.  Run with `pytest -m benchmark tests/benchmarks`.  Seconds of processor
-time, so that neighbours on the machine do not count.
+one attention in each phase.  Run with `pytest -m benchmark tests/benchmarks`.  Seconds are
+processor time, so other programs on the machine do not count.
 """
 
 import time

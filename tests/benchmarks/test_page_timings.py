@@ -1,4 +1,4 @@
-"""How long pages take in a browser; on a quiet machine.
+"""Time of pages in a browser; on a quiet machine.
 
 Run with ``pytest -m benchmark tests/benchmarks/test_page_timings.py``.
 """

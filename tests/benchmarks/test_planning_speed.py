@@ -1,8 +1,8 @@
-"""How fast deployments are planned and configurations swept.
+"""Speed of planning deployments and of sweeping configurations.
 
-Run with ``pytest -m benchmark tests/benchmarks/test_planning_speed.py``.  Seconds of processor
-time, so that neighbours on the machine do not count.  `peers_sweep.py` beside this file asks two
-peers the same, where they are installed.
+Run with ``pytest -m benchmark tests/benchmarks/test_planning_speed.py``.  Seconds are processor
+time, so other programs on the machine do not count.  `peers_sweep.py` in this folder gives two
+peers the same task, if they are installed.
 """
 
 from __future__ import annotations

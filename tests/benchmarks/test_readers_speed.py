@@ -1,8 +1,8 @@
-"""How fast reports are read: a million kernels of nsys in 5 s and 600 MB, 100 MB of trace in 5 s.
+"""Speed of reading reports: a million kernels of nsys in 5 s and 600 MB, 100 MB of trace in 5 s.
 
     pytest -m benchmark tests/benchmarks/test_readers_speed.py
 
-Seconds of processor time, so that neighbours on the machine do not count; reading is one thread.
+Seconds are processor time, so other programs on the machine do not count; readers use one thread.
 """
 
 import json
@@ -26,7 +26,7 @@ MAX_RESIDENT_BYTES = 600e6
 PROCESS = 5 << 24
 THREAD = PROCESS + 9
 
-#: Columns of the export of nsys 2025, with a value for each kernel where it has one.
+#: Columns of the export of nsys 2025, each with a value for every kernel that has one.
 _KERNEL = {
     "start": "1000000000 + i * 5000",
     "end": "1000000000 + i * 5000 + 4000",
@@ -148,7 +148,7 @@ def large_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def resident_peak_bytes(path: Path) -> float:
-    """Peak memory of a process of its own that reads the report."""
+    """Peak memory of a new process that reads the report."""
     code = (
         "import re, sys, profilers; profilers.read_report(sys.argv[1]); "
         "print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1])"

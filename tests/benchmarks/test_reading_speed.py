@@ -1,4 +1,4 @@
-"""How long the figures of 100,000 configurations take to read once they are priced.
+"""Time to read the figures of 100,000 priced configurations.
 
 Run with ``pytest -m benchmark tests/benchmarks/test_reading_speed.py``; seconds of processor time.
 """
@@ -25,7 +25,7 @@ def priced() -> Estimate:
 
 
 def unread(priced: Estimate) -> Estimate:
-    """The same estimate, none of its figures computed yet."""
+    """The same estimate, with no figure computed yet."""
     return Estimate(priced.resolved, priced.engine_estimate, priced.scalar, priced.varied)
 
 

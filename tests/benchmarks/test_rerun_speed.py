@@ -1,7 +1,7 @@
-"""What a rerun of a page takes of the server's processor.
+"""Processor time of the server for a rerun of a page.
 
 Run with ``pytest -m benchmark tests/benchmarks/test_rerun_speed.py``.  A real server and one
-session: the sidebar counts, and so do the protocol and the collection of garbage afterwards.
+session: the sidebar, the protocol and the garbage collection afterwards are included.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tests.dashboards import Served, served
 from tests.ops.visitor import Visitor, visit
 
 PAGES = ("Overview", "Roofline", "Breakdown", "Memory", "Serving")
-#: Pages that price hundreds of deployments for a scenario that nobody asked before.
+#: Pages that price hundreds of deployments for a new scenario.
 DECIDING = ("Plan", "Frontiers", "Sensitivity", "Economics")
 MOST_S = 0.080
 MOST_DECIDING_S = 0.5
-RERUNS = 10  # of a kind: the system counts processor time in hundredths of a second
+RERUNS = 10  # of each kind, because the system counts processor time in hundredths of a second
 _INPUTS = itertools.count(1500, 7)
 
 
@@ -42,7 +42,7 @@ def processor_s(
 ) -> float:
     """Mean processor time of reruns of a page, one for each input length [s].
 
-    asked_before: input lengths that are asked for once, before any time is taken.
+    asked_before: input lengths that are used once before the timing.
     """
     with visit(server.url) as visitor:
         visitor.open().turn_to(page)

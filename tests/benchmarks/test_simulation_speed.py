@@ -1,7 +1,7 @@
-"""How long a simulation takes, tables of the step and draws included, and in how much memory.
+"""Time and memory of a simulation, including its step tables and random draws.
 
-Run with ``pytest -m benchmark tests/benchmarks/test_simulation_speed.py``.  Seconds of processor
-time, so that neighbours on the machine do not count.
+Run with ``pytest -m benchmark tests/benchmarks/test_simulation_speed.py``.  Seconds are processor
+time, so other programs on the machine do not count.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_m
 
 
 def test_a_hundred_thousand_requests_at_a_rate():
-    """In a process of its own, so that its memory is known."""
+    """In a new process, so that its memory can be measured."""
     out = subprocess.run([sys.executable, "-c", MANY], capture_output=True, text=True, check=True)
     seconds, megabytes = map(float, out.stdout.split())
     print(f"{seconds:.1f} s, {megabytes:.0f} MiB")

@@ -1,4 +1,4 @@
-"""Speed of tracing: under 0.4 s in the median after import, 500 MB at most."""
+"""Speed of tracing: at most 0.4 s in the median after import, and 500 MB."""
 
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -41,7 +41,7 @@ def test_tracing_a_model(name: str, benchmark: Any) -> None:
 
 
 def every() -> tuple[list[float], int]:
-    """Seconds of each trace after import, and the bytes that this process then holds."""
+    """Seconds of each trace after import, and the memory of this process afterwards [bytes]."""
     import psutil
 
     from genz_core.errors import RidgelineError
@@ -59,7 +59,7 @@ def every() -> tuple[list[float], int]:
 
 
 def every_alone() -> tuple[list[float], int]:
-    """`every` in a process of its own: what ran before it in this one is not counted."""
+    """`every` in a new process, so that nothing that ran before is counted."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(every).result()
 

@@ -1,1 +1,1 @@
-"""Tests in a browser; a package, so that its browser goes with the last of them."""
+"""Tests in a browser; a package, so that the browser is closed after the last of them."""

@@ -1,4 +1,4 @@
-"""The running dashboard, and a Chromium to look at it with."""
+"""A running dashboard, and Chromium to open it."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ __all__ = ["no_wait_for_a_style"]
 
 SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-#: Parts that pages do not open with, as the pages name them, by the page's path.
+#: Parts of pages that are not open at first, under their titles, by the page's path.
 PARTS = {
     "": ("Load curves", "Simulate", "Static batch"),
     "explain": ("Breakdown", "Memory", "Model inside"),
@@ -44,14 +44,14 @@ def chromium() -> str | None:
 
 
 def open_part(page) -> str:
-    """The part of a page that its choice of parts has open, once the page is drawn."""
+    """The open part of a page with several parts, once the page is drawn."""
     opened = page.locator('.st-key-part [role="radio"][aria-checked="true"]')
     return opened.inner_text(timeout=20_000).strip()
 
 
 @pytest.fixture(scope="package")
 def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the dashboard, started as the command `ridgeline app` starts it."""
+    """The address of a dashboard that was started like `ridgeline app`."""
     if chromium() is None:
         pytest.skip("no Chromium or Chrome on this machine")
     with served(tmp_path_factory.mktemp("dashboard")) as server:
@@ -60,8 +60,9 @@ def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="package")
 def browser():
-    """A headless Chromium, gone after the last of these tests: playwright keeps an event loop in
-    this thread while it runs, and other tests start loops of their own."""
+    """A headless Chromium, closed after the last of these tests: playwright runs an event loop in
+    this thread until then, and other tests start loops of their own.
+    """
     sync_api = pytest.importorskip("playwright.sync_api")
     if chromium() is None:
         pytest.skip("no Chromium or Chrome on this machine")
@@ -75,14 +76,14 @@ def browser():
 def tab(browser):
     """A tab that stays open: its engine compiles the dashboard's scripts once for all tests."""
     context = browser.new_context(accept_downloads=True)
-    context.set_default_timeout(90_000)  # a busy machine is slow, not wrong
+    context.set_default_timeout(90_000)  # a busy machine is slow, which is not an error
     yield context.new_page()
     context.close()
 
 
 @pytest.fixture
 def page(tab):
-    """The tab as new, of 1400 x 900 pixels; what it opens is a session of its own on the server."""
+    """A cleared tab of 1400 x 900 pixels; every page in it has a new session on the server."""
     tab.set_viewport_size({"width": 1400, "height": 900})
     tab.emulate_media(color_scheme="light")
     yield tab
@@ -92,7 +93,7 @@ def page(tab):
 
 @pytest.fixture
 def requested(page) -> Iterator[list[str]]:
-    """The addresses that the page asks for."""
+    """The addresses that the page requests."""
     addresses: list[str] = []
 
     def note(request) -> None:

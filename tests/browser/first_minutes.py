@@ -1,11 +1,11 @@
-"""The first minutes of a stranger, by the clock: the README's first command in a fresh clone, then
-a browser: the first answer, export, upload and measurement.
+"""The first minutes of a new user, timed: the README's first command in a fresh clone, then in a
+browser the first answer, export, upload and measurement.
 
     python -m tests.browser.first_minutes --write docs/tour.md
 
-The command runs word for word, with a port of its own, no browser opened by it and no cache of
-pip's.  What a page asks to be installed is installed as the page prints it, and the program is
-started again.  Prints the table; `--write` puts it into that document, and stills beside it.
+The command runs unchanged, except for its own port, no browser, and no pip cache.  Missing packages
+are installed with the command that the page prints, and the program is restarted.  Prints the
+table; `--write` puts it into that document, and writes screenshots beside it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.dashboards import free_port
 
 ROOT = Path(__file__).parents[2]
 MARK = "<!-- python -m tests.browser.first_minutes --write docs/tour.md -->"
-#: The command that a page prints where something is missing, up to the end of its line.
+#: The command that a page prints for missing packages, up to the end of its line.
 _HINT = re.compile(r"\S+ -m pip install [^\n]+")
 _SIZE = {"width": 1400, "height": 900}
 _PATIENCE_S = 900.0
@@ -43,7 +43,7 @@ _PATIENCE_S = 900.0
 
 @dataclass
 class Clock:
-    """Steps with their seconds.  step: called with words, and with seconds that do not count."""
+    """Timed steps.  step: called with a description, and with seconds to leave out."""
 
     rows: list[tuple[str, float, str]] = field(default_factory=list)
     _begun: float = field(default_factory=time.monotonic)
@@ -67,7 +67,7 @@ class Clock:
 
 
 def first_command() -> list[str]:
-    """The README's first command, by its parts that && joins."""
+    """The parts of the README's first command, which is joined by &&."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     command = re.search(r"^python3 -m venv .* && \.venv/bin/ridgeline app$", text, re.MULTILINE)
     assert command is not None
@@ -76,7 +76,7 @@ def first_command() -> list[str]:
 
 @contextlib.contextmanager
 def opened(command: str, clone: Path, environment: dict[str, str]) -> Iterator[str]:
-    """The dashboard as the last part of the command starts it; its address once it answers."""
+    """The dashboard started by the last part of the command; its address once it answers."""
     url = f"http://127.0.0.1:{(port := free_port())}"
     with (clone.parent / "log").open("ab") as log:
         server = subprocess.Popen(
@@ -98,7 +98,7 @@ def _wait_until_healthy(server: subprocess.Popen[bytes], url: str) -> None:
             urllib.request.urlopen(f"{url}/_stcore/health", timeout=5).close()
             return
         time.sleep(0.1)
-    raise TimeoutError(f"nothing answers at {url}")
+    raise TimeoutError(f"no answer from {url}")
 
 
 # ------------------------------------------------------------------------------- the browser
@@ -106,7 +106,7 @@ def _wait_until_healthy(server: subprocess.Popen[bytes], url: str) -> None:
 
 @dataclass
 class Stranger:
-    """A visitor with a clock.  stills: whether pictures are taken."""
+    """A visitor with a clock.  stills: whether screenshots are taken."""
 
     page: Any
     clock: Clock
@@ -118,7 +118,7 @@ class Stranger:
         self.page.wait_for_selector('[data-testid="stMetricValue"]')
 
     def ask(self, words: str, walk: Callable[[Walk], str], still: str = "") -> None:
-        """Walk, and note how long it took without the picture of its end."""
+        """Run a walk, and record its time without that of the screenshot at its end."""
         camera = Camera(self.page)
         said = walk(Walk(self.page, patience_ms=int(1000 * _PATIENCE_S)))
         if self.stills and still:
@@ -127,18 +127,20 @@ class Stranger:
 
 
 def exported(walk: Walk) -> str:
-    """Save the table of the page; returns the name of the file and its lines."""
+    """Save the page's table; returns the name of the file and its lines."""
     walk.press("Export")
     with walk.page.expect_download() as saving:
         walk.press("Table (CSV)")
     saved = saving.value
-    walk.page.keyboard.press("Escape")  # while it is open, a click anywhere only closes it
+    walk.page.keyboard.press(
+        "Escape"
+    )  # while it is open, a click anywhere closes it and does nothing else
     lines = Path(saved.path()).read_text(encoding="utf-8").count("\n")
     return f"{saved.suggested_filename}, {lines} lines"
 
 
 def uploaded(walk: Walk) -> str:
-    """Bring a trace; after other questions the page asks whether to price what ran."""
+    """Upload a trace; after earlier questions the page asks whether to price the uploaded run."""
     walk.press("Measured")
     walk.press("Upload", role="menuitem")
     walk.bring(TRACE)
@@ -148,7 +150,9 @@ def uploaded(walk: Walk) -> str:
 
 
 def measured(walk: Walk) -> str:
-    """Calibrate this machine and measure a model; the hint of the page where something lacks."""
+    """Calibrate this machine and measure a model; returns the page's hint if something is
+    missing.
+    """
     walk.press("Measured")
     walk.press("Measure", role="menuitem")
     walk.press("Calibrate and measure")
@@ -160,14 +164,16 @@ def measured(walk: Walk) -> str:
             return hint[0]
         if found := re.search(r"[^\n]*predicted .* measured [^\n]*", text):
             return found[0]
-        if busy := re.search(r"[^\n]*other programs hold the cores[^\n]*", text):
+        if busy := re.search(r"[^\n]*other programs use the cores[^\n]*", text):
             raise MachineBusy(busy[0])
         walk.page.wait_for_timeout(500)
     raise TimeoutError(f"no measurement within {_PATIENCE_S:g} s; the page says: {text}")
 
 
 def walked(stranger: Stranger, url: str) -> str:
-    """Everything that the first installation can do; returns the hint of what it lacks, or ""."""
+    """Everything that works after the first installation; returns the hint of what is missing, or
+    "".
+    """
     journeys = {journey.name: journey for journey in JOURNEYS}
     stranger.begin(url)
     stranger.clock.step("the first page stands")
@@ -185,7 +191,7 @@ def walked(stranger: Stranger, url: str) -> str:
 
 
 def run(stills: bool) -> Clock:
-    """The first minutes; returns their clock."""
+    """The first minutes; returns the clock."""
     from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
@@ -224,7 +230,7 @@ def run(stills: bool) -> Clock:
 def main() -> int:
     """Run the command; returns its exit code."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("--write", type=Path, help="a document that the table is put into")
+    parser.add_argument("--write", type=Path, help="document in which the table is replaced")
     chosen = parser.parse_args()
     before = machine_words()
     clock = run(stills=chosen.write is not None)

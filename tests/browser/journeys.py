@@ -1,7 +1,7 @@
-"""Five questions walked through the dashboard as a visitor would, every click counted.
+"""Five questions answered in the dashboard as a visitor would, with every click counted.
 
-A click is a press of the mouse: on a button, into a box that is then typed in, on a file box.  What
-is typed after it, Enter included, belongs to that click.
+A click is a press of the mouse: on a button, into a text box, or on a file box.  The text typed
+after it, including Enter, belongs to that click.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tests.browser.conftest import SETTLED
 
 DRAWN = ".js-plotly-plot .main-svg"
 TRACE = Path(__file__).parents[2] / "app" / "samples" / "h100_qwen1.5-0.5b.json.gz"
-#: Measuring and calibrating a machine take minutes, on a busy one more.
+#: Measuring and calibrating a machine take minutes, more on a busy one.
 _LONGEST_MS = 1_200_000
 
 
 class MachineBusy(Exception):
-    """The page does not measure here now, in the sentence that it shows."""
+    """The page refuses to measure now; the message is the page's sentence."""
 
 
 def _nothing(_: str) -> None:
@@ -31,8 +31,10 @@ def _nothing(_: str) -> None:
 
 @dataclass
 class Walk:
-    """A visitor's hand on a page.  clicks: so far.  look: called with a name where there is
-    something to see.  patience_ms: until the page says what is waited for."""
+    """A visitor on a page.  clicks: so far.  look: called with a name whenever a screenshot is
+    useful.
+    patience_ms: how long to wait for the expected text.
+    """
 
     page: Any
     clicks: int = 0
@@ -41,21 +43,21 @@ class Walk:
     patience_ms: int = 30_000
 
     def press(self, name: str, role: str = "button") -> None:
-        """Click what has this name."""
+        """Click the element of this name."""
         self._click(self.page.get_by_role(role, name=name, exact=True).first, name)
 
     def type(self, label: str, *texts: str) -> None:
-        """Click into the box of a label and type, each text ended by Enter."""
+        """Click into the box of this label and type, with Enter after each text."""
         box = self.page.get_by_label(label, exact=True).and_(self.page.locator("input")).first
         self._click(box, f"{label}: {', '.join(texts)}")
         for text in texts:
             self.page.keyboard.press("ControlOrMeta+a")
             self.page.keyboard.type(text, delay=5)
-            time.sleep(0.2)  # a list is narrowed while one types
+            time.sleep(0.2)  # a list is filtered while one types
             self.page.keyboard.press("Enter")
             self.rest()
         if len(texts) > 1:
-            self.page.keyboard.press("Escape")  # the list stays open for more
+            self.page.keyboard.press("Escape")  # the list stays open for further choices
 
     def ask(self, line: str) -> None:
         """Click on the strip and type a question in place of what stands there."""
@@ -82,14 +84,14 @@ class Walk:
         self.rest()
 
     def see(self, words: str, longest_ms: int = 0) -> str:
-        """Wait until the page says words, a regular expression; returns what stands there."""
+        """Wait for text that matches a regular expression; returns the match."""
         found = self.page.get_by_text(re.compile(words)).and_(self.page.locator(":visible")).first
         found.wait_for(timeout=longest_ms or self.patience_ms)
         found.scroll_into_view_if_needed()
         return str(found.inner_text())
 
     def rest(self) -> None:
-        """Wait until the page has drawn what it was asked for."""
+        """Wait until the page is completely drawn."""
         self.page.wait_for_timeout(200)
         self.page.wait_for_selector(SETTLED)
 
@@ -102,7 +104,9 @@ class Walk:
 
 @dataclass(frozen=True)
 class Journey:
-    """A question.  most: clicks that it may take.  walk: returns the answer that was read."""
+    """A question.  most: clicks that it may take.  walk: answers it and returns the
+    answer's text.
+    """
 
     name: str
     question: str
@@ -111,7 +115,7 @@ class Journey:
 
 
 def card(walk: Walk, label: str) -> str:
-    """The value of the card of a label."""
+    """The value of the card with this label."""
     cards = walk.page.get_by_test_id("stMetric").filter(has_text=re.compile(f"^{label}"))
     return str(cards.first.get_by_test_id("stMetricValue").inner_text())
 
@@ -163,7 +167,7 @@ def _measure(walk: Walk) -> str:
     walk.press("Calibrate and measure")
     walk.page.wait_for_timeout(2_000)
     walk.look("measure")
-    ended = walk.see(r"Kept as |other programs hold the cores", _LONGEST_MS)
+    ended = walk.see(r"Kept as |other programs use the cores", _LONGEST_MS)
     if "Kept as " not in ended:
         raise MachineBusy(ended)
     answer = walk.see(r"predicted .* measured ")

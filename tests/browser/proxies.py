@@ -1,4 +1,4 @@
-"""The proxies of docs/examples, run as they are written but for addresses and ports."""
+"""The proxies of docs/examples, unchanged except for addresses and ports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from urllib.error import URLError
 from tests.dashboards import free_port
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-#: What conf.d files stand in: the parts of nginx.conf that a machine has already.
+#: The surroundings of files in conf.d: the parts of nginx.conf that every machine has.
 _AROUND = """
 daemon off; pid {folder}/pid; error_log stderr warn; {user}
 events {{ worker_connections 64; }}
@@ -31,13 +31,13 @@ http {{
 
 @dataclass(frozen=True, slots=True)
 class Upstreams:
-    """Addresses (host:port) that stand for those of the compose file."""
+    """Addresses (host:port) that replace those of the compose file."""
 
     dashboard: str
     api: str
 
     def put_into(self, text: str, port: int) -> str:
-        """An example with these addresses in place of its own, listening on a port of loopback."""
+        """An example with these addresses instead of its own, listening on a loopback port."""
         text = re.sub(r"\bdashboard:8501", self.dashboard, text)
         text = re.sub(r"\bapi:8600", self.api, text)
         return text.replace("listen 8080", f"listen 127.0.0.1:{port}").replace(
@@ -47,7 +47,7 @@ class Upstreams:
 
 @contextlib.contextmanager
 def proxy(program: str, upstreams: Upstreams, folder: Path) -> Iterator[str]:
-    """nginx or caddy with the example of that name; gives its address."""
+    """nginx or caddy with the example of that name; yields its address."""
     port = free_port()
     if program == "nginx":
         user = "user root;" if os.geteuid() == 0 else ""

@@ -1,10 +1,10 @@
-"""Pictures of the five journeys for the documentation, with the clicks and seconds of each.
+"""Screenshots of the five journeys for the documentation, with the clicks and seconds of each.
 
     python -m tests.browser.stills
 
-A dashboard of its own with an empty data folder, and a Chromium.  Writes docs/pictures/*.png and
+Starts a dashboard with an empty data folder, and Chromium.  Writes docs/pictures/*.png and
 the table of docs/tour.md.  The last journey calibrates the machine; with `--only predict compare`
-it is left out, and the table stays as it is.
+it is omitted, and the table is not changed.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 PICTURES, TOUR = DOCS / "pictures", DOCS / "tour.md"
 MARK = "<!-- python -m tests.browser.stills -->"
 MOST_BYTES = 150_000
-_SIZE = {"width": 1400, "height": 900}  # all of the navigation
+_SIZE = {"width": 1400, "height": 900}  # the whole navigation
 
 
 def small_png(picture: bytes, colours: int = 96) -> bytes:
-    """A picture as PNG of few colours, fewer until it is small enough for the documentation."""
+    """A picture as PNG with few colours, reduced until it is small enough for the documentation."""
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     while True:
         out = io.BytesIO()
@@ -44,13 +44,13 @@ def small_png(picture: bytes, colours: int = 96) -> bytes:
 
 
 class Camera:
-    """Writes what a page shows to the pictures.  spent_s: seconds that it took so far."""
+    """Writes screenshots of a page.  spent_s: seconds that this took so far."""
 
     def __init__(self, page: Any) -> None:
         self._page, self.spent_s = page, 0.0
 
     def take(self, name: str) -> None:
-        """Write the picture of that name, once charts have come to rest."""
+        """Write the screenshot of that name, once charts have stopped moving."""
         began = time.monotonic()
         self._page.mouse.move(2, 2)
         self._page.wait_for_timeout(1_000)
@@ -59,7 +59,7 @@ class Camera:
 
 
 def walked(browser: Any, url: str, journey: Journey) -> tuple[Journey, int, float, str]:
-    """A journey with its clicks, its seconds without those of the pictures, and its answer."""
+    """A journey with its clicks, its seconds without those of the screenshots, and its answer."""
     page = browser.new_page(viewport=_SIZE)
     page.set_default_timeout(180_000)
     page.goto(url)

@@ -1,4 +1,4 @@
-"""Every page under axe-core's rules: light and dark, on a desk and on a phone."""
+"""Every page under axe-core's rules: light and dark, on a desktop and on a phone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.browser.conftest import HIDDEN, SETTLED, open_part
 pytest.importorskip("axe_playwright_python")
 
 VIEWS = Path(__file__).parents[2] / "app" / "views"
-#: Appearance and pixels across in which each page is looked at.
+#: Appearance and width in pixels of each test.
 Look = tuple[str, int]
 FIRST: tuple[Look, ...] = (("light", 1400),)
 OTHERS: tuple[Look, ...] = (("dark", 1400), ("light", 390))
@@ -22,14 +22,14 @@ each_look = pytest.mark.parametrize(
         pytest.param(OTHERS, id="dark, and narrow", marks=pytest.mark.slow),
     ],
 )
-#: What Streamlit draws and no theme or style mends, by rule and the start of the element's HTML.
+#: Streamlit's own elements that no theme or style can change, by rule and start of their HTML.
 STREAMLITS_OWN = {
-    # titles of groups stand between the entries of the navigation's list, which on phones alone is
-    # in the sidebar: `ul > div > li`
+    # titles of groups are between the entries of the navigation's list, which is only on phones in
+    # the sidebar: `ul > div > li`
     ("list", '<ul data-testid="stSidebarNavItems"'),
     ("listitem", "<li class="),
 }
-#: Pages in the states that have more to show than their first sight.
+#: Pages in states that show more than at first.
 STATES = {
     "compare": {"pins": '[{},{"tp":2,"engine":"vllm"}]'},
     "upload": {"upload_samples": "Qwen1.5-0.5B on an H100 (PyTorch)"},
@@ -37,12 +37,12 @@ STATES = {
 
 
 def paths() -> list[str]:
-    """Addresses of all pages: the stems of their files, "" of the first."""
+    """Addresses of all pages: the stems of their files, "" for the first."""
     stems = sorted(file.stem for file in VIEWS.glob("[a-z]*.py"))
     return ["" if stem == "answer" else stem for stem in stems]
 
 
-#: Whether the page has the colours of an appearance, is drawn, and nothing of it fades.
+#: Whether the page has the colours of an appearance, is drawn, and no part of it is fading.
 STILL = """scheme => {
     const app = document.querySelector('[data-testid="stApp"]');
     if (app?.getAttribute('data-test-script-state') !== 'notRunning') return false;
@@ -63,7 +63,7 @@ def long_settled(page) -> None:
 
 
 def findings(page) -> list[str]:
-    """Serious and critical findings of the page as it stands, a line each."""
+    """Serious and critical findings on the current page, a line each."""
     from axe_playwright_python.sync_playwright import Axe
 
     found = []
@@ -81,14 +81,14 @@ def findings(page) -> list[str]:
 
 
 def looked_at(page, looks: tuple[Look, ...]) -> dict[str, list[str]]:
-    """Findings of a page in each look that has any."""
+    """Findings of a page in every look that has any."""
     found = {}
     for scheme, width in looks:
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 900})
         settled(page, scheme)
         seen = findings(page)
-        if seen:  # words that are still fading in are pale; what is wrong stays wrong
+        if seen:  # text that fades in is pale for a moment; real errors persist
             long_settled(page)
             seen = findings(page)
         found[f"{scheme}, {width} pixels"] = seen

@@ -1,9 +1,9 @@
-"""What is drawn stays where it is while the rest of a page arrives.
+"""The drawn part of a page does not move while the rest is loading.
 
 Cumulative layout shift (CLS) as https://web.dev/articles/cls defines it: the worst sum of shifts
 within five seconds, no two of them more than a second apart; below 0.1 is good, above 0.25 poor.
-Counted are shifts of what stands in the page or the sidebar, not that of the whole empty page,
-which Streamlit moves aside when the sidebar arrives.
+Shifts of elements in the page or the sidebar count, but not that of the whole empty page,
+which Streamlit moves aside when the sidebar appears.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 from tests.browser.conftest import HIDDEN, SETTLED, chromium, open_part
 
-# on a quiet machine: on a busy one all that is late comes at once, and its shifts add up
+# on a quiet machine; on a busy one all late elements appear at once, and their shifts add up
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 MOST = 0.25
@@ -30,7 +30,7 @@ new PerformanceObserver(list => {
 }).observe({type: 'layout-shift', buffered: true});
 """
 ARRIVED = "() => !document.querySelector('[data-testid=stSkeleton]')"
-#: Every page as it opens, and the parts that it does not open with.
+#: Every page as it opens, and the parts that are not open at first.
 PLACES = [
     *((path, "") for path in ("", "explain", "compare", "plan", "chip_lab", "measure", "upload",
                               "accuracy", "library")),
@@ -40,7 +40,7 @@ PLACES = [
 
 @pytest.fixture(scope="module", params=[1280, 390])
 def watched(request, browser, app_url: str):
-    """A tab of a width that notes every shift."""
+    """A tab of a given width that records every shift."""
     context = browser.new_context(viewport={"width": request.param, "height": 900})
     context.set_default_timeout(90_000)
     page = context.new_page()
@@ -89,7 +89,9 @@ def test_a_jump_is_seen(watched):
 
 
 def test_a_table_of_known_height_fills_its_place(watched, app_url: str):
-    """Of Pinned of Compare, whose place the page states before the table's script is there."""
+    """Part Pinned of Compare, where the page reserves the height before the table's script has
+    loaded.
+    """
     pins = quote('[{},{"tp":2}]')
     watched.goto(f"{app_url}/compare?part=Pinned&pins={pins}")
     watched.wait_for_selector(SETTLED)

@@ -1,4 +1,4 @@
-"""The proxy examples of docs/examples in front of a real dashboard and API, seen in a browser."""
+"""The proxy examples of docs/examples in front of a real dashboard and API, in a browser."""
 
 import contextlib
 import json
@@ -54,7 +54,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A proxy in front of a dashboard: its address, and the one that it hides."""
+    """A proxy in front of a dashboard: its address, and that of the dashboard."""
 
     url: str
     hidden: str
@@ -94,7 +94,7 @@ def test_a_report_is_uploaded_through_the_proxy(page, behind: Behind):
     sample = ROOT / "app" / "samples" / "mi300x_qwen3-8b_decode_sglang.json.gz"
     statuses: list[int] = []
     page.on("response", lambda r: statuses.append(r.status) if "/upload_file/" in r.url else None)
-    padded = sample.read_bytes() + bytes(2_000_000)  # above nginx's own limit of 1 MB
+    padded = sample.read_bytes() + bytes(2_000_000)  # above nginx's default limit of 1 MB
     files = [
         {"name": "report.gz", "mimeType": "application/gzip", "buffer": sample.read_bytes()},
         {"name": "large.gz", "mimeType": "application/gzip", "buffer": padded},

@@ -1,4 +1,4 @@
-"""The link of a page in the sidebar: one click copies what another browser opens alike."""
+"""The link in the sidebar: one click copies an address that opens the same page elsewhere."""
 
 from tests.browser.conftest import SETTLED
 

@@ -25,7 +25,7 @@ def drawn(page) -> None:
 
 
 def places(page) -> list[tuple[float, float]]:
-    """Where the roofline's points are on the screen."""
+    """Screen positions of the roofline's points."""
     return page.eval_on_selector_all(
         POINTS, "all => all.map(e => e.getBoundingClientRect()).map(r => [r.x, r.y])"
     )
@@ -42,7 +42,7 @@ def query(page) -> dict[str, list[str]]:
 
 
 def rows_of_table(page) -> int:
-    """Rows of the operator table, header not counted; the grid states them for screen readers."""
+    """Rows of the operator table without its header; the grid states them for screen readers."""
     grid = page.locator(f'{OPERATORS} [role="grid"]').first
     return int(grid.get_attribute("aria-rowcount")) - 1
 
@@ -96,7 +96,7 @@ def test_hovering_a_point_shows_the_formula_with_its_numbers(open_page):
 
 
 def line_of_graph(page, words: str) -> tuple[float, float]:
-    """Where the mark of the line that begins with `words` lies on the screen."""
+    """Screen position of the mark on the line that begins with `words`."""
     lines = page.locator(".js-plotly-plot .textpoint")
     labels = [label.strip() for label in lines.all_text_contents()]
     at = next(at for at, label in enumerate(labels) if label.startswith(words))

@@ -1,4 +1,4 @@
-"""Page Plan in a browser: an answer, a click that opens a deployment, reports that are saved."""
+"""Page Plan in a browser: an answer, a click that opens a deployment, saved reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures as a browser's Plotly draws them: on a page as in an export, and but once."""
+"""Figures as a browser's Plotly draws them: the same on a page and in an export, and drawn once."""
 
 import json
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ import pytest
 
 from tests.app.charts.figures import NAMES, figure
 
-#: Draws a figure and gives all that Plotly made of it: every property, defaults filled in.
+#: Draws a figure and returns all properties that Plotly derived, with defaults.
 _FULL = """figure => {
     const box = document.createElement("div");
     document.body.replaceChildren(box);
     Plotly.newPlot(box, figure.data, figure.layout);
     return Plotly.Plots.graphJson(box, false, "object", true);
 }"""
-#: Draws a figure, hands Plotly a copy of it, and counts how often that draws it again.
+#: Draws a figure, gives Plotly a copy of it, and counts how often it is redrawn.
 _AGAIN = """figure => {
     const box = document.createElement("div");
     document.body.replaceChildren(box);
@@ -27,7 +27,7 @@ _AGAIN = """figure => {
     Plotly.react(box, JSON.parse(JSON.stringify({data: box.data, layout: box.layout})));
     return times;
 }"""
-#: Room [px] that Plotly added at each side of every chart, which it then drew twice.
+#: Margin [px] that Plotly once added at each side of every chart, and drew it twice.
 _ROOM = """() => [...document.querySelectorAll(".js-plotly-plot")].map(chart => {
     const {margin, _size} = chart._fullLayout;
     return ["l", "r", "t", "b"].map(side => _size[side] - margin[side]);
@@ -36,7 +36,7 @@ _ROOM = """() => [...document.querySelectorAll(".js-plotly-plot")].map(chart => 
 
 @pytest.fixture(scope="module")
 def plotly_tab(browser) -> Iterator[Any]:
-    """A tab with nothing but Plotly in it."""
+    """A tab that contains only Plotly."""
     tab = browser.new_page()
     tab.add_script_tag(content=plotly.offline.get_plotlyjs())
     yield tab
@@ -63,7 +63,9 @@ def test_a_figure_looks_on_a_page_as_in_an_export(plotly_tab, name: str):
     assert _full(plotly_tab, drawn.drawn_once()) == _full(plotly_tab, drawn.document())
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - {"icicle"}))  # Plotly recolours an icicle
+@pytest.mark.parametrize(
+    "name", sorted(set(NAMES) - {"icicle"})
+)  # Plotly changes the colours of an icicle
 def test_a_copy_of_a_figure_is_not_drawn_again(plotly_tab, name: str):
     assert plotly_tab.evaluate(_AGAIN, _plain(figure(name).document())) > 0
     assert plotly_tab.evaluate(_AGAIN, _plain(figure(name).drawn_once())) == 0

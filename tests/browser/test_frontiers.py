@@ -9,7 +9,7 @@ from tests.browser.conftest import SETTLED
 pytestmark = pytest.mark.browser
 
 DRAWN = ".js-plotly-plot .main-svg"
-#: Where the point of a number is on the screen, of the trace that carries words.
+#: Screen position of the point with a number, on the trace with text.
 PLACE = """number => {
     const chart = document.querySelector('.js-plotly-plot');
     const points = chart.data.find(trace => trace.mode === 'markers+text');

@@ -1,4 +1,4 @@
-"""Five questions in a browser: answered, and in no more clicks than a visitor has patience for."""
+"""Five questions in a browser: answered, within the allowed number of clicks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.dashboards import served
 pytestmark = pytest.mark.browser
 
 BY_NAME = {journey.name: journey for journey in JOURNEYS}
-#: What the answer to a question holds, a regular expression.
+#: A regular expression that the answer to a question matches.
 ANSWERS = {
     "predict": r"^TTFT [\d.]+ m?s, TPOT [\d.]+ ms$",
     "compare": r"^\$ per Mtok out: \S+ is best with \$[\d.]+, [\d.]+ % less than \S+",
@@ -43,12 +43,15 @@ def test_a_question_is_answered_in_few_clicks(open_page, name: str):
 
 @pytest.mark.slow
 def test_a_model_measured_here_stands_beside_its_prediction_in_few_clicks(browser, tmp_path: Path):
-    """On a machine that is not calibrated: it is, then the model runs; minutes, on a quiet one."""
+    """On an uncalibrated machine: first it is calibrated, then the model runs; minutes if it is
+    quiet.
+    """
     pytest.importorskip("transformers")
     data = {"RIDGELINE_DATA": str(tmp_path / "data")}
     with served(tmp_path, environment=data) as server:
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
-        page.set_default_timeout(180_000)  # while the machine calibrates itself it answers slowly
+        # the server answers slowly while it calibrates the machine
+        page.set_default_timeout(180_000)
         page.goto(server.url)
         page.wait_for_selector(SETTLED)
         try:

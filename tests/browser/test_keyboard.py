@@ -1,4 +1,4 @@
-"""The dashboard by keyboard alone: what has the focus is seen, and everything is reached."""
+"""The dashboard by keyboard alone: the focus is visible, and every control can be reached."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.browser.conftest import SETTLED
 
-#: How an element and the boxes that it lies in are framed.
+#: How an element and its enclosing boxes are framed.
 FRAMES = """focused => {
     const frames = [];
     for (let one = focused, up = 0; one && up < 4; one = one.parentElement, up++) {
@@ -18,7 +18,7 @@ FRAMES = """focused => {
     }
     return frames.join();
 }"""
-#: What a screen reader calls the element with the focus.
+#: The name of the focused element for a screen reader.
 NAMED = """() => {
     const one = document.activeElement;
     const label = one.labels && one.labels.length ? one.labels[0].textContent : '';
@@ -26,7 +26,7 @@ NAMED = """() => {
 }"""
 
 
-#: Stops of the key Tab until a page counts as not to be crossed by it.
+#: Presses of Tab after which a page counts as impossible to traverse.
 MOST = 120
 
 
@@ -36,9 +36,9 @@ def settled(page) -> None:
 
 
 def is_seen(page) -> bool:
-    """Whether what has the focus is framed otherwise than without it."""
+    """Whether the focused element is framed differently than without the focus."""
     focused = page.evaluate_handle("document.activeElement").as_element()
-    page.wait_for_timeout(300)  # frames change in a transition
+    page.wait_for_timeout(300)  # frames change gradually
     framed = focused.evaluate(FRAMES)
     focused.evaluate("one => one.blur()")
     page.wait_for_timeout(300)

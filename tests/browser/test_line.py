@@ -1,4 +1,4 @@
-"""A question typed as a line in a browser: understood, in the link, answered as by `ask`."""
+"""A question typed as a line in a browser: understood, stored in the link, answered as by `ask`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.draws import seed
 
 
 def ask(page, line: str) -> None:
-    """Type a line over the page and wait until its answer is drawn."""
+    """Type a line at the top of the page and wait until its answer is drawn."""
     page.get_by_role("button", name="Type a question").click()
     box = page.get_by_label("Question", exact=True)
     box.fill(line)
@@ -34,7 +34,7 @@ def answered(line: str):
 
 
 def drawn_line(at: int) -> str:
-    """A line whose values no default and no preset has."""
+    """A line with values that are no default and in no preset."""
     luck = random.Random(seed(at))
     model, system = luck.choice(("qwen3 8b", "llama-3.1-8b")), luck.choice(("h200", "b200"))
     lengths = f"{luck.randint(300, 3000)}/{luck.randint(40, 400)}"

@@ -1,4 +1,4 @@
-"""Long work in a browser: its progress is seen, it can be stopped, and the page works again."""
+"""Long work in a browser: its progress is visible, it can be stopped, and the page works again."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.dashboards import served
 
 pytestmark = pytest.mark.browser
 
-#: Words of what a stopped job leaves on its page.
+#: Text that a stopped job leaves on its page.
 STOPPED = "text=/cancelled at|ended before|Kept as/"
 
 
 @pytest.fixture
 def own_page(browser, tmp_path: Path):
-    """A tab on a server whose data are its own, so that nothing is calibrated or kept."""
+    """A tab on a server with its own data, without calibrations or stored runs."""
     data = {"RIDGELINE_DATA": str(tmp_path / "data")}
     with served(tmp_path, environment=data) as server:
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
@@ -34,7 +34,7 @@ def own_page(browser, tmp_path: Path):
 
 
 def stop(page) -> None:
-    """Wait for the progress of the job, then stop it, at once where it takes its time."""
+    """Wait for the job's progress, then stop it; jobs that take long are stopped at once."""
     page.get_by_role("progressbar").wait_for()
     page.get_by_role("button", name="Cancel", exact=True).click()
     at_once = page.get_by_role("button", name="Stop at once")
@@ -46,7 +46,7 @@ def stop(page) -> None:
 
 
 def again(page, name: str) -> None:
-    """The button that began it may be pressed again."""
+    """The button that started it is enabled again."""
     page.wait_for_selector(SETTLED)
     page.get_by_role("button", name=name, exact=True).wait_for()
     assert page.get_by_role("button", name=name, exact=True).is_enabled()

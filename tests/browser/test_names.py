@@ -1,4 +1,4 @@
-"""Typing into the sidebar's boxes, and near names that are clicked, in a real browser."""
+"""Typing into the sidebar's boxes, and clicking close matches, in a real browser."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_a_bare_name_is_its_default_board(open_page, path: str, query: dict[str,
         box.press_sequentially(typed)
         box.press("Enter")
         page.wait_for_selector(f'.st-key-{key} [data-tag]:has-text("{taken}")')
-        page.wait_for_timeout(300)  # the run that the name starts, which draws the box anew
+        page.wait_for_timeout(300)  # the rerun that the name starts, which redraws the box
         page.wait_for_selector(SETTLED)
     assert page.locator(f".st-key-{key} [data-tag]").count() == 2
 

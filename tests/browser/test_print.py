@@ -1,6 +1,7 @@
-"""Every chart of the pages in a column of a paper and on a telephone: texts of six points at least,
-none over another, none cut off, in the pages' own letters and in letters as wide as the widest
-usual ones.  The letters are Streamlit's, so that the fonts of the machine do not matter."""
+"""Every chart of the pages in a column of a paper and on a phone: text of at least six points,
+without overlaps or truncation, with the pages' own letter width and that of the widest usual fonts.
+The font is Streamlit's, so that the machine's fonts do not matter.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 TEXTS = (Path(__file__).parent / "texts.js").read_text(encoding="utf-8")
 #: The file of the font "Source Sans" that Streamlit sends with every page.
 LETTERS = next(Path(streamlit.__file__).parent.glob("static/**/SourceSansVF-Upright*.woff2"))
-#: Space between letters [em]: as the font has it, and such that digits are as wide as in DejaVu
-#: Sans and Verdana (0.636 em), in which many machines draw a chart's file, and words some percent
+#: Space between letters [em]: as in the font, and such that digits are as wide as in DejaVu Sans
+#: and Verdana (0.636 em), in which many machines draw a chart's file, with words some percent
 #: wider.
 OWN, WIDE = 0.0, 0.14
 #: Words of charts, and their width in DejaVu Sans 2.37 [em].
@@ -39,7 +40,7 @@ DRAW = """async ([figure, width, height]) => {
     Object.assign(figure.layout, {width, height});
     await Plotly.newPlot(chart, figure.data, figure.layout, {staticPlot: true});
 }"""
-#: A column of 85 mm and a point of print [mm]; pixels across that a telephone leaves a chart.
+#: A column of 85 mm and a point of print [mm]; width in pixels of a chart on a phone.
 COLUMN_MM, POINT_MM, TELEPHONE = 85.0, 25.4 / 72.0, 358
 LEAST_POINTS = 6.0
 BUSY = {"model": "openai/gpt-oss-120b", "engine": "vllm", "tp": 2, "batch": 64}
@@ -105,7 +106,7 @@ PAGES: dict[str, Callable[[], AppTest]] = {
 def papers(browser):
     """A page with Plotly and an empty chart by the space between its letters [em].
 
-    A page each, since Plotly remembers how large a text is.
+    A page for each, since Plotly caches the size of a text.
     """
     letters = base64.b64encode(LETTERS.read_bytes()).decode()
     pages = {}
@@ -125,7 +126,7 @@ def papers(browser):
 
 
 def wrong(paper, document: dict, width: int, least: float) -> list[str]:
-    """What is wrong with the texts of a figure's document at a width [px].
+    """Errors in the texts of a figure's document at a width [px].
 
     least: size of a text [px].
     """
@@ -136,7 +137,7 @@ def wrong(paper, document: dict, width: int, least: float) -> list[str]:
 
 
 def as_exported(document: dict) -> dict:
-    """A chart as its SVG and PDF show it."""
+    """A chart as its SVG and PDF exports contain it."""
     figure = Figure()
     figure.data, figure.layout = document["data"], document["layout"]
     signed = export.with_footer(figure, export.footer_words(SETUP))

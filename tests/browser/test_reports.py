@@ -1,4 +1,4 @@
-"""The pages of what was measured, in a real browser."""
+"""The pages of measurements, in a real browser."""
 
 import gzip
 import json
@@ -24,7 +24,7 @@ def try_sample(page, at: int = 0) -> None:
 
 
 def launches(page) -> str:
-    """The card of a report's kernel launches."""
+    """The card with a report's number of kernel launches."""
     card = page.locator('[data-testid="stMetric"]', has_text="Kernel launches")
     return card.locator('[data-testid="stMetricValue"]').inner_text()
 

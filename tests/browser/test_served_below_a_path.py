@@ -1,4 +1,4 @@
-"""A dashboard below a path, in a real browser: links, assets, downloads, and what it refuses."""
+"""A dashboard below a path, in a real browser: links, assets, downloads, and refusals."""
 
 import csv
 import threading
@@ -22,9 +22,9 @@ def base_url(app_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def elsewhere() -> Iterator[tuple[str, list[str]]]:
-    """Another server on this machine: its address, and the paths it was asked for.
+    """Another server on this machine: its address, and the requested paths.
 
-    It answers each with a page that shows what the query names in a frame.
+    It answers each with a page that shows the address in the query in a frame.
     """
     asked: list[str] = []
 
@@ -56,7 +56,7 @@ def test_a_deep_link_draws_its_page_and_asks_below_the_path_alone(page, requeste
     page.wait_for_url(f"{base_url}/compare*")
     page.wait_for_selector(SETTLED)
     addresses = [url for url in requested if not url.startswith(("data:", "blob:"))]
-    # The page looks for its server from the deepest folder of the address upwards.
+    # The page tries its address's folders for the server, the deepest first.
     assert addresses and all(url.startswith(f"{base_url}/") for url in addresses)
 
 

@@ -1,4 +1,4 @@
-"""The part Simulate in a browser: a trace uploaded, played, its requests saved."""
+"""The part Simulate in a browser: a trace is uploaded and simulated, its requests saved."""
 
 from __future__ import annotations
 

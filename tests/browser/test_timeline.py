@@ -1,4 +1,4 @@
-"""The timeline in a browser: a bar, a dragged span and a gap become what is looked at."""
+"""The timeline in a browser: a bar, a dragged span or a gap becomes the selection."""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""The list of features: each row a command with a figure by hand, the same at other interfaces."""
+"""The list of features: each row a command with a figure computed by hand, equal at other
+interfaces.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,7 @@ def test_counts_are_those_by_hand_at_every_interface(feature: str) -> None:
 
 
 MISTRAL, MIXTRAL = "mistralai/Mistral-7B-v0.1", "mistralai/Mixtral-8x7B-v0.1"
-#: feature: (what `estimate` is asked, column of its row, the value by hand).
+#: feature: (parameters of `estimate`, column of its row, the value by hand).
 ESTIMATES: dict[str, tuple[dict[str, Any], str, float]] = {
     "memory: two vectors a token and layer of every KV head": (
         {"model": LLAMA, "batch": 4, "isl": 1024, "osl": 256}, "kv_bytes",
@@ -87,7 +89,7 @@ ESTIMATES: dict[str, tuple[dict[str, Any], str, float]] = {
     ),
     "expert parallel: two of eight experts a device": (
         {"model": MIXTRAL, "tp": 4, "ep": 4}, "weights_bytes",
-        # experts, attention (a quarter, KV heads too), embedding and head, norms and routers whole
+        # experts, attention (a quarter, and KV heads), embedding and head; norms and routers whole
         2 * (32 * (2 * 3 * 4096 * 14336 + (2 * 4096 + 2 * 1024) * 4096 / 4 + 2 * 4096 + 8 * 4096)
              + 2 * 32000 * 4096 / 4 + 4096),
     ),
@@ -134,7 +136,7 @@ def test_bound_predicted_and_interval_stand_side_by_side() -> None:
     assert row["tpot_low_s"] < row["tpot_s"] < row["tpot_high_s"]
 
 
-#: feature: (arguments of a command that prints JSON, figure of it, its value by hand).
+#: feature: (arguments of a command that prints JSON, a figure in it, its value by hand).
 ALONE: dict[str, tuple[tuple[str, ...], Callable[[Any], Any], Any]] = {
     "any hardware: memory and its bandwidth of the datasheet": (
         ("systems", "h200-sxm-141gb"), lambda d: d["memory_bytes_per_s"], 4.8e12,

@@ -1,4 +1,4 @@
-"""A model small enough to check by hand, and a system with round numbers."""
+"""A model small enough to compute by hand, and a system with round numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LAYERS, HIDDEN, HEADS, KV_HEADS, HEAD_DIM, INNER, VOCABULARY = 4, 512, 8, 4, 64,
 
 @dataclass(frozen=True)
 class SmallModel:
-    """A dense decoder written out with the operators, independent of the registry."""
+    """A dense decoder built directly from operators, independent of the registry."""
 
     name: str = "small"
     precision: Precision = field(default_factory=Precision)

@@ -150,7 +150,7 @@ BUILDERS: Mapping[str, Callable[[Mapping[str, Any]], Op]] = {
 
 
 def shapes(kind: str, phase: str) -> st.SearchStrategy[Sizes]:
-    """Random sizes of a kind in a phase: one new token a sequence in decode, more in prefill."""
+    """Random sizes of a kind in a phase: one new token per sequence in decode, more in prefill."""
     sizes = dict(SIZES[kind])
     if "new_tokens" in sizes:
         sizes["new_tokens"] = st.just(1) if phase == "decode" else st.integers(2, 9000)
@@ -160,5 +160,5 @@ def shapes(kind: str, phase: str) -> st.SearchStrategy[Sizes]:
 
 
 def built(kind: str, rows: list[Sizes]) -> Op:
-    """One operator of a kind whose configurations are `rows`."""
+    """One operator of a kind with configurations `rows`."""
     return BUILDERS[kind]({name: np.array([row[name] for row in rows]) for name in rows[0]})

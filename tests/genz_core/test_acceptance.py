@@ -1,4 +1,4 @@
-"""Acceptance of drafts: tokens of a step from rates, positions and measured lengths."""
+"""Acceptance of drafts: tokens per step from rates, positions and measured lengths."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from genz_core.acceptance import Acceptance
 from genz_core.errors import InvalidValue
 
-#: Mean tokens of a step with 1 to 8 drafted ones; the last two fall (DeepSeek-V4-Pro-0813, DSpark).
+#: Mean tokens per step with 1 to 8 drafted ones; the last two fall (DeepSeek-V4-Pro-0813, DSpark).
 MEASURED = [1.84, 2.51, 3.01, 3.36, 3.61, 3.77, 3.73, 3.47]
 
 

@@ -1,4 +1,6 @@
-"""LoRA adapters beside the products of a model: counted as PEFT counts them, priced by physics."""
+"""LoRA adapters in addition to a model's products: counted as in PEFT, priced by the same
+equations.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells hold text as text: no formula in a spreadsheet, no further column in Markdown."""
+"""Cells keep text as text: no formula in a spreadsheet, no additional column in Markdown."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Plans price what graphs do: random questions both ways, and what a symbol refuses."""
+"""Plans give the prices of graphs: random questions both ways, and what a symbol refuses."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ FIGURES = (
 )  # fmt: skip
 DIFFERENCES = ("wait_s", "learned_s")
 NEVER = 10**9
-ROUNDING = 1e-12  # sums are added in another order
+ROUNDING = 1e-12  # sums are added in a different order
 
 
 def question(draw: random.Random) -> tuple[Workload, Parallelism]:
-    """Sizes and degrees of one configuration, or of several side by side."""
+    """Sizes and degrees of one configuration, or of several at once."""
     many = draw.choice([1, 1, 3, 70])
 
     def size(low: float, high: float) -> np.ndarray:
@@ -61,8 +61,9 @@ def question(draw: random.Random) -> tuple[Workload, Parallelism]:
 
 
 def compare(number_of: int, start: int, monkeypatch) -> tuple[int, int]:
-    """Price questions by plans, by graphs, and one configuration as a program of its own; how many
-    plans there were, and how many such programs."""
+    """Price questions by plans, by graphs, and one configuration by its own program; returns the
+    number of plans and of such programs.
+    """
     planned, programs, known = 0, 0, pricing.plans
 
     def none(deployed, lanes):
@@ -114,7 +115,7 @@ def compare(number_of: int, start: int, monkeypatch) -> tuple[int, int]:
 
 
 def same(one, other):
-    """Assert that two estimates are the same but for rounding."""
+    """Assert that two estimates are equal except for rounding."""
     model = one.model
     assert one.status.tolist() == other.status.tolist()
     for phase in ("prefill", "decode"):
@@ -123,7 +124,7 @@ def same(one, other):
             found, expected = (getattr(step, name) for step in steps)
             assert found.shape == expected.shape, (model.name, name)
             near = np.allclose(found, expected, rtol=ROUNDING, atol=1e-30)
-            # A wait is the difference of two times that are rounded themselves.
+            # A wait is the difference of two rounded times.
             slack = ROUNDING * steps[1].total_s if name in DIFFERENCES else 0.0
             assert near or np.all(np.abs(found - expected) <= slack), (model.name, name)
         names = ([op.name for op in step.graph.ops] for step in steps)
@@ -138,7 +139,7 @@ def same(one, other):
 def test_plans_price_as_graphs_do(monkeypatch):
     drawn = cases(40)
     planned, programs = compare(drawn, seed(1), monkeypatch)
-    assert planned > drawn  # three at least of a question that has one
+    assert planned > drawn  # at least three of a question that has one
     assert programs > drawn / 10
 
 
@@ -164,7 +165,7 @@ def test_a_program_evaluates_formulas_for_arrays_and_leaves_out_what_nobody_want
     formulas = Formulas()
     tokens, cached = formulas.size("tokens", 1.0), formulas.size("cached", 0.0)
     wanted = np.where(cached > 10.0, tokens * cached, number(tokens) + 1.0) * 2.0
-    np.exp(cached)  # wanted by nobody
+    np.exp(cached)  # no caller needs it
     program = Program.of(formulas, [wanted])
     sizes = {"tokens": np.array([2.0, 3.0]), "cached": np.array([20.0, 5.0])}
     (found,) = program(sizes)
@@ -222,7 +223,7 @@ def test_one_configuration_is_refused_alike_with_a_program_and_without(
 
 
 def test_a_program_is_made_of_what_is_asked_for_often(monkeypatch):
-    """Its first answers are those of arrays, the later ones the same but for rounding."""
+    """Its first answers come from arrays, the later ones are equal except for rounding."""
     monkeypatch.setattr(alone, "_ASKED", ByIdentity())
     monkeypatch.setattr(alone, "WORTH", 2)
     model, system = model_registry.load("meta-llama/Llama-3.1-8B"), hardware_db.load("h100")

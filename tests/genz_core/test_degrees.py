@@ -1,4 +1,4 @@
-"""Degrees in the short form of papers and scripts."""
+"""Parallel degrees in the short notation of papers and scripts."""
 
 from __future__ import annotations
 

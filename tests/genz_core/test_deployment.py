@@ -1,4 +1,4 @@
-"""Model, system and engine meet in one place, and meeting twice changes nothing."""
+"""Model, system and engine are combined in one place, and combining twice changes nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCALES = Recipe(tpot_scale=1.5, ttft_scale=2.0, points=4)
 
 @pytest.fixture
 def measured(model, system) -> EngineProfile:
-    """An engine with factors of a device and of a recipe."""
+    """An engine with factors for a device and a recipe."""
     engine = EngineProfile("fast", host_step_s=1e-3)
     key = recipe_key(engine, model, system)
     return replace(
@@ -132,7 +132,7 @@ GIBI = 2.0**30
         ("sglang", "mi300x", (16384, 2048)),
         ("sglang 0.5.1", "l40s", (8192, 2048)),
         ("sglang 0.4.6", "b200-sxm-180gb", (8192, 2048)),
-        ("trtllm", "l40s", (8192, 2048)),  # the same on every device
+        ("trtllm", "l40s", (8192, 2048)),  # equal on every device
         ("trtllm 0.12", "h100-sxm5-80gb", (8192, 256)),
         ("llama.cpp", "rtx-4090", (2048, 4)),
         ("llama.cpp b5000", "rtx-4090", (2048, 1)),
@@ -188,7 +188,7 @@ def test_a_simulation_starts_with_the_limits_of_the_same_server():
 
 @pytest.mark.parametrize("engine", ["sglang", "trtllm"])
 def test_an_engine_with_expert_slots_fills_up_the_experts_of_uneven_ranks(engine):
-    """256 experts on 48 ranks: 6 on each, 288 in all, as with 32 redundant ones."""
+    """256 experts on 48 ranks: 6 on each, 288 in all, equal to 32 redundant ones."""
     loaded = model_registry.load("deepseek-ai/DeepSeek-V3")
     model = deploy(loaded, H200, hardware_db.load_engine(engine)).model
     odd = Parallelism(dp=48, ep=48)
@@ -216,7 +216,7 @@ def test_an_engine_without_slots_refuses_uneven_ranks(engine):
     [
         (24, 2, 1, 598),  # 48 heads for 32; 24 copies of 8; 14,352 columns for 14,336
         (12, 3, 3, 1195),  # 36 heads; 8 and 12 do not divide: keys and values for each query head
-        (16, 2, 1, 896),  # nothing is filled up
+        (16, 2, 1, 896),  # nothing is padded
     ],
 )
 def test_neuron_fills_up_heads(engine, tp, heads, kv_heads, columns):
@@ -278,8 +278,10 @@ def test_another_format_of_a_checkpoint_in_float32_leaves_nothing_in_it():
 
 
 def test_llama_cpp_keeps_what_is_beside_experts_in_mxfp4_in_eight_bits():
-    """gpt-oss-20b: 19.1 B parameters of experts at 4.25 bits and 1.8 B at 8.5: 12.1 GB, as the
-    published file (gpt-oss-20b-mxfp4.gguf); 13.8 GB with those in 16 bit, as other engines."""
+    """gpt-oss-20b: 19.1 B parameters of experts at 4.25 bits and 1.8 B at 8.5: 12.1 GB, equal to
+    the published file (gpt-oss-20b-mxfp4.gguf); 13.8 GB if the latter have 16 bits, as in other
+    engines.
+    """
     model, engine = model_registry.load("openai/gpt-oss-20b"), hardware_db.load_engine("llama.cpp")
     held, other = (
         genz_core.estimate(model, H200, Workload(1, 10, 10), engine=loaded).memory.weights_bytes[0]

@@ -1,4 +1,6 @@
-"""Eager execution: the graph rewritten, nothing gained or lost, facts measured and carried."""
+"""Eager execution: the graph is rewritten without changing its work; measured facts are carried
+over.
+"""
 
 from __future__ import annotations
 

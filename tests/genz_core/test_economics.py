@@ -11,7 +11,7 @@ from genz_core.economics import joules_per_token, usd_per_million_tokens
 
 
 def test_rent_and_power_are_shared_by_the_tokens(system):
-    """3.6 USD an hour and 1000 tokens a second: 3.6e6 tokens, 1 USD a million; 500 W: 0.5 J."""
+    """3.6 USD per hour and 1000 tokens/s: 3.6e6 tokens, 1 USD per million; 500 W: 0.5 J."""
     assert usd_per_million_tokens(system, 1, 1000.0) == pytest.approx(1.0)
     assert joules_per_token(system, 1, 1000.0) == pytest.approx(0.5)
 

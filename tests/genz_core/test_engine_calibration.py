@@ -1,4 +1,4 @@
-"""A few whole steps: what they move in an engine, and what they leave alone."""
+"""A few whole steps: which constants of an engine they change, and which they keep."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ METRICS = ["decode"] * BATCH.size
 
 
 def steps(engine: EngineProfile, batch=BATCH):
-    """Decode steps of 16 GB of weights at 3 TB/s, 2 GFLOP a token at 500 TFLOP/s, 300 kernels."""
+    """Decode steps of 16 GB of weights at 3 TB/s, 2 GFLOP per token at 500 TFLOP/s, 300 kernels."""
     memory = (16e9 + 0.2e9 * batch) / (3e12 * engine.memory_efficiency)
     compute = 16e9 * batch / (500e12 * engine.compute_efficiency)
     return (
@@ -79,7 +79,7 @@ def test_a_step_far_off_bends_the_others_little():
 
 
 def test_a_scale_under_load_is_told_apart_from_constants():
-    """Static steps agree and figures under load do not: no constant of a step does that."""
+    """Static steps agree and figures under load do not, which no constant of a step explains."""
 
     def figures(engine):
         return np.concatenate([steps(engine), steps(engine), 3.0 * steps(engine)])
@@ -122,7 +122,7 @@ def test_moves_are_of_logarithms_and_none_keeps_the_profile():
     assert moved(PRIOR, np.zeros(len(CONSTANTS))) == PRIOR
     doubled = moved(PRIOR, np.full(len(CONSTANTS), np.log(2.0)))
     assert doubled.host_step_s == pytest.approx(2e-3)
-    assert doubled.host_request_s == pytest.approx(2e-4)  # from the least it starts at
+    assert doubled.host_request_s == pytest.approx(2e-4)  # from its lowest start value
 
 
 def test_every_constant_is_a_field_of_an_engine_once():

@@ -1,4 +1,4 @@
-"""Error summaries: figures of a few points by hand, what is left out, ranks and coverage."""
+"""Error summaries: figures of a few points by hand, omissions, ranks and coverage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every size has its limits, and a sentence that names them."""
+"""Every size has limits, and an error that names them."""
 
 import math
 

@@ -1,4 +1,6 @@
-"""Measured runs correct their neighbours, fade away from them, and doubt outliers."""
+"""Measured runs correct near predictions, have less effect far away, and outliers have less
+weight.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def runs(logs: list[float], at: np.ndarray, facts: list[RunFacts] | None = None)
     )
 
 
-#: Variance of a load that is known but for its noise, and of one of which nothing is known.
+#: Variance of a load whose only uncertainty is noise, and of an unknown load.
 LEAST, MOST = KERNEL.noise**2, KERNEL.variance + KERNEL.noise**2
 LADDER = sizes(*({"concurrency": users} for users in (4, 16, 64, 256)))
 
@@ -78,8 +80,9 @@ def test_at_ten_times_the_longest_measured_prompt_nine_tenths_are_gone():
 
 @pytest.mark.parametrize("size", ["concurrency", "osl"])
 def test_beyond_the_users_and_answers_of_all_runs_a_correction_stays_and_becomes_unsure(size):
-    """One that faded with users would slow the steps of more users down, and throughput fall; the
-    first token of a user alone is the same whatever is answered."""
+    """A correction that decayed with users would slow the steps of more users, and throughput would
+    fall; the first token of a single user is the same for every answer length.
+    """
     ladder = sizes(*({size: 4.0**power} for power in range(1, 5)))
     lengths = tuple(np.inf if name == size else 1.0 for name in SIZES)
     known = runs([0.2, 0.2, 0.2, 0.2], ladder)
@@ -117,7 +120,7 @@ def test_a_run_that_contradicts_its_neighbours_weighs_little():
 
 
 def test_a_run_far_from_physics_among_others_teaches_nothing():
-    """What it ran may be something else than it tells."""
+    """The file may name something other than what ran."""
     users = sizes(*({"concurrency": 8 * number} for number in range(1, 5)))
     with_it = runs([0.1, 0.1, 0.1, 0.6], users).correction("steps", HERE, LADDER[:1])
     without = runs([0.1, 0.1, 0.1], users[:3]).correction("steps", HERE, LADDER[:1])

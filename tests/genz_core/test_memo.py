@@ -1,4 +1,4 @@
-"""Results kept by the identity of what they were made from."""
+"""Cached results by the identity of their inputs."""
 
 from __future__ import annotations
 

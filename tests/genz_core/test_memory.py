@@ -1,4 +1,4 @@
-"""What a device holds, whether it fits, and the largest that would."""
+"""What a device holds, whether it fits, and the largest size that would."""
 
 from __future__ import annotations
 

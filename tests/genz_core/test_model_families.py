@@ -1,4 +1,4 @@
-"""Laws of an estimate for a model of every architecture, as an engine serves it on an H100."""
+"""Laws of an estimate for one model per architecture, served by an engine on an H100."""
 
 from __future__ import annotations
 

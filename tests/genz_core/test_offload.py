@@ -1,4 +1,4 @@
-"""What does not fit goes to the host, at the price of its link."""
+"""What does not fit is offloaded to the host and costs its link's time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENGINE = EngineProfile(reserve_bytes=0.0, memory_fraction=1.0)
 
 @pytest.fixture
 def small(system):
-    """10 MB short of the weights, 10 GB/s to a host with 1 GB, 1 GB/s to disk."""
+    """10 MB too small for the weights, 10 GB/s to a host with 1 GB, 1 GB/s to disk."""
     return replace(
         system,
         memory_bytes=30e6,
@@ -84,7 +84,7 @@ def test_a_step_reads_the_moved_experts_that_its_tokens_reach(system):
     free = replace(system, memory_bytes=1e12)
     plain = genz_core.estimate(EXPERTS, free, Workload(1, 64, 8), engine=ENGINE)
     reached = experts(system, "weights").tpot_s - plain.tpot_s
-    assert reached == pytest.approx(moved.step_s * 4 / 32)  # 4 of 32 experts a token
+    assert reached == pytest.approx(moved.step_s * 4 / 32)  # 4 of 32 experts per token
 
 
 def test_the_host_computes_the_experts_of_few_tokens_and_carries_those_of_many(system):

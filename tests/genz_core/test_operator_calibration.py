@@ -1,4 +1,4 @@
-"""Few-shot calibration: what it finds again, what it leaves alone, what it refuses."""
+"""Few-shot calibration: constants that it recovers, keeps or refuses."""
 
 import dataclasses
 

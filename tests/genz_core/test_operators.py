@@ -1,4 +1,4 @@
-"""What each operator computes, moves, holds and sends."""
+"""The FLOPs, memory traffic and messages of each operator."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def test_attended_pairs_are_the_sum_over_queries(new, cached, window):
 
 
 def test_attention_moves_its_queries_its_keys_and_values_and_its_output():
-    """Two sequences of three new tokens on 100: eight heads of 16, two of keys and values."""
+    """Two sequences of three new tokens on 100 cached ones: eight query heads of 16, two of keys
+    and values.
+    """
     step = op.attention("a", 2, 3, 100, op.Heads(8, 2, 16, 12))
     fresh = 2 * 3 * 2 * (16 + 12) * 2
     assert step.input_bytes == 2 * 3 * 8 * 16 * 2 + fresh
@@ -76,7 +78,9 @@ def test_attention_moves_its_queries_its_keys_and_values_and_its_output():
 
 
 def test_cross_attention_takes_in_what_the_step_projects_and_reads_the_rest():
-    """Two sequences of three tokens over 50 encoded ones, of which 20 are projected here."""
+    """Two sequences of three tokens over 50 encoded ones, 20 of which are projected in
+    this step.
+    """
     step = op.cross_attention("a", 2, 3, 50, op.Heads(8, 2, 16, 12), projected=20)
     fresh = 2 * 20 * 2 * (16 + 12) * 2
     assert step.input_bytes == 2 * 3 * 8 * 16 * 2 + fresh and step.kv_write_bytes == fresh
@@ -91,7 +95,7 @@ def test_grouped_queries_share_keys_but_not_flops():
 
 
 def test_decode_reads_the_cache_and_appends_one_token():
-    """Llama-3.1-8B: 8 KV heads of 128, keys and values, 2 bytes: 4096 bytes a token and layer."""
+    """Llama-3.1-8B: 8 KV heads of 128, keys and values, 2 bytes: 4096 bytes per token and layer."""
     decode = op.attention("a", 1, 1, 1024, op.Heads(32, 8, 128))
     assert decode.kv_read_bytes == 1024 * 4096
     assert decode.kv_write_bytes == 4096
@@ -137,7 +141,7 @@ def test_mutual_pairs_are_the_sum_over_tokens(tokens, window):
 
 
 def test_a_product_for_each_head_is_so_many_products():
-    """Four heads of 3 x 5 x 7: everything four times, and one product as wide for its tiles."""
+    """Four heads of 3 x 5 x 7: four times the work, with tiles of a single product."""
     heads, single = op.batched_gemm("x", 4, 3, 5, 7), op.gemm("x", 3, 5, 7)
     assert heads.flops == 4 * 2 * 3 * 5 * 7
     assert (heads.input_bytes, heads.output_bytes) == (4 * 3 * 7 * 2, 4 * 3 * 5 * 2)
@@ -153,13 +157,15 @@ def test_a_norm_by_hand(bias, cost, vectors):
 
 
 def test_sampling_by_hand():
-    """Logits in four bytes, a token of four each; a softmax of five FLOPs an element."""
+    """Logits in four bytes, a token of four bytes each; a softmax of five FLOPs per element."""
     chosen = op.sampling("s", 3, 1000)
     assert (chosen.flops, chosen.input_bytes, chosen.output_bytes) == (15_000, 12_000, 12)
 
 
 def test_the_rows_of_a_rank_by_hand():
-    """Ten tokens, two of eight experts each, half of them here: ten rows of three matrices."""
+    """Ten tokens, two of eight experts each, half of them on this rank: ten rows of three
+    matrices.
+    """
     bank = op.Experts(total=8, local=4, top_k=2, hidden=16, intermediate=32)
     routed = op.moe("m", 10, bank)
     assert routed.flops == 10 * 2 * 3 * 16 * 32
@@ -226,7 +232,9 @@ def test_a_scan_keeps_a_state_that_does_not_grow_with_the_context():
 
 
 def test_a_selective_scan_by_hand():
-    """Three tokens, four channels, five states: 6 FLOPs a state and 2 a channel; x, z, B, C in."""
+    """Three tokens, four channels, five states: 6 FLOPs per state and 2 per channel; reads x, z, B,
+    C.
+    """
     scan = op.ssm_scan("s", 1, 3, 4, 5)
     assert scan.flops == 3 * 4 * (6 * 5 + 2)
     assert scan.input_bytes == 3 * (2 * 4 + 2 * 5) * 2
@@ -274,8 +282,8 @@ def test_a_collective_over_one_device_sends_nothing(collective):
         (1, 8, 0, 0, 1.0),
         (2, 8, 0, 0, 8 * (1 - (7 / 8) ** 2)),
         (8, 16, 4, 2, 8 * (1 - (7 / 8) ** 8)),  # two of four groups hold eight of sixteen places
-        (8, 16, 1, 1, 16 * (1 - (15 / 16) ** 8)),  # one group is no limit
-        (8, 2, 4, 1, 1.0),  # two groups a place: one group is one place
+        (8, 16, 1, 1, 16 * (1 - (15 / 16) ** 8)),  # one group is not a restriction
+        (8, 2, 4, 1, 1.0),  # two groups for each place: one group is one place
         (8, 2, 4, 3, 2 * (1 - (1 / 2) ** 8)),
         (8, 1, 0, 0, 1.0),
     ],

@@ -1,4 +1,6 @@
-"""Work beside the exchange of tokens, redundant experts, node-limited routing, placed degrees."""
+"""Overlap of work with the exchange of tokens, redundant experts, node-limited routing,
+placement.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ SGLANG, VLLM = hardware_db.load_engine("sglang"), hardware_db.load_engine("vllm"
 
 
 def step_s(ep: int, sequences: int = 256, context: int = 2000, **split) -> float:
-    """A decode step of so many sequences a device, every device an attention rank [s]."""
+    """A decode step with a number of sequences per device, every device an attention rank [s]."""
     parallelism = Parallelism(dp=ep, ep=ep, **split)
     step = decode_step(DEEPSEEK, H100, sequences * ep, context, parallelism, SGLANG)
     return float(step.total_s[0])
@@ -39,15 +41,18 @@ def step_s(ep: int, sequences: int = 256, context: int = 2000, **split) -> float
 
 @pytest.mark.parametrize(("ep", "redundant"), [(64, 0), (72, 32)])
 def test_deepseek_on_nine_h100_nodes_decodes_as_fast_as_was_published(ep, redundant):
-    """22,282 output tokens a second and node of eight at EP 72, 256 sequences a device, inputs of
-    2,000, two-batch overlap (LMSYS, 2025-05-05, lmsys.org/blog/2025-05-05-large-scale-ep)."""
+    """22,282 output tokens/s per node of eight at EP 72, 256 sequences per device, inputs of
+    2,000, two-batch overlap (LMSYS, 2025-05-05, lmsys.org/blog/2025-05-05-large-scale-ep).
+    """
     tokens_per_s = 8 * 256 / step_s(ep, redundant_experts=redundant, overlap="two_batch")
     assert tokens_per_s == pytest.approx(22_282, rel=0.12)
 
 
 @pytest.mark.parametrize(("ep", "dispatch_us", "combine_us"), [(64, 173, 314), (128, 192, 369)])
 def test_low_latency_exchanges_take_what_their_authors_state(ep, dispatch_us, combine_us):
-    """H800, 128 tokens of 7,168 to 8 experts, fp8 out and 16 bit back (DeepEP, docs/legacy.md)."""
+    """H800, 128 tokens of 7,168 to 8 experts, dispatch in fp8, combine in 16 bits (DeepEP,
+    docs/legacy.md).
+    """
     graph = DEEPSEEK.graph(Step.decode(128 * ep, 2000), Parallelism(dp=ep, ep=ep))
     pricer = Pricer(hardware_db.load("h800-sxm5-80gb"), SGLANG)
     times = {o.name: float(pricer.expected_s(o)[()]) * 1e6 for o in graph.ops if "moe_" in o.name}
@@ -56,7 +61,9 @@ def test_low_latency_exchanges_take_what_their_authors_state(ep, dispatch_us, co
 
 
 def test_tokens_of_prompts_go_to_four_nodes_at_most_once_each():
-    """DeepSeek-V3: 4 of 8 groups; 8 experts reach 3.6 of 4 nodes, of devices 64 in half of them."""
+    """DeepSeek-V3: 4 of 8 groups; 8 experts are on 3.6 of 4 nodes, among 64 devices in half of
+    them.
+    """
     assert places_reached(8, 8, 8, 4) == pytest.approx(4 * (1 - 0.75**8))
     assert places_reached(8, 64, 8, 4) == pytest.approx(32 * (1 - (31 / 32) ** 8))
     graph = DEEPSEEK.graph(Step.prefill(64, 4096), Parallelism(dp=64, ep=64))
@@ -141,7 +148,7 @@ def test_an_array_of_degrees_is_priced_as_each_alone_with_an_overlap():
 
 
 def test_two_halves_pay_for_large_batches_and_cost_small_ones():
-    """Each half reads the weights."""
+    """Each half reads the weights again."""
     assert step_s(64, overlap="two_batch") < 0.8 * step_s(64)
     assert step_s(64, 4, overlap="two_batch") > step_s(64, 4)
     assert step_s(64, 1, overlap="two_batch") == pytest.approx(step_s(64, 1))
@@ -154,7 +161,7 @@ def test_shared_experts_hide_no_more_than_their_own_time():
     shared = sum(
         float(pricer.expected_s(o)[()]) * o.count for o in graph.ops if "moe.shared" in o.module
     )
-    assert 0 < saved <= 1.03 * shared  # as deployed, constants differ a little
+    assert 0 < saved <= 1.03 * shared  # like the deployment; constants differ a little
 
 
 # ------------------------------------------------------------------------------- placed degrees

@@ -1,4 +1,4 @@
-"""Owning, tokens, days and power: answers worked by hand, and laws."""
+"""Owned hardware, tokens, days and power: results computed by hand, and laws."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_device_without_interest_is_its_price_over_its_hours_and_its_power():
 
 
 def test_interest_is_an_annuity():
-    """The payments of a loan of 1,000 at 10 % over two years are 576.19 a year."""
+    """The payments for a loan of 1,000 at 10 % over two years are 576.19 per year."""
     owned = Ownership(1000.0, 2.0, interest=0.1)
     assert float(owned.usd_per_hour(0.0)) * 8766.0 == pytest.approx(576.19, abs=0.01)
     nearly_free = Ownership(1000.0, 2.0, interest=1e-9)

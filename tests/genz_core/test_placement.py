@@ -1,4 +1,4 @@
-"""Weights and cache over two memories: laws of where they lie and what reading them takes."""
+"""Weights and cache in two memories: laws of their placement and of the time to read them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ def test_no_prediction_lies_below_its_bound(system, model, split, batch, isl):
 
 
 def test_a_decode_step_reads_each_share_at_the_bandwidth_of_its_memory(system):
-    """One sequence of a dense model is bound by memory in every product: shares are read whole."""
+    """For one sequence of a dense model every product is memory-bound, so each share is
+    read whole.
+    """
     tight, roomy = two(system), two(system, first=1e13)
     priced, plain = price(DENSE, tight), price(DENSE, roomy)
     far = sum(
@@ -98,7 +100,9 @@ def test_a_decode_step_reads_each_share_at_the_bandwidth_of_its_memory(system):
 
 
 def test_arithmetic_hides_what_it_takes_longer_than(system):
-    """A long prompt multiplies each weight often: its far share costs nothing until it is slow."""
+    """A long prompt uses each weight often, so the far share costs nothing until that memory is
+    slow.
+    """
     tight = price(DENSE, two(system, first=15e9), 4, 8192)
     roomy = price(DENSE, two(system, first=1e13), 4, 8192)
     assert tight.bound_ttft_s[0] == pytest.approx(roomy.bound_ttft_s[0], rel=0.01)
@@ -116,7 +120,7 @@ def test_experts_that_few_tokens_reach_go_first(system):
 
 @pytest.mark.draws
 def test_no_other_order_reads_less_of_the_slow_memory():
-    """Against every order of random items, put aside one after another."""
+    """Compared with every order in which random items could be offloaded."""
     from itertools import permutations
 
     chance = np.random.default_rng(seed(7))

@@ -1,4 +1,4 @@
-"""Number formats: their spellings, their bits, the arithmetic they ask for."""
+"""Number formats: spellings, bits, and the arithmetic that they require."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Registries of operator kinds: one entry a name, an unknown name is refused with all others."""
+"""Registries of operator kinds: one entry per name; an unknown name is refused with the
+known ones.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that hold arrays and tables print as a few lines, whatever their size."""
+"""Objects with arrays and tables print as a few lines, whatever their size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZES = (1, 3, 20_000)
 
 
 def lines_of(thing: object) -> list[str]:
-    """The lines of a repr, which fits in ten lines and 600 characters."""
+    """The lines of a repr, checked to have at most ten lines and 600 characters."""
     text = repr(thing)
     assert len(text) <= 600, text
     assert len(text.splitlines()) <= 10

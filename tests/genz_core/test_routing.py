@@ -1,4 +1,4 @@
-"""The busiest rank of routed experts, by hand, and what copies even out."""
+"""The busiest rank of routed experts by hand, and the effect of copies."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from genz_core.routing import busiest_rank
 
 
 def test_the_busiest_rank_by_hand():
-    """Ranks of two experts: 8 and 4 rows, 6 on the mean."""
+    """Ranks of two experts: 8 and 4 rows, 6 on average."""
     assert busiest_rank([6, 2, 2, 2], 2) == pytest.approx(8 / 6)
     assert busiest_rank([1, 1, 1, 1], 4) == 1.0
     assert busiest_rank([9, 0, 0, 0], 4) == 4.0
@@ -16,14 +16,18 @@ def test_the_busiest_rank_by_hand():
 
 
 def test_copies_go_to_the_expert_with_most_rows_a_copy():
-    """Six slots of [6, 2, 2, 2]: three of the first, two rows each, on two ranks of three."""
+    """Six slots for [6, 2, 2, 2]: three copies of the first with two rows each, on two ranks of
+    three.
+    """
     assert busiest_rank([6, 2, 2, 2], 2, 2) == pytest.approx(1.0)
     # Four ranks, eight slots of [8, 4, 2, 2]: 2, 2, 2, 2 / 2, 2 / 2 / 2 after four copies.
     assert busiest_rank([8, 4, 2, 2], 4, 4) == pytest.approx(1.0)
 
 
 def test_ranks_wait_in_every_step_and_layer():
-    """Even over the run, uneven in each step: copies placed by the whole run help nothing."""
+    """Balanced over the run, unbalanced in each step: copies placed by the whole run do
+    not help.
+    """
     steps = [[[4, 0]], [[0, 4]]]
     assert busiest_rank(steps, 2) == 2.0
     assert busiest_rank([[4, 0], [0, 4]], 2) == 2.0

@@ -1,5 +1,6 @@
-"""Prompts in chunks, sequences in micro-batches: what is priced, and that no schedule beats the
-bound."""
+"""Prompts in chunks, sequences in micro-batches: their price, and that no schedule is faster than
+the bound.
+"""
 
 from __future__ import annotations
 
@@ -55,11 +56,12 @@ def test_chunks_have_the_flops_of_whole_prompts_and_no_less_than_their_bound(mod
     batch, isl, pp = size
     cut = prefill(model, system, batch, isl, pp, parts=1)
     whole = prefill(model, system, batch, isl, pp, parts=1, engine=UNCUT)
-    inner = [at for at, op in enumerate(whole.graph.ops) if op.layers]  # the head runs each step
+    # the LM head runs in each step
+    inner = [at for at, op in enumerate(whole.graph.ops) if op.layers]
     busy = [at for at in inner if whole.flops[at, 0] > 0]
     ratio = cut.flops[busy] / whole.flops[busy]
     assert np.all(ratio >= 1 - 1e-9)
-    assert np.median(ratio) == pytest.approx(1.0)  # windows alone take more than the whole has
+    assert np.median(ratio) == pytest.approx(1.0)  # windows alone take more than the limit
     assert cut.bound_total_s == pytest.approx(whole.bound_total_s, rel=1e-9)
     assert cut.total_s >= whole.bound_total_s * (1 - 1e-9)
 
@@ -88,7 +90,7 @@ def test_no_schedule_of_whole_sequences_beats_the_bound(model, system, size, par
 @several
 @given(sizes, st.integers(1, 12))
 def test_the_bound_is_at_most_a_simulated_flow_of_micro_batches(model, system, size, parts):
-    """A permutation flow shop, stage by stage, with each micro-batch's own bounds."""
+    """A permutation flow shop, stage by stage, with the bounds of each micro-batch."""
     batch, isl, pp = size
     parts = min(parts, batch)
     split = [batch // parts + (at < batch % parts) for at in range(parts)]
@@ -120,7 +122,7 @@ def test_uneven_micro_batches_are_whole_sequences(model, system):
 
 
 def test_a_split_without_stages_is_priced_alike_beside_one_with_stages(model, system):
-    """Mean numbers of sequences are no whole ones, and nothing cuts them where nothing is piped."""
+    """Mean numbers of sequences are not integers, and without a pipeline they are not rounded."""
     running = np.array([1.0, 3.7, 9.5, 64.2])
     alone = genz_core.decode_step(model, system, running, 1056.0, Parallelism(), ENGINE)
     beside = genz_core.decode_step(

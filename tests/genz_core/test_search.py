@@ -1,4 +1,4 @@
-"""Sweeps: every combination once, priced as by one estimate; the frontier among them."""
+"""Sweeps: every combination once, priced like one estimate; the frontier of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elasticities and least factors: answers known in closed form."""
+"""Elasticities and least factors: results known in closed form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Continuous batching: what load does to latency, and where a deployment ends."""
+"""Continuous batching: latency under load, and the limits of a deployment."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def test_a_stream_interval_holds_the_first_token_back_by_steps(model, system):
 
 
 def test_prompts_wait_for_one_another_only_while_others_run(model, system):
-    """The first of a group waits for all steps, the last for none; a step then reads the group."""
+    """The first of a group waits for all steps, the last for none; a step then prefills
+    the group.
+    """
     users = np.array([1, 2, 512])
     at_once, waiting = (
         serve(model, system, Traffic(concurrency=users, batch_wait=n), engine=ENGINE)
@@ -67,7 +69,7 @@ def test_ranks_that_wait_for_one_another_read_their_prompts_in_one_step():
 
 @pytest.mark.parametrize("osl", [3, 12])
 def test_a_first_token_delivered_late_delays_none_behind_it(model, system, osl):
-    """Few tokens, prompts first: what comes late is no prompt that others wait for."""
+    """Few tokens, prompts first: a late delivery is not a prompt that others wait for."""
     first = replace(ENGINE, mixed_steps=False)
     lengths = {"isl": 60, "osl": osl, "concurrency": np.array([1, 4, 16])}
     at_once, held = (
@@ -119,7 +121,7 @@ def test_the_median_wait_is_never_above_the_mean(model, system):
 
 
 def test_a_rank_holds_the_caches_of_its_own_sequences(model, system):
-    """Eight users on two ranks: four caches of 1,000 + 100 tokens beside the weights."""
+    """Eight users on two ranks: four caches of 1,000 + 100 tokens in addition to the weights."""
     load = Traffic(concurrency=8, isl=1000, osl=100)
     shared = serve(model, system, load, Parallelism(dp=2), ENGINE)
     weights = shared.memory.total_bytes - shared.memory.kv_bytes
@@ -167,7 +169,7 @@ def test_a_prompt_cut_into_pieces_takes_longer_than_a_whole_one(model, system, i
 
 @st.composite
 def loads(draw):
-    """A closed loop: users, prompt, output, ratio of lengths, engine."""
+    """A closed loop: users, prompt, output, length ratio, engine."""
     engine = replace(
         ENGINE,
         mixed_steps=draw(st.booleans()),
@@ -197,8 +199,9 @@ def test_users_are_those_that_wait_read_and_decode(model, system, load, users):
 @settings(max_examples=cases(40))
 @given(load=loads(), users=st.integers(1, 1000))
 def test_longer_answers_never_bring_more_requests(model, system, load, users):
-    """From two to twenty tokens; beyond, the mean step that engines are fitted with takes
-    requests for further apart than the work on all of them leaves them."""
+    """From two to twenty tokens; beyond, the mean step that engines are fitted with spreads
+    requests further than the work on all of them allows.
+    """
     engine, lengths = load
     osl = np.array([2, 3, 4, 6, 9, 14, 20])
     served = closed(model, system, users, engine, **lengths | {"osl": osl})
@@ -210,8 +213,9 @@ def test_longer_answers_never_bring_more_requests(model, system, load, users):
 def test_prompts_read_first_delay_the_first_token_of_some_and_the_second_of_others(
     model, system, osl
 ):
-    """All 200 are read before one decodes: nobody's first token waits for more than all of them,
-    and the tokens behind it wait for those that are read after it."""
+    """All 200 are prefilled before one decodes: no first token waits for more than all of them,
+    and later tokens wait for those that are prefilled afterwards.
+    """
     first = replace(ENGINE, mixed_steps=False, chunk_tokens=8192)
     load = closed(model, system, 200, first, isl=8000, osl=osl)
     reading = 200 / (closed(model, system, 200, first, isl=8000, osl=1).output_tokens_per_s[0])
@@ -230,7 +234,9 @@ def test_throughput_never_falls_because_more_users_wait(model, system, load):
 @settings(max_examples=cases(40))
 @given(load=loads())
 def test_a_doubling_of_users_brings_hardly_more_than_the_one_before(model, system, load):
-    """A server has one knee: at the limit of its room or of its steps nothing is gained again."""
+    """A server saturates once: at the limit of its memory or of its steps, it gains
+    nothing more.
+    """
     engine, lengths = load
     users = 2 ** np.arange(13)
     served = closed(model, system, users, engine, **lengths | {"osl": max(lengths["osl"], 2)})
@@ -282,7 +288,7 @@ def test_a_pipeline_with_few_prompts_serves_as_its_static_batch(model, system, i
 
 @pytest.mark.parametrize("load", [0.2, 0.5, 0.8])
 def test_a_prefill_server_at_a_rate_queues_as_m_d_1(model, system, load):
-    """Prompts of a whole step each: the wait is that of a single server of fixed time."""
+    """Prompts of a whole step each: the wait is that of a single server with fixed service time."""
     engine = replace(ENGINE, chunk_tokens=4096, host_request_s=0.0)
     alone = closed(model, system, 1, engine, isl=4096, osl=1).ttft_s[0]
     traffic = Traffic(isl=4096, osl=1, rate_per_s=load / alone)
@@ -300,7 +306,7 @@ def test_a_rate_near_zero_is_an_idle_engine(model, system):
 
 
 def test_arrivals_balance_with_what_runs(model, system):
-    """Little's law: sequences running = rate x time each one runs."""
+    """Little's law: running sequences = rate x running time of each."""
     rates = np.array([0.1, 2.0, 20.0])
     load = serve(model, system, Traffic(isl=500, osl=200, rate_per_s=rates), engine=ENGINE)
     assert load.running == pytest.approx(rates * load.e2e_s, rel=0.01)
@@ -391,7 +397,7 @@ def test_a_recipe_scales_steps_and_first_tokens_down_to_the_bound_and_no_further
 
 
 def test_a_recipe_does_not_scale_the_wait_for_room(model, system):
-    """Users who wait for a place wait for those who hold one, by Little's law."""
+    """Users who wait for a slot wait for those who hold one, by Little's law."""
     few = replace(ENGINE, max_sequences=16, recipe=Recipe(1.0, 5.0))
     load = closed(model, system, 64, few, isl=500, osl=500)
     waiting = 48 / (load.output_tokens_per_s[0] / 500)

@@ -1,4 +1,4 @@
-"""A model that drafts and verifies: its graph, its memory and its price."""
+"""Draft and verify: the graph, memory and price of both models."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_weights_and_cache_of_target_and_modules_are_held_once(model, system, mo
     alone = memory(model, system, load, par, ENGINE)
     both = memory(speculating(model, "mtp", modules), system, load, par, ENGINE)
     assert both.weights_bytes == pytest.approx((1 + modules) * alone.weights_bytes)
-    # Room for the drafted tokens as well: engines reserve their slots.
+    # space for the drafted tokens too, because engines reserve their slots
     assert both.kv_bytes == pytest.approx((1 + modules) * alone.kv_bytes, rel=0.03)
     assert np.all(both.kv_bytes > (1 + modules) * alone.kv_bytes)
 

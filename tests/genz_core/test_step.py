@@ -1,4 +1,4 @@
-"""The laws that every price obeys, on a model and a system one can check by hand."""
+"""The laws of every price, on a model and a system that can be checked by hand."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_the_operator_table_adds_up_and_names_what_binds(model, system):
 
 
 def test_what_a_kernel_waits_for_is_named_after_its_longer_stage(model, system):
-    """A product that memory bounds may still wait for its tiles: padded rows cost arithmetic."""
+    """A memory-bound product may still wait for its tiles, because padded rows cost arithmetic."""
     peaks = {name: peak / 20.0 for name, peak in system.peak_flops_per_s.items()}
     slow = genz_core.decode_step(model, replace(system, peak_flops_per_s=peaks), 1, 1000)
     product = [op.name for op in slow.graph.ops].index("gate_up_proj")
@@ -159,7 +159,7 @@ def test_what_a_kernel_waits_for_is_named_after_its_longer_stage(model, system):
 
 
 def test_unequal_queries_cost_what_they_cost_alone(model, system):
-    """A chunk of prefill beside decodes: attention of each group, products over all tokens."""
+    """A prefill chunk with decodes: attention per group, products over all tokens."""
     from genz_core.types import Group
 
     mixed = genz_core.mixed(model, system, [Group(1, 511, 1024), Group(3, 1, 1600)])

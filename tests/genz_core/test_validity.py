@@ -1,4 +1,4 @@
-"""Configurations side by side: one length, repeated, checked, replaced where they cannot run."""
+"""Arrays of configurations: one length, repeated, checked, replaced if they cannot run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workloads: what their figures mean, what is refused, what gets a reason code."""
+"""Workloads: the meaning of their figures, refusals, and reason codes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FIGURES = ("ttft_s", "tpot_s", "e2e_s", "output_tokens_per_s", "bound_ttft_s", "
 
 
 def priced(model, system, rows):
-    """An estimate of some `configurations`, as arrays, or as numbers for a single tuple."""
+    """An estimate of some `configurations` as arrays, or as numbers for a single tuple."""
     if isinstance(rows, tuple):
         batch, isl, osl, tp, pp, parts, share = rows
     else:
@@ -46,7 +46,7 @@ def priced(model, system, rows):
 @several
 @given(rows=st.lists(configurations, min_size=2, max_size=5))
 def test_an_array_of_configurations_is_estimated_as_each_alone(model, system, rows):
-    """Prompts of one token among them: both phases then mix in one array of prefill steps."""
+    """Including prompts of one token, for which one array of prefill steps mixes both phases."""
     together = priced(model, system, rows)
     for at, row in enumerate(rows):
         alone = priced(model, system, row)
@@ -91,7 +91,7 @@ def test_prefill_and_decode_side_by_side_are_priced_as_each_alone(model, system,
     )
 )  # fmt: skip
 def test_mixed_steps_side_by_side_are_priced_as_each_alone(model, system, sizes):
-    """A chunk of prefill beside decodes, an array of such steps."""
+    """An array of steps, each a prefill chunk with decodes."""
     batch, new, cached = (np.array(column, float) for column in zip(*sizes, strict=True))
     together = genz_core.mixed(model, system, [Group(1.0, new, 0.0), Group(batch, 1.0, cached)])
     for at, (count, chunk, context) in enumerate(sizes):

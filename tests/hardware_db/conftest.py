@@ -1,5 +1,6 @@
-"""Measured operators to read and fit on, small: a package as aiconfigurator-core lays its tables
-out, and a folder of tables of other benchmarks."""
+"""Small tables of measured operators: a package with aiconfigurator-core's layout of tables,
+and a folder of tables of other benchmarks.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ import pytest
 
 from tests.hardware_db.measured_tables import COLUMNS, empty
 
-#: Columns that each table has beside its sizes and `latency` [ms].
+#: Columns of each table in addition to its sizes and `latency` [ms].
 Rows = Mapping[str, Sequence[Any]]
 
 
 class MeasuredPackage:
-    """An installed package whose tables a test writes."""
+    """An installed package with tables that a test writes."""
 
     def __init__(self, folder: Path) -> None:
         self.data = folder / "aiconfigurator_core" / "systems" / "data"
@@ -29,7 +30,7 @@ class MeasuredPackage:
         (facts / "METADATA").write_text("Name: aiconfigurator-core\nVersion: 0.12.0\n")
 
     def write(self, device: str, place: str, rows: Rows) -> None:
-        """Write a table.  place: room/backend/version/name."""
+        """Write a table.  place: operator/backend/version/name."""
         path = self.data / device / f"{place}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         pd.DataFrame(rows).to_parquet(path)
@@ -47,7 +48,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MeasuredPackage:
 
 @pytest.fixture
 def public(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a folder of tables: those that are given, the others empty."""
+    """Write a folder with the given tables; the others are empty."""
 
     def write(**given: pd.DataFrame) -> Path:
         folder = tmp_path / "tables"

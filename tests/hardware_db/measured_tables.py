@@ -1,4 +1,4 @@
-"""Tables of measured operators, as known constants price them: what a fit should find again."""
+"""Tables of operators whose times follow known constants, which a fit should recover."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import hardware_db
 from genz_core.latency.measured_operators import OperatorPoints, price_s
 from genz_core.latency.parameters import GemmParameters, Parameters
 
-#: {file of a folder of tables: columns that a reader asks for, where it holds no row}.
+#: {file of a folder of tables: columns that a reader needs, if it has no row}.
 COLUMNS: Mapping[str, Sequence[str]] = {
     "gemm": (),
     "attention": ("new_tokens",),
@@ -22,7 +22,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
 
 
 def seconds(device: str, operator: str, truth: Parameters, **sizes: np.ndarray) -> np.ndarray:
-    """What constants say of operators of these sizes, one each; pointwise from a warm cache."""
+    """Times by the constants for operators of these sizes; pointwise ones with a warm cache."""
     fmt = "default" if operator == "pointwise" else "bf16"
     ones = np.ones_like(next(iter(sizes.values())))
     points = OperatorPoints(operator, fmt, sizes, ones, warm_cache=operator == "pointwise")
@@ -42,7 +42,7 @@ def measured(
 
 
 def products(source: str, device: str, truth: GemmParameters, fmt: str = "bf16") -> pd.DataFrame:
-    """14 numbers of rows by ten widths."""
+    """Products with 14 row counts and ten widths."""
     m, n = (axis.ravel() for axis in np.meshgrid(2.0 ** np.arange(14), 512.0 * np.arange(1, 11)))
     k = 4096.0 + 0.0 * m
     time = seconds(device, "gemm", truth, m=m, n=n, k=k)
@@ -50,6 +50,6 @@ def products(source: str, device: str, truth: GemmParameters, fmt: str = "bf16")
 
 
 def empty(name: str) -> pd.DataFrame:
-    """A file of a folder of tables without a row."""
+    """A table of a folder without a row."""
     facts = ("latency_s", "source", "device", "operator", "fmt", "warm_cache", "shape", "kernel")
     return pd.DataFrame(columns=[*facts, "note", *COLUMNS[name]])

@@ -1,4 +1,4 @@
-"""A small document of a system, and the message on one that does not fit."""
+"""A small YAML document of a system, and the error for an invalid one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOARD = {
 
 
 def refused(data: object) -> str:
-    """The message on a document, a mapping or its text, that does not fit: one sentence."""
+    """The one-sentence error for an invalid document, given as a mapping or text."""
     with pytest.raises(InvalidValue) as caught:
         hardware_db.load_yaml(data if isinstance(data, str) else yaml.safe_dump(data))
     message = str(caught.value)

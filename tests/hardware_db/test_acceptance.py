@@ -1,4 +1,4 @@
-"""Measured acceptance: a model's own, the mean of a method, and what nobody measured."""
+"""Measured acceptance: a model's own, the mean of a method, and unmeasured combinations."""
 
 from __future__ import annotations
 

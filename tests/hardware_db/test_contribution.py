@@ -1,4 +1,4 @@
-"""`ridgeline systems check`: what a file of a system rests on, and what it lacks."""
+"""`ridgeline systems check`: the sources of a system file's figures, and what the file lacks."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Figures of the main systems, written here from the vendors' documents, not from the database.
+"""Figures of the main systems, copied here from the vendors' documents, not from the database.
 
 A row is (slug, 16-bit dense TFLOP/s, 8-bit dense TFLOP/s or None, GB as printed, GB/s, W or None,
 document).  The test compares within 1 %, memory between decimal and binary gigabytes.

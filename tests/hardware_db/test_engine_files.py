@@ -1,4 +1,4 @@
-"""Serving engines: every figure sourced, names as tables print them, unknown ones refused."""
+"""Serving engines: a source for every figure, names as tables print them, unknown ones refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_every_figure_has_a_source_that_exists(name):
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_figure_reaches_the_profile_in_si_units(name):
-    """The unit in a key of the YAML, converted here apart from the schema."""
+    """The unit in a YAML key, converted here independently of the schema."""
     record, engine = hardware_db.engine_facts(name), hardware_db.load_engine(name)
     units = {"us": ("s", 1e-6), "ms": ("s", 1e-3), "gb": ("bytes", 1e9)}
     for key in type(record).model_fields:
@@ -154,7 +154,7 @@ def test_deploying_twice_on_a_cpu_changes_nothing(name):
 
 @pytest.mark.parametrize("slug", ["epyc-9654", "xeon-8480plus", "grace-72core"])
 def test_a_token_on_a_cpu_costs_little_more_than_reading_the_weights(slug):
-    """Its kernels fit a batch of one: no tile of 64 rows is filled with zeros."""
+    """Its kernels fit a batch of one: no tile of 64 rows is padded with zeros."""
     system = hardware_db.load(slug)
     step = decode_step(MODEL, system, 1, 512, Parallelism(), hardware_db.load_engine("vllm"))
     weights_s = 2.0 * MODEL.parameters / system.memory_bytes_per_s

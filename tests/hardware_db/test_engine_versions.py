@@ -1,4 +1,4 @@
-"""Versions of engines: how they are written, and which era and range they belong to."""
+"""Versions of engines: notations, and the era and range that each belongs to."""
 
 import pytest
 

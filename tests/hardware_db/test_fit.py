@@ -1,4 +1,4 @@
-"""The fitting tool: what it reads, how it splits, and that it gives the same constants again."""
+"""The fitting tool: its input, its splits, and that known constants are recovered."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -29,7 +29,7 @@ SYSTEM = System(
 
 
 def synthetic(name, family, parameters, shapes=60, seed=0):
-    """A sample like those of the tables, of products that follow the model exactly."""
+    """A sample in the tables' form, of products that follow the model exactly."""
     rng = np.random.default_rng(seed)
     weights = rng.choice([512.0, 1024.0, 4096.0, 8192.0], (shapes, 2))
     table = pd.DataFrame(
@@ -136,7 +136,9 @@ def test_fitting_again_gives_the_constants_that_ship(installed):
 
 
 def test_a_group_that_nobody_measured_reaches_what_it_does_on_devices_of_the_family() -> None:
-    """From four to eight devices the family gains a tenth: 0.7 becomes 0.77, nowhere a default."""
+    """From four to eight devices the family gains a tenth: 0.7 becomes 0.77, instead of a
+    default.
+    """
 
     def series(device: str, family: str, most: int) -> Any:
         table = pd.DataFrame({"group": [2, most]})

@@ -1,4 +1,4 @@
-"""The programs that write profiles: from tables that a known device made, its constants again."""
+"""The programs that write profiles recover the constants of a synthetic device."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TRUTH = {
 
 @pytest.fixture
 def quantised(package):
-    """Quantised matrices of three devices, exactly as their constants price them."""
+    """Quantised matrices of three devices, with exactly the times of their constants."""
     m, k = (axis.ravel() for axis in np.meshgrid(ROWS, COLUMNS))
     for device, truth in TRUTH.items():
         time = seconds(device, "pointwise", truth, bytes=3.0 * m * k)
@@ -76,7 +76,7 @@ def test_held_out_points_are_even_in_the_ranks_of_latency(tmp_path, monkeypatch)
     assert len(of_device) == held_out.PER_SERIES and len(rows) == 3 * held_out.PER_SERIES
     times = [float(row["measured_s"]) for row in of_device]
     assert times == sorted(times) and times[-1] > 10 * times[0]
-    largest = of_device[-1]  # small ones come from a warm cache, above the memory's rate
+    largest = of_device[-1]  # small ones come from a warm cache, faster than the memory
     assert float(largest["roofline_s"]) < float(largest["predicted_s"])
 
 
@@ -140,8 +140,9 @@ def copied_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_constants_of_another_device_are_kept_where_they_are_better(
     public, tmp_path, monkeypatch, capsys
 ) -> None:
-    """An MI300X whose products take twenty times the launch of its kin; and a device whose
-    products are timed as its family's constants say, which leaves nothing to gain."""
+    """An MI300X whose products have twenty times the launch time of related devices; and a device
+    whose products are timed by its family's constants, so that nothing can be improved.
+    """
     folder = copied_profiles(tmp_path, monkeypatch)
     monkeypatch.setattr(other_devices.tables, "DEVICES", tuple(TRUTH))
     strange = GemmParameters(launch_s=60e-6, compute_efficiency=0.4)
@@ -188,7 +189,7 @@ def test_a_handful_of_kernels_moves_typical_constants_toward_them(tmp_path, monk
 
 
 def replace_device(rows: pd.DataFrame) -> pd.DataFrame:
-    """The same of another device, ten times as slow, which is no evidence."""
+    """The same rows for another device, ten times as slow, which must not count."""
     return rows.assign(device="tpu-v6e", latency_s=10 * rows["latency_s"])
 
 

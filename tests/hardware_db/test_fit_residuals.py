@@ -1,5 +1,6 @@
-"""The program that fits what constants miss of lone kernels: it finds what a device was made to
-do beside its constants, of shapes that it never saw, and nothing where there is nothing."""
+"""The program that fits residuals of isolated kernels recovers a device's synthetic deviation from
+its constants, on held-out shapes, and finds none where there is none.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ BF16, REDUCE = ("gemm", "bf16"), ("collective", "nccl.all_reduce")
 
 @pytest.fixture
 def fitted(public, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Fits the residuals of a class to a table; returns errors by slug, and those that ship."""
+    """Fit the residuals of a class to a table; returns errors by slug, and the shipped ones."""
     folder = tmp_path / "profiles"
     (folder / "residuals").mkdir(parents=True)
     errors = folder / "operator_validation.csv"
@@ -69,7 +70,7 @@ def drawn_products(count: int = 400, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def slow_when_wide(sizes: dict[str, np.ndarray]) -> np.ndarray:
-    """What the device does beside its constants: half as long again from 2,048 columns on."""
+    """The device's deviation from its constants: 1.5 times the time from 2,048 columns on."""
     return np.where(sizes["n"] >= 2048, 1.5, 1.0)
 
 
@@ -82,7 +83,7 @@ def test_trees_find_what_a_device_does_beside_its_constants(fitted) -> None:
     time = priced(DEVICE, BF16, **sizes) * slow_when_wide(sizes)
     [row] = fitted("gemm", measured("aiter", DEVICE, *BF16, time, **sizes)).to_dict("records")
     assert row["system"] == DEVICE and row["fmt"] == "bf16"
-    assert row["mape"] < 0.03  # the constants alone miss a third of half of them
+    assert row["mape"] < 0.03  # the constants alone are off by a third for half of them
     shipped = MeasuredTrees(DEVICE)(*BF16)
     assert isinstance(shipped, Residual)
     fresh = drawn_products(seed=1)
@@ -100,7 +101,7 @@ def test_noise_moves_no_time_far_and_leaves_the_error_as_it_was(fitted) -> None:
     [row] = fitted("gemm", table).to_dict("records")
     assert 0.1 < row["mape"] < 0.3
     shipped = MeasuredTrees(DEVICE)(*BF16)
-    assert isinstance(shipped, Residual)  # the noise is above one on average, which trees may say
+    assert isinstance(shipped, Residual)  # the noise is above one on average, which trees may learn
     equation = priced(DEVICE, BF16, **sizes)
     ratio = shipped.corrected_s(equation, alone("gemm", sizes)) / equation
     assert np.ptp(np.log(ratio)) < 0.3

@@ -31,7 +31,7 @@ def test_a_package_that_is_not_there_is_named(monkeypatch, tmp_path):
 
 
 def test_products_are_read_of_the_newest_version_and_the_first_engine(package):
-    """1.10 is newer than 1.9, and TensorRT-LLM stands before vLLM; milliseconds become seconds."""
+    """1.10 is newer than 1.9, and TensorRT-LLM precedes vLLM; milliseconds become seconds."""
     package.write("h100_sxm", "gemm/trtllm/1.9.0/gemm_perf", gemm(latency=99.0))
     package.write("h100_sxm", "gemm/trtllm/1.10.0/gemm_perf", gemm())
     package.write("h100_sxm", "gemm/vllm/2.0/gemm_perf", gemm(latency=77.0))
@@ -116,7 +116,7 @@ def experts(**more):
 
 
 def test_experts_are_those_of_one_device_in_the_kernel_that_most_rows_time(package):
-    """Of TensorRT-LLM the version with most rows, though another is newer."""
+    """The TensorRT-LLM version with most rows, although another is newer."""
     usual = experts(kernel_source=["moe_torch_flow"] * 8)
     odd = experts(kernel_source="moe_torch_flow_min_latency", latency=1000.0)
     other = experts(kernel_source="rarely", num_tokens=[1], latency=1000.0)

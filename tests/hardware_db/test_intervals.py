@@ -1,4 +1,4 @@
-"""Intervals of predictions: which held-out points they rest on, and where there are none."""
+"""Intervals of predictions: the held-out points behind them, and combinations without any."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_every_row_that_ships_is_an_interval_around_some_prediction(row):
 
 
 def row_of(**key: str) -> Interval | None:
-    """The interval of the row of a key, if there is one."""
+    """The interval of a key's row, if there is one."""
     rows = (row for row in ROWS if key.items() <= row.items())
     names = ("low", "high", "points", "novelty", "crowd")
     return next((Interval(*(float(r[name]) for name in names)) for r in rows), None)
 
 
 def stated(interval: Interval | None) -> Interval | None:
-    """An interval, None where it is too wide to say anything."""
+    """An interval, None if it is too wide to be useful."""
     return interval if interval and interval.high <= WIDEST else None
 
 

@@ -1,4 +1,4 @@
-"""From what people and programs call a device to its slug."""
+"""From device names as people and programs write them to slugs."""
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,7 @@ from genz_core.errors import UnknownSystem
 from hardware_db import lookup, system_files
 from tests.rules import for_every
 
-#: What nvidia-smi, torch.cuda.get_device_name, rocm-smi, hl-smi and lscpu print.
+#: Names printed by nvidia-smi, torch.cuda.get_device_name, rocm-smi, hl-smi and lscpu.
 PRINTED = {
     "NVIDIA A100-SXM4-80GB": "a100-sxm4-80gb",
     "NVIDIA A100-SXM4-40GB": "a100-sxm4-40gb",
@@ -62,7 +62,7 @@ PRINTED = {
     "TPU v5 lite": "tpu-v5e",
     "TPU v6 lite": "tpu-v6e",
 }
-#: The names other tools use.
+#: Names in other tools.
 PEERS = {
     "a100_pcie": "a100-pcie-80gb",
     "a100_sxm": "a100-sxm4-80gb",

@@ -8,7 +8,7 @@ from genz_core.errors import UnknownSystem
 
 @pytest.mark.parametrize(
     ("name", "slug", "sm_share", "memory_share", "gigabytes"),
-    [  # fractions as NVIDIA's MIG User Guide lists them
+    [  # fractions from NVIDIA's MIG User Guide
         ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "a100-sxm4-40gb", 1 / 7, 1 / 8, 5),
         ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", "a100-sxm4-40gb", 3 / 7, 4 / 8, 20),
         ("NVIDIA A100-SXM4-80GB MIG 2g.20gb", "a100-sxm4-80gb", 2 / 7, 2 / 8, 20),

@@ -1,4 +1,4 @@
-"""A folder laid over the user's: read first, written alone, and gone after the block."""
+"""A folder laid over the user's: read first, the only one written, and removed after the block."""
 
 from __future__ import annotations
 

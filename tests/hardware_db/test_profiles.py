@@ -165,7 +165,7 @@ def test_shapes_that_fitted_nothing_are_predicted_within_the_promised_error(
         for profile in measured_profiles()
         for (kind, fmt), fit in profile.fits.items()
         if kind == operator and (not formats or fmt in formats)
-        if profile.name != "mi308x"  # no datasheet of its own
+        if profile.name != "mi308x"  # without a datasheet of its own
     ]
     assert sum(fit.held_out_mape for fit in fits) / len(fits) <= most
     assert abs(sum(fit.held_out_bias for fit in fits) / len(fits)) <= 0.05
@@ -237,14 +237,15 @@ def test_a_family_without_neighbours_inherits_typical_constants_and_says_so(slug
 
 
 def test_the_interval_of_a_cpu_is_not_that_of_gpus():
-    """Its typical constants are partly a core's: no held-out point says how far off they are."""
+    """Its typical constants are partly per core, so no held-out point shows their error."""
     assert validated_tier(hardware_db.load("epyc-9654").latency) == ""
     assert validated_tier(hardware_db.load("tpu-v6e").latency) == "default"
 
 
 def test_the_one_measured_product_of_a_tpu_v6e_is_priced_by_the_next_generation():
     """AI-Hypercomputer/tpu-recipes c8cfe2f (Apache-2.0): 8192^3 in bf16, 1.329 ms on the device;
-    it fitted nothing."""
+    not used for fitting.
+    """
     sizes = dict.fromkeys("mnk", np.array([8192.0]))
     chip = hardware_db.load("tpu-v6e")
     seconds = price_s(OperatorPoints("gemm", "bf16", sizes, np.array([1.329e-3])), chip)
@@ -253,7 +254,7 @@ def test_the_one_measured_product_of_a_tpu_v6e_is_priced_by_the_next_generation(
 
 @for_every(["nccl", "custom"])
 def test_boards_of_one_switch_reach_the_same_share_of_it_with_eight_devices(algorithm):
-    """Tables of GB200 and GB300 have two and four devices of nccl; a default stood for eight."""
+    """Tables of GB200 and GB300 have nccl with two and four devices; eight once had a default."""
     shares = [
         hardware_db.load(slug).latency.constants("collective", f"{algorithm}.all_reduce")
         for slug in ("b200", "b300", "gb200", "gb300")

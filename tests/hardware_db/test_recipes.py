@@ -1,4 +1,4 @@
-"""What was measured of an engine: by device, by recipe, and by the user."""
+"""Measured corrections of an engine: by device, by recipe, and by the user."""
 
 from dataclasses import replace
 
@@ -31,13 +31,13 @@ def data(tmp_path, monkeypatch):
 
 
 def on(engine: EngineProfile, system: str, recipe: MeasuredRecipe | None = None) -> EngineProfile:
-    """The engine as it was measured on a system, by what ships, and with a recipe there."""
+    """The engine with its shipped corrections on a system, and with those of a recipe there."""
     measured = engine.measurements
     return tuned(engine, measured.devices.get(system, {}) if measured else {}, recipe)
 
 
 def shipped_key():
-    """A recipe that ships."""
+    """A shipped recipe."""
     from hardware_db.recipes import _shipped
 
     return next(iter(_shipped()))
@@ -102,7 +102,9 @@ def test_a_recipe_of_ones_own_is_kept_found_and_forgotten():
 
 
 def test_fewer_than_three_runs_of_ones_own_promise_less():
-    """Held-out runs speak for calibrations with three: fewer get the interval of none."""
+    """Calibrations were validated with three runs: fewer get the interval of an
+    uncalibrated one.
+    """
     engine = hardware_db.load_engine("vllm")
     few = replace(MINE, scales=replace(MINE.scales, points=2))
     tried, untried = (on(engine, "h100-sxm5-80gb", own) for own in (MINE, few))

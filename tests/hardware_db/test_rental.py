@@ -1,4 +1,4 @@
-"""Rents of systems and the instance types of clouds that carry them."""
+"""Rents of systems, and the clouds' instance types that contain them."""
 
 import datetime
 
@@ -10,7 +10,7 @@ from tests.rules import for_every
 
 SYSTEMS = sorted(system_files.shipped())
 PRICED = sorted(rental.priced_systems())
-#: The day on which the newest list was read: no price is of the future.
+#: The day on which the newest list was read: no price is later.
 READ = datetime.date(2026, 11, 22)
 
 

@@ -1,4 +1,4 @@
-"""Tables of measured kernels: laws between and beyond their sizes, how they are packed and made."""
+"""Tables of measured kernels: laws between and beyond their sizes, and how they are packed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.rules import for_every
 
 
 def table(seconds=((1e-5, 2e-5), (3e-5, 8e-5))):
-    """Two sizes of m by two of n, k of one size."""
+    """Two sizes of m and two of n, with a single k."""
     axes = {"m": np.array([1.0, 64.0]), "n": np.array([128.0, 512.0]), "k": np.array([256.0])}
     return Grid(axes, {}, np.log(np.array(seconds))[:, :, None])
 
@@ -40,7 +40,7 @@ def test_a_size_of_the_table_has_the_time_of_its_cell():
 
 
 def test_half_way_between_two_sizes_a_time_is_the_mean_of_the_logarithms():
-    """1 + m = sqrt(2 x 65), so ln(1 + m) lies half way between the two: sqrt(1 x 3) = 1.732."""
+    """1 + m = sqrt(2 x 65), so ln(1 + m) is half way between the two: sqrt(1 x 3) = 1.732."""
     assert asked(table(), m=np.sqrt(130.0) - 1.0) == pytest.approx(np.sqrt(3.0) * 1e-5)
 
 
@@ -75,7 +75,7 @@ def test_a_packed_table_comes_back_to_a_tenth_of_a_percent():
 
 
 def test_of_two_that_fall_the_heavier_stays_nearer():
-    """The nearest that does not fall is one number: their mean by weight, (3 x 2 + 1 x 0) / 4."""
+    """The nearest non-decreasing fit is one number: their weighted mean, (3 x 2 + 1 x 0) / 4."""
     found = never_falling(np.array([[2.0], [0.0]]), np.array([[3.0], [1.0]]))
     assert found.ravel() == pytest.approx([1.5, 1.5])
 

@@ -1,4 +1,4 @@
-"""The boosted residuals that ship: laws of the times that they give, and what they are worth."""
+"""The shipped boosted residuals: laws of their times, and their effect on errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def test_a_larger_product_never_takes_less_time(name, warm, m, n, k, factor, gro
 
 
 def assert_no_less(pricer, op):
-    """The second shape takes no less time than the first, but where the constants' does."""
+    """The second shape takes at least as long as the first, unless the constants already
+    disagree.
+    """
     low, high = without_trees(pricer).expected_s(op)
     if high >= low:
         low, high = pricer.expected_s(op)

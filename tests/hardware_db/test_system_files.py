@@ -17,7 +17,7 @@ FACT = BOARD["memory_gb"]
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An empty systems folder of the user's."""
+    """An empty folder for the user's systems."""
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
     systems = tmp_path / "systems"
     systems.mkdir()

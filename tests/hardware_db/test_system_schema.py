@@ -1,4 +1,4 @@
-"""Documents of systems: units in SI, includes, and one sentence on what does not fit."""
+"""Documents of systems: SI units, includes, and a one-sentence error for invalid ones."""
 
 import copy
 
@@ -130,7 +130,7 @@ def test_several_mistakes_are_counted_behind_the_first():
 
 
 class TestInclude:
-    """A variant states what it starts from and what differs."""
+    """A variant states its base and its differences."""
 
     def test_the_rest_is_inherited_with_its_sources(self):
         variant = {

@@ -1,4 +1,4 @@
-"""What holds for every system that ships."""
+"""Laws that hold for every shipped system."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.rules import for_every
 SYSTEMS = sorted(system_files.shipped())
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "hardware.md"
 
-#: The list that was promised, in the slugs used here.
+#: The list that was promised, under the slugs used here.
 _PROMISED = """
 v100-sxm2-16gb v100-sxm2-32gb t4 a10 a10g a30 a40 a100-sxm4-40gb a100-sxm4-80gb a100-pcie-40gb
 a100-pcie-80gb l4 l40 l40s h100-pcie-80gb h100-sxm5-80gb h100-nvl-94gb h20-96gb h200-sxm-141gb
@@ -64,7 +64,8 @@ def test_what_nobody_states_is_said_to_be_assumed(slug):
     assert len(assumptions) == sum(fact.kind == "assumed" for _, fact in form.figures())
 
 
-#: Memory of SRAM alone is faster than the arithmetic needs; a device for prompts has little of it.
+#: Memory made only of SRAM is faster than the arithmetic needs; a device for prompts has little
+#: bandwidth.
 RIDGES = {"groq-3-lpu": (1, 15), "cerebras-wse-3": (0.1, 15), "rubin-cpx": (1000, 3000)}
 
 
@@ -80,7 +81,7 @@ def test_the_ridge_point_is_that_of_a_real_machine(slug):
 def test_narrower_formats_are_no_slower(slug):
     peaks = hardware_db.load(slug).peak_flops_per_s
     wide = peaks.get("bf16", peaks.get("fp16", 0.0))
-    # Blackwell Ultra gives up integer and double-precision arithmetic on purpose.
+    # Blackwell Ultra has little integer and double-precision arithmetic by design.
     narrow = ("fp8", "fp4") if slug in ("b300-sxm-288gb", "gb300-nvl72") else ("fp8", "int8", "fp4")
     for name in narrow:
         assert peaks.get(name, wide) >= wide, name

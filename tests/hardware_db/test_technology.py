@@ -1,4 +1,4 @@
-"""Figures of technologies: memory by generation and stacks, what a site draws beside devices."""
+"""Figures of technologies: memory by generation and stacks, and a site's power besides devices."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ import pytest
 
 import hardware_db
 from genz_core.errors import InvalidValue, UnknownEngine
+from genz_core.serving.cache_tiers import TIERS
 from hardware_db.engine_files import era_facts, prior_engine
 from hardware_db.memory_stacks import generations, memory_bandwidth
 from hardware_db.site_power import site_power
+from hardware_db.tables import table
 from tests.hardware_db.system_documents import BOARD, refused
+
+KINDS = ("datasheet", "derived", "measured", "assumed")
 
 
 def test_a_stack_has_the_rate_of_its_pins():
@@ -19,6 +23,16 @@ def test_a_stack_has_the_rate_of_its_pins():
     assert memory_bandwidth("HBM3", 1) == pytest.approx(819.2e9)
     assert memory_bandwidth("HBM3E", 8) == pytest.approx(8 * 1177.6e9)
     assert all(entry.source for entry in generations().values())
+
+
+def test_the_rent_of_a_cache_tier_follows_from_its_source():
+    """Two instance types that differ by 16 GiB; one that holds 32 GiB and does nothing else."""
+    rows = {(row["tier"], row["figure"]): row for row in table("technology", "cache_tiers")}
+    assert all(row["source"] and row["kind"] in KINDS for row in rows.values())
+    rent = {tier: float(rows[tier, "usd_per_gib_hour"]["value"]) for tier in TIERS}
+    assert rent["host"] == pytest.approx((0.2646 - 0.2016) / 16)
+    assert rent["remote"] == pytest.approx(0.2646 / 32)
+    assert rent["disk"] == pytest.approx(0.08 / 730, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +49,7 @@ def test_memory_that_nobody_makes_is_refused(generation, stacks, said):
 
 
 def test_a_server_whose_maximum_is_known_has_its_own_host():
-    """DGX H100: 10.2 kW at most less eight of 700 W, over eight."""
+    """DGX H100: at most 10.2 kW less eight times 700 W, divided by eight."""
     known = site_power(hardware_db.load("h100"))
     assert known.host_w.value == (10_200 - 8 * 700) / 8
     assert str(known.host_w).startswith("derived: ")

@@ -15,7 +15,7 @@ from tests.hardware_db.system_documents import BOARD
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """An empty data folder of the user's."""
+    """An empty data folder for the user."""
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
     return tmp_path
 

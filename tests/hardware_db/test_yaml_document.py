@@ -1,4 +1,4 @@
-"""YAML text that is not trusted: bounded, without anchors, objects or duplicate keys."""
+"""Untrusted YAML text: bounded, without anchors, objects or duplicate keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cache of traces and derived modules for the whole session, and an empty one for a test."""
+"""A cache of traces and derived modules for the whole session, and an empty one per test."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +17,9 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def transformers() -> None:
-    """Skips where PyTorch or Transformers is not installed; imported when a test runs, not when
-    tests are collected."""
+    """Skips if PyTorch or Transformers is not installed; imported when a test runs, not when
+    tests are collected.
+    """
     pytest.importorskip("torch")
     pytest.importorskip("transformers", minversion="5.0")
 

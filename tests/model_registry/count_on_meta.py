@@ -1,12 +1,12 @@
-"""Counts the parameters of every shipped model with transformers, without weights.
+"""Count the parameters of every shipped model with transformers, without weights.
 
     python tests/model_registry/count_on_meta.py [--only NAME] [--output FILE]
 
 Each configuration builds transformers' own model on PyTorch's meta device; the counts go to
-tests/golden/meta_parameters.json with the version that made them.  Text models only: vision
-towers and their projectors are left out, multi-token-prediction layers are not built there.
-Encoders and encoder-decoders are built as the class that their configuration names.
-A type that transformers does not know is left out of the file.
+tests/golden/meta_parameters.json with transformers' version.  Only text models are counted: without
+vision towers and their projectors, and without multi-token-prediction layers.  Encoders and
+encoder-decoders are built as the class that their configuration names.
+Types that transformers does not know are omitted.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "model_registry" / "configs"
 GOLDEN = ROOT / "tests" / "golden" / "meta_parameters.json"
 
-#: Published under a type of their own, built by transformers as another of the same modules.
+#: Types that transformers builds as another type with the same modules.
 SAME_MODULES = {"kimi_k2": "deepseek_v3", "deepseek_ref": "deepseek_v4", "mimo": "qwen2"}
-#: Text configurations that transformers knows inside a vision-language one only.
+#: Text configurations that transformers only knows inside a vision-language one.
 TEXT_OF = {"minimax_m3": "minimax_m3_vl", "step3p7": "step3p7"}
 NOT_TEXT = ("visual", "vision", "mm_projector", "multi_modal_projector", "audio", "patch_merge")
 
 
 def count(config: dict[str, Any]) -> int:
-    """Parameters of the text model, tied ones once."""
+    """Parameters of the text model, with tied ones counted once."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
@@ -69,7 +69,7 @@ def count(config: dict[str, Any]) -> int:
 
 
 def _class_of_no_decoder(facts: dict[str, Any]) -> Any:
-    """transformers' class that a config of another kind than a decoder names, else None."""
+    """transformers' class named by a config that is not a decoder, else None."""
     import transformers
 
     from model_registry.kinds import other_kind

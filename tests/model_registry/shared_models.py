@@ -1,4 +1,4 @@
-"""Shipped models that many tests look at, loaded and traced once a session."""
+"""Shipped models that many tests read, loaded and traced once per session."""
 
 from functools import cache
 
@@ -25,7 +25,7 @@ def built(name: str, weights: str = "", kv: str = "") -> DescribedModel:
 
 @cache
 def traced(name: str) -> TracedModel:
-    """A shipped model as transformers' own code runs it; skips the test where that is missing."""
+    """A shipped model as traced from transformers' own code; skips the test if that is missing."""
     pytest.importorskip("transformers")
     config = shipped_models()[name].config()
     return trace(config, name=name, hf_quant_config=config.get("hf_quant_config"))

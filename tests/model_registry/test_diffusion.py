@@ -26,7 +26,9 @@ def refined(steps: int, block: int) -> Model:
 
 
 def test_a_pass_has_the_products_that_torch_counts() -> None:
-    """Tiny, in Llama's class of the same layers: every pair of tokens, logits of every token."""
+    """A tiny model as Llama's class of the same layers: every pair of tokens, logits of every
+    token.
+    """
     torch = pytest.importorskip("torch")
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -54,7 +56,7 @@ def test_shipped_ones_have_their_published_size(name: str, published: float) -> 
 
 
 def test_llada_2_passes_the_parameters_of_its_model_card() -> None:
-    """6.1 B of 100 B a token, model card of LLaDA2.0-flash; the table of tokens is counted too."""
+    """6.1 B of 100 B per token, model card of LLaDA2.0-flash; the token table is counted too."""
     model = model_registry.load("inclusionAI/LLaDA2.0-flash")
     assert model_kind(model) == "diffusion"
     assert model.active_parameters == pytest.approx(6.1e9, rel=0.01)
@@ -90,7 +92,7 @@ def test_what_nobody_described_is_refused_in_a_sentence() -> None:
 
 
 def test_rwkv_keeps_a_state_of_one_size_and_no_cache() -> None:
-    """64 x 64 a head in 32 bit, whatever the context."""
+    """64 x 64 per head in 32 bits, for any context."""
     model = model_registry.load("fla-hub/rwkv7-1.5B-world")
     for context in (10.0, 1e5):
         ops = model.graph(Step.decode(1.0, context), genz_core.Parallelism()).ops

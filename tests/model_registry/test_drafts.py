@@ -1,4 +1,4 @@
-"""Draft heads: parameters as published, what they share with their target, and what is refused."""
+"""Draft heads: published parameters, what they share with their target, and refusals."""
 
 import pytest
 
@@ -16,8 +16,8 @@ from model_registry.drafts import (
 from tests.model_registry.shared_models import built, traced
 from tests.rules import for_every
 
-#: Weights of whole checkpoints (hub, safetensors count), which hold the main model, the module,
-#: and for GLM copies of token table and head beside it.
+#: Weights of whole checkpoints (hub, safetensors count): the main model, the module, and for GLM
+#: also copies of token table and head.
 CHECKPOINTS = {"zai-org/GLM-4.5": 358.3e9, "zai-org/GLM-4.5-Air": 110.5e9}
 #: Parameters of EAGLE heads (README of SafeAILab/EAGLE).
 EAGLE_HEADS = {

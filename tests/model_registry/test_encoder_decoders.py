@@ -1,4 +1,4 @@
-"""Encoder-decoders: counted as transformers counts them, the encoder once, cross-attention kept."""
+"""Encoder-decoders: counted like transformers, the encoder runs once, cross-attention is cached."""
 
 import importlib
 from dataclasses import replace
@@ -62,7 +62,7 @@ def transformers_model(kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", TINY)
 def test_parameters_and_products_are_those_of_transformers(kind: str) -> None:
-    """A prompt with one start token, and one step after it that reads what both left."""
+    """A prompt with one start token, and a step after it that reads both caches."""
     torch = pytest.importorskip("torch")
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -121,7 +121,7 @@ def test_the_cache_holds_the_prompt_across_and_the_answer_of_the_decoder_itself(
         return float(sum(np.sum(op.held_kv_bytes) * op.count for op in ops))
 
     token = layers * width * both * 2.0
-    assert held(512, 512) == (512 + 2) * token  # the start token and the one that is read
+    assert held(512, 512) == (512 + 2) * token  # the start token and the one that is generated next
     assert held(512, 612) - held(512, 512) == 100 * token
     assert held(1024, 1024) - held(512, 512) == 512 * token
 

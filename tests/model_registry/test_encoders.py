@@ -1,4 +1,4 @@
-"""Encoders are one pass over their input, counted and priced as that."""
+"""Encoders are counted and priced as one pass over their input."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from genz_core.types import Parallelism, Step, Workload
 from model_registry.graph.model import DescribedModel
 
 H100 = hardware_db.load("h100")
-#: Tiny configs by type, the class that they name, and what differs from the rest.
+#: Tiny configs by type, their class, and their differing keys.
 TINY: dict[str, Any] = {
     "hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4,
     "intermediate_size": 96, "vocab_size": 320, "max_position_embeddings": 40,
@@ -42,7 +42,7 @@ CASES = [(kind, name) for kind, names in CLASSES.items() for name in names]
 
 
 def tiny(kind: str) -> dict[str, Any]:
-    """A config of a type, under its own keys."""
+    """A config of a type, with its own key names."""
     if kind == "modernbert":
         marks = ("pad", "bos", "eos", "cls", "sep")
         return {"model_type": kind, **TINY, **{f"{mark}_token_id": 0 for mark in marks}}

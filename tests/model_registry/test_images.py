@@ -1,4 +1,4 @@
-"""Images of a request: how they are cut, the tokens they become, the encoder's work and time."""
+"""Images of a request: tiles, tokens, and the encoder's work and time."""
 
 from dataclasses import replace
 from typing import Any
@@ -40,7 +40,7 @@ def with_images(name: Any, images: int, width: int = 1024, height: int = 1024) -
 
 
 def test_a_prompt_with_two_images_has_the_products_that_torch_counts() -> None:
-    """Qwen2.5-VL, tiny: torch counts every pair of a prompt, the graph those of its mask."""
+    """A tiny Qwen2.5-VL: torch counts every pair of a prompt, the graph those within its mask."""
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers", minversion="5.0")
     from torch.utils.flop_counter import FlopCounterMode
@@ -72,7 +72,7 @@ def test_a_prompt_with_two_images_has_the_products_that_torch_counts() -> None:
 
 @pytest.mark.slow
 def test_the_encoder_of_deepseek_ocr_has_the_products_that_torch_counts() -> None:
-    """At full size on the meta device, on transformers' class of the same encoder."""
+    """At full size on the meta device, with transformers' class of the same encoder."""
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers", minversion="5.0")
     from torch.utils.flop_counter import FlopCounterMode
@@ -98,7 +98,7 @@ def test_the_encoder_of_deepseek_ocr_has_the_products_that_torch_counts() -> Non
 
 
 def test_deepseek_ocr_has_its_published_size_and_tokens() -> None:
-    """3.34 B, model card; 256 tokens of a page in its base mode, 273 with separators."""
+    """3.34 B, model card; 256 tokens per page in its base mode, 273 with separators."""
     model = with_images("deepseek-ai/DeepSeek-OCR", 1)
     assert model.parameters + model.vision_parameters == pytest.approx(3.336e9, rel=5e-3)
     assert float(model.prompt_tokens(0.0)) == 256 + 16 + 1
@@ -152,9 +152,9 @@ def test_the_encoder_runs_in_the_prefill_alone_and_its_time_is_in_ttft() -> None
 
 
 def test_the_encoder_weighs_with_and_without_images() -> None:
-    """8.29 B parameters as published, 0.68 B of them the encoder's: 16.6 GB in 16 bit.
+    """8.29 B published parameters, 0.68 B of them the encoder's: 16.6 GB in 16 bits.
 
-    llama.cpp keeps an encoder in a file of its own, which a server of text does not load.
+    llama.cpp has the encoder in a separate file, which a text server does not load.
     """
     text = model_registry.load("Qwen/Qwen2.5-VL-7B-Instruct")
     seen = with_images("Qwen/Qwen2.5-VL-7B-Instruct", 2)
@@ -167,7 +167,7 @@ def test_the_encoder_weighs_with_and_without_images() -> None:
         held = genz_core.estimate(model, H100, load).memory.weights_bytes[0]
         assert held == pytest.approx(whole)
         halves = genz_core.estimate(model, H100, load, Parallelism(tp=2)).memory.weights_bytes[0]
-        assert held / 2 < halves < 1.05 * held / 2  # norms and projections are on both
+        assert held / 2 < halves < 1.05 * held / 2  # norms and projections are on both devices
     ops = text.graph(Step.decode(1.0, 10.0), Parallelism()).ops
     (tower,) = [op for op in ops if op.module == "vision"]
     assert tower.held_weight_bytes == 2 * text.vision_parameters
@@ -208,7 +208,9 @@ MLLAMA: dict[str, Any] = {
 
 
 def test_an_image_beside_the_prompt_is_attended_to_in_every_step() -> None:
-    """Llama 3.2 Vision: one token in the prompt, four tiles of 1,601 vectors beside it."""
+    """Llama 3.2 Vision: one token in the prompt, four tiles of 1,601 vectors for
+    cross-attention.
+    """
     model = with_images(MLLAMA, 1)
     assert float(model.prompt_tokens(10.0)) == 11
     ops = {op.name: op for op in model.graph(Step.decode(1.0, 11.0), Parallelism()).ops}
@@ -219,7 +221,7 @@ def test_an_image_beside_the_prompt_is_attended_to_in_every_step() -> None:
 
 
 def test_an_image_beside_the_prompt_has_the_products_that_torch_counts() -> None:
-    """Llama 3.2 Vision, tiny; torch also makes the mask of its tiles by a product."""
+    """A tiny Llama 3.2 Vision; torch also makes the mask of its tiles by a product."""
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers", minversion="5.0")
     from torch.utils.flop_counter import FlopCounterMode
@@ -279,14 +281,15 @@ def test_a_model_without_eyes_refuses_images() -> None:
         ((672, 672), 2 * 2),
         ((1024, 768), 4 * 3),  # enlarged 1.3125 times; 3 x 3 tiles would shrink it
         ((640, 2000), 2 * 6),  # 1.008 times
-        ((9000, 900), 10 * 1),  # all shrink it, ten in a row least
+        ((9000, 900), 10 * 1),  # all shrink it, ten in a row the least
     ],
 )
 def test_images_of_llama_4_are_cut_as_its_processor_cuts_them(
     size: tuple[int, int], tiles: int
 ) -> None:
-    """144 tokens a tile and of the whole where there are several; a separator behind each tile;
-    three at the ends: `_prompt_split_image` and `get_best_fit` of transformers."""
+    """144 tokens per tile, and for the whole image if it has several; a separator after each tile;
+    three at the ends: `_prompt_split_image` and `get_best_fit` of transformers.
+    """
     model = with_images("meta-llama/Llama-4-Scout-17B-16E-Instruct", 1, *size)
     several = tiles * (144 + 1) if tiles > 1 else 0
     assert float(model.prompt_tokens(0.0)) == several + 144 + 3

@@ -1,4 +1,4 @@
-"""Imports run one way: no cycle among the modules, and none among the packages."""
+"""Imports have one direction: no cycle among the modules, and none among the packages."""
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +23,7 @@ def module_files(package: str) -> dict[str, Path]:
 
 
 def imported(path: Path, modules: Mapping[str, Path]) -> Iterator[str]:
-    """Modules of the package that a file imports anywhere, inside functions too."""
+    """Modules of the package that a file imports anywhere, including inside functions."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules)

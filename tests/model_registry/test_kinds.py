@@ -1,5 +1,6 @@
-"""A kind that a builder describes is priced as that; any other is refused in a sentence, before
-anything is built."""
+"""A kind that a builder describes is priced; any other is refused in a sentence before anything is
+built.
+"""
 
 from typing import Any
 
@@ -16,7 +17,7 @@ LLAMA: dict[str, Any] = {
     "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
     "intermediate_size": 128, "vocab_size": 256, "architectures": ["LlamaForCausalLM"],
 }  # fmt: skip
-#: Configs as their publishers write them (the entries that tell the kind), and the kind.
+#: Configs as published (the entries that determine the kind), and the kind.
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "Moonshine": (
         {"model_type": "moonshine", "architectures": ["MoonshineForConditionalGeneration"],
@@ -129,7 +130,7 @@ def test_well_known_names_of_other_kinds_say_what_they_are(name: str, kind: str)
 
 
 def census() -> list[str]:
-    """Types of transformers that some auto class takes as a model of language."""
+    """Types of transformers that an auto class lists as a language model."""
     auto = pytest.importorskip("transformers.models.auto.modeling_auto")
     kinds = ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "SEQ_TO_SEQ_CAUSAL_LM", "SPEECH_SEQ_2_SEQ",
              "MASKED_LM", "MULTIMODAL_LM")  # fmt: skip
@@ -153,7 +154,7 @@ def test_every_encoder_and_encoder_decoder_of_transformers_is_known_without_it()
             assert other_kind({"model_type": model_type}) or text is not None, model_type
 
 
-#: Ends of the names of classes that generate token by token.
+#: Suffixes of the names of classes that generate token by token.
 _GENERATES = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel", "ForProteinText2Text",
               "ForVisionText2Text", "Omni_Reasoning_V3")  # fmt: skip
 
@@ -194,7 +195,7 @@ COUNTED_TYPES = ("bert", "xlm-roberta", "distilbert", "modernbert", "t5", "t5gem
 
 @pytest.mark.parametrize("model_type", COUNTED_TYPES)
 def test_a_type_of_another_kind_has_its_class_counted_exactly(model_type: str) -> None:
-    """At its default config, against transformers' own class on the meta device."""
+    """With its default config, compared with transformers' own class on the meta device."""
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers", minversion="5.0")
     from model_registry.tracing.building import default_config

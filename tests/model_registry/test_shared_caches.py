@@ -1,5 +1,6 @@
-"""Gemma's small models: late layers read the cache of earlier ones, each layer has inputs of its
-own. Counts: google/gemma-3n (arXiv:2507.06261, section on Gemma 3n) and transformers' classes."""
+"""Gemma's small models: late layers read the cache of earlier ones, each layer has its own inputs.
+Counts: google/gemma-3n (arXiv:2507.06261, section on Gemma 3n) and transformers' classes.
+"""
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from genz_core.types import Group, Parallelism, Step
 from model_registry.graph.model import DescribedModel
 from model_registry.spec import Attention, LayerInput
 
-#: Layers, of which the last ones keep no cache, the window of most, and bytes a layer and token.
+#: Layers, the last of them without a cache of their own, the window of most, and bytes per layer
+#: and token.
 SHARING = {
     "google/gemma-3n-E2B": (30, 10),
     "google/gemma-3n-E4B": (35, 15),
@@ -46,7 +48,7 @@ def test_the_last_layers_keep_no_cache_and_read_that_of_earlier_ones(name: str) 
     held = sum(float(np.sum(op.held_kv_bytes)) * op.count for op in ops)
     assert held == pytest.approx(kept, rel=2e-3)
     read = sum(float(np.sum(op.kv_read_bytes)) * op.count for op in ops)
-    assert read > held * 1.2  # every sharing layer reads a cache that it does not keep
+    assert read > held * 1.2  # every sharing layer reads a cache of another layer
 
 
 @pytest.mark.parametrize("name", SHARING)
@@ -58,4 +60,4 @@ def test_every_layer_has_inputs_of_its_own_from_one_wide_table(name: str) -> Non
     table = ops["layer_inputs"]
     whole = 262144 * len(own) * own[0].width * 2.0
     assert float(np.sum(table.held_weight_bytes)) == pytest.approx(whole)
-    assert float(np.sum(table.weight_bytes)) < whole / 1000  # a token reads its row alone
+    assert float(np.sum(table.weight_bytes)) < whole / 1000  # a token reads only its row

@@ -59,7 +59,9 @@ STEPS = {"prefill": Step.prefill(2.0, 3000.0), "decode": Step.decode(4.0, 5000.0
 
 
 def facts(model: Model, step: Step) -> dict[str, float]:
-    """What builder and trace must agree on: the language model, which alone is traced."""
+    """Figures on which builder and trace must agree: those of the language model, which alone is
+    traced.
+    """
     graph: Graph = model.graph(step, Parallelism())
     graph = replace(graph, ops=tuple(op for op in graph.ops if op.module != "vision"))
     return {

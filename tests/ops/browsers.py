@@ -1,10 +1,10 @@
-"""Several real browsers at once on one server: how long a page takes to stand, and what breaks.
+"""Several real browsers at once on one server: time until pages are drawn, and errors.
 
-`python -m tests.ops.browsers --browsers 5 --minutes 10` starts a server and as many Chromiums, each
-a process tree of its own.  Each thinks for two to five seconds, then takes the next page of the
+`python -m tests.ops.browsers --browsers 5 --minutes 10` starts a server and several Chromiums, each
+a separate process tree.  Each waits for two to five seconds, then takes the next page of the
 navigation or the next errand (`tests.ops.errands`: uploads, a simulation, a plan) from a deck that
-all browsers share (60 %), presses a choice of the page (20 %) or opens a link with other inputs
-(20 %).  The first deck is played to its end, so every page and every errand had its turn.
+all browsers share (60 %), clicks a choice on the page (20 %) or opens a link with other inputs
+(20 %).  The first deck is used up completely, so that every page and every errand is tried.
 It prints its result as Markdown; `--write docs/operations.md` puts it into that document.
 """
 
@@ -41,22 +41,22 @@ CHOICES = '[data-testid="stMain"] [data-testid="stButtonGroup"] button:enabled:v
 SYSTEMS = ("h100", "h200", "mi300x", "b200", "a100-sxm4-80gb")
 _THOUGHT_S = (2.0, 5.0)
 _PATIENCE_MS = 300_000
-#: Streamlit's frontend asks below the page's own address first, and at the root where that fails.
+#: Streamlit's frontend first requests files below the page's own address, then at the root.
 _PROBED = re.compile(r"/_stcore/(health|host-config)$")
 _MOST_GROWTH = 1.0
-_SIZE = {"width": 1400, "height": 900}  # all of the navigation
+_SIZE = {"width": 1400, "height": 900}  # the whole navigation
 
 
 @dataclass(slots=True)
 class Soak:
-    """What the browsers saw.
+    """Observations of the browsers.
 
-    waits: (kind, seconds until the page stood) of each action, kind "open", "page", "choice",
-    "link" or "errand".  seen: titles of the pages and words of the errands that stood.  unseen:
-    those of the first deck that did not.  errors: exceptions on pages, of scripts, answers that
-    failed, and browsers that were lost, a line each.
+    waits: (kind, seconds until the page was drawn) of each action, kind "open", "page", "choice",
+    "link" or "errand".  seen: titles of the drawn pages and words of the finished errands.  unseen:
+    those of the first deck that were not.  errors: exceptions on pages and of scripts, failed
+    responses, and browsers that crashed, a line each.
     first_bytes, last_bytes: memory of the server after all have opened and at the end.
-    load: processes that wanted a core before, on average over a minute.
+    load: processes that waited for a core before the start, on average over a minute.
     """
 
     browsers: int
@@ -101,9 +101,9 @@ class _Deck:
 
 
 def soak(server: Served, browsers: int, minutes: float, seed: int = 0) -> Soak:
-    """Let real browsers use a server for some minutes, and until the first deck is played."""
+    """Let real browsers use a server for some minutes, and until the first deck is used up."""
     result = Soak(browsers, minutes)
-    # In a thread: where tests of a browser ran before, playwright keeps a loop in this one.
+    # In a thread, because playwright keeps an event loop in this one after tests in a browser.
     with ThreadPoolExecutor(1) as thread:
         thread.submit(lambda: asyncio.run(_all(server, result, seed))).result()
     result.last_bytes = server.memory_bytes
@@ -140,7 +140,7 @@ async def _all(server: Served, result: Soak, seed: int) -> None:
 
 @dataclass(slots=True)
 class _Visit:
-    """A browser: what it draws from, its page, and where what it sees is kept."""
+    """A browser with its random generator, its page, and the result that it writes to."""
 
     result: Soak
     url: str
@@ -152,7 +152,7 @@ class _Visit:
 async def _each(
     visits: Sequence[_Visit], do: Callable[[_Visit, int], Coroutine[Any, Any, None]]
 ) -> None:
-    """Let all do something at once; a browser that is lost meanwhile is a line of the result."""
+    """Let all browsers act at the same time; a browser that crashes is a line of the result."""
     outcomes = await asyncio.gather(
         *(do(visit, at) for at, visit in enumerate(visits)), return_exceptions=True
     )
@@ -171,14 +171,14 @@ async def _open(visit: _Visit, browser: Any) -> None:
 
 
 async def _use(visit: _Visit, ends: float) -> None:
-    """Act until that time is over and the first deck is played."""
+    """Act until that time has passed and the first deck is used up."""
     while time.monotonic() < ends or not visit.deck.played:
         await asyncio.sleep(visit.rng.uniform(*_THOUGHT_S))
         await _act(visit)
 
 
 def _listen(page: Any, result: Soak) -> None:
-    """Note what the browser itself complains of."""
+    """Record errors that the browser reports."""
 
     def answered(answer: Any) -> None:
         if answer.status >= 400 and not _PROBED.search(answer.url):
@@ -230,7 +230,7 @@ async def _act(visit: _Visit) -> None:
 
 
 async def _press(choice: Any) -> None:
-    """Press a choice; one that the page has drawn anew meanwhile is nobody's to press."""
+    """Click a choice; one that the page has meanwhile redrawn is ignored."""
     from playwright.async_api import Error
 
     try:
@@ -241,7 +241,7 @@ async def _press(choice: Any) -> None:
 
 
 async def _play(visit: _Visit, card: str | Errand) -> None:
-    """Turn to a page as the navigation leads there, or do an errand."""
+    """Open a page through the navigation, or do an errand."""
     if isinstance(card, Errand):
         await visit.page.goto(f"{visit.url}/{card.address}")
         await visit.page.wait_for_selector(SETTLED)
@@ -253,7 +253,7 @@ async def _play(visit: _Visit, card: str | Errand) -> None:
 
 
 async def _follow(page: Any, title: str) -> None:
-    """Click on a page's link, which may lie in the menu of its group."""
+    """Click a page's link, which may be in the menu of its group."""
     for link in await page.locator(LINKS).all():
         if _title(await link.inner_text()) == title:
             return await link.click()
@@ -269,7 +269,7 @@ async def _follow(page: Any, title: str) -> None:
 
 
 async def _timed(visit: _Visit, kind: str, act: Callable[[], Awaitable[Any]]) -> None:
-    """Act, wait until the page stands, and note the exceptions that it shows."""
+    """Act, wait until the page is drawn, and record the exceptions that it shows."""
     page, begun = visit.page, time.perf_counter()
     await act()
     await page.wait_for_timeout(100)  # the click reaches the server
@@ -304,7 +304,7 @@ def section(result: Soak) -> str:
 
 
 def main() -> int:
-    """Run the command; returns its exit code, 1 where a browser saw an error."""
+    """Run the command; returns its exit code, 1 if a browser saw an error."""
     chosen = asked(str(__doc__), "browsers", 5)
     with server_of_its_own("--shared") as server:
         result = soak(server, chosen.browsers, chosen.minutes, chosen.seed)

@@ -1,4 +1,4 @@
-"""Fixtures of operation: a data folder of the test's own."""
+"""Fixtures for tests of operation: a data folder per test."""
 
 from tests.app.conftest import no_wait_for_a_style, own_data, printed, ridgeline
 

@@ -1,4 +1,4 @@
-"""What browsers of a soak do beyond looking at pages: uploads, a simulation, a plan, a search."""
+"""Actions of the browsers besides opening pages: uploads, a simulation, a plan, a search."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _CHART = '[data-testid="stMain"] .js-plotly-plot .main-svg'
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """Something to be done on a page.
+    """A task on a page.
 
-    address: where it begins.  do: the presses.  stands: a selector of what is there once it is
-    done, and not before.
+    address: where it begins.  do: the clicks.  stands: a selector of an element that exists only
+    once it is done.
     """
 
     words: str
@@ -62,7 +62,7 @@ def _type(label: str, text: str) -> Callable[[Any], Awaitable[None]]:
 
 
 async def _look(page: Any) -> None:
-    """Nothing to press."""
+    """No clicks."""
 
 
 ERRANDS = (

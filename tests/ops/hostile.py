@@ -1,4 +1,6 @@
-"""Values that a link, a form or a file may carry, and what they make the process reach for."""
+"""Values that a link, a form or a file may contain, and the files and addresses that they
+lead to.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ NAMES = (
 def values(count: int, bait: Path, seed: int = 20261122) -> list[str]:
     """The same values every time: every one of the lists, then two or three of them joined.
 
-    bait: an absolute folder that holds a config.json and a card.yaml.
+    bait: an absolute folder that contains a config.json and a card.yaml.
     """
     seeds = [*PATHS, *ADDRESSES, *MARKUP, *DOCUMENTS, *NUMBERS, *LETTERS, *NAMES]
     draw = random.Random(seed)
@@ -68,15 +70,15 @@ def values(count: int, bait: Path, seed: int = 20261122) -> list[str]:
 
 
 class Reaches(list[str]):
-    """Files and addresses that were reached for beyond the allowed folders."""
+    """Files and addresses outside the allowed folders that were accessed."""
 
     def __init__(self, allowed: Sequence[Path]) -> None:
-        names = (os.path.realpath, os.path.abspath)  # of an interpreter behind a link, both
+        names = (os.path.realpath, os.path.abspath)  # both of an interpreter behind a link
         self.allowed = tuple(str(name(folder)) for folder in allowed for name in names)
         self.watching = False
 
     def seen(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Note an audit event of the interpreter, if it reaches out."""
+        """Record an audit event of the interpreter if it accesses something outside."""
         if not self.watching:
             return
         if event.startswith(("socket.connect", "socket.getaddrinfo", "socket.gethost")):
@@ -85,7 +87,9 @@ class Reaches(list[str]):
             self.looked_at(event, arguments[0] if arguments else ".")
 
     def looked_at(self, event: str, path: Any) -> None:
-        """Note a path outside the allowed folders; descriptors are files that are open already."""
+        """Record a path outside the allowed folders; descriptors belong to files that are already
+        open.
+        """
         if isinstance(path, int):
             return
         whole = os.path.abspath(os.fspath(path) or ".")
@@ -103,7 +107,7 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 @contextmanager
 def watched(allowed: Sequence[Path]) -> Iterator[Reaches]:
-    """What is reached for while inside; looking whether a file exists counts as well."""
+    """Accesses inside the block; checking whether a file exists counts as one."""
     reaches, stat = Reaches(allowed), os.stat
 
     def watching_stat(path: Any, *arguments: Any, **keywords: Any) -> os.stat_result:
@@ -111,7 +115,7 @@ def watched(allowed: Sequence[Path]) -> Iterator[Reaches]:
         return stat(path, *arguments, **keywords)
 
     if not _WATCHED:
-        sys.addaudithook(_hook)  # it stays for the life of the interpreter
+        sys.addaudithook(_hook)  # it remains as long as the interpreter
     _WATCHED[:] = [reaches]
     os.stat, reaches.watching = watching_stat, True
     try:

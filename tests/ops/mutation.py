@@ -1,11 +1,11 @@
-"""Would the tests notice a wrong formula?  A sample of small faults, one at a time.
+"""Do the tests detect wrong formulas?  A sample of small faults, one at a time.
 
 `python -m tests.ops.mutation --sample 60` changes one operator, comparison, constant or function of
-the engine's equations in a copy of the tree, runs the tests that pass through the changed line,
-narrowest first, and says which faults nobody noticed.  One run under coverage tells which tests
-those are; `--kept FOLDER` keeps what it told for the next time.  A fault that changes no answer is
-none: `equivalent_faults.csv` lists those that were looked at, with the reason.  Exit code 1 below
-`--least` (0.8) of the others killed.
+the engine's equations in a copy of the tree, runs the tests that execute the changed line,
+narrowest first, and lists the faults that no test detected.  One run under coverage finds
+those tests; `--kept FOLDER` stores its result for the next time.  Faults that change no answer do
+not count: `equivalent_faults.csv` lists those that were examined, with the reason.  Exit code 1 if
+less than `--least` (0.8) of the others are detected.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .touching import Touching, touching
 
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_name("equivalent_faults.csv")
-#: What is changed, a sample of equal size of each.
+#: Kinds of changes, with a sample of equal size of each.
 PARTS = ("genz_core/operators", "genz_core/latency", "genz_core/serving")
 TESTS = "tests/genz_core"
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
@@ -39,14 +39,15 @@ _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.FloorDiv: ast.Div, ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt,
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
-#: The function that states a fitted constant: its start and bounds are data, no formula.
+#: The function that declares a fitted constant, whose start value and bounds are data and not a
+#: formula.
 _FITTED = "_constant"
 _NAMES = {"maximum": "minimum", "minimum": "maximum", "max": "min", "min": "max", "ceil": "floor"}
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One change: in the node of that number (in the order of `ast.walk`) of a file."""
+    """One change, in the node of that number (in the order of `ast.walk`) of a file."""
 
     path: str
     node: int
@@ -60,7 +61,7 @@ class Fault:
 
 
 def faults(path: Path) -> Iterator[Fault]:
-    """Every fault that can be put into a file."""
+    """Every possible fault in a file."""
     text = path.read_text(encoding="utf-8")
     tree, lines = ast.parse(text), text.splitlines()
     ignored = {id(node) for outer in ast.walk(tree) for node in _words(outer)}
@@ -84,7 +85,7 @@ def _statements(tree: ast.AST) -> dict[int, int]:
 
 
 def _words(node: ast.AST) -> Iterator[ast.AST]:
-    """Nodes that are no arithmetic: annotations, decorators, texts, start values and bounds."""
+    """Nodes that are not arithmetic: annotations, decorators, texts, start values and bounds."""
     for field in ("annotation", "returns"):
         if (inner := getattr(node, field, None)) is not None:
             yield from ast.walk(inner)
@@ -97,7 +98,7 @@ def _words(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def changed(node: ast.AST) -> str:
-    """Put the fault into a node; what it is, "" where there is none for such a node."""
+    """Apply the fault to a node; returns its description, "" if the node has no such fault."""
     if isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in _SWAPS:
         old, node.op = type(node.op), _SWAPS[type(node.op)]()  # type: ignore[assignment]
         return f"{old.__name__} -> {type(node.op).__name__}"
@@ -127,7 +128,7 @@ def planted(fault: Fault) -> str:
 
 
 def killed(fault: Fault, tree: Path, rounds: list[list[str]]) -> bool:
-    """Whether the tests fail or do not end with the fault, in a tree that is whole again after."""
+    """Whether the tests fail or do not end with the fault; the tree is restored afterwards."""
     place = tree / fault.path
     whole = place.read_text(encoding="utf-8")
     place.write_text(planted(fault), encoding="utf-8")
@@ -138,7 +139,9 @@ def killed(fault: Fault, tree: Path, rounds: list[list[str]]) -> bool:
 
 
 def _pass(tests: list[str], tree: Path) -> bool:
-    """Whether tests pass in a tree; in a child of this process, which has their libraries."""
+    """Whether tests pass in a tree; runs in a child of this process, which has imported their
+    libraries.
+    """
     said = tree.with_name("said.txt")
     child = multiprocessing.get_context("fork").Process(target=_run, args=(tests, tree, said))
     child.start()
@@ -147,7 +150,7 @@ def _pass(tests: list[str], tree: Path) -> bool:
         child.kill()
         child.join()
     told = said.read_text(encoding="utf-8", errors="replace")
-    # 1: a test failed; 2 and a conftest that cannot be imported: the engine does not even load.
+    # 1: a test failed; 2 and a conftest that cannot be imported: the engine does not load.
     usual = child.exitcode in (0, 1, 2, -signal.SIGKILL)
     if not usual and "ImportError while loading conftest" not in told:
         raise RuntimeError(f"the tests did not run: {told[-800:]}")
@@ -155,7 +158,7 @@ def _pass(tests: list[str], tree: Path) -> bool:
 
 
 def _run(tests: list[str], tree: Path, said: Path) -> None:
-    """The tests with the tree's own packages, and their exit code as that of this process."""
+    """Run the tests with the tree's own packages, and end this process with their exit code."""
     with said.open("w", encoding="utf-8") as out:
         os.dup2(out.fileno(), 1)
         os.dup2(out.fileno(), 2)
@@ -167,7 +170,7 @@ def _run(tests: list[str], tree: Path, said: Path) -> None:
 
 
 def _libraries() -> None:
-    """Import what every run of the tests does, but for what is changed."""
+    """Import the libraries that every run of the tests needs, except for the changed packages."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     importlib.import_module("numpy")
     for plugin in importlib.metadata.entry_points(group="pytest11"):
@@ -175,7 +178,7 @@ def _libraries() -> None:
 
 
 def sample(count: int, seed: int) -> list[Fault]:
-    """Faults drawn at random, as many of each part."""
+    """Faults drawn at random, the same number for each part."""
     rng, drawn = random.Random(seed), []
     for folder in PARTS:
         files = sorted((ROOT / folder).rglob("*.py"))
@@ -191,7 +194,7 @@ def equivalent() -> set[tuple[str, str, str]]:
 
 
 def survivors(drawn: list[Fault], tree: Path, touched: Touching, limit_s: float) -> list[Fault]:
-    """The faults that no test notices, each said as soon as it is known."""
+    """The faults that no test detects, each reported immediately."""
     alive = []
     for fault in drawn:
         noticed = killed(fault, tree, touched.rounds(fault.path, fault.statement, limit_s))
@@ -205,7 +208,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--least", type=float, default=0.8)
-    parser.add_argument("--part", choices=PARTS, help="only this part's share of the sample")
+    parser.add_argument("--part", choices=PARTS, help="sample only this part")
     parser.add_argument("--seconds", type=float, default=60.0, help="of tests for each fault")
     parser.add_argument("--kept", type=Path, help="where which tests touch what is kept")
     chosen = parser.parse_args()
@@ -227,7 +230,7 @@ def main() -> int:
 
 
 def _copy(tree: Path) -> None:
-    """The engine as a copy, which may be broken, and the rest as links to it."""
+    """A copy of the engine, which may be broken, with links to the rest."""
     shutil.copytree(ROOT / "genz_core", tree / "genz_core")
     rest = ("app", "hardware_db", "model_registry", "profilers", "tests", "docs")
     for other in (*rest, "pyproject.toml", "README.md"):

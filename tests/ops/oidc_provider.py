@@ -1,4 +1,4 @@
-"""An identity provider that lets everybody in: OpenID Connect's four addresses on this machine."""
+"""An identity provider that accepts everybody: OpenID Connect's four addresses on this machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLIENT = "ridgeline"
 
 @dataclass
 class Provider:
-    """The provider's state.  subject: who is logged in next.  codes: what was asked with each."""
+    """The provider's state.  subject: who is logged in next.  codes: the request of each."""
 
     url: str
     key: RSAKey
@@ -46,13 +46,13 @@ class Provider:
         return {"keys": [self.key.as_dict(private=False)]}
 
     def authorized(self, asked: dict[str, str]) -> str:
-        """The address that the browser is sent back to."""
+        """The address that the browser is redirected to."""
         code = secrets.token_urlsafe(16)
         self.codes[code] = {**asked, "sub": self.subject}
         return asked["redirect_uri"] + "?" + urlencode({"code": code, "state": asked["state"]})
 
     def tokens(self, form: dict[str, str]) -> dict[str, Any]:
-        """The tokens for a code that is used once, by who can prove to have asked for it."""
+        """The tokens for a one-time code, for a client that proves that it requested it."""
         asked = self.codes.pop(form["code"])
         digest = hashlib.sha256(form["code_verifier"].encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

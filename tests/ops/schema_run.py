@@ -1,8 +1,8 @@
-"""Requests made from the API's own schema, by Schemathesis (extra nightly).
+"""Requests generated from the API's own schema by Schemathesis (extra nightly).
 
     python -m tests.ops.schema_run --examples 700    # of each of fourteen operations
 
-A status that the schema does not state (500 among them), an answer of another form than it says, or
+A status that the schema does not list (such as 500), a response that does not match it, or
 a traceback in the server's log is a failure.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.app.api.services import service
 
-#: What is asked of every answer.
+#: Checks of every response.
 CHECKS = ("status_code_conformance", "content_type_conformance", "response_schema_conformance")
 
 

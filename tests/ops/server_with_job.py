@@ -9,7 +9,7 @@ from tests.app.jobs import works
 
 
 def main(folder: Path) -> None:
-    """Queue a job that starts programs; say when it has, and live on."""
+    """Queue a job that starts programs; report when it has, and keep running."""
     queue = Queue(folder / "jobs")
     job = queue.submit(works.start_programs, folder, "Qwen3-8B", MEASURING)
     waiting = queue.submit(works.finish, None, "Qwen3-32B", MEASURING)

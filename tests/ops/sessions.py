@@ -1,7 +1,7 @@
-"""Many visitors at once: how long they wait for a page, and what that takes of the server.
+"""Many visitors at once: their waits for pages, and the load on the server.
 
-`python -m tests.ops.sessions --sessions 20 --minutes 10` starts a server and as many sessions; each
-thinks for two to five seconds, then opens another page (35 %) or changes a control.  It prints its
+`python -m tests.ops.sessions --sessions 20 --minutes 10` starts a server and several sessions; each
+waits for two to five seconds, then opens another page (35 %) or changes a control.  It prints its
 result as Markdown; `--write docs/operations.md` puts it into that document.
 """
 
@@ -28,7 +28,7 @@ from app.wording import quantities
 from tests.dashboards import Served, served
 from tests.ops.visitor import Rerun, Visitor, visit
 
-#: The line of a document behind which the result stands, up to the next heading.
+#: The line of a document that is followed by the result, up to the next heading.
 MARKER = "<!-- python -m tests.ops.sessions --sessions 20 --minutes 10 --write {} -->"
 HEADING = "## Sessions at once"
 KINDS = {
@@ -44,7 +44,7 @@ _ARRIVAL_S = 4.0  # in which all sessions open
 
 @dataclass(slots=True)
 class LoadTest:
-    """What sessions saw, and what they took of the server.
+    """Observations of the sessions, and the resources that the server needed.
 
     reruns: of all sessions.  lost: sessions that ended early, a sentence each.
     first_bytes, last_bytes: memory of the server after the first minute (or half of the time) and
@@ -61,7 +61,7 @@ class LoadTest:
 
     @property
     def errors(self) -> list[str]:
-        """Exceptions on pages, and sessions that were lost."""
+        """Exceptions on pages, and lost sessions."""
         return [f"{r.page}: {error}" for r in self.reruns for error in r.errors] + self.lost
 
     @property
@@ -98,7 +98,7 @@ def load_test(server: Served, sessions: int, minutes: float, seed: int = 0) -> L
 
 
 def _session(url: str, rng: random.Random, ends: float, result: LoadTest) -> None:
-    """One session: it thinks, opens pages and changes controls until `ends`."""
+    """One session: it waits, opens pages and changes controls until `ends`."""
     time.sleep(rng.uniform(0.0, _ARRIVAL_S))
     try:
         with visit(url) as visitor:
@@ -142,7 +142,7 @@ def section(result: LoadTest) -> str:
 def _table(
     reruns: Sequence[Rerun], title: str, group: Callable[[Rerun], str], names: Iterable[str]
 ) -> str:
-    """Reruns by group: how many, the median, the 95th percentile and the longest."""
+    """Reruns by group: their number, the median, the 95th percentile and the longest."""
     rows = []
     for name in names:
         seconds = [rerun.seconds for rerun in reruns if group(rerun) == name]
@@ -163,7 +163,7 @@ def _table(
 def written(
     document: str, text: str, path: str, marker: str = MARKER, heading: str = HEADING
 ) -> str:
-    """A document with the text behind its marker, which is added at the end where it is missing.
+    """A document with the text after its marker, which is appended if it is missing.
 
     path: of the document, as the marker names it.
     """
@@ -176,18 +176,20 @@ def written(
 
 
 def asked(description: str, visitors: str, how_many: int) -> argparse.Namespace:
-    """What the command line asks of a test under load.  visitors: the name of their option."""
+    """The options of a load test's command line.  visitors: the name of the option for their
+    number.
+    """
     parser = argparse.ArgumentParser(description=description.partition("\n")[0])
     parser.add_argument(f"--{visitors}", type=int, default=how_many)
     parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--seed", type=int, default=0, help="of what the visitors choose")
-    parser.add_argument("--write", type=Path, help="a document that the result is put into")
+    parser.add_argument("--seed", type=int, default=0, help="of the visitors' choices")
+    parser.add_argument("--write", type=Path, help="document in which the result is replaced")
     return parser.parse_args()
 
 
 @contextlib.contextmanager
 def server_of_its_own(*options: str) -> Iterator[Served]:
-    """A server with an empty data folder, which asks no other host."""
+    """A server with an empty data folder, which contacts no other host."""
     with tempfile.TemporaryDirectory() as name:
         own = {"RIDGELINE_DATA": str(Path(name) / "data"), "HF_HUB_OFFLINE": "1"}
         with served(Path(name), *options, environment=own) as server:
@@ -207,7 +209,7 @@ def reported(
 
 
 def main() -> int:
-    """Run the command; returns its exit code, 1 where a session saw an error."""
+    """Run the command; returns its exit code, 1 if a session saw an error."""
     chosen = asked(str(__doc__), "sessions", 20)
     with server_of_its_own() as server:
         result = load_test(server, chosen.sessions, chosen.minutes, chosen.seed)

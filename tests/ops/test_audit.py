@@ -1,4 +1,6 @@
-"""The audit of dependencies asks about every pin, fails on a weakness, and says when it is deaf."""
+"""The audit of dependencies checks every pin, fails for a vulnerability, and reports an unreachable
+service.
+"""
 
 import json
 import os
@@ -38,7 +40,7 @@ def audit(constraints: Path, url: str, *options: str) -> subprocess.CompletedPro
 
 @pytest.fixture
 def advisories() -> Iterator[tuple[str, list[str]]]:
-    """A service that speaks OSV's protocol and knows one weakness, of ijson 3.3.0."""
+    """A service that speaks OSV's protocol and knows one vulnerability, of ijson 3.3.0."""
     asked: list[str] = []
     weakness = {
         "id": "TEST-2026-1", "summary": "made for a test", "schema_version": "1.0.0",
@@ -107,7 +109,7 @@ def test_every_pin_is_one_exact_version():
 
 
 def test_every_package_that_an_installation_with_all_extras_brings_is_pinned():
-    """The tree below this project, as far as it is installed here."""
+    """The dependencies of this project, as far as they are installed here."""
     seen: set[str] = set()
     extras = metadata.metadata("ridgeline").get_all("Provides-Extra") or []
     waiting = [("ridgeline", extra) for extra in ("", *extras)]

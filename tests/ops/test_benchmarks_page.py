@@ -1,4 +1,4 @@
-"""The page of benchmarks: its history, what counts as worse, and that every part can be made."""
+"""The page of benchmarks: its history, regressions, and that every part can be measured."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_reports_and_requests_are_timed():
 @pytest.mark.slow
 def test_every_area_can_be_measured_in_short():
     areas = ["sweeps", "start-up", "pages", "memory"]
-    # In a thread: where tests of a browser ran before, playwright keeps a loop in this one.
+    # In a thread, because playwright keeps an event loop in this one after tests in a browser.
     with ThreadPoolExecutor(1) as thread:
         found = thread.submit(lambda: list(all_measures(True, "", areas))).result()
     assert {m.area for m in found} >= {"Sweeps", "Start-up", "Memory"}

@@ -1,4 +1,4 @@
-"""Five real browsers on one server: nobody sees an error (run with -m slow)."""
+"""Five real browsers on one server without an error (run with -m slow)."""
 
 from pathlib import Path
 

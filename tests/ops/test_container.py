@@ -1,4 +1,4 @@
-"""The container: the compose file fits the Dockerfile, the program and the proxies beside it."""
+"""The container: the compose file matches the Dockerfile, the program and the proxy examples."""
 
 import re
 import subprocess
@@ -18,7 +18,7 @@ EXAMPLES = ROOT / "docs" / "examples"
 DRY_RUN = ROOT / ".ci" / "docker_dry_run.py"
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-#: Keys that the compose specification knows, of those that may stand here
+#: Keys of the compose specification that are allowed here
 #: (https://github.com/compose-spec/compose-spec/blob/main/schema/compose-spec.json).
 TOP = {"name", "services", "volumes", "secrets"}
 SERVICE = {

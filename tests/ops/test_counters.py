@@ -1,4 +1,4 @@
-"""What a dashboard counts of itself and writes of its requests."""
+"""The dashboard's counters and its log of requests."""
 
 from __future__ import annotations
 
@@ -41,4 +41,4 @@ def test_counters_are_for_this_machine_where_no_token_is_set(tmp_path: Path):
     with served(tmp_path, environment={"RIDGELINE_API_TOKEN": ""}) as server:
         assert sent(f"{server.url}/metrics")[0] == 200
         assert sent(f"{server.url}/metrics", **{"X-Forwarded-For": "192.0.2.1"})[0] == 403
-        assert "{" not in server.log.read_text()  # alone, nobody asked for a log
+        assert "{" not in server.log.read_text()  # a private server writes no log

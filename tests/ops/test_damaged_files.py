@@ -1,4 +1,6 @@
-"""Every kind of the user's files, damaged in every way: named, left out, and no harm to others."""
+"""Every kind of user file with every kind of damage: named, skipped, and without effect on
+others.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,7 @@ unannounced = pytest.mark.filterwarnings("ignore::hardware_db.LeftOutWarning")
 
 
 def prices() -> list[float]:
-    """What is predicted for devices and engines that the user's files are not about."""
+    """Predictions for devices and engines that are unrelated to the user's files."""
     scenarios = Question(), Question(system="mi300x", engine="sglang"), Question(engine="llama.cpp")
     return [float(estimate(scenario).e2e_s[0]) for scenario in scenarios]
 
@@ -226,7 +228,7 @@ def keep_both(folder: str, start: int) -> None:
 
 
 def two_servers(folder: Path, work: Callable[[str, int], None]) -> None:
-    """Two processes that do the same at once, both to a good end."""
+    """Two processes that do the same at the same time, both successfully."""
     context = multiprocessing.get_context("spawn")
     servers = [context.Process(target=work, args=(str(folder), 100 * at)) for at in (1, 2)]
     for server in servers:

@@ -1,4 +1,4 @@
-"""The data folder of running servers: two of them on one folder, and what a session leaves."""
+"""The data folder of running servers: two servers on one folder, and what a session leaves."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ OWN = {"include": "h100-sxm5-80gb", "id": "ours", "name": "Ours"}
 def test_two_servers_on_one_folder_see_each_others_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """One is given the folder as a name beside where the command was given.
+    """One gets the folder as a path relative to the working folder.
 
-    Neither leaves a visitor's folder when it ends, and the shared one, though open to all, warns of
-    nothing.
+    Neither leaves a visitor's folder when it ends, and the shared one, although open to all, prints
+    no warning.
     """
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path / "data"))
     temporary, other = tmp_path / "temporary", tmp_path / "two"
@@ -53,16 +53,16 @@ def test_the_folder_of_a_session_goes_when_the_session_is_forgotten(tmp_path: Pa
         while True:
             try:
                 return set(temporary.rglob("ridgeline-visitor-*"))
-            except FileNotFoundError:  # one went while it was looked into
+            except FileNotFoundError:  # one disappeared while it was being read
                 continue
 
     with served(tmp_path, "--shared", environment=own) as server:
         with visit(server.url) as session:
             session.open()
             (first,) = folders()
-        deadline = time.monotonic() + 150  # what ended is garbage some seconds later
+        deadline = time.monotonic() + 150  # ended sessions are collected some seconds later
         while first in folders():
             assert time.monotonic() < deadline
             time.sleep(1.0)
-            with visit(server.url) as session:  # the server tidies up when sessions come and go
+            with visit(server.url) as session:  # the server cleans up when sessions start and end
                 session.open()

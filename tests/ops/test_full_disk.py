@@ -1,6 +1,6 @@
-"""A disk that takes nothing more: what only reads still answers.
+"""A full disk: requests that only read are still answered.
 
-A limit of zero bytes on the size of files stands for it: every write of this user's processes fails
+It is simulated by a limit of zero bytes on file sizes: every write of this user's processes fails
 with an OSError, as on a full disk.
 """
 
@@ -34,7 +34,7 @@ MODEL = "meta-llama/Llama-3.1-8B"
 
 @pytest.fixture
 def full_server(tmp_path: Path) -> Iterator[str]:
-    """The address of `ridgeline api` on a disk that takes nothing more."""
+    """The address of `ridgeline api` on a full disk."""
     port = free_port()
     command = [sys.executable, "-c", _FULL, "api", "--port", str(port)]
     server = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)

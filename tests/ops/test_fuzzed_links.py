@@ -36,7 +36,7 @@ PACKAGES = ("app", "genz_core", "hardware_db", "model_registry", "profilers")
 
 
 class _Report:
-    """The part of a report that a device's name is read from."""
+    """The part of a report that contains a device's name."""
 
     def __init__(self, device: str) -> None:
         self.devices = (DeviceInfo(name=device),)
@@ -47,11 +47,11 @@ def _resolved(**fields: Any) -> object:
 
 
 def _run_of(model: str) -> object:
-    """The run of a model, but for one that the hub may have, which it is meant to be asked for."""
+    """The run of a model, unless the hub may have it, which such a name is allowed to request."""
     return None if hub_model(model) else run_of_form([f"model={model}"])
 
 
-#: What the pages do with a value, by where it comes from.
+#: How the pages use a value, by its origin.
 PROBES: dict[str, Probe] = {
     "?model": lambda text: _resolved(model=text),
     "?system": lambda text: _resolved(system=text),
@@ -85,7 +85,7 @@ PROBES: dict[str, Probe] = {
 
 @pytest.fixture
 def reaches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Reaches, Path]]:
-    """The watch, and a folder of bait that is the working folder, too."""
+    """The watch, and a folder of bait that is also the working folder."""
     bait, own_data = tmp_path / "bait", tmp_path / "data"
     monkeypatch.setenv("RIDGELINE_DATA", str(own_data))
     bait.mkdir()
@@ -126,7 +126,7 @@ def test_no_value_opens_a_file_or_asks_anybody(reaches: tuple[Reaches, Path], pr
         assert time.monotonic() - began < 5.0, f"{probe} of {text[:80]!r} took long"
 
 
-#: What only a value can have led to: Streamlit itself looks at more than our folders.
+#: Accesses that only a value can cause: Streamlit itself reads more than our folders.
 NAMED = ("/etc/hosts", "/etc/passwd")
 
 

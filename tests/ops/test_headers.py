@@ -1,4 +1,4 @@
-"""What a server answers beside its pages: headers, refusals, warnings."""
+"""Responses of a server besides its pages: headers, refusals, warnings."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_every_answer_keeps_a_page_to_its_server_and_out_of_frames(server: Serve
     "http://elsewhere.invalid", "null", "http://localhost:1", "http://127.0.0.1:1",
 ])  # fmt: skip
 def test_a_page_of_another_origin_gets_no_answer(server: Served, origin: str):
-    """Not even one from another port of this machine."""
+    """Not even one on another port of this machine."""
     status, headers = answer(server.url + "/_stcore/health", Origin=origin)
     assert status == 403 and "Access-Control-Allow-Origin" not in headers
     stream = server.url.replace("http", "ws") + "/_stcore/stream"
@@ -79,7 +79,7 @@ def test_a_proxy_that_passes_the_host_on_is_the_same_origin(server: Served, host
 def test_an_origin_that_the_operator_names_is_answered_by_a_server_without_a_warning(
     tmp_path: Path,
 ):
-    """Of one's own; the servers of test_data_of_servers are shared and warn of nothing, too."""
+    """A private server; those of test_data_of_servers are shared, and also print no warning."""
     named = {"STREAMLIT_SERVER_CORS_ALLOWED_ORIGINS": "https://one.example https://two.example"}
     with served(tmp_path, "--host", "127.0.0.1", environment=named) as server:
         for origin, expected in {

@@ -1,4 +1,4 @@
-"""Heavy work beside a server: it goes when the server is killed, and freezes no visitor."""
+"""Heavy work beside a server: it ends when the server is killed, and delays no visitor."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def killed_server(tmp_path: Path) -> Path:
         stdout=subprocess.PIPE, text=True, cwd=ROOT,
     )  # fmt: skip
     assert server.stdout is not None and server.stdout.readline() == "1\n"
-    until(lambda: len(commands_with(tmp_path)) >= 4)  # guard, worker, and what it started
+    # guard, worker, and the program that it started
+    until(lambda: len(commands_with(tmp_path)) >= 4)
     os.kill(server.pid, signal.SIGKILL)
     server.wait()
     return tmp_path

@@ -36,7 +36,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(
     tmp_path_factory: pytest.TempPathFactory, oidc: Provider, data: Path
 ) -> Iterator[Served]:
-    """A shared server below a path, with the secrets as the documentation has them."""
+    """A shared server below a path, with the secrets from the documentation."""
     folder, port = tmp_path_factory.mktemp("login"), free_port()
     secrets = folder / "secrets.toml"
     secrets.write_text(f"""
@@ -54,7 +54,7 @@ server_metadata_url = "{oidc.url}/.well-known/openid-configuration"
 
 
 def logged_in(server: Served) -> dict[str, str]:
-    """The cookies of a browser that pressed Log in and was sent to the provider and back."""
+    """The cookies of a browser after Log in, the provider, and the way back."""
     with visit(server.url) as session:
         session.open()
         asked = session.press("Log in").redirect
@@ -102,7 +102,7 @@ def test_logging_out_ends_the_session(server: Served):
 def test_visitors_keep_their_own_systems_from_one_visit_to_the_next(
     server: Served, oidc: Provider, data: Path
 ):
-    """What one of them saved stays in the server's folder, where no other visitor looks."""
+    """Saved systems stay in the server's folder, where no other visitor can read them."""
     person = hashlib.sha256(f"{oidc.url}\nada".encode()).hexdigest()[:32]
     with overlay(data / "visitors" / person):
         user_files.write_system({"include": "h100-sxm5-80gb", "id": "adas", "name": "Ada's"})

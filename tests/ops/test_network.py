@@ -1,4 +1,4 @@
-"""No word to the outside: what a running server connects to, seen by Python and by the kernel."""
+"""No outside connections: those of a running server, as seen by Python and by the kernel."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PYTHON = re.compile(r"^[\w.]+ (\S+)$")
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A way to see connections: what a server is started under and with, and its notes."""
+    """A way to observe connections: the command and environment of a server, and its log."""
 
     under: Sequence[str]
     environment: Mapping[str, str]
@@ -59,7 +59,7 @@ class Watch:
         return self.notes.read_text(errors="replace").splitlines() if self.notes.exists() else []
 
     def outside(self) -> list[str]:
-        """The lines of the notes with an address that is not this machine's own."""
+        """The lines of the log with an address outside this machine."""
         return [line for line in self.lines() if any(map(is_outside, self.pattern.findall(line)))]
 
 
@@ -69,11 +69,11 @@ def is_outside(name: str) -> bool:
     try:
         return not (ip_address(name).is_loopback or ip_address(name).is_unspecified)
     except ValueError:
-        return True  # a name: somebody is asked for its address
+        return True  # a name, whose address must be looked up
 
 
 def by_audit(folder: Path) -> Watch:
-    """Python's own events: also names that are looked up, and addresses in urllib."""
+    """Python's own audit events: also name look-ups, and addresses in urllib."""
     (folder / "sitecustomize.py").write_text(AUDIT)
     notes, paths = folder / "audit", f"{folder}:{':'.join(p for p in sys.path if p)}"
     return Watch((), {"AUDIT_LOG": str(notes), "PYTHONPATH": paths}, notes, PYTHON)
@@ -89,7 +89,7 @@ def by_strace(folder: Path) -> Watch:
 
 
 def by_all(folder: Path) -> list[Watch]:
-    """The ways that there are on this machine."""
+    """The ways that are available on this machine."""
     return [way(folder) for way in (by_audit, *([by_strace] if may_trace() else []))]
 
 
@@ -111,7 +111,7 @@ def watch(request: pytest.FixtureRequest, tmp_path: Path) -> Watch:
     "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'', ('192.0.2.1', 9))",
 ])  # fmt: skip
 def test_a_word_to_the_outside_is_seen(watch: Watch, code: str):
-    """TEST-NET-1 answers nobody; the attempt is what counts."""
+    """TEST-NET-1 never answers; the attempt is what counts."""
     environment = {**os.environ, **watch.environment}
     subprocess.run([*watch.under, sys.executable, "-c", code], env=environment, check=False)
     assert watch.outside()
@@ -126,13 +126,13 @@ def test_a_name_that_is_looked_up_is_seen(tmp_path: Path):
 
 
 def online(folder: Path) -> dict[str, str]:
-    """What lets a server ask the hub, and gives it a cache that holds nothing."""
+    """Lets a server use the hub, with an empty cache."""
     return {"HF_HUB_OFFLINE": "0", "HF_HOME": str(folder / "hub")}
 
 
 @pytest.mark.parametrize("host", [pytest.param("127.0.0.1", marks=pytest.mark.slow), "0.0.0.0"])
 def test_a_server_asks_nobody(tmp_path: Path, host: str):
-    """At its start, for pages, for names of models that lead elsewhere, for a foreign page."""
+    """At its start, for pages, for model names that point elsewhere, for a page of another site."""
     python, *others = watches = by_all(tmp_path)
     under = [word for watch in others for word in watch.under]
     environment = {**python.environment, **online(tmp_path)}
@@ -163,9 +163,9 @@ def test_a_server_asks_nobody(tmp_path: Path, host: str):
 
 @pytest.mark.slow
 def test_a_hub_model_is_asked_for_by_a_button_and_by_nothing_else(tmp_path: Path):
-    """The hub here is a port of 127.0.0.2 that nobody listens to; the notes tell of each try.
+    """The hub is a port of 127.0.0.2 on which nothing listens; the log shows each attempt.
 
-    A server at the usual address asks nobody else.
+    A server with the usual address contacts nothing else.
     """
     pytest.importorskip("huggingface_hub")
     watch, hub = by_audit(tmp_path), f"http://127.0.0.2:{free_port()}"
@@ -183,7 +183,7 @@ def test_a_hub_model_is_asked_for_by_a_button_and_by_nothing_else(tmp_path: Path
 @pytest.mark.slow
 @pytest.mark.skipif(not export.can_draw(), reason="no kaleido, or no browser to draw with")
 def test_a_picture_drawn_on_the_server_asks_nobody(tmp_path: Path):
-    """Chromium asks its kernel for a way to 2001:4860:4860::8888, to which nothing is sent."""
+    """Chromium asks its kernel for a route to 2001:4860:4860::8888, to which nothing is sent."""
     watch = by_strace(tmp_path)
     code = """
 from app.charts.figure import Figure, bar

@@ -1,6 +1,7 @@
-"""What the tests leave out unless asked: a script or a documented command runs it.
+"""Tests that do not run by default are run by a script or a documented command.
 
-`.ci/nightly` is run in a folder of its own, where the command of the README only stands for pytest.
+`.ci/nightly` runs in a folder of its own, where the README's command is only a substitute for
+pytest.
 """
 
 import os
@@ -21,7 +22,7 @@ USUAL = OPTIONS["addopts"][OPTIONS["addopts"].index("-m") + 1]
 SCRIPT = (ROOT / ".ci" / "nightly").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
-#: Stands for pytest: says what it was asked, fails for benchmarks, counts as pytest does.
+#: A substitute for pytest: prints its arguments, fails for benchmarks, counts like pytest.
 RECORDER = """#!/bin/sh
 echo "asked: $* seed=$RIDGELINE_SEED draws=$RIDGELINE_DRAWS"
 case "$*" in
@@ -32,12 +33,12 @@ esac
 
 
 def selected(expression: str, *markers: str) -> bool:
-    """Whether `-m expression` runs a test that has these markers and no other."""
+    """Whether `-m expression` runs a test with exactly these markers."""
     return bool(eval(expression, {}, {name: name in markers for name in MARKERS}))
 
 
 def selections(text: str) -> list[str]:
-    """The expressions that pytest is given by -m in a script or in the commands of a document."""
+    """The expressions after pytest's -m in a script or in the commands of a document."""
     commands = text.replace("\\\n", " ").replace("$tests", "pytest").splitlines()
     found = []
     for line in commands:
@@ -74,7 +75,7 @@ def test_every_number_of_examples_is_multiplied_at_night():
 
 @pytest.fixture
 def night(tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    """A night in which the benchmarks fail."""
+    """A nightly run in which the benchmarks fail."""
     (tmp_path / ".ci").mkdir()
     for name in ("nightly", "setup.sh"):
         shutil.copy(ROOT / ".ci" / name, tmp_path / ".ci" / name)

@@ -1,4 +1,4 @@
-"""Sessions on a real server: nobody sees an error, everybody is answered; the result as a text."""
+"""Sessions on a real server: none sees an error, each is answered; the result as a text."""
 
 from __future__ import annotations
 

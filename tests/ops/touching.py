@@ -1,4 +1,4 @@
-"""Which tests run through a line, and how long each takes: one run under coverage says both."""
+"""The tests that execute a line, and the time of each, from one run under coverage."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ from coverage import CoverageData
 @dataclass(frozen=True)
 class Touching:
     """Tests by file and line, the seconds that each takes without a fault, and how many lines
-    each file of tests runs through."""
+    each test file executes.
+    """
 
     by_line: dict[str, dict[int, frozenset[str]]]
     seconds: dict[str, float]
     breadth: dict[str, int]
 
     def rounds(self, path: str, statement: range, limit_s: float) -> list[list[str]]:
-        """The tests that run through a statement, in the order in which to ask them.
+        """The tests that execute a statement, in the order in which to run them.
 
-        First those of the file of tests that runs through least else, which costs little and
-        mostly knows; then the next two; then all others, quickest first, of `limit_s` seconds
-        together.  What runs at import (a constant, a default) has the tests of its whole file.
+        First those of the test file that executes the fewest other lines, which is quick and
+        usually decides; then the next two; then all others, quickest first, of `limit_s` seconds
+        together.  A statement that runs at import (a constant, a default) has the tests of its
+        whole file.
         """
         lines = self.by_line.get(path, {})
         found = frozenset().union(*(lines.get(line, frozenset()) for line in statement))
@@ -49,7 +51,9 @@ class Touching:
 
 
 def touching(tree: Path, package: str, tests: str, kept: Path) -> Touching:
-    """What the tests of a folder touch of a package; from the files of an earlier run, if there."""
+    """The lines of a package that a folder's tests execute; from the files of an earlier run, if
+    any.
+    """
     data, times = kept / "coverage", kept / "times.xml"
     if not (data.exists() and times.exists()):
         cover = (f"--cov={package}", "--cov-context=test", "--cov-report=", f"--junitxml={times}")
@@ -86,7 +90,9 @@ def _seconds(times: Path) -> Iterator[tuple[str, float]]:
 def _by_line(
     data: Path, package: str, seconds: dict[str, float]
 ) -> dict[str, dict[int, frozenset[str]]]:
-    """Tests of each line; all of a file's where its fixture ran the line, for others share it."""
+    """Tests of each line; all of a file's if its fixture executed the line, because others share
+    it.
+    """
     read = CoverageData(str(data))
     read.read()
     of_file = defaultdict(set)
@@ -94,7 +100,7 @@ def _by_line(
         of_file[_file(test)].add(test)
     found: dict[str, dict[int, frozenset[str]]] = {}
     for path in read.measured_files():
-        name = f"{package}/{path.partition(f'/{package}/')[2]}"  # in whatever tree it ran
+        name = f"{package}/{path.partition(f'/{package}/')[2]}"  # in whichever tree it ran
         found[name] = {
             line: tests
             for line, contexts in read.contexts_by_lineno(path).items()

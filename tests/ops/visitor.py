@@ -1,6 +1,6 @@
 """A visitor of the dashboard without a browser: Streamlit's protocol over a websocket.
 
-Forward messages (`ForwardMsg`) say what the page shows; back messages (`BackMsg`) ask for a rerun
+Forward messages (`ForwardMsg`) describe the page; back messages (`BackMsg`) request a rerun
 with the state of the widgets, as Streamlit's own frontend does.
 """
 
@@ -26,7 +26,7 @@ from websockets.sync.client import ClientConnection, connect
 
 #: Elements that hold a choice.
 CHOICES = ("selectbox", "number_input", "text_input", "slider", "button_group", "checkbox")
-_SIDEBAR = 1  # the first number of the delta path of what stands in the sidebar
+_SIDEBAR = 1  # the first number of the delta path of elements in the sidebar
 _DONE = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
 _MESSAGE_BYTES = 200 * 2**20
 _PATIENCE_S = 90.0
@@ -47,7 +47,7 @@ class Widget:
     in_sidebar: bool
 
     def other_state(self, rng: random.Random, now: WidgetState | None) -> WidgetState | None:
-        """A state that differs from `now` (None: the default); None where there is no other."""
+        """A state that differs from `now` (None: the default); None if there is no other."""
         states = list(_OTHERS[self.kind](self.proto))
         held = now or _default(self)
         others = [state for state in states if state != held]
@@ -72,7 +72,7 @@ class Rerun:
 
 @dataclass(slots=True)
 class Visitor:
-    """A session, as a browser's tab has it: its address, the page as last drawn, its widgets.
+    """A session like a browser's tab: its address, the page as last drawn, its widgets.
 
     pages: hashes of the navigation's pages by title.  redirect: where the page sends the browser,
     "" for nowhere.  reruns: all of them.  Each action draws the page again and returns the visitor.
@@ -105,13 +105,13 @@ class Visitor:
         return [getattr(element, "body", "") or getattr(element, "label", "") for element in found]
 
     def options(self, label: str) -> list[str]:
-        """What the box of that label offers."""
+        """The options of the box with that label."""
         boxes = [box for kind, box in self.elements if kind == "selectbox"]
         return next(list(box.options) for box in boxes if box.label == label)
 
     @property
     def widgets(self) -> list[Widget]:
-        """The widgets with a choice, enabled and in no form."""
+        """The enabled widgets with a choice that are in no form."""
         return list(self._widgets())
 
     def _widgets(self) -> Iterator[Widget]:
@@ -136,7 +136,9 @@ class Visitor:
         return self._rerun("page")
 
     def set(self, widget: Widget, state: WidgetState) -> Visitor:
-        """Put a widget into a state, as a click would; the address follows one bound to it."""
+        """Set a widget's state, as a click would; the address changes with a widget that is bound
+        to it.
+        """
         self._states[widget.id] = state
         if key := widget.proto.query_param_key:
             self.query = urlencode({**parse_qs(self.query), key: _in_address(state)}, doseq=True)
@@ -149,7 +151,7 @@ class Visitor:
         return self._rerun("button", WidgetState(id=button.id, trigger_value=True))
 
     def change(self, rng: random.Random) -> bool:
-        """Put a widget of chance into another state of chance; False where nothing can change."""
+        """Set a random widget to another random state; False if nothing can change."""
         widgets = self.widgets
         rng.shuffle(widgets)
         for widget in widgets:
@@ -162,7 +164,7 @@ class Visitor:
     def _rerun(
         self, kind: str, *pressed: WidgetState, page_name: str = "", fragment_id: str = ""
     ) -> Visitor:
-        """Ask for a rerun and read messages until its script has ended."""
+        """Request a rerun and read messages until its script has ended."""
         message = BackMsg()
         message.rerun_script.query_string = self.query
         message.rerun_script.widget_states.widgets.extend([*self._states.values(), *pressed])
@@ -195,11 +197,11 @@ class Visitor:
             if answer.WhichOneof("type") == "script_finished":
                 if answer.script_finished in _DONE:
                     return shown, received
-                shown.clear()  # a rerun that the script itself asked for follows
+                shown.clear()  # the script itself requested another rerun
             self._read(answer, shown)
 
     def _read(self, message: ForwardMsg, shown: dict[tuple[int, ...], tuple[Element, str]]) -> None:
-        """Take in one message: elements, the pages, the address."""
+        """Process one message: elements, the pages, the address."""
         if message.HasField("ref_hash"):
             known = self._cached[message.ref_hash]
             known.metadata.CopyFrom(message.metadata)
@@ -221,7 +223,7 @@ class Visitor:
             self.redirect = message.auth_redirect.url
 
     def _follow(self, element: Element) -> None:
-        """Take over a value that the server gave a widget."""
+        """Store a value that the server gave to a widget."""
         kind = element.WhichOneof("type")
         if kind in CHOICES and getattr(element, kind).set_value:
             self._states.pop(getattr(element, kind).id, None)
@@ -229,7 +231,9 @@ class Visitor:
 
 @contextlib.contextmanager
 def visit(url: str, cookies: Mapping[str, str] | None = None) -> Iterator[Visitor]:
-    """A visitor on the server at `url` who opened no page yet; the session ends with the block."""
+    """A visitor on the server at `url` who has opened no page yet; the session ends with
+    the block.
+    """
     with urllib.request.urlopen(f"{url}/_stcore/health", timeout=60) as answer:
         name, _, xsrf = answer.headers["Set-Cookie"].partition(";")[0].partition("=")
     held = "; ".join(f"{key}={value}" for key, value in {**(cookies or {}), name: xsrf}.items())
@@ -256,7 +260,7 @@ def _errors(shown: dict[tuple[int, ...], tuple[Element, str]]) -> Iterator[str]:
 
 
 def _default(widget: Widget) -> WidgetState | None:
-    """The state that a widget has before anybody touches it; None where it is not of its list."""
+    """The initial state of a widget; None if it is not among its options."""
     proto = widget.proto
     if widget.kind == "selectbox":
         chosen = proto.raw_value or (proto.options[proto.default] if proto.options else "")
@@ -300,7 +304,7 @@ def _numbers_near(proto: NumberInput) -> Iterator[WidgetState]:
 
 
 def _texts_near(proto: TextInput) -> Iterator[WidgetState]:
-    """Numbers near the one that stands in a box of text; none where it holds words."""
+    """Numbers near the one in a text box; none if it contains words."""
     text = proto.value if proto.set_value else proto.default
     if text.isdecimal() and int(text):
         for factor in (0.25, 0.5, 0.75, 1.25, 1.5, 2.0, 3.0):

@@ -1,4 +1,4 @@
-"""Committed reports, unpacked and read once a session; the folder of the originals, if any."""
+"""Committed reports, unpacked and read once per session; the folder of the originals, if any."""
 
 import functools
 import gzip
@@ -32,7 +32,7 @@ def report_path(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
 
 @pytest.fixture(scope="session")
 def report_of(report_path: Callable[[str], Path]) -> Callable[[str], profilers.Report]:
-    """A committed report by its original name, read once: tests leave its tables as they are."""
+    """A committed report by its original name, read once; tests do not change its tables."""
     return functools.cache(lambda name: profilers.read_report(report_path(name)))
 
 

@@ -1,7 +1,7 @@
-"""Databases of rocpd with the rows of rocprofv3's kernel trace, in both generations of the schema.
+"""Databases of rocpd with the rows of rocprofv3's kernel trace, in both versions of the schema.
 
-Written after rocpd_tables.sql of ROCm/rocprofiler-sdk (source/share/rocprofiler-sdk-rocpd): no real
-database is public.
+Written from rocpd_tables.sql of ROCm/rocprofiler-sdk (source/share/rocprofiler-sdk-rocpd), because
+no real database is public.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def write_rocpd(
     tracks: bool,
     captures: Sequence[str] = (CAPTURE,),
 ) -> Path:
-    """A database of the rows of kernel_trace.csv.
+    """A database with the rows of kernel_trace.csv.
 
-    tracks: times and places by `rocpd_timestamp` and `rocpd_track`, as in the newer schema.
+    tracks: times and locations by `rocpd_timestamp` and `rocpd_track`, as in the newer schema.
     """
     with sqlite3.connect(path) as database:
         for capture in captures:

@@ -1,4 +1,4 @@
-"""Sums that results of benchmarks must meet, on real files and on files made to contradict."""
+"""Sums that results of benchmarks must satisfy, on real files and on contradictory ones."""
 
 import json
 from dataclasses import replace
@@ -33,7 +33,7 @@ def test_real_results_meet_every_sum(path):
     "aiperf/aiperf_0.13_poisson.json",
 ])  # fmt: skip
 def test_halved_gaps_fail_the_sum_of_a_request(path):
-    """A client that counts two pieces of the stream a token halves TPOT and ITL."""
+    """A client that counts two stream chunks per token halves TPOT and ITL."""
     for one in measured(path):
         gaps = {
             name: replace(spread, mean=spread.mean / 2, std=spread.std and spread.std / 2)
@@ -53,7 +53,7 @@ def test_a_client_that_counts_pieces_is_found_in_a_real_file():
 
 
 def test_each_request_is_its_own_sum_where_they_are_listed(tmp_path):
-    """Means of requests of very different lengths need not meet: those of each request do."""
+    """Means over requests of very different lengths need not add up, but each request must."""
     record = {
         "backend": "vllm", "model_id": "m", "num_prompts": 4, "request_rate": 1.0, "completed": 4,
         "duration": 40.0, "total_input_tokens": 40, "total_output_tokens": 1006,

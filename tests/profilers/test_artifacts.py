@@ -1,4 +1,4 @@
-"""What a run leaves behind reads back as what was measured, and tells nothing of the host."""
+"""The files of a run give the measured values when read, and contain nothing about the host."""
 
 import dataclasses
 import json
@@ -28,7 +28,7 @@ PROMISED = {
 
 @pytest.fixture(scope="module")
 def material(report_of) -> Material:
-    """The committed prefill of Qwen3-8B beside what a toy GPU would take."""
+    """The committed prefill of Qwen3-8B, and its prediction on a toy GPU."""
     registry = pytest.importorskip("model_registry")
     name = "torch/inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
     report = report_of(name)

@@ -1,4 +1,4 @@
-"""Kernels find their operators, shapes, ranges, phases and classes; outside answers agree."""
+"""Kernels are attributed to operators, shapes, ranges, phases and classes, as other tools do."""
 
 import csv
 import gzip
@@ -110,7 +110,7 @@ def test_the_first_prefill_gemm_reaches_457_tflop_per_s(report_of):
 
 @pytest.mark.parametrize("trace", ROCM)
 def test_gemm_kernels_of_rocm_traces_take_the_time_of_the_golden(trace, report_of):
-    """Graph launches carry no shapes, but their kernels are found and add up."""
+    """Graph launches have no shapes, but their kernels are found and add up."""
     kernels = report_of(trace).kernels
     gemms = kernels[kernels["operator_class"] == "gemm"]
     golden = [r for r in golden_gemms(ROCM[trace]) if r["name"] in ("aten::mm", "aten::addmm")]
@@ -377,7 +377,7 @@ def test_a_trace_of_a_cpu_is_timed_by_its_annotations(tmp_path):
 
 def test_ncu_times_are_never_added_to_those_of_another_tool(report_of):
     reports = [report_of(MFU), report_of("ncu/a100_pcie_extrap.ncu-rep")]
-    with pytest.raises(profilers.ReportError, match="apart"):
+    with pytest.raises(profilers.ReportError, match="separately"):
         profilers.measure_from(reports)
     with pytest.raises(profilers.ReportError, match="no report"):
         profilers.measure_from([])

@@ -26,7 +26,7 @@ def test_groups_hold_all_time_of_the_operators_that_have_shapes():
 
 
 def test_groups_are_those_of_the_file_itself():
-    """By the file's own events: kernels whose external id is that of an operator."""
+    """According to the file's own events: kernels whose external id is that of an operator."""
     with gzip.open(SAMPLE) as file:
         events = json.load(file)["traceEvents"]
     shapes = {

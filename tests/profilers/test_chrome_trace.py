@@ -1,4 +1,4 @@
-"""A report as a Chrome trace: every event with its time, and read back as it was."""
+"""A report as a Chrome trace: every event with its time, and equal when read again."""
 
 import dataclasses
 import json

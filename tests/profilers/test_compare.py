@@ -1,4 +1,4 @@
-"""Measured beside predicted: rows join, sums close, and what stands out is said."""
+"""Measured beside predicted: rows join, sums are complete, and large differences are named."""
 
 import dataclasses
 import math
@@ -37,7 +37,7 @@ def prefill(report_of):
 
 
 def measured_like(estimate, factor=1.0, phase="decode", **more):
-    """A measurement that took `factor` times what was predicted, operator by operator."""
+    """A measurement of `factor` times the prediction, operator by operator."""
     step = pd.DataFrame(getattr(estimate, phase).table())
     step = step[step["predicted_s"] > 0]
     rows = table(
@@ -57,7 +57,7 @@ def measured_like(estimate, factor=1.0, phase="decode", **more):
 
 
 def with_intervals(estimate, phase="decode", without="", **whole):
-    """The step of a phase, every operator known to a factor of two but those of one class."""
+    """The step of a phase, with an interval of a factor of two for all operators but one class."""
     expected = Expected.from_step(getattr(estimate, phase))
     rows = pd.DataFrame(expected.operators)
     known = rows["class"] != without

@@ -1,4 +1,4 @@
-"""Why a device is idle inside a step: worked examples on a timeline of microseconds."""
+"""Why a device is idle inside a step: examples on a timeline in microseconds."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Kernel names of the engines' own sources have the right class, and mangled names are read."""
+"""Kernel names from the engines' source code get the right class, and mangled names are decoded."""
 
 import csv
 import random
@@ -11,7 +11,7 @@ from profilers.kernel_classes import UNCLASSIFIED, class_of_name
 from tests.draws import cases, seed
 from tests.rules import for_every
 
-#: Names and the source file that each stands in, its templates filled in as compilers do.
+#: Names with their source file, with templates expanded as by compilers.
 NAMES = Path(__file__).with_name("kernel_names.csv")
 with NAMES.open(newline="") as opened:
     ROWS = list(csv.DictReader(opened, delimiter="|"))
@@ -30,7 +30,7 @@ def test_kernels_of_the_engines_sources_have_their_class(row):
 
 @pytest.mark.parametrize(
     ("mangled", "readable"),
-    [  # what llvm-cxxfilt answers, without return type and parameters
+    [  # the output of llvm-cxxfilt, without return type and parameters
         ("_ZN7ck_tile6kentryILi1ENS_13FmhaFwdKernelEEEvv",
          "ck_tile::kentry<1, ck_tile::FmhaFwdKernel>"),
         ("_ZN7ck_tile6kentryILi256E25ProductionTransposeKernelIDF16_Lb1EEJPKDF16_PDF16_iiEEEvDpT1_",

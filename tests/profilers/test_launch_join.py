@@ -31,14 +31,14 @@ H100 = "torch/h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
 SGLANG_PREFILL = "torch/inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
 SGLANG_DECODE = "torch/inference_sglang_decode_sglang_Qwen3-8B_decode.json.gz"
 VLLM_DECODE = "torch/inference_vllm_decode_full_graph_execution.json.gz"
-#: Trace -> model, system, engine, batch and prompt (or context) that its ranges and shapes state.
+#: Trace -> model, system, engine, batch and prompt (or context) as its ranges and shapes state.
 RAN = {
     H100: ("Qwen/Qwen1.5-0.5B-Chat", "h100", "hf", 16, 559),
     SGLANG_PREFILL: ("Qwen/Qwen3-8B", "mi300x", "sglang", 15, 1024),
     SGLANG_DECODE: ("Qwen/Qwen3-8B", "mi300x", "sglang", 32, 1024),
     VLLM_DECODE: ("openai/gpt-oss-20b", "mi300x", "vllm", 32, 1721),
 }
-#: Kernel time [s] of the H100 step by the module stack of the trace itself.
+#: Kernel time [s] of the H100 step by the trace's own module stack.
 TRUE_S = {
     "o_proj": 0.76e-3, "down_proj": 1.82e-3, "qkv_proj": 2.27e-3, "gate_up_proj": 4.02e-3,
 }  # fmt: skip
@@ -69,7 +69,7 @@ def without_modules(report):
 
 
 def check_laws(found) -> None:
-    """Parts sum to their whole, shares lie in [0, 1], nothing is negative."""
+    """Parts add up to their whole, shares are in [0, 1], nothing is negative."""
     for whole in found.phases.to_dict("records"):
         for table in (found.classes, found.operators):
             rows = table[table["phase"] == whole["phase"]]
@@ -140,7 +140,7 @@ def test_kernels_of_a_graph_join_by_the_period_of_the_layers(report_of):
 
 
 def test_a_trace_of_another_depth_joins_nothing_by_sequence_alone(report_of):
-    """36 layers ran, 24 are predicted: launches do not agree with runs."""
+    """36 layers ran and 24 are predicted, so launches and predicted runs differ."""
     found = compared(report_of(SGLANG_DECODE), ("openai/gpt-oss-20b", "mi300x", "vllm", 32, 1721))
     check_laws(found)
     assert "sequence" not in set(found.operators["matched_by"][found.operators["class"] == "gemm"])
@@ -148,7 +148,7 @@ def test_a_trace_of_another_depth_joins_nothing_by_sequence_alone(report_of):
 
 
 def test_a_range_around_several_steps_is_said_to_hold_them(report_of):
-    """Twice the launches of the H100 step in the range of one."""
+    """The range of one step contains twice the launches of the H100 step."""
     report = report_of(H100)
     later = report.kernels["start_s"] + 1.0
     twice = pd.concat([report.kernels, report.kernels.assign(start_s=later)], ignore_index=True)
@@ -184,8 +184,9 @@ PROGRAM = (
 
 
 def launched(*kinds: str):
-    """Launches of a step, one a microsecond, of kernels named as their kind; "routing" is of the
-    class "moe"."""
+    """Launches of a step, one per microsecond, of kernels named after their kind; "routing" has the
+    class "moe".
+    """
     count = len(kinds)
     kernels = kernel_table(
         {
@@ -213,7 +214,7 @@ def test_equal_kernels_take_their_place_in_the_layer():
 
 
 def test_three_products_before_attention_are_one_fused_projection():
-    """Unfused q, k and v in a graph, which tells no shapes."""
+    """Unfused q, k and v in a graph, which has no shapes."""
     layer = ("norm", "gemm", "gemm", "gemm", *LAYER[2:])
     joined = join(launched(*layer * 2), PROGRAM, range(len(PROGRAM)))
     assert joined.operator.tolist() == [0, 1, 1, 1, 2, 3, 4, 5, 6] * 2
@@ -238,7 +239,7 @@ def test_a_program_of_more_layers_than_ran_is_not_joined_by_sequence():
 
 
 def test_one_launch_of_two_products_of_the_same_input_joins_both():
-    """q_a and kv_a of latent attention, which engines multiply at once."""
+    """q_a and kv_a of latent attention, which engines compute in one product."""
     program = (
         plan("q_a_proj", "gemm", 1536, 7168),
         plan("kv_a_proj", "gemm", 576, 7168),
@@ -329,7 +330,7 @@ _CLASS_RUNS_AS = {"collective": "communication"}
      "openai/gpt-oss-20b", "deepseek-ai/DeepSeek-V3", "Qwen/Qwen3-Next-80B-A3B-Instruct"],
 )  # fmt: skip
 def test_a_graph_that_ran_as_predicted_joins_launch_by_launch(model, tp, phase):
-    """Kernels of a graph tell their class alone; their order is that of the model."""
+    """Kernels of a graph only show their class; their order is that of the model."""
     estimate = genz_core.estimate(
         model_registry.load(model), hardware_db.load("b200"), Workload(16, 1024, 16),
         genz_core.Parallelism(tp=tp), on_error="status",
@@ -376,7 +377,7 @@ def test_parts_sum_to_the_step_in_traces_that_were_tampered_with(
 
 
 def _mutated(event, mutation, random, share):
-    """An event, or what a mutation makes of it with the probability `share`."""
+    """An event, mutated with the probability `share`."""
     if event.get("cat") != "kernel" or random.random() > share:
         return event
     if mutation == "drop":

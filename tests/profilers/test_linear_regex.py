@@ -1,4 +1,4 @@
-"""Patterns that people type: what they find, what is refused, and how long they may take."""
+"""Typed patterns: matches, refusals, and time limits."""
 
 import re
 import time
@@ -50,7 +50,7 @@ def test_no_pattern_takes_long(pattern: str):
     assert time.perf_counter() - started < 1.0
 
 
-#: The default patterns as Python's engine writes them.
+#: The default patterns in the syntax of Python's engine.
 _WITH_LOOKAROUND = (
     r"context_0(?!\d).*generation_[1-9]",
     r"context_[1-9].*generation_0(?!\d)",

@@ -18,7 +18,7 @@ from profilers.compare import compare
 from profilers.mixed_steps import expected_mixed, ragged_batch
 
 SGLANG_DECODE = "torch/inference_sglang_decode_sglang_Qwen3-8B_decode.json.gz"
-#: 15 prompts of 1,024 tokens beside 32 sequences over 32,785 tokens, as vLLM names such a step.
+#: 15 prompts of 1,024 tokens and 32 sequences over 32,785 tokens, as vLLM names such a step.
 STEP = (
     "execute_15392_context_15(sq15360sk15360sqsq15728640sqsk15728640)"
     "_generation_32(sq32sk32785sqsq32sqsk32785)"
@@ -51,7 +51,7 @@ def test_equal_sequences_are_the_batch_itself():
 
 
 def renamed(report_path, tmp_path, name: str):
-    """The decode trace with its steps under another name."""
+    """The decode trace with its steps renamed."""
     trace = json.loads(gzip.decompress(report_path(SGLANG_DECODE).read_bytes()))
     for event in trace["traceEvents"]:
         if event.get("cat") == "user_annotation":

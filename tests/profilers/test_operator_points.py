@@ -1,4 +1,4 @@
-"""Points of a calibration out of reports: shapes, times of a call, and what tells none."""
+"""Calibration points from reports: shapes, times per call, and kernels that give no point."""
 
 import gzip
 import json
@@ -87,7 +87,7 @@ def test_a_decode_graph_of_8_bit_products_is_no_point(tmp_path: Path):
 
 
 def test_a_product_beside_a_graph_is_one_point(tmp_path: Path):
-    """Two products of a decode step in a graph, the head after it with shapes of its own."""
+    """Two products of a decode step in a graph, followed by the head with its own shapes."""
     products = [[[4, 64], [64, 96]], [[4, 96], [96, 64]], [[4, 64], [64, 512]]]
 
     def step(graphed: int) -> Path:
@@ -168,7 +168,7 @@ def test_attention_counts_where_its_mask_and_lengths_are_sure(
 def test_packed_attention_over_a_cache_counts_where_the_cache_is_packed_too(
     tmp_path: Path, new: int, kept: int, known: bool
 ):
-    """Four sequences over 100 tokens each; a cache of another length may hold any contexts."""
+    """Four sequences over 100 tokens each; a cache of another length may contain any contexts."""
     shapes = [[4 * new, 8, 64], [kept, 2, 64], [kept, 2, 64], [5], [5]] + [[]] * 5
     values = [""] * 5 + [str(new), "100", "0.", "True", "False"]
     file = trace(tmp_path, FLASH, shapes, values, [[9.0]])
@@ -205,7 +205,7 @@ def test_inputs_of_no_known_form_are_no_points(tmp_path: Path, key: str, odd: ob
         event["args"] |= {key: odd} if event["cat"] == "cpu_op" else {}
     file.write_text(json.dumps(document), encoding="utf-8")
     if key == "Concrete Inputs":
-        assert len(points(file)) == 1  # silu has no use for them
+        assert len(points(file)) == 1  # silu does not use them
         return
     with pytest.raises(ReportError):
         points(file)

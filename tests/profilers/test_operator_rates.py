@@ -1,4 +1,4 @@
-"""Rates of operators by shape equal those of other tools and keep to the roofs."""
+"""Rates of operators by shape equal those of other tools and stay below the roofs."""
 
 import csv
 from pathlib import Path

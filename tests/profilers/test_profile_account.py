@@ -1,4 +1,6 @@
-"""Sums of profiler reports: met by every committed one, failed by what contradicts itself."""
+"""Sum checks of profiler reports: every committed report satisfies them, contradictory ones
+do not.
+"""
 
 import dataclasses
 
@@ -121,7 +123,7 @@ def test_products_in_another_format_than_the_priced_one_fail(estimate):
 
 
 def test_bytes_of_products_tell_another_format_than_the_priced_one(estimate):
-    """ncu counts what a step read: half of the parameters' bytes are another format."""
+    """ncu counts the bytes that a step read: half of the parameters' bytes mean another format."""
     step = estimate.decode
     table = pd.DataFrame(step.table())
     products = table[(table["class"] == "gemm") & (table["predicted_s"] > 0)]

@@ -1,4 +1,4 @@
-"""Sizes of prompts: what a line of JSONL may say, what a distribution draws."""
+"""Sizes of prompts: valid lines of JSONL, and draws from a distribution."""
 
 import json
 from pathlib import Path
@@ -54,14 +54,14 @@ def test_files_follow_each_other_and_prompts_keep_their_place(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "prompts.jsonl:1 is no JSON object"),
-        ("[1]", "is no JSON object"),
-        ({"question": "?"}, "prompts.jsonl:1 says no length"),
+        ("{", "prompts.jsonl:1 is not a JSON object"),
+        ("[1]", "is not a JSON object"),
+        ({"question": "?"}, "prompts.jsonl:1 states no length"),
         ({"isl": 0}, "isl of prompts.jsonl:1"),
         ({"isl": "many"}, "isl of prompts.jsonl:1"),
         ({"isl": 4, "osl": 0}, "osl of prompts.jsonl:1"),
         ({"prompt": ""}, "states no length"),
-        ("[" * 100_000, "is no JSON object"),
+        ("[" * 100_000, "is not a JSON object"),
         ("", "hold no prompt"),
     ],
 )
@@ -76,7 +76,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         read_sizes([tmp_path / "none.jsonl"], 4)
     binary = tmp_path / "binary.jsonl"
     binary.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InvalidValue, match="no UTF-8"):
+    with pytest.raises(InvalidValue, match="not UTF-8"):
         read_sizes([binary], 4)
 
 

@@ -1,4 +1,4 @@
-"""Ranks beside each other: parts sum to spans, and waits are found without a common clock."""
+"""Ranks compared: parts add up to spans, and waits are found without a common clock."""
 
 from dataclasses import replace
 
@@ -54,7 +54,7 @@ def test_parts_of_a_rank_sum_to_its_span(report_of):
 
 
 def test_the_rank_that_came_last_is_the_one_that_started_last_on_a_common_clock(report_of):
-    """Both ranks of this capture share the clock, which the comparison does not use."""
+    """Both ranks of this capture share a clock, which the comparison does not use."""
     kernels = report_of(MFU).kernels
     talks = kernels[kernels["operator_class"] == "communication"].sort_values("start_s")
     starts = np.stack([rows["start_s"].to_numpy() for _, rows in talks.groupby("device")])

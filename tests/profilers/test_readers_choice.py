@@ -1,4 +1,4 @@
-"""The reader is chosen by what a file holds; an error is one sentence and nothing else happens."""
+"""The reader is chosen by a file's content; an error is one sentence, without other effects."""
 
 import gzip
 import os

@@ -243,7 +243,7 @@ def test_what_python_prints_with_thousands_is_read_back(values):
 
 @given(st.text("0123456789.,+-eEnaif/% \u00a0\u2009\t'()x\u0663\u00b2\u00bd", max_size=20))
 def test_any_cell_is_a_number_nan_or_refused(cell):
-    """Of characters that numbers are written with, and of digits that Python also knows."""
+    """With the characters of numbers, and with digits of other scripts that Python accepts."""
     try:
         (number,) = parse_numbers([cell])
     except ReportError:

@@ -1,4 +1,4 @@
-"""Every real report imports with the facts that were counted in it by other means."""
+"""Every real report is imported with the facts that were counted in it by other means."""
 
 import json
 from collections import Counter
@@ -43,7 +43,7 @@ def same_devices(_report: profilers.Report, summary: Summary, fact: str | list[s
 
 
 def same_top(_report: profilers.Report, summary: Summary, fact: str | list[Any]) -> bool:
-    """The longest kernel by the start of its name, and where stated by its time [us]."""
+    """The longest kernel by the start of its name, and by its time [us] if stated."""
     name, *time_us = [fact] if isinstance(fact, str) else fact
     top = summary["top_kernel"]
     times = [round(value * 1e3) for value in time_us]
@@ -55,7 +55,7 @@ def same_first_of_three(_report: profilers.Report, summary: Summary, fact: list[
     return [top["name"], whole_ns(top["time_s"]), top["count"]] == fact[0]
 
 
-#: How a stated fact is held against a report and its summary.
+#: How a stated fact is compared with a report and its summary.
 CHECKS: Mapping[str, Check] = {
     "kernels": same_count,
     "results": same_count,
@@ -74,18 +74,20 @@ CHECKS: Mapping[str, Check] = {
     "rows": lambda report, _, fact: len(report.kernels) == fact,
     "nan_results": lambda report, _, fact: report.kernels["duration_s"].isna().sum() == fact,
 }
-#: Of originals alone: committed captures keep the ranges around their kernels.
+#: For originals only: committed captures keep the ranges around their kernels.
 CUT: Mapping[str, Check] = {
     "nvtx_ranges_59_60": lambda report, _, fact: len(report.ranges) == fact,
 }
-#: Of the file, or of events that an import leaves out.
+#: Facts of the file, or of events that an import omits.
 NOT_IMPORTED = {
     "bytes", "events", "first_ns", "last_ns", "meta_table", "metrics_first", "pure_results",
 }  # fmt: skip
 
 
 def check(report: profilers.Report, name: str, checks: Mapping[str, Check]) -> None:
-    """Asserts on a report what `facts.json` states about it, but for what `checks` lacks."""
+    """Asserts what `facts.json` states about a report, except for facts without an entry in
+    `checks`.
+    """
     facts, summary = FACTS[name], profilers.summarise(report)
     prefix = "/".join(name.split("/")[: 2 if name.startswith("csv") else 1])
     assert summary["format"] == FORMATS[prefix]

@@ -1,4 +1,4 @@
-"""Nsight Compute reports: the container, the counters, and NVIDIA's reader as an oracle."""
+"""Nsight Compute reports: the container, the counters, and NVIDIA's own reader for comparison."""
 
 import math
 import struct
@@ -151,7 +151,7 @@ BUSY = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
     [
         ({FMA: 10.0, ADD: 3.0}, 23.0),
         ({FMA: 10.0, TENSOR: 4096.0, BUSY: 80.0}, 4116.0),
-        ({FMA: 10.0, BUSY: 80.0}, math.nan),  # the tensor cores' part is not counted
+        ({FMA: 10.0, BUSY: 80.0}, math.nan),  # without the part of the tensor cores
         ({FMA: 10.0, BUSY: 0.0}, 20.0),
         (
             {
@@ -194,7 +194,7 @@ def test_a_report_cut_anywhere_is_refused_never_silently_short(report_path, tmp_
         with suppress(ReportError):
             read[length] = len(profilers.read_report(cut).kernels)
     assert len(lengths) > 10 and len(read) < len(lengths) / 2, "most cuts are refused"
-    # A cut between two blocks leaves a whole, shorter report.
+    # A cut between two blocks leaves an intact, shorter report.
     assert all(0 < kernels < 6 for kernels in read.values())
 
 

@@ -1,4 +1,4 @@
-"""Nsight Systems exports of every age, and databases that only look like one."""
+"""Nsight Systems exports of all versions, and databases that only look like one."""
 
 import contextlib
 import sqlite3
@@ -46,7 +46,7 @@ def create(database: sqlite3.Connection, table: str, rows: list[dict[str, Any]])
 
 @pytest.fixture
 def export(tmp_path: Path) -> Callable[..., Path]:
-    """Writes an export of the tables given; StringIds is there unless given otherwise."""
+    """Writes an export with the given tables; StringIds is included by default."""
 
     def write(script: str = "", **tables: list[dict[str, Any]]) -> Path:
         path = tmp_path / "report.sqlite"
@@ -269,7 +269,7 @@ def test_generated_columns_are_left_alone(export):
 
 
 def test_shapes_of_emit_nvtx_reach_the_kernels(export):
-    """Labels as getNvtxStr of PyTorch (torch/csrc/profiler/util.cpp) writes them."""
+    """Labels as written by getNvtxStr of PyTorch (torch/csrc/profiler/util.cpp)."""
     product = "aten::mm, seq = 5, op_id = 12, sizes = [[32, 64], [64, 8]], input_op_ids = [(1,0)]"
     again = "aten::mm, seq = 6, op_id = 13, sizes = [[32, 64], [64, 8]], input_op_ids = [(2,0)]"
     path = export(
@@ -365,7 +365,7 @@ def fake_nsys(folder: Path, script: str) -> None:
 
 
 def test_with_nsys_on_the_path_the_capture_is_exported_and_read(tmp_path, monkeypatch, report_path):
-    """The stand-in checks that it is called as nsys wants it, and exports a real database."""
+    """The substitute checks its arguments as nsys would, and exports a real database."""
     fake_nsys(
         tmp_path,
         'test "$1 $2 $3 $4 $5 $6" = "export --type sqlite --force-overwrite true -o" || exit 3\n'

@@ -1,4 +1,4 @@
-"""Parquet folders and JSON lines of Nsight Systems say what the SQLite export says."""
+"""Parquet folders and JSON lines of Nsight Systems give the same as the SQLite export."""
 
 import contextlib
 import gzip
@@ -35,7 +35,7 @@ def tables_of(path: Path) -> dict[str, list[dict[str, object]]]:
 
 
 def parquet_folder(path: Path, folder: Path) -> Path:
-    """The tables of a SQLite export as `nsys export --type parquetdir` lays them out."""
+    """The tables of a SQLite export in the layout of `nsys export --type parquetdir`."""
     folder.mkdir()
     for name, rows in tables_of(path).items():
         columns = {key: [row[key] for row in rows] for key in (rows[0] if rows else {})}
@@ -45,7 +45,7 @@ def parquet_folder(path: Path, folder: Path) -> Path:
 
 
 def json_lines(path: Path, target: Path) -> Path:
-    """The same as events, one a line, below the line of strings."""
+    """The same as events, one per line, after the line of strings."""
     tables = tables_of(path)
     place = {row["id"]: at for at, row in enumerate(tables["StringIds"])}
     lines = [{"data": [row["value"] for row in tables["StringIds"]]}]

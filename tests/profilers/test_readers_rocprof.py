@@ -1,4 +1,4 @@
-"""Tables and databases of rocprofv3 are read to the nanosecond, or refused by their name."""
+"""Tables and databases of rocprofv3 are read to the nanosecond, or refused by name."""
 
 import csv
 import json
@@ -14,7 +14,7 @@ from tests.profilers.rocpd_file import CAPTURE, kernel_rows, write_rocpd
 from tests.profilers.units import whole_ns
 
 TRACE = "rocprof/kernel_trace.csv"
-#: Kernels and their summed time, as counted in the file by hand.
+#: Kernels and their summed time, counted in the file by hand.
 KERNELS, TOTAL_NS = 7, 795_453
 OLD = (
     '"Index","KernelName","gpu-id","queue-id","queue-index","pid","tid","grd","wgr","lds","scr",'
@@ -146,7 +146,9 @@ def test_a_folder_names_the_devices_of_its_traces(report_path, tmp_path):
 
 
 def test_the_tools_own_json_says_what_its_table_says(report_path, tmp_path):
-    """Symbols, agents and dispatches name each other by numbers; nothing of the host is kept."""
+    """Symbols, agents and dispatches refer to each other by numbers; nothing of the host is
+    stored.
+    """
     with report_path(TRACE).open(newline="") as file:
         rows = list(csv.DictReader(file))
     kernels = list(dict.fromkeys(row["Kernel_Name"] for row in rows))

@@ -1,4 +1,4 @@
-"""PyTorch profiler traces: how kernels find operators, and what a file may look like."""
+"""PyTorch profiler traces: how kernels are attributed to operators, and the variants of files."""
 
 import gzip
 import json
@@ -395,7 +395,7 @@ def test_calls_that_wait_for_the_device_are_kept(trace):
 
 
 def test_a_bad_optional_field_costs_that_field_alone(report_path, tmp_path):
-    """A string in `grid` refused a whole trace."""
+    """A string in `grid` once refused a whole trace."""
     trace = json.loads(report_path("torch/h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json").read_bytes())
     kernel = next(event for event in trace["traceEvents"] if event.get("cat") == "kernel")
     kernel["args"] |= {"grid": "large", "block": [1, 2], "stream": "seven"}

@@ -1,4 +1,4 @@
-"""XSpace files of JAX and XLA: what devices did, without lines that sum it."""
+"""XSpace files of JAX and XLA: the devices' events, without lines that summarise them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tables of a report: nothing of its kernels is lost, and shares and changes add up."""
+"""Tables of a report: no kernel time is lost, and shares and changes add up."""
 
 import pandas as pd
 import pytest

@@ -1,4 +1,4 @@
-"""The kernel roofline: rates from counters, the roofs they state, what they leave out."""
+"""The kernel roofline: rates from counters, the stated roofs, and omitted kernels."""
 
 import dataclasses
 from pathlib import Path
@@ -12,12 +12,12 @@ CSV = Path(__file__).parents[1] / "fixtures" / "reports" / "csv" / "ncu" / "kern
 
 
 def test_a_16_bit_gemv_does_one_flop_a_byte():
-    """Each weight of two bytes is multiplied and added once: 2 FLOPs over 2 bytes."""
+    """Each weight of two bytes is multiplied and added once: 2 FLOPs per 2 bytes."""
     report = profilers.read_report(CSV / "ncu.section_SpeedOfLight_RooflineChart.csv")
     (point,) = roofline.roofline(report).to_dict("records")
     assert point["operator_class"] == "gemv"
     assert point["flops_per_byte"] == pytest.approx(1.0, rel=0.01)
-    # (2 x 79.06 + 1.97) FLOPs a cycle at 2.15 GHz, over the section's own 345.14 GB/s
+    # (2 x 79.06 + 1.97) FLOPs per cycle at 2.15 GHz, over the section's own 345.14 GB/s
     assert point["flops_per_s"] == pytest.approx((2 * 79.06 + 1.97) * 2.15e9)
     assert point["bytes_per_s"] == pytest.approx(345.14e9)
     assert point["time_s"] == 0.0

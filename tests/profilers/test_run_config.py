@@ -1,4 +1,4 @@
-"""The run configuration: presets compose, every field is typed, what is unknown is refused."""
+"""The run configuration: presets combine, every field is typed, unknown keys are refused."""
 
 import dataclasses
 import pickle
@@ -155,10 +155,10 @@ def test_an_unknown_profile_names_those_there_are():
         ("run: 4", "run.yaml: run = 4: give a mapping"),
         ("runs: {}", "run.yaml: no field 'runs'; near: run"),
         ("run: {batsh: 1}", "run.yaml: no field 'run.batsh'; near: batch"),
-        ("a: [", "run.yaml is no YAML"),
+        ("a: [", "run.yaml is not YAML"),
         ("run: {batch: x}", "run.yaml: run.batch = 'x': give a whole number"),
-        ("\x00", "run.yaml is no YAML"),
-        ("[" * 700, "run.yaml is no YAML"),
+        ("\x00", "run.yaml is not YAML"),
+        ("[" * 700, "run.yaml is not YAML"),
         ("x" * (1 << 20 | 1), "run.yaml is larger than a run file"),
     ],
     ids=lambda text: text[:16],

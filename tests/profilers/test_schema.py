@@ -1,4 +1,4 @@
-"""One table for every tool: its columns are fixed, what is unknown stays unknown."""
+"""One table for every tool: its columns are fixed, and unknown values stay unknown."""
 
 import math
 
@@ -86,7 +86,7 @@ def test_the_union_of_intervals_counts_every_instant_once(some):
 
 @given(spans, st.lists(st.tuples(st.integers(0, 60), st.integers(0, 5)), max_size=20))
 def test_the_innermost_range_is_the_one_that_encloses_the_call_most_closely(some, calls):
-    """Ranges nest as pushes and pops do: made so by cutting each at the end of what is around."""
+    """Ranges nest like pushes and pops: they are cut at the end of the enclosing one."""
     nested: list[tuple[int, int]] = []
     around: list[int] = []
     for start, length in sorted(set(some), key=lambda span: (span[0], -span[1])):
@@ -107,7 +107,7 @@ def test_the_innermost_range_is_the_one_that_encloses_the_call_most_closely(some
     for row, (call, length) in zip(found.tolist(), calls, strict=True):
         enclosing = [i for i, (s, e) in enumerate(nested) if s <= call and e >= call + length]
         closest = min(enclosing, key=lambda i: nested[i][1] - nested[i][0], default=-1)
-        if length:  # an instant at a seam lies in both neighbours
+        if length:  # an instant on a boundary belongs to both neighbours
             assert row == closest
         else:
             assert row in [*enclosing, -1]
@@ -115,7 +115,7 @@ def test_the_innermost_range_is_the_one_that_encloses_the_call_most_closely(some
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(0, 20)), max_size=25))
 def test_ranges_that_nest_and_ranges_that_do_not_find_the_same_parents(some):
-    """Where ranges nest, a faster way by depth is taken; it agrees with the plain one."""
+    """If ranges nest, a faster method by depth is used; it agrees with the plain one."""
     thread, start, length = (np.array([s[i] for s in some], dtype=np.int64) for i in range(3))
     end = start + length
     order = np.lexsort((-end, start, thread))

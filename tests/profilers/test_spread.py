@@ -1,4 +1,4 @@
-"""The relative spread of repeats: half their range over their median, outliers left out."""
+"""The relative spread of repeats: half their range over their median, without outliers."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The run store: nothing that was complete is lost, whatever else happens."""
+"""The run store: no completed run is lost, whatever else happens."""
 
 import json
 import multiprocessing
@@ -200,7 +200,7 @@ def test_half_a_file_is_refused_and_leaves_nothing(store: Store, tmp_path: Path)
 
 
 def test_a_damaged_file_is_refused_or_read_as_it_was(store: Store, tmp_path: Path):
-    """Of a damaged byte, either the run does not depend, or the whole file is refused."""
+    """Either a damaged byte does not affect the run, or the whole file is refused."""
     kept = measurement(200)
     identity = store.save(kept)
     content = store.export(identity, tmp_path / "run.zip").read_bytes()
@@ -363,7 +363,7 @@ OTHER_TABLES = "CREATE TABLE runs (id TEXT); CREATE TABLE tags (run TEXT, tag TE
 
 
 def break_pages(index: Path) -> None:
-    """Overwrite a database but for its first page."""
+    """Overwrite a database except for its first page."""
     index.write_bytes(index.read_bytes()[:4096] + b"\xff" * (index.stat().st_size - 4096))
 
 

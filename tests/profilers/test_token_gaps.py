@@ -1,4 +1,4 @@
-"""The jitter of steps and of deliveries is found in the gaps that it made."""
+"""The jitter of steps and of deliveries is recovered from simulated gaps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from profilers.token_gaps import main, token_gaps
 
 
 def result(step=0.02, delivery=0.015, answers=200, tokens=150, step_s=0.03, rate=1000.0):
-    """Answers whose steps take longer and longer, as a growing context has them."""
+    """Answers whose steps take longer and longer, as with a growing context."""
     generator = np.random.default_rng(0)
     itls = []
     for _ in range(answers):
@@ -35,7 +35,7 @@ def test_shares_that_made_the_gaps_are_found(step, delivery, within):
 
 
 def test_gaps_of_the_time_when_prompts_arrive_do_not_count():
-    """At 100 requests/s the last of 200 is read at 2.1 s, the first half long before."""
+    """At 100 requests/s the last of 200 is prefilled at 2.1 s, the first half long before."""
     calm, wild, before = token_gaps(result(rate=100.0)), result(rate=100.0), 15
     generator = np.random.default_rng(1)
     for gaps in wild["itls"][:100]:

@@ -1,4 +1,4 @@
-"""What ran: sizes in the names of ranges and in shapes, each with where it was read."""
+"""What ran: sizes from the names of ranges and from shapes, each with its origin."""
 
 import dataclasses
 
@@ -148,7 +148,7 @@ def test_a_kept_run_says_what_it_was(tmp_path):
 
 
 def test_each_step_of_the_profiler_is_of_its_own_phase(report_of):
-    """The traced prefill, and after it the same kernels as a decode of one new token each."""
+    """The traced prefill, followed by the same kernels as a decode of one new token each."""
     import profilers
 
     report = report_of(_H100)
@@ -180,7 +180,7 @@ def test_each_step_of_the_profiler_is_of_its_own_phase(report_of):
 
 
 def ranked(report, ranks=(None,), **facts):
-    """Copies of a report, one a rank, each with facts of its own."""
+    """Copies of a report, one per rank, each with its own facts."""
     return [
         dataclasses.replace(report, facts={**report.facts, "world_size": None, "rank": r, **facts})
         for r in ranks

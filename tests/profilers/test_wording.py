@@ -1,4 +1,4 @@
-"""Text of reports: times, shares and counts as people read them; tables that stay tables."""
+"""Text of reports: readable times, shares and counts, and tables that stay aligned."""
 
 import math
 

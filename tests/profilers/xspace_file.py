@@ -1,4 +1,4 @@
-"""XSpace files written by Google's protobuf library, after the messages of xplane.proto."""
+"""XSpace files written by Google's protobuf library from the messages of xplane.proto."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of serving benchmarks on the predicted curve, replayed, kept."""
+"""Results of serving benchmarks on the predicted curve, replayed, and stored."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def controls() -> tuple[float, bool]:
 
 
 def parts_of(results: Results) -> Parts:
-    """The parts of page Upload that results fill, by title, in their order; {} for none.
+    """The parts of page Upload for results, by title, in their order; {} for none.
 
-    Each draws what ran ahead of what it is about.
+    Each draws the facts about what ran before its own content.
     """
     shown: Mapping[str, Callable[[Answer], None]] = {
         "Is it well tuned": well_tuned,
@@ -79,9 +79,9 @@ def _drawn(
 
 
 def identified(measured: Sequence[ServingMeasurement]) -> Answer | None:
-    """Draw what ran, and what is to be said of it; returns the runs beside their prediction.
+    """Draw the facts about what ran, with notes; returns the runs with their prediction.
 
-    None where nothing can be predicted yet.
+    None if nothing can be predicted yet.
     """
     try:
         runs = deployments(measured, panels.given())
@@ -104,7 +104,7 @@ def identified(measured: Sequence[ServingMeasurement]) -> Answer | None:
 
 
 def well_tuned(found: Answer) -> None:
-    """Draw what can be won and what to change, and the findings, beside the curves of the load."""
+    """Draw the possible gain, the changes for it, and the findings, with the curves of the load."""
     left, right = st.columns([2, 3], gap="medium")
     reports = report.reports(found.comparison)
     with left:
@@ -124,9 +124,9 @@ def well_tuned(found: Answer) -> None:
 
 
 def here_and_best(point: Point, made: TimeReport) -> str:
-    """Where a run is, and where the best known run of its model, device and load is, as Markdown.
+    """The position of a run, and of the best known run of its model, device and load, as Markdown.
 
-    The time of a request is compared, whose parts `made` has.
+    The time of a request is compared, using the parts in `made`.
     """
     here = quantities.seconds(made.total_s)
     known = [one for one in made.spent if one.best_s > 0]

@@ -1,4 +1,4 @@
-"""Panels of benchmark results that work longer or keep something: replay, learning, history."""
+"""Panels of benchmark results that run longer or store something: replay, learning, history."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.dashboard.uploads import Results
 from app.jobs import SIMULATING
 from app.wording.markdown import plain
 
-#: What jobs are called while they are at work.
+#: Titles of running jobs.
 TITLES = {
     "simulate": "Simulation of the results",
     "replay": "Replay of the requests",
@@ -35,7 +35,7 @@ def asked_now(runs: list[Deployment], level: float) -> Asked:
 
 
 def worked(name: str, work: Callable[..., Any], asked: Asked) -> Any:
-    """The result of a job on the runs, None while it is at work or where it failed."""
+    """The result of a job on the runs, None while it is running or if it failed."""
     told = (asked.given, asked.level, visitor.own_edition())
     runs = [(m.file, m.subject, m.load, m.ttft_s, m.tpot_s, m.e2e_s) for m in asked.measurements]
     key = f"{name} {hash(str((told, runs))):x}"
@@ -75,7 +75,7 @@ def show_requests(runs: list[Deployment], level: float) -> None:
 
 
 def show_learning(runs: list[Deployment]) -> None:
-    """Draw the calibration from the runs: what it would do, and buttons to keep or drop it."""
+    """Draw the calibration from the runs: its effect, and buttons to store or drop it."""
     st.caption(
         "One run sets the scale of the steps of this deployment; several fit the engine for this "
         "model, format and device. Later predictions use it until it is forgotten."
@@ -105,7 +105,7 @@ def show_learning(runs: list[Deployment]) -> None:
 
 
 def show_history(found: Results, comparison: Comparison) -> None:
-    """Draw the button that keeps the files, and a deployment over what was kept."""
+    """Draw the button that stores the files, and a deployment over the stored results."""
     if st.button("Keep these results", key="benchmark_keep", icon=":material/save:"):
         for sent, measurements in found.values():
             runs = deployments(measurements, panels.given())

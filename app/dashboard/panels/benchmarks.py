@@ -1,4 +1,4 @@
-"""Panels of benchmark results: what is asked, the curve, the figures, requests replayed."""
+"""Panels of benchmark results: the form, the curve, the figures, replayed requests."""
 
 from __future__ import annotations
 
@@ -32,19 +32,20 @@ _GIVEN = "benchmark_given"
 
 
 def given() -> dict[str, Any]:
-    """What the visitor said about the results, by the names of parameters."""
+    """The visitor's statements about the results, by the names of parameters."""
     return dict(st.session_state.get(_GIVEN, {}))
 
 
 def say(name: str, value: str) -> None:
-    """Take a candidate of what ran as said by the visitor."""
+    """Store a candidate of what ran as stated by the visitor."""
     st.session_state[_GIVEN] = {**given(), name: value}
 
 
 def question_form(asked: Sequence[Deployment]) -> None:
-    """Draw what the files lack as a form, filled from the sidebar's scenario, and keep the answers.
+    """Draw a form for what the files lack, filled from the sidebar's scenario, and store the
+    answers.
 
-    A box under it changes what the files say.
+    A box below it overrides what the files state.
     """
     missing = {one.name: one for run in asked for one in run.missing}
     needed = {one.name for run in asked for one in run.needed}
@@ -73,7 +74,7 @@ def question_form(asked: Sequence[Deployment]) -> None:
 
 
 def _field(name: str, assumed: str) -> Any:
-    """A field of the form with what was said before, else what the sidebar says or is assumed."""
+    """A field of the form with its earlier value, otherwise the sidebar's or the assumed one."""
     scenario = sidebar.chosen_setup().scenario
     before = given().get(name) or getattr(scenario, name, None)
     key, label = f"benchmark_{name}", _LABELS[name]
@@ -97,7 +98,7 @@ def _field(name: str, assumed: str) -> Any:
 
 
 def show_filled(runs: Sequence[Deployment]) -> None:
-    """Say what was read from the files and where it is contradicted."""
+    """Draw what was read from the files and where it is contradicted."""
     told = {f"{one.field} **{plain(one.value)}**: {plain(one.evidence)}": None
             for run in runs for one in run.fillings if one.field != "load"}  # fmt: skip
     if told:
@@ -186,7 +187,7 @@ def show_figures(comparison: Comparison) -> None:
 
 
 def show_replay(one: Replay) -> None:
-    """Draw the requests of a run, measured and simulated, and where they part."""
+    """Draw the requests of a run, measured and simulated, and where they diverge."""
     for sentence in one.sentences:
         st.markdown(f"- {plain(sentence)}")
     for note in one.notes:
@@ -213,7 +214,7 @@ def _in_milliseconds(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def show_history(rows: Sequence[Mapping[str, Any]], one: Point) -> None:
-    """Draw a figure of a deployment over the kept results."""
+    """Draw a figure of a deployment over the stored results."""
     st.caption(plain(name_of(one.deployment)))
     if not rows:
         st.info("Nothing is kept of this deployment yet.", icon=":material/history:")

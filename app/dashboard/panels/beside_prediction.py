@@ -21,9 +21,9 @@ from app.wording.markdown import plain
 
 
 def beside_prediction_panel(pricing: Callable[[], Priced]) -> None:
-    """Draw what was measured beside its prediction.
+    """Draw a measurement beside its prediction.
 
-    pricing: draws what it is and what it is priced as; it may stop the page.
+    pricing: draws what was measured and what it is priced as; it may stop the page.
     """
     setup = sidebar.chosen_setup()
     with sidebar.stopping():
@@ -67,7 +67,7 @@ def beside_prediction_panel(pricing: Callable[[], Priced]) -> None:
         | {
             "name": words("operator", width="medium"),
             "ratio": number(format="%.4g", help="Measured over predicted"),
-            "share of gap": number(format="percent", help="Of all gaps of the phase, signed"),
+            "share of gap": number(format="percent", help="Share of the phase's gap, signed"),
         },
     )  # fmt: skip
     st.caption(

@@ -1,4 +1,4 @@
-"""Fit this machine, a reported device or an engine; see errors, keep the fit."""
+"""Fit this machine, a reported device or an engine; shows errors and stores the fit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JOB = "calibration"
 
 
 def form() -> dict:
-    """Draw the form; returns device and threads, {} before it is sent."""
+    """Draw the form; returns device and threads, {} before it is submitted."""
     with st.form("calibrate_form"), st.container(horizontal=True, vertical_alignment="bottom"):
         device = st.selectbox("Device", ("auto", "cpu", "cuda", "mps"), key="fit_device", width=160)
         threads = st.number_input(
@@ -89,7 +89,7 @@ def from_reports() -> None:
         st.session_state.pop("report_fit", None)
         st.session_state["report_fit"] = reports, report_calibration.fit(reports, system, name)
     fitted_on, fitted = st.session_state.get("report_fit", ([], None))
-    if list(map(id, fitted_on)) != list(map(id, reports)):  # a name may be another report's, too
+    if list(map(id, fitted_on)) != list(map(id, reports)):  # another report may have the same name
         return
     st.subheader(plain(fitted.system.name), anchor=False)
     for sentence in fitted.refused:
@@ -99,7 +99,7 @@ def from_reports() -> None:
 
 
 def calibrate_panel() -> None:
-    """Draw what is fitted to, its form and its fit."""
+    """Draw the choice of what to fit, its form and its fit."""
     source = st.segmented_control(
         "Fit to", (MACHINE, REPORTS, RUNS), default=MACHINE, required=True, key="fit_source"
     )

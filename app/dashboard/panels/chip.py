@@ -1,4 +1,4 @@
-"""A chip that is not there: sliders of its resources, another memory, process or power."""
+"""A hypothetical chip: sliders of its resources, another memory, process or power."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hardware_db.memory_stacks import generations
 
 _OWN = "its own"
 _LEAST, _MOST = 0.25, 8.0
-#: Sliders: the resource in words.
+#: Sliders: the description of each resource.
 _SLIDERS: Mapping[str, str] = {
     "bandwidth": "Memory bandwidth", "peak": "Arithmetic", "link": "Links",
     "capacity": "Memory capacity",
@@ -62,7 +62,7 @@ def chip_panel(setup: Setup) -> None:
 
 
 def _what_ifs(chip: Chip) -> dict[str, Chip]:
-    """Each slider alone, by what it says; twice of each where none is moved."""
+    """Each slider alone, by its label; twice of each if none is moved."""
     moved = {name: getattr(chip, name) for name in _SLIDERS if getattr(chip, name) != 1.0}
     none: dict[str, Any] = dict.fromkeys(_SLIDERS, 1.0)
     others = replace(chip, **none)
@@ -133,14 +133,14 @@ def _figures(setup: Setup, chip: Chip) -> Figures:
 
 
 def _change(base: Figures, other: Figures, name: str) -> str:
-    """ "−27 %" of a figure, or that there is none."""
+    """ "−27 %" of a figure, or a note that there is none."""
     if not (base["fits"] and other["fits"]):
         return NONE
     return quantities.change(base[name], other[name])
 
 
 def _rows(columns: Mapping[str, Figures]) -> list[dict[str, str]]:
-    """A figure a row, a what-if a column with its change; of what does not fit there are none."""
+    """A figure per row, a what-if per column with its change; none for what does not fit."""
     base = columns[_NOW]
     return [
         {

@@ -28,7 +28,7 @@ from app.wording.markdown import plain
 from genz_core import Estimate
 from genz_core.errors import RidgelineError
 
-#: What is compared unless chosen; the sidebar's own stands first.
+#: Default comparisons; the sidebar's own value is the first.
 _USUAL: Mapping[str, tuple[str, ...]] = {
     "model": ("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-8B"),
     "system": ("h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb"),
@@ -81,7 +81,9 @@ def chosen_axis() -> str:
 
 
 def compared(axis: str, base: Setup) -> list[str]:
-    """What is compared along an axis: what the search says, else the usual beside the sidebar's."""
+    """The compared values along an axis: those of the search, otherwise the usual ones with the
+    sidebar's.
+    """
     space, s = search_form.space(), base.scenario
     said = space.uses if axis == "use" else space.among.get(axis, ())
     if said:
@@ -93,7 +95,9 @@ def compared(axis: str, base: Setup) -> list[str]:
 
 
 def says_none(names: Sequence[str], base: Setup) -> bool:
-    """Whether nothing is compared, which is said: no version of the engine was measured."""
+    """Whether there is nothing to compare, with a message: no version of the engine was
+    measured.
+    """
     if not names:
         engine = plain(cached.resolved(base).engine.name)
         words = f"No version of {engine} was measured: name some under Search."
@@ -138,7 +142,7 @@ def _figures_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
 
 
 def _versions(base: Setup, names: Sequence[str]) -> None:
-    """What was measured of each version, and what is said of its era."""
+    """Draw the measurements of each version, and a note on its era."""
     resolved = cached.resolved(base)
     st.subheader(f"Measured of {plain(resolved.engine.name)}", anchor=False)
     table = pd.DataFrame(measured_of(resolved, names))
@@ -163,7 +167,7 @@ def _cell(table: Table, name: str, label: str) -> str | None:
 
 
 def _priced(found: Mapping[str, Setup]) -> dict[str, Estimate]:
-    """The estimates of the batches that stand for the load of setups, which is said."""
+    """The estimates of the batches that represent the setups' loads, with a note."""
     batches = {name: as_batch(setup) for name, setup in found.items()}
     st.caption(batches_words(batches))
     return {name: cached.priced(batch) for name, batch in batches.items()}

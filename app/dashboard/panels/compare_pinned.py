@@ -1,4 +1,4 @@
-"""The pinned scenarios side by side, the sidebar's where none is pinned."""
+"""The pinned scenarios side by side, or the sidebar's if none is pinned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is compared with its prediction: a kept run, or reports that were uploaded."""
+"""A measurement for comparison with its prediction: a stored run, or uploaded reports."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from profilers.what_ran import what_was_kept
 class Priced:
     """A measurement and the estimate beside it.
 
-    apart: where what ran says otherwise.  identity: how surely each fact of it is known.
-    resolved, loads: what is priced, None of a kept run.
+    apart: differences between what ran and the question.  identity: how certain each fact is.
+    resolved, loads: what is priced, None for a stored run.
     """
 
     measurement: Measurement
@@ -54,7 +54,9 @@ class Priced:
     loads: Mapping[str, Workload] = field(default_factory=dict)
 
     def where_time_goes(self, comparison: Comparison) -> tuple[TimeReport, ...]:
-        """Where the time of each step goes; none of a kept run, which has its own page."""
+        """Draw where the time of each step goes; nothing for a stored run, which has its
+        own page.
+        """
         resolved = self.resolved
         if resolved is None:
             return ()
@@ -64,15 +66,15 @@ class Priced:
         )
 
 
-#: What a redraw of the page needs again, whose parts are the same objects.
+#: Inputs of the page that stay the same objects between redraws.
 _PRICED, _COMPARED = ByIdentity[Priced](8), ByIdentity[Comparison](8)
 _SPENT = ByIdentity[tuple[TimeReport, ...]](8)
 
 
 def kept_run() -> tuple[Store, str]:
-    """Draw the choice of a kept run; returns its store and its id.
+    """Draw the choice of a stored run; returns its store and its id.
 
-    Without kept runs the page stops with a sentence.
+    Without stored runs the page stops with a sentence.
     """
     kept = [
         (store, run) for store in run_store.stores() for run in store.runs()
@@ -89,10 +91,10 @@ def kept_run() -> tuple[Store, str]:
 
 
 def own_pricing() -> Priced:
-    """Draw the choice of a kept run and what it ran; returns it with what it is priced as.
+    """Draw the choice of a stored run and what it ran; returns it with what it is priced as.
 
-    That is its own model, system and engine, or the scenario's under a warning where those are not
-    known here.
+    That is its own model, system and engine, or with a warning the scenario's if those are unknown
+    here.
     """
     store, identity = kept_run()
     chosen = store.load(identity)
@@ -135,10 +137,11 @@ def show_swept(measurement: Measurement, context: RunContext) -> None:
 
 
 def report_pricing(uploaded: Sequence[Report]) -> Priced:
-    """Draw where the reports of one run part from the scenario; returns them with its estimate.
+    """Draw the differences between one run's reports and the scenario; returns them with its
+    estimate.
 
     Raises:
-        RidgelineError: the scenario cannot be priced, or the reports cannot be measured together.
+        RidgelineError: the scenario cannot be priced, or the reports cannot be compared together.
     """
     setup = st.session_state.get("setup", Setup())
     if isinstance(setup, RidgelineError):
@@ -166,7 +169,7 @@ def report_pricing(uploaded: Sequence[Report]) -> Priced:
 
 
 def comparison_of(priced: Priced) -> Comparison:
-    """Draw what nothing tells of a measurement, its phase and its steps; returns the comparison.
+    """Draw the missing facts of a measurement, its phase and its steps; returns the comparison.
 
     Raises:
         RidgelineError: it cannot be compared.
@@ -198,7 +201,7 @@ def comparison_of(priced: Priced) -> Comparison:
 
 
 def show_phases(comparison: Comparison) -> None:
-    """Draw where reports break off, cards of every phase's times, and what they say in words."""
+    """Draw where reports are truncated, cards of every phase's times, and conclusions in words."""
     for cut in comparison.truncated:
         st.warning(plain(cut), icon=":material/content_cut:")
     with st.grid(4, min_column_width=230):

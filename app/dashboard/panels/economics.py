@@ -1,4 +1,4 @@
-"""What tokens cost, rented or owned, over a day, against an API; their energy and carbon."""
+"""Cost of tokens, rented or owned, over a day, against an API; their energy and carbon."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _ASSUMED = {"host_w": "host", "network_w": "network", "pue": "PUE", "cap": "powe
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What the page states: a setup under load with its prices, and how power is modelled.
+    """The inputs of the page: a setup under load with its prices, and the power model.
 
-    measured_by: the kept run that measured the power, "" for none.
+    measured_by: the stored run that measured the power, "" for none.
     """
 
     setup: Setup
@@ -52,12 +52,12 @@ class Stated:
 
     @property
     def account(self) -> Account:
-        """What an account is made of."""
+        """The inputs of an account."""
         return Account(cached.deployed(self.setup), self.power, self.measured_by)
 
 
 def page() -> None:
-    """Draw the prices and what follows from them, of the sidebar's scenario under load."""
+    """Draw the prices and their results for the sidebar's scenario under load."""
     setup, resolved = sidebar.deployed_setup("the cost of tokens")
     s = setup.scenario
     if s.kind == "trace":
@@ -84,7 +84,7 @@ def answered(stated: Stated) -> Named:
 
 # ------------------------------------------------------------------------------- inputs
 
-#: Prices in view and folded away, by the key of an address.
+#: Visible and collapsed prices, by the key of an address.
 _IN_VIEW = {"capex": "capex", "api_in": "api_in", "api_out": "api_out", "peak_rate": "peak"}
 _MORE = {
     "lifetime": "life", "interest": "interest", "opex": "opex", "pue": "pue",
@@ -97,7 +97,7 @@ def account_form(setup: Setup) -> Stated:
     """Draw the inputs; returns the setup under load with them.
 
     Raises:
-        InvalidValue: a price or a day that cannot be.
+        InvalidValue: an invalid price or day.
     """
     around = site_power(cached.resolved(setup).system)
     known = {"pue": around.pue, "host_power": around.host_w, "network_power": around.network_w}
@@ -132,7 +132,7 @@ def _share(name: str) -> float:
 
 
 def with_kept_runs(stated: Stated) -> Stated:
-    """With the power that a kept run near the load measured, where the visitor may see it."""
+    """With the power that a stored run near the load measured, if the visitor may see it."""
     may = visitor.rights().may_measure
     own, *servers = run_store.stores()
     stores = [own, *servers] if may or not servers else servers
@@ -145,7 +145,7 @@ def with_kept_runs(stated: Stated) -> Stated:
 
 
 def show(stated: Stated, named: Named) -> None:
-    """Draw what follows from the prices."""
+    """Draw the results of the prices."""
     running = Operation(**named["operation"])
     if running.status != "ok":
         st.warning(f"This load does not run as it is: {plain(running.status)}.",

@@ -14,9 +14,9 @@ from app.wording.markdown import plain
 from profilers import Comparison
 from profilers.findings import Finding
 
-#: Findings shown at most.
+#: Most findings shown.
 _MOST = 8
-#: Kinds of findings that a gap of the timeline shows.
+#: Kinds of findings that are gaps in the timeline.
 IDLE = ("idle", "launch-bound", "idle between steps")
 
 
@@ -25,7 +25,7 @@ def show_findings(
 ) -> None:
     """Draw the findings, the largest gain first, then where the time of each step goes.
 
-    look_at: a callback that moves what is drawn beside them to a finding; None where nothing is.
+    look_at: a callback that moves the chart beside them to a finding; None if there is no chart.
     """
     if priced.apart:
         st.caption("None is stated: what ran is not what is priced, see above.")

@@ -1,4 +1,4 @@
-"""What a newcomer sees below the answer: three examples, the last scenarios, this machine."""
+"""Below the answer, for a new visitor: three examples, the last scenarios, this machine."""
 
 from __future__ import annotations
 
@@ -100,12 +100,14 @@ def _last_scenarios() -> None:
 
 
 def remember(setup: Setup) -> None:
-    """Keep a scenario among the visitor's last ones; the default and a repeated one are not."""
+    """Store a scenario among the visitor's last ones, unless it is the default or a
+    repeated one.
+    """
     changed = phrases.off_default(setup)
     before = _scenarios()
     if not changed or (before and before[0] == changed):
         return
-    alike = ("model", "system", "engine")  # a slider that moves is one scenario
+    alike = ("model", "system", "engine")  # moving a slider makes one scenario
     others = [one for one in before if any(one.get(k) != changed.get(k) for k in alike)]
     _keep({"scenarios": [changed, *others][:_MOST]})
 
@@ -123,7 +125,7 @@ def _file() -> Path:
 
 
 def _kept() -> dict[str, Any]:
-    """What is kept of this visitor; nothing where the file cannot be read."""
+    """The stored data of this visitor; empty if the file cannot be read."""
     with suppress(OSError, ValueError, RecursionError):
         text = _file().read_text(encoding="utf-8")
         found = json.loads(text) if len(text) < _LONGEST else {}

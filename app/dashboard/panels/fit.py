@@ -1,4 +1,4 @@
-"""The fit of a system: errors before and after, and the button to keep it."""
+"""The fit of a system: errors before and after, and the button to store it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ NUMBER = st.column_config.NumberColumn(format="%.4g")
 def fit_panel(
     fitted: fit_tables.CalibratedSystem, fact: tuple[str, str], save: Callable[[], object]
 ) -> None:
-    """Draw the errors before and after, the points, the constants, and the button to keep it.
+    """Draw the errors before and after, the points, the constants, and the button to store them.
 
-    fact: label and value of one more card.  save: writes the files.
+    fact: label and value of an additional card.  save: writes the files.
     """
     rows = fit_tables.error_rows(fitted)
     median = [float(pd.Series([row[key] for row in rows]).median()) for key in ("before", "after")]

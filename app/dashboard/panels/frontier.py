@@ -1,4 +1,4 @@
-"""What systems, engines, formats or models reach on two axes, and each of them at one speed."""
+"""The frontiers of systems, engines, formats or models on two axes, and each at one speed."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
 
-#: Speed of each user that is asked for unless a target says one, tokens a second, and the most.
+#: Default and largest speed of each user in tokens per second, unless a target states one.
 _USUAL, _FASTEST = 40, 500
-#: What each value of is a curve beside those of the axis; and axes whose values are asked one each.
+#: Parameters whose values are separate curves; and axes with one question per value.
 _CURVES = ("system", "engine", "weights")
 _OWN_QUESTION = ("model", "engine_version", "use")
 
 
 def show(setup: Setup) -> None:
-    """Draw a curve of every deployment that is compared, and the speed that a slider asks for."""
+    """Draw a curve for every compared deployment, at the slider's speed."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         axis = compare_by.chosen_axis()
         search_form.opener()
@@ -72,7 +72,7 @@ def show(setup: Setup) -> None:
 
 
 def _say(axis: str, names: Sequence[str], first: Searched, setup: Setup) -> None:
-    """Write what is compared into the strip: the first question with the names of the axis."""
+    """Write the comparison into the strip: the first question with the names on the axis."""
     several = {name: values for name, values in first.several if any(values)}
     several |= {axis: tuple(names)}
     asked = setup.scenario
@@ -82,7 +82,7 @@ def _say(axis: str, names: Sequence[str], first: Searched, setup: Setup) -> None
 
 
 def _asked(axis: str, names: Sequence[str], setup: Setup) -> Several:
-    """The questions whose curves are drawn: one of several values, or one each."""
+    """The questions whose curves are drawn: one with several values, or one for each."""
     space = search_form.space()
     among: dict[str, tuple[Any, ...]] = {"engine": (setup.scenario.engine,)}
     among |= {n: v for n, v in space.among.items() if n in _CURVES}
@@ -93,7 +93,7 @@ def _asked(axis: str, names: Sequence[str], setup: Setup) -> Several:
     else:
         among[axis] = tuple(names)
         each = {"": replace(setup, scenario=question)}
-    if among["engine"] != (question.engine,):  # one engine's release is none of another's
+    if among["engine"] != (question.engine,):  # a release of one engine is not one of another
         each = {n: replace(one, scenario=replace(one.scenario, engine_version=""))
                 for n, one in each.items()}  # fmt: skip
     asked = []
@@ -111,7 +111,8 @@ def _curves(curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, setu
     with sidebar.stopping():
         speed = _speed(targets)
     lines = guides(targets, x)
-    marked = any(abs(at / speed - 1.0) < 0.05 for at, _ in lines)  # by a target of that speed
+    # through a target with that speed
+    marked = any(abs(at / speed - 1.0) < 0.05 for at, _ in lines)
     if x.name == "interactivity" and not marked:
         lines = [*lines, (float(speed), f"{speed} tok/s of each user")]
     figure = charts.frontiers(curves, axes, (lines, guides(targets, y)), export.look())
@@ -134,7 +135,7 @@ def _curves(curves: Sequence[Curve], axes: tuple[Axis, Axis], targets: Any, setu
 
 
 def _speed(targets: Any) -> int:
-    """Draw the slider of the speed; returns tokens a second of each user."""
+    """Draw the slider of the speed; returns tokens per second of each user."""
     asked = [place for place, _ in guides(targets, ACROSS["interactivity"])]
     usual = min(max(round(asked[0]), 1), _FASTEST) if asked else _USUAL
     follow("speed", usual)

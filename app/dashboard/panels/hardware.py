@@ -130,7 +130,7 @@ def _chosen(name: str, system: System) -> None:
 
 
 def _own() -> None:
-    """Draw the form and the box of a system of the visitor's own."""
+    """Draw the form and the upload box for a visitor's own system."""
     typed, pasted = st.tabs(["Form", "YAML"])
     with typed, st.form("hardware_form"):
         called = st.text_input("Name", "My accelerator", max_chars=60)

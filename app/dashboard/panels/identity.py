@@ -1,4 +1,4 @@
-"""What ran, fact by fact, with the values that an unsure fact may have as buttons."""
+"""Facts about what ran, with the possible values of an uncertain fact as buttons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.measuring.identity import Known, rows
 from app.question.parameters import PARAMETERS
 from app.wording.markdown import plain
 
-#: Candidates of a fact that are drawn.
+#: Most candidates of a fact that are drawn.
 _MOST = 6
 
 
@@ -23,10 +23,10 @@ def to_sidebar(name: str, value: str) -> None:
 def show_identity(
     facts: Sequence[Known], key: str, choose: Callable[[str, str], None] | None = None
 ) -> None:
-    """Draw the facts of what ran.
+    """Draw the facts about what ran.
 
-    key: of its buttons.  choose: takes the name of a parameter and the candidate that was clicked,
-    before the page is drawn again; None where there is nothing to set.
+    key: of its buttons.  choose: gets the name of a parameter and the clicked candidate
+    before the page is redrawn; None if there is nothing to set.
     """
     unsure = [one for one in facts if one.certainty != "certain"]
     counts = ", ".join(

@@ -1,4 +1,4 @@
-"""The graph of a step: layers to fold and unfold; builder and trace side by side."""
+"""The graph of a step with layers to expand; builder and trace side by side."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _sides(step: Step, described: bool) -> dict[str, StepEstimate]:
 
 
 def _unfolded(side: str, one: StepEstimate, model: str) -> set[str]:
-    """Ids of the lines unfolded on a side, to change in place: at first the costliest layers."""
+    """Ids of the expanded lines on a side, changed in place: at first the costliest layers."""
     key = f"unfolded {side} {model}"
     if key not in st.session_state:
         st.session_state[key] = layer_tree.costliest_group(one)
@@ -63,7 +63,7 @@ def _unfolded(side: str, one: StepEstimate, model: str) -> set[str]:
 
 
 def _graph(side: str, one: StepEstimate, step: Step, *, own: bool) -> Figure:
-    """Draw the layer graph of one side; a click folds, unfolds or chooses an operator.
+    """Draw the layer graph of one side; a click expands, collapses or selects an operator.
 
     own: whether its operators are those of the table.
     """

@@ -1,4 +1,4 @@
-"""Kept runs: their list, the report or comparison of the chosen ones, tags."""
+"""Stored runs: their list, the report or comparison of the selected ones, tags."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from app.measuring import endpoint_run, run_store
 from app.wording.markdown import plain, without_links
 from profilers.store import Store
 
-#: Part of page Measure that draws a kept run beside its prediction.
+#: Part of page Measure that draws a stored run beside its prediction.
 BESIDE = "Beside its prediction"
 
 
 def all_kept_runs() -> None:
-    """Draw the runs that the visitor may change, and those of the server apart from them."""
+    """Draw the runs that the visitor may change, and separately those of the server."""
     own, *servers = run_store.stores()
     if not servers or visitor.rights().may_measure:
         _kept_runs(own, "Your runs" if servers else "Kept runs", "", may_change=True)
@@ -24,12 +24,12 @@ def all_kept_runs() -> None:
 
 
 def look_at(run: str) -> None:
-    """Open the part that draws a kept run beside its prediction; a callback.  run: its id."""
+    """Open the part that draws a stored run beside its prediction; a callback.  run: its id."""
     st.session_state.update(part=BESIDE, measured_run=run)
 
 
 def _kept_runs(store: Store, title: str, key: str, *, may_change: bool) -> None:
-    """Draw the list of a store's runs, and the report or comparison of the chosen ones.
+    """Draw the list of a store's runs, and the report or comparison of the selected ones.
 
     key: ends the keys of its widgets.  may_change: whether the visitor may tag and delete them.
     """

@@ -1,4 +1,4 @@
-"""The answer to a load: its figures, what they come of, and latency over loads with targets."""
+"""The answer for a load: its figures, their causes, and latency over loads with targets."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _other_cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bo
 
 
 def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
-    """What the latencies of a load come of, and what would shorten them."""
+    """Draw the causes of a load's latencies, and what would shorten them."""
     ttft, waits = float(row["ttft_s"]), float(row["wait_s"])
     said = (
         f"TTFT is {quantities.seconds(float(row['prefill_s']))} of reading the prompt and "
@@ -124,12 +124,12 @@ def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | N
 
 
 def latency_bounds(setup: Setup, *, all_: bool = False) -> list[Target]:
-    """The question's targets on TTFT and TPOT that the closed form gives: means and medians.
+    """The question's targets on TTFT and TPOT that the closed form covers: means and medians.
 
-    all_: those on percentiles as well.
+    all_: also those on percentiles.
 
     Raises:
-        InvalidValue: a target that cannot be.
+        InvalidValue: an invalid target.
     """
     targets = parse_targets(", ".join(setup.scenario.target)) if setup.scenario.target else ()
     return [

@@ -1,4 +1,4 @@
-"""Formulas of module classes, who reviewed them, their figures at sizes typed in."""
+"""Formulas of module classes, their reviewers, and their figures at typed sizes."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def choose(ids: Sequence[str], source: str) -> None:
 
 
 def chosen_row(phase: str) -> int | None:
-    """The row of the chosen operator where it is one of this phase."""
+    """The row of the selected operator if it is of this phase."""
     of, _, row = str(st.session_state.get(_CHOSEN, "")).partition(":")
     return int(row) if of == phase and row.isdecimal() else None
 

@@ -1,4 +1,4 @@
-"""The user's runs of an engine: figures in, their fit, kept or forgotten."""
+"""The user's runs of an engine: input, fit, storing and deleting it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from hardware_db import recipes
 
 
 def _form(names: Sequence[str], load: str) -> list[dict[str, str]]:
-    """The typed runs as rows of a points file, [] before they are sent; empty rows are left out.
+    """The typed runs as rows of a points file, [] before they are submitted; empty rows are
+    omitted.
 
     names: columns of measured seconds.  load: "concurrency" or "batch".
     """
@@ -77,7 +78,7 @@ def own_runs_panel() -> None:
 
 
 def _show(calibration: from_runs.RecipeCalibration) -> None:
-    """Draw the figures before and after, the constants, and the buttons to keep or drop them."""
+    """Draw the figures before and after, the constants, and the buttons to store or drop them."""
     before, after = calibration.fit.before, calibration.fit.after
     recipe = from_runs.recipe_words(calibration.key)
     st.subheader(plain(f"{calibration.measured.model}, {recipe}"), anchor=False)

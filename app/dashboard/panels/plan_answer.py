@@ -132,7 +132,7 @@ def _margin(named: Named, name: str) -> str:
 
 
 def _nothing(searched: Searched, answer: Answer) -> Answer:
-    """Draw what would have to change; returns the answer with it."""
+    """Draw the changes that would make a plan possible; returns the answer with them."""
     st.warning(
         "No deployment of this space meets every target. What would have to change, each priced "
         "anew:", icon=":material/block:",
@@ -157,7 +157,7 @@ def _opened(key: str, answer: Answer, searched: Searched) -> None:
     family = answer.short.candidates.of(at)
     row = deployment_row(answer.short.candidates, at)
     open_point.open_as_scenario(open_point.scenario_of(row, family, searched.systems))
-    st.session_state[search_form.FREE] = True  # what is searched stays what it was
+    st.session_state[search_form.FREE] = True  # the search space is unchanged
     st.session_state["plan_opened"] = f"{row['engine']}, {shape(row)} on {row['system']}"
 
 

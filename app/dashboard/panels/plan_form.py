@@ -1,4 +1,4 @@
-"""The question of page Plan: the sidebar's with its search space; axes of charts that decide."""
+"""The question of page Plan: the sidebar's with its search space; axes of decision charts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from app.question.verbs import parameters_of
 from app.scenario.setup import Setup
 from app.wording.markdown import plain
 
-#: What a plan chooses among of the search.
+#: Parameters of the search that a plan chooses.
 _SEARCHED = ("system", "engine", "weights", "speculation")
-#: Requests of a trace that plans are simulated with while the page waits.
+#: Requests of a trace for the simulation of plans while the page waits.
 _MOST_REQUESTS = 5000
 
 
 def searched(setup: Setup) -> Searched:
-    """The sidebar's question with what is searched.
+    """The sidebar's question with its search space.
 
     Raises:
-        RidgelineError: what was typed cannot be.
+        RidgelineError: an invalid typed value.
     """
     space = search_form.space()
     question = replace(kept(under_load(setup.scenario), _SEARCHED), **space.pools)
@@ -45,9 +45,9 @@ def searched(setup: Setup) -> Searched:
 
 
 def kept(question: Question, among: Collection[str]) -> Question:
-    """The sidebar's question without what plays no part in a plan, which is said.
+    """The sidebar's question without parameters that a plan ignores, with a note on them.
 
-    among: what the page reads of the search, see `search_form.unread`.
+    among: search parameters that the page reads, see `search_form.unread`.
     """
     known = parameters_of("plan")
     idle = [name for name in question.changed() if name not in known and name != "batch"]

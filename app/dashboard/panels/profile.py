@@ -78,7 +78,7 @@ def show_table(table: pd.DataFrame, key: str) -> None:
 def where_time_goes(report: Report, reports: Mapping[str, Report]) -> None:
     """Draw what ran, then the findings in ms beside the timeline, which a finding moves.
 
-    report: the one that is looked at.  reports: all of the run, which are priced together.
+    report: the selected one.  reports: all of the run, which are priced together.
     """
     if report.truncated:
         st.warning(plain(report.truncated), icon=":material/content_cut:")
@@ -172,9 +172,9 @@ def show_difference(report: Report, others: Mapping[str, Report]) -> None:
 
 
 def parts_of(reports: Mapping[str, Report]) -> dict[str, Callable[[], None]]:
-    """The parts of page Upload that reports fill, by title, in their order.
+    """The parts of page Upload for reports, by title, in their order.
 
-    Each draws the choice of a report where there are several.
+    Each draws a choice of the report if there are several.
     """
 
     def of_one(draw: Callable[[Report], None]) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""A model that reads and generates nothing, under load: its latency and sequences a second."""
+"""An encoder model under load: its latency and sequences per second."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.wording.markdown import plain
 
 
 def reading_load(setup: Setup, resolved: Resolved, look: Look) -> None:
-    """Draw the load asked for, its figures, and both over the load.
+    """Draw the figures at the question's load, and latency and rate over the load.
 
     Raises:
         RidgelineError: the scenario cannot be priced.

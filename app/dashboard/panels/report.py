@@ -22,7 +22,7 @@ TERA = 1e12
 
 
 def _roofs(report: Report) -> tuple[float | None, dict[str, float]]:
-    """Bandwidth [bytes/s] and peaks [FLOP/s] by the datasheet, else as the counters state them."""
+    """Bandwidth [bytes/s] and peaks [FLOP/s] by the datasheet, otherwise by the counters."""
     system, stated = comparison.system_of(report), roofline.roofs(report)
     if system:
         return system.memory_bytes_per_s, dict(system.peak_flops_per_s)
@@ -32,7 +32,7 @@ def _roofs(report: Report) -> tuple[float | None, dict[str, float]]:
 
 
 def show_operators(report: Report) -> None:
-    """Draw what operators reach by shape: under the roofs of the device, and as a table."""
+    """Draw the rates of operators by shape: under the roofs of the device, and as a table."""
     rates = operator_rates(report)
     if not len(rates):
         st.info(

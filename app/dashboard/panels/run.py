@@ -34,7 +34,7 @@ DTYPES, DEVICES = ("bfloat16", "float16", "float32"), ("auto", "cpu", "cuda", "m
 
 
 def form(mode: str) -> tuple[RunConfig, Work] | None:
-    """Draw the form; returns its run configuration and the work to do, None before it is sent.
+    """Draw the form; returns its run configuration and the work to do, None before it is submitted.
 
     mode: `ONE` or `SWEEP`.
 
@@ -67,7 +67,7 @@ def form(mode: str) -> tuple[RunConfig, Work] | None:
 
 
 def _send_buttons(bare: bool) -> tuple[bool, bool]:
-    """Draw what sends the form; returns whether to measure, and whether to calibrate before.
+    """Draw the submit buttons; returns whether to measure, and whether to calibrate first.
 
     bare: whether this machine is not calibrated, so that nothing fitted to it can be predicted.
     """
@@ -91,7 +91,7 @@ def abilities() -> str:
 
 
 def start_run() -> None:
-    """Draw the form; when it is sent, start its run and draw the page again."""
+    """Draw the form; when it is submitted, start its run and redraw the page."""
     mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
     asked = form(mode)
     if asked is not None and not is_running(JOB):
@@ -124,7 +124,7 @@ def size_input(label: str, name: str, value: int) -> int:
 
 
 def predicted_beside_measured(run: str) -> None:
-    """Draw a sentence a phase: what was predicted of a run that ended, and what was measured."""
+    """Draw a sentence per phase: the prediction and the measurement of a finished run."""
     store = next((s for s in run_store.stores() if any(r.id == run for r in s.runs())), None)
     estimate = run_store.own_estimate(store, run)[0] if store else None
     for phase, timing in store.load(run).phases.items() if store and estimate else ():

@@ -1,4 +1,4 @@
-"""The measured runs that teach the steps of a load, in a list that opens."""
+"""The measured runs that correct the steps of a load, in a collapsed list."""
 
 from dataclasses import replace
 from typing import Any

@@ -45,7 +45,7 @@ def _requirement(setup: Setup, targets: str) -> Requirement:
 
 
 def answers(setup: Setup) -> None:
-    """Draw how each figure answers to more and less of each resource."""
+    """Draw the effect of more and less of each resource on each figure."""
     with sidebar.stopping():
         percent = control("change", width=320)
         base, rows = found(replace(setup, scenario=replace(setup.scenario, change=percent)))
@@ -77,7 +77,7 @@ def answers(setup: Setup) -> None:
 
 
 def ridges(setup: Setup) -> None:
-    """Draw where arithmetic takes over from memory in decode and prefill."""
+    """Draw where decode and prefill change from memory-bound to compute-bound."""
     with sidebar.stopping():
         both = _ridges(setup)
     s, look = setup.scenario, export.look()

@@ -1,4 +1,4 @@
-"""The part Simulate of page Answer: traffic in, requests served one by one, their latencies."""
+"""The part Simulate of page Answer: traffic in, requests simulated one by one, their latencies."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from app.question.asking import Asked, ask
 from app.question.groups import LOAD, PRICES
 from app.question.parameters import PARAMETERS
 from app.question.question import Question
+from app.question.validity import tiers_of
 from app.question.verbs import LEFT_OUT, parameters_of
 from app.scenario.setup import Setup
 from app.simulation import offered_load, rows, trace_file
@@ -30,12 +31,12 @@ from genz_core.errors import RidgelineError
 from hardware_db import recipes
 
 JOB, RESULT = "simulation", "simulated"
-#: Requests, and pieces of prompts, that are simulated while the page waits: a second or two.
+#: Requests, and chunks of prompts, that are simulated while the page waits: a second or two.
 _AT_ONCE, _PIECE_TOKENS = 5000, 4096
 
 
 def simulation_panel(setup: Setup) -> None:
-    """Draw the form, run what it asks, and show the last simulation of this session."""
+    """Draw the form, run its simulation, and show the last simulation of this session."""
     st.caption(
         "Requests go through the engine's scheduler one by one: chunked prompts, the KV cache, "
         "preemption, prefix reuse. The figures above are a formula for the mean of the same; here "
@@ -48,7 +49,7 @@ def simulation_panel(setup: Setup) -> None:
         "Simulate", icon=":material/play_arrow:", type="primary", disabled=is_running(JOB)
     ):
         try:
-            _start(setup, _asked(setup.scenario))
+            _start(setup, asked(setup.scenario))
         except RidgelineError as error:
             st.error(plain(error), icon=":material/error:")
     if is_running(JOB):
@@ -64,14 +65,20 @@ def simulation_panel(setup: Setup) -> None:
     _show(before, answer)
 
 
-def _asked(scenario: Question) -> Asked:
-    """What to simulate: the question, a static batch as so many users, a trace with its requests.
+def asked(scenario: Question) -> Asked:
+    """The simulation's input: the question, a static batch as that many users, a trace with its
+    requests.
 
     Raises:
         RidgelineError: it cannot be simulated.
     """
     known = parameters_of("simulate")
-    kept = {name: value for name, value in scenario.changed().items() if name in known}
+    paid = bool(tiers_of(scenario))  # what tiers are worth is all that prices are for
+    kept = {
+        name: value
+        for name, value in scenario.changed().items()
+        if name in known and (paid or PARAMETERS[name].group != PRICES)
+    }
     if scenario.kind == "trace":
         kept["trace"] = traces.requests(scenario.requests or 0)
     elif scenario.kind == "batch":
@@ -83,7 +90,7 @@ def _asked(scenario: Question) -> Asked:
 
 
 def _start(setup: Setup, asked: Asked) -> None:
-    """Simulate at once, or start a job where that takes long."""
+    """Simulate immediately, or start a job if it takes long."""
     try:
         if _pieces(asked) > _AT_ONCE:
             work = (setup, asked.question, asked.objects)
@@ -99,7 +106,7 @@ def _start(setup: Setup, asked: Asked) -> None:
 
 
 def _pieces(asked: Asked) -> float:
-    """Requests of a load, and the pieces that their prompts are read in."""
+    """Requests of a load, and the chunks of their prompts."""
     trace, q = asked.objects.get("trace"), asked.question
     if isinstance(trace, trace_file.Trace):
         requests = trace.requests
@@ -108,7 +115,7 @@ def _pieces(asked: Asked) -> float:
 
 
 def _take_job() -> None:
-    """Show what became of the job, once."""
+    """Show the result of the job, once."""
     job = st.session_state.get(JOB)
     if job is None or not job.over:
         return
@@ -210,7 +217,7 @@ def _charts(answer: Run) -> dict[str, Any]:
 
 
 def _in_words(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with latencies in words, its columns by their heads."""
+    """The table with latencies in words, and its columns under their titles."""
     shown = table.rename(columns=lambda name: COLUMNS[name].head)
     names = shown.columns[1:]
     return shown.assign(**{name: shown[name].map(quantities.seconds) for name in names})

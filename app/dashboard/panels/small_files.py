@@ -1,4 +1,4 @@
-"""Uploaded files that are no measurement of a run: models, systems, recordings, routed experts."""
+"""Uploaded files that are not measurements: models, systems, recordings, routed experts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def parts_of(files: Uploaded) -> dict[str, Callable[[], None]]:
 
 
 def _definitions(definitions: Sequence[tuple[str, Unread, SentFile]]) -> None:
-    """Keep the models and systems for the session, and draw what came of each."""
+    """Store the models and systems for the session, and draw the outcome of each."""
     for file_id, found, sent in definitions:
         kind: own_definitions.Kind = "models" if found.kind == "model" else "systems"
         outcome = own_definitions.keep_once(kind, file_id, sent.name, sent.content)
@@ -43,7 +43,7 @@ def _definitions(definitions: Sequence[tuple[str, Unread, SentFile]]) -> None:
 
 
 def _routing(sent: SentFile) -> None:
-    """Draw how much more the busiest rank has than the mean, by the number of ranks."""
+    """Draw the load of the busiest rank relative to the mean, by the number of ranks."""
     with sidebar.stopping():
         counts = read_counts(sent.content.decode("utf-8", "replace"))
         steps, layers, experts = counts.shape

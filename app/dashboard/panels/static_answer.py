@@ -1,4 +1,4 @@
-"""A static batch on page Answer: figures, what limits each phase, what would help."""
+"""A static batch on page Answer: figures, the limit of each phase, possible improvements."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def static_answer(
 
 
 def _metrics(estimate: Estimate) -> dict[str, str]:
-    """What the time of each phase is called: {"prefill": "TTFT", ...}."""
+    """The name of each phase's time: {"prefill": "TTFT", ...}."""
     names = ("TTFT", "TPOT") if generates(estimate.model) else ("Latency",)
     return dict(zip(phases_of(estimate.model), names, strict=True))
 
@@ -117,7 +117,7 @@ def cost_card(
 ) -> None:
     """Draw the cost of a million tokens at a throughput [tok/s] of all devices.
 
-    load: that it is the cost of, in words.  of: "input" or "output", the tokens that are counted.
+    load: description of the load.  of: "input" or "output", the tokens that are counted.
     """
     cost = economics.usd_per_million_tokens(resolved.system, devices, rate)
     card(

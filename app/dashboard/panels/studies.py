@@ -1,4 +1,6 @@
-"""Technology studies: chips x formats x techniques on one chart; the worked ones, or one's own."""
+"""Technology studies: chips x formats x techniques on one chart; shipped examples or the visitor's
+own.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ _SWEEP: Mapping[str, Any] = {
 
 
 def show(setup: Setup) -> None:
-    """Draw the choice of a study, its text to change, its chart and its table."""
+    """Draw the choice of a study, its editable text, its chart and its table."""
     worked = _worked()
     name = choose("Study", [*worked, _OWN], "study", label_visibility="collapsed")
     if name == _OWN:
@@ -73,7 +75,7 @@ def show(setup: Setup) -> None:
 
 @cache
 def _worked() -> dict[str, str]:
-    """Texts of the worked studies by their titles."""
+    """Texts of the shipped studies by their titles."""
     files = [(_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
              for name in ("hbm4", "decode-chip", "four-bit-caches")]  # fmt: skip
     return {str(yaml_document.parse(text, "study")["title"]): text for text in files}

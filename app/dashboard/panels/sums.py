@@ -1,4 +1,4 @@
-"""The sums that a measurement must meet: those that fail in words, all of them in a table."""
+"""The sums that a measurement must satisfy: failed ones in words, all of them in a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from profilers.account import Check
 def show_sums(checks: Sequence[Check], *, in_words: bool = True) -> None:
     """Draw the sums of a measurement.
 
-    in_words: say those that fail; False where findings do.
+    in_words: state the failed ones; False if findings state them.
     """
     if not checks:
         return

@@ -1,4 +1,4 @@
-"""Where the measured time goes, what can be won, and what to change."""
+"""Where the measured time goes, the possible gain, and what to change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.wording.markdown import plain
 
 
 def show_time_report(report: TimeReport) -> None:
-    """Draw a report: the parts with the most to win first, then the changes."""
+    """Draw a report: the parts with the largest possible gain first, then the changes."""
     total = quantities.seconds(report.total_s)
     st.markdown(f"**Where the time of {plain(report.of)} goes** ({plain(total)})")
     st.markdown("\n".join(f"- {plain(one.sentence)}" for one in report.spent))

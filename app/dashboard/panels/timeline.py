@@ -1,4 +1,4 @@
-"""Panel of a report's timeline: search, zoom, what the span looked at holds, the longest gaps."""
+"""Panel of a report's timeline: search, zoom, figures of the visible span, the longest gaps."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _CHART = "timeline"
 _LOOKED_AT, _SELECTED = "timeline_span", "timeline_selected"
 #: Rows of the table of kernels found.
 _MOST_FOUND = 200
-#: Characters of a name that are searched for, and that a finding has of one.
+#: Most characters of a name in a search, and of a name from a finding.
 _SEARCHED, _NAMED = 200, 140
-#: What is shown around a kernel and around anything longer, as shares of its length.
+#: Margins around a kernel and around longer spans, as shares of their length.
 _AROUND_ONE, _AROUND = 3.0, 0.05
 Span = charts.Span
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What every redraw of a report's timeline needs; `report` keeps its identity."""
+    """Data for every redraw of a report's timeline; `report` is always the same object."""
 
     report: Report
     events: charts.Events
@@ -60,7 +60,7 @@ def _prepared(report: Report) -> _Prepared:
 
 @st.fragment
 def show_timeline(report: Report) -> None:
-    """Draw what the streams did over time, and below it the figures of the span looked at."""
+    """Draw the streams over time, and below them the figures of the visible span."""
     prepared = _prepared(report)
     if not len(prepared.events.lane):
         st.info("This report is a summary: it says how long kernels took and not when.")
@@ -95,7 +95,7 @@ def _look_at(span: Span | None) -> None:
 def look_at_kernel(report: Report, words: str) -> None:
     """Search for a kernel and zoom to its longest launch; a callback.
 
-    words: names of kernels, the most important first, as a finding has them.
+    words: names of kernels, the most important first, as in a finding.
     """
     events = _prepared(report).events
     short = {name: shortened(str(name), _NAMED) for name in events.names}
@@ -147,7 +147,7 @@ def _controls(span: Span, whole: Span) -> str:
 
 
 def _inside(span: Span, whole: Span) -> Span | None:
-    """A span moved and cut to lie in the whole one; None where it is all of it."""
+    """A span moved and cut to lie in the whole one; None if it is all of it."""
     length = min(span[1] - span[0], whole[1] - whole[0])
     start = min(max(span[0], whole[0]), whole[1] - length)
     moved = (start, start + length)
@@ -155,7 +155,7 @@ def _inside(span: Span, whole: Span) -> Span | None:
 
 
 def _around(start_s: float, duration_s: float, share: float) -> Span:
-    """A span around an event, wide enough to tell its edges apart."""
+    """A span around an event, wide enough to show both of its edges."""
     beside = max(duration_s * share, 1e-9)
     return start_s - beside, start_s + duration_s + beside
 
@@ -176,7 +176,7 @@ def _chart(prepared: _Prepared, shown: charts.Events, found: np.ndarray | None, 
 
 
 def _clicked() -> None:
-    """Zoom to the bar that was clicked, or keep the span that was dragged over."""
+    """Zoom to the clicked bar, or keep the dragged span."""
     selection = st.session_state[_CHART]["selection"]
     boxes, points = selection.get("box", []), selection["points"]
     if boxes:

@@ -1,4 +1,4 @@
-"""A search over a server's settings, with the simulator in its place."""
+"""A search over a server's settings, with the simulator instead of a server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SETTINGS = "max_num_seqs=8,16,32,64 max_num_batched_tokens=512,2048 kv=checkpoi
 
 
 def show_tuning() -> None:
-    """Draw the form, the progress of its job and what it came to."""
+    """Draw the form, the progress of its job and the result."""
     st.caption(
         "Few runs instead of all: the settings are predicted, run, learned from. Here the "
         "simulator stands in for the server; a real one is started from the command line."

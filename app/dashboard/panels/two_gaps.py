@@ -14,8 +14,8 @@ _EXACT = 1e-6
 def two_gaps(comparison_phase: dict, classes: pd.DataFrame, causes: dict[str, float]) -> Figure:
     """Draw the waterfall from the bound over the prediction to the measurement of a phase.
 
-    The first gap is by cause where `causes` [s], what the prediction adds to the bound, sum to it,
-    else by operator class; the second by operator class.
+    The first difference is by cause if `causes` [s] add up to it, otherwise by operator class; the
+    second by operator class.
 
     comparison_phase: a row of `Comparison.phases`.  classes: the phase's of `Comparison.classes`.
     """
@@ -35,7 +35,7 @@ def two_gaps(comparison_phase: dict, classes: pd.DataFrame, causes: dict[str, fl
 
 
 def _by_class(classes: pd.DataFrame, before: str, after: str, whole: float) -> dict[str, float]:
-    """Changes by operator class that sum to `whole`; what no class tells is the rest."""
+    """Changes by operator class that add up to `whole`; the unattributed part is the rest."""
     told = classes.set_index("class")
     found = changes.ordered_changes(
         {str(k): float(v) for k, v in told[before].fillna(0.0).items()},

@@ -1,4 +1,4 @@
-"""Uneven experts: counts of an engine's routing as a load, and what copies of experts gain."""
+"""Uneven experts: an engine's routing counts as a load, and the gain from copies of experts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SAMPLE = Path(__file__).parents[2] / "samples" / "studies" / "experts.json"
 
 
 def show(setup: Setup) -> None:
-    """Draw the box of counts, and what the busiest rank costs with copies and without."""
+    """Draw the box of counts, and the cost of the busiest rank with and without copies."""
     sent = uploads.picker("routing", ()).first("routing", "Uneven experts")
     sample = st.toggle("Sample: 128 experts", key="routing_sample", bind="query-params",
                        help="Made up, to try the page.")  # fmt: skip

@@ -18,12 +18,12 @@ from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
 JOB = "watch_job"
-#: Parameters of what serves that the box proposes of the sidebar's question.
+#: Parameters of the server that the box takes from the sidebar's question.
 _SERVES = ("model", "system", "engine", "tp", "dp", "ep", "weights", "isl", "osl")
 
 
 def show_watch(name: str, content: bytes) -> None:
-    """Draw the box of what serves, the progress of the watch of a recording and what it came to.
+    """Draw the box for the server, the progress of a recording's watch, and its result.
 
     name, content: of the recording.
     """

@@ -1,4 +1,6 @@
-"""What ran beside what is priced: the banner of where they differ, and the button that fills."""
+"""What ran beside what is priced: the banner of their differences, and the button that fills them
+in.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _KNOWN = ByIdentity[tuple[list[Report], WhatRan]](8)
 def known(
     reports: Sequence[Report], patterns: Sequence[PhasePattern]
 ) -> tuple[list[Report], WhatRan]:
-    """Reports with the phases that their shapes tell, and what ran; kept for the next rerun."""
+    """Reports with the phases inferred from their shapes, and what ran; cached for the
+    next rerun.
+    """
 
     def read() -> tuple[list[Report], WhatRan]:
         found = [phased(report, "", patterns) for report in reports]
@@ -48,12 +52,12 @@ def banner(
     loads: Mapping[str, Workload],
     labels: Sequence[str] = (),
 ) -> tuple[Difference, ...]:
-    """Draw where what ran says otherwise than the scenario, and a button that fills it.
+    """Draw the differences between what ran and the scenario, and a button that fills them in.
 
-    A scenario that nobody touched is filled at once, and what it was filled with is said.
+    An unchanged scenario is filled in immediately, with a note of what was filled in.
 
-    loads: workloads of phases that are priced in place of the scenario's.  labels: what the files
-    of the reports were called.  Returns the differences.
+    loads: workloads of phases that are priced instead of the scenario's.  labels: original names of
+    the reports' files.  Returns the differences.
     """
     apart = differences(resolved, ran, loads)
     fields = sidebar_fields(resolved, ran, labels)
@@ -86,9 +90,9 @@ def _named(fields: Mapping[str, Any]) -> str:
 
 
 def sidebar_fields(resolved: Resolved, ran: WhatRan, labels: Sequence[str] = ()) -> dict[str, Any]:
-    """Fields of the sidebar that what ran tells and that differ from the scenario's.
+    """Fields of the sidebar that are known from what ran and differ from the scenario's.
 
-    labels: what the files of the reports were called.
+    labels: original names of the reports' files.
     """
     scenario = resolved.scenario
     found: dict[str, Any] = {one.field: one.value for one in filled_names(ran, ())}
@@ -101,7 +105,7 @@ def sidebar_fields(resolved: Resolved, ran: WhatRan, labels: Sequence[str] = ())
     if name := _other_model(resolved, ran, labels):
         found["model"] = name
         model = cached.model_of(name, "", ())
-        found |= dict.fromkeys(scenario.precisions, AUTO)  # they were wished for another model
+        found |= dict.fromkeys(scenario.precisions, AUTO)  # chosen for another model
     rest = filled(scenario, ran, model, ())
     found |= {one.field: one.value for one in rest.fillings if not one.phase}
     if rest.loads:
@@ -109,7 +113,7 @@ def sidebar_fields(resolved: Resolved, ran: WhatRan, labels: Sequence[str] = ())
     apart = {name: value for name, value in found.items() if value != getattr(scenario, name)}
     setup = st.session_state.get("setup")
     if "batch" in found and isinstance(setup, Setup) and setup.scenario.kind != "batch":
-        apart["batch"] = found["batch"]  # in place of the load that the sidebar says
+        apart["batch"] = found["batch"]  # instead of the sidebar's load
     return apart
 
 
@@ -124,7 +128,7 @@ def _alike(ran: WhatRan, labels: Sequence[str]) -> str:
 
 
 def _other_model(resolved: Resolved, ran: WhatRan, labels: Sequence[str]) -> str:
-    """The likeliest model that ran, "" where the scenario's may have or none is known."""
+    """The most likely model that ran, "" if it may be the scenario's or none is known."""
     if not model_differs(resolved.model, ran):
         return ""
     likely = _likely(ran, labels)

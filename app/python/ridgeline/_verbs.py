@@ -111,7 +111,7 @@ def serve(asked: Asked, on_error: OnError) -> Served | Simulated:
 
 
 @verb()
-def simulate(asked: Asked) -> Simulated:
+def simulate(asked: Asked, worth: bool) -> Simulated:
     """Serve requests one by one under the engine's scheduler: percentiles, queues, preemptions.
 
     Give a concurrency, a rate or a trace, one of them.
@@ -128,7 +128,7 @@ def simulate(asked: Asked) -> Simulated:
     """
     from app.simulation import result
 
-    return result.simulate(asked)
+    return result.simulate(asked, worth=worth)
 
 
 @verb(
@@ -456,15 +456,15 @@ def compare(
 ) -> Comparison | ComparedResults:
     """Put profiler reports of one run, or results of serving benchmarks, beside their prediction.
 
-    What is not given is read from the files; what is given wins over what they say.
+    Values that are not given are read from the files; given ones override the files.
 
     Returns:
-        Data frames `phases`, `classes` and `operators`, and `findings` in words; no finding where
-        what ran contradicts what is priced.  Of results: `points`, a measured run each with a row
-        a figure, and `to_dataframe`.
+        Data frames `phases`, `classes` and `operators`, and `findings` in words; no finding if
+        what ran contradicts what is priced.  For results: `points`, one per measured run with a row
+        per figure, and `to_dataframe`.
 
     Raises:
-        RidgelineError: a file that cannot be read, names nobody knows, reports without a phase.
+        RidgelineError: a file that cannot be read, unknown names, reports without a phase.
     """
     from app.benchmarks import file_comparison
     from app.measuring import comparison
@@ -487,7 +487,7 @@ def compare(
 def guard(asked: Asked, level: float, tolerance: float, results: Any, baseline: Any) -> Guarded:
     """Judge the results of a benchmark: whether a figure is worse than predicted, or than before.
 
-    What is not given is read from the files; what is given wins over what they say.
+    Values that are not given are read from the files; given ones override the files.
 
     Returns:
         `passed`, and a verdict on every figure; `failed` holds those that are worse.

@@ -54,7 +54,9 @@ class LeastLoaded:
 
 
 class Prefix:
-    """The rank whose cache has most of the prompt, the least loaded of equals.
+    """The rank whose cache and tiers have most of the prompt, the least loaded of equals.
+
+    Of ranks that have as much, the one with more of it in the cache.
 
     A rank with more than `excess` requests above the least loaded is passed over.
     """
@@ -65,4 +67,9 @@ class Prefix:
     def __call__(self, job: Job, ranks: Sequence[Rank]) -> int:
         least = min(rank.load for rank in ranks)
         near = [at for at, rank in enumerate(ranks) if rank.load <= least + self._excess]
-        return min(near, key=lambda at: (-ranks[at].hit(job), ranks[at].load))
+        return min(near, key=lambda at: self._order(job, ranks[at]))
+
+    @staticmethod
+    def _order(job: Job, rank: Rank) -> tuple[int, int, int]:
+        hit = rank.hit(job)
+        return -rank.known(job, hit), -hit, rank.load

@@ -13,6 +13,7 @@ from genz_core.serving.simulation.answers import Recorder, Simulation
 from genz_core.serving.simulation.rank import Job, Rank
 from genz_core.serving.simulation.requests import Requests
 from genz_core.serving.simulation.router import Router
+from genz_core.serving.simulation.tiers import Load
 from genz_core.serving.simulation.worker import Flight, Worker
 from genz_core.types import Array
 
@@ -20,7 +21,7 @@ Progress = Callable[[int, int], None]
 Cancel = Callable[[], bool]
 #: Pool, number of a worker there, and its lane.
 Place: TypeAlias = tuple[int, int, int]
-_LANDS, _ARRIVES, _AGREED, _STARTS = range(4)  # the order of events of one moment
+_LANDS, _ARRIVES, _AGREED, _LOADED, _STARTS = range(5)  # the order of events of one moment
 _REPORT_EVERY = 1000
 
 
@@ -137,6 +138,8 @@ class Simulator:
                 self._arrive(now, *payload)
             elif kind == _AGREED:
                 self._agreed(now, *payload)
+            elif kind == _LOADED:
+                self._loaded(now, *payload)
             else:
                 self._start(now, payload)
         left = len(self._requests) - self._record.ended
@@ -213,8 +216,12 @@ class Simulator:
         self._accept(now, pool, number, rank, job)
 
     def _accept(self, now: float, pool: int, number: int, rank: Rank, job: Job) -> None:
+        self._pools[pool].workers[number].accept(rank, job)
+        self._notice(now, pool, number)
+
+    def _notice(self, now: float, pool: int, number: int) -> None:
+        """A worker has something new to do: lanes that rest begin, those that may stop do."""
         worker = self._pools[pool].workers[number]
-        worker.accept(rank, job)
         for lane, flight in enumerate(worker.flights):
             if flight is None:
                 self._wake(now, (pool, number, lane))
@@ -236,6 +243,9 @@ class Simulator:
             self._wake(now, place)
             return
         flight = worker.start(lane, now, more_to_come=self._arriving > 0)
+        for rank in worker.ranks:
+            if rank.asked:
+                self._read_tiers(now, pool, number, rank)
         if flight is None:
             return
         for plan in flight.plans:
@@ -243,6 +253,21 @@ class Simulator:
                 for job, _ in plan.pieces:
                     self._record.scheduled(job.row, now, job.done)
         self._fly(flight, place)
+
+    def _read_tiers(self, now: float, pool: int, number: int, rank: Rank) -> None:
+        """Send for the blocks that sequences wait for."""
+        asked, rank.asked = rank.asked, []
+        for job in asked:
+            if rank.tiers and job.load:  # it may have been preempted since
+                end_s = rank.tiers.send(job.load, now)
+                self._record.loads(job.row, job.load)
+                self._push(end_s, _LOADED, (pool, number, rank, job, job.load))
+
+    def _loaded(self, now: float, pool: int, number: int, rank: Rank, job: Job, load: Load) -> None:
+        """Blocks that a sequence waits for are on the device."""
+        if job.load is load:
+            rank.loaded(job)
+            self._notice(now, pool, number)
 
     def _fly(self, flight: Flight, place: Place) -> None:
         self._lands[place] = self._push(flight.end_s, _LANDS, place)

@@ -169,6 +169,7 @@ class Worker:
         pairs = zip(self.ranks, plans, strict=True)
         latency_s, stage_s = self.price([_work(rank, lane, plan, steps) for rank, plan in pairs])
         factor = self.jitter.factor(steps) if self.jitter else 1.0
+        waits = waits or any([rank.loading for rank in self.ranks])
         flight = Flight(lane, now, latency_s * factor, steps, plans, waits)
         self.flights[lane] = flight
         self.stage_free_s = now + stage_s * factor

@@ -1,4 +1,4 @@
-"""Loads that measured runs correct keep the laws of loads, and stay above their bound."""
+"""Laws that hold for loads corrected by measured runs; none is faster than its bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choices on measured frontiers, counted by hand and held against every other way to choose."""
+"""Choices on measured frontiers: counted by hand, and compared with every alternative."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def test_most_users_are_compared_where_some_loads_miss_the_target():
     tpots = ((0.008, 0.008), (0.012, 0.018), (0.018, 0.025))
     loads = [load(users=2**at, tpot=tpot) for at, tpot in enumerate(tpots)]
     found = list(most_users(loads))
-    assert found == [1.0, 0.5]  # 10 ms: one and one; 15 ms: two measured, one said
+    # 10 ms: one predicted, one measured; 15 ms: two measured, one predicted
+    assert found == [1.0, 0.5]
 
 
 def test_a_perfect_prediction_gives_nothing_away():
@@ -95,7 +96,9 @@ def made(said, met):
 
 
 def test_what_can_be_expected_is_chosen_over_what_is_most():
-    """100 tokens that meet the target one time of three, against 60 nearly always."""
+    """100 tokens/s with a one-in-three chance to meet the target, against 60 that nearly
+    always do.
+    """
     spread = Interval(0.8, 1.25, 100)
     edge = replace(load(engine="x", tpot=(0.0101, 0.0108), tokens=(90.0, 100.0)), spread=spread)
     sure = replace(load(engine="y", tpot=(0.006, 0.006), tokens=(60.0, 60.0)), spread=spread)
@@ -122,14 +125,14 @@ def test_a_corrected_probability_is_one_and_keeps_the_order(slope, shift, one, o
 
 
 def test_said_and_met_agree_on_held_out_choices_after_the_correction():
-    """From 80 % on within nine of ten times' band; from even odds on no more is said than met."""
+    """The share that met is at least its band; where 80 % or more was said, it is in the band."""
     for split, loads in held_out_loads().items():
         found = choices(loads)
         rows = reliability_rows(found, correction(found))
         assert kept.shipped_correction(split).choices == len(found)
         for row in rows:
             if row["probability"].startswith("0%"):
-                continue  # nothing else was there to choose
+                continue  # there was no alternative
             low, high = map(float, row["band %"].split(" to "))
             assert low - 2.0 <= row["met %"], (split, row)
             assert row["said %"] < 80.0 or row["met %"] <= high + 2.0, (split, row)

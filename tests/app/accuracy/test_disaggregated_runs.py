@@ -1,4 +1,4 @@
-"""Measured runs with prompts read apart: their protocol, what is priced, how errors are counted."""
+"""Measured runs with separate prefill workers: protocol, prices, and how errors are counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documents on accuracy: what they print is what is computed, by hand where it can be."""
+"""The accuracy pages print computed figures, checked by hand where possible."""
 
 import re
 from math import ceil, hypot

@@ -1,4 +1,4 @@
-"""Intervals of pools and of drafts, from runs that taught their prediction nothing."""
+"""Intervals of pools and drafts, from runs that were not used for fitting."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_an_interval_holds_the_prediction_and_eighty_of_a_hundred_runs():
 
 
 def test_coverage_is_of_deployments_left_out():
-    """One deployment far off, of half of the runs, is outside of what the others say."""
+    """One deployment with half of the runs and a large error lies outside the others' interval."""
     near, far = compared("pools", [0.01, -0.01] * 20), compared("pools", [3.0] * 40, each=40)
     mixed = [*near, *(Compared("pools", ("far",), 1024, one.log_ratio) for one in far)]
     assert coverage(mixed, "tpot_s") <= 0.5

@@ -1,4 +1,4 @@
-"""Laws of loads whose steps measured runs correct, at loads that nobody measured."""
+"""Laws of corrected steps, at loads that were not measured."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_longer_answers_bring_hardly_ever_more_requests():
 
 @pytest.mark.slow
 def test_more_users_neither_lower_throughput_nor_bring_a_first_token_earlier():
-    """But for a few loads of very short answers, where the closed form itself does."""
+    """Except for a few loads of very short answers, where the closed form itself violates it."""
     fewer, earlier = [], []
     for _, load, named in served():
         users = np.unique(np.round(load["concurrency"] * np.array([1, 1.3, 2, 3, 5])))

@@ -1,4 +1,4 @@
-"""What no load may do, on deployments drawn at random: create work, or gain by being larger."""
+"""Laws of loads on random deployments: no work from nothing, no gain from larger requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.draws
 
 @cache
 def drawn() -> list[Any]:
-    """(question, what it names) of deployments from one user to twice as many as fit."""
+    """(question, resolved names) of deployments, from one user to twice as many as fit."""
     found = simulation_grid.cases(COUNT, seed(31), ("closed",))
     return [(case.question, case.resolved) for case in found]
 
@@ -47,9 +47,9 @@ def times(question: Any, name: str, factors: list[float]) -> np.ndarray:
 
 
 def utilisation(question: Any, deployed: Any) -> float:
-    """Share of a second that a rank's work of a second takes at least, at its own step price.
+    """Least share of a second that a rank needs for the work of a second, at its own step price.
 
-    A prompt costs what its tokens add to full steps, an answer its share of the steps of all.
+    A prompt costs what its tokens add to full steps, an answer its share of shared steps.
     """
     split = question.parallelism
     model = closed_form._served(

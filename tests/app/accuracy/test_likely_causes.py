@@ -1,4 +1,4 @@
-"""Likely causes of large errors: which rule answers for which pair of figures."""
+"""Likely causes of large errors: the rule that applies to a pair of figures."""
 
 import pytest
 

@@ -21,12 +21,12 @@ MODELS = {
 }  # fmt: skip
 
 
-#: The clock of a simulation without what steps differ by.
+#: A simulation without random differences between steps.
 NO_CHANCE = {"step_jitter": 0.0, "delivery_jitter": 0.0}
 
 
 def alone(model: str, engine: str, osl: int) -> Resolved:
-    """A single user of a deployment without what was measured of its engine."""
+    """A single user of a deployment, without the engine's measured corrections."""
     question = Question(
         model=model, system="h200-sxm-141gb", engine=engine, tp=MODELS[model], osl=osl,
         concurrency=1, length_ratio=1.0, requests=8,

@@ -1,4 +1,4 @@
-"""Runs that send all requests at once: priced as they are, errors by any column."""
+"""Runs that send all requests at once: how they are priced, and errors by any column."""
 
 import math
 

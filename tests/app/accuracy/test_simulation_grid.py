@@ -1,4 +1,4 @@
-"""The closed form shadows the simulation, on deployments drawn at random."""
+"""The closed form agrees with the simulation on random deployments."""
 
 import numpy as np
 import pytest
@@ -42,8 +42,9 @@ def test_every_length_ratio_and_loop_comes_in_turn():
 @pytest.mark.draws
 @pytest.mark.parametrize("figure", LIMITS)
 def test_outputs_of_many_tokens_are_within_the_limits(rows, figure):
-    """On forty at every length ratio and loop, more at night; the document has more, and the
-    exceptions.  Gaps between tokens at a rate are further off."""
+    """For every length ratio and loop; forty cases by day, more at night.  The document holds the
+    full table and the exceptions.  Gaps between tokens at a rate have larger errors.
+    """
     loops = ("closed",) if figure == "tpot_s" else simulation_grid.LOOPS
     long = [row for row in rows if row["osl"] >= 20 and row["loop"] in loops]
     ratios = np.array([row[f"{figure} ratio"] for row in long])
@@ -65,7 +66,7 @@ def pooled():
 @pytest.mark.parametrize(("figure", "share"), [("tpot_s", 0.05), ("requests_per_s", 0.1),
                                                ("ttft_s", 0.15)])  # fmt: skip
 def test_prefill_pools_are_within_the_limits(pooled, figure, share):
-    """Tokens within 10 % and first tokens within 15 % of the simulation, all but a share."""
+    """All but a share: tokens within 10 % and first tokens within 15 % of the simulation."""
     assert all(row["prefill"] for row in pooled)
     ratios = np.array([row[f"{figure} ratio"] for row in pooled])
     off = np.abs(ratios[np.isfinite(ratios)] - 1.0)
@@ -77,7 +78,7 @@ def test_prefill_pools_are_within_the_limits(pooled, figure, share):
 @pytest.mark.slow
 @pytest.mark.draws
 def test_throughput_is_near_whatever_the_length_of_the_output(rows):
-    """Of closed loops: at a rate it is the rate."""
+    """Of closed loops only, because an open loop's throughput is its rate."""
     ratios = np.array([row["requests_per_s ratio"] for row in rows if row["loop"] == "closed"])
     assert np.abs(np.log(np.median(ratios))) < 0.02
     assert np.quantile(np.abs(np.log(ratios)), 0.9) < 0.2

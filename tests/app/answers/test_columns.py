@@ -1,4 +1,4 @@
-"""Every column that an answer states is declared once, with the unit that its name ends in."""
+"""Every column of an answer is declared once, with the unit that its name ends in."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from profilers.serving_results import LATENCIES as MEASURED
 
 LLAMA = "meta-llama/Llama-3.1-8B"
 READS = "BAAI/bge-large-en-v1.5"
-#: Ends of names by unit; a statistic or an end of an interval may stand before or behind it.
+#: Name suffixes by unit; a statistic or an interval's end may precede or follow them.
 SUFFIXES: Mapping[str, str] = {
     "s": r"(?<!per)_s$|^seconds$|_seconds$",
     "bytes": r"_bytes(_per_device)?$",
@@ -28,7 +28,7 @@ SUFFIXES: Mapping[str, str] = {
     "seq/s": r"^sequences_per_s(_per_device)?$",
     "req/s": r"requests_per_s$|^rate(_per_s)?$",
     "$": r"^usd_per_(million_tokens|mtok)$",
-    "$/h": r"^usd_per_hour$",
+    "$/h": r"usd_per_hour$",
     "J": r"^joules_per_token$",
     "tokens": r"(?<!million)_tokens$|^[io]sl$",
     "share": r"_share$|^(utilisation|probability(_alone)?|kv_use)$",
@@ -58,6 +58,13 @@ def sweeps() -> Iterator[str]:
 def simulations() -> Iterator[str]:
     found = ridgeline.simulate(LLAMA, concurrency=2, requests=4, isl=64, osl=8, ttft_target_s=1.0)
     yield from (*found.to_dict(), *found.rows[0], *found.to_dataframe(), *found.over_time())
+    below = ridgeline.simulate(
+        LLAMA, rate=1, requests=4, isl=64, osl=8, turns=2, replicas=2, worth=True,
+        host_cache_gib=1, disk_cache_gib=2, remote_cache_gib=3,
+    )  # fmt: skip
+    yield from below.to_dict()
+    for rows in below.to_dict()["worth"].values():
+        yield from rows[0]
 
 
 def plans() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A result of many configurations is columns: computed once, however it is read."""
+"""The result of many configurations has columns, each computed once however it is read."""
 
 from __future__ import annotations
 

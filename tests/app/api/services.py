@@ -58,4 +58,4 @@ def _wait_until_it_listens(
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
             return
         time.sleep(0.1)
-    raise TimeoutError(f"nothing listens on {port}:\n{log.read_text()}")
+    raise TimeoutError(f"no server listens on {port}:\n{log.read_text()}")

@@ -1,4 +1,4 @@
-"""Whatever is sent gets an answer or a refusal in a sentence, never an error of the server."""
+"""Any request body gets an answer or a one-sentence refusal, never a server error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.api.examples import EXAMPLES
 from tests.draws import cases, seed
 
 COUNT = cases(250)
-#: Verbs with long answers are asked less often.
+#: Verbs with slow answers get fewer cases.
 TURNS = (
     ("estimate",) * 12 + ("serve",) * 6 + ("sweep", "simulate", "plan", "economics", "sensitivity")
 )

@@ -1,4 +1,4 @@
-"""An assistant asks by the SDK's own client, and is answered as the command line answers."""
+"""An assistant that uses the SDK's client gets the same answers as the command line."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""MCP over streamable HTTP: a process as people start it, asked by the SDK's own client.
+"""MCP over streamable HTTP: a separate server process, called with the SDK's client.
 
-Every other scenario is asked here, and those between over REST in test_openapi_client.
+Half of the scenarios are tested here, the others over REST in test_openapi_client.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def test_a_refusal_is_the_sentence_of_the_command_line(address):
 
 
 def test_another_hosts_name_is_refused(address):
-    """A page of another site whose name was made to lead here is not answered."""
+    """A request under another host's name (DNS rebinding) is refused."""
     named = {"Host": "elsewhere.example", "Content-Type": "application/json"}
     sent = urllib.request.Request(address, b"{}", named)
     with pytest.raises(urllib.error.HTTPError) as refused:

@@ -1,4 +1,6 @@
-"""A typed name is one checkpoint and one board at every interface, which say what else it fits."""
+"""At every interface a typed name means the same checkpoint and board, and the answer lists other
+matches.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from tests.app.api.test_mcp import asked, refused
 from tests.app.commands.test_cli import fail, run
 
 Row = dict[str, Any]
-#: Bare names, what they are, and what the answer says of them.
+#: Names, the checkpoint or board each means, and what the answer says about it.
 BARE = [
     ("Qwen3-235B-A22B", "H200", "Qwen/Qwen3-235B-A22B", "h200-sxm-141gb",
      "H200 is taken as h200-sxm-141gb, not h200-nvl-141gb"),

@@ -1,6 +1,6 @@
-"""Clients made from the OpenAPI document ask a process as people start it, and understand it.
+"""Clients generated from the OpenAPI document work against a real server process.
 
-Every other scenario is asked here, and those between over MCP in test_mcp_http.
+Half of the scenarios are tested here, the others over MCP in test_mcp_http.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def address(tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.fixture(scope="module")
 def client(address: str) -> OpenAPI:
-    """aiopenapi3 makes models and calls of the document, and checks both ways by it."""
+    """A client of aiopenapi3, which builds models and calls from the document and validates both
+    ways.
+    """
 
     def patient(*given: Any, **named: Any) -> httpx2.Client:
         return httpx2.Client(*given, **{**named, "timeout": 60.0})
@@ -91,7 +93,7 @@ def test_a_generated_client_asks_and_is_answered(address, tmp_path, monkeypatch)
 
 
 def _imported(folder: Path) -> Any:
-    """A package by its folder, with what the test asks of it."""
+    """The generated package, with the modules that the test needs."""
     found = importlib.util.spec_from_file_location(folder.name, folder / "__init__.py")
     assert found and found.loader
     package = sys.modules[folder.name] = importlib.util.module_from_spec(found)

@@ -138,7 +138,7 @@ def test_results_of_a_benchmark_are_judged_as_on_the_command_line(api, tmp_path)
 
 
 def guarded(*words: str) -> str:
-    """What a command prints, whether it passes (0) or fails (1)."""
+    """The output of a command, for a result that passes (0) or fails (1)."""
     done = CliRunner().invoke(cli, list(words))
     assert done.exit_code in (0, 1), done.output
     return done.stdout
@@ -343,8 +343,8 @@ def test_what_takes_too_long_is_ended_and_the_next_is_answered():
 
 @pytest.mark.slow
 def test_a_process_that_cannot_start_says_so_and_does_not_speak_of_the_question():
-    """Before, every process that ended was said to have taken too much memory."""
-    workers = Workers(1, memory_bytes=8 << 20)  # less than NumPy needs to be imported
+    """A process that ended at start was once reported as out of memory."""
+    workers = Workers(1, memory_bytes=8 << 20)  # less than importing NumPy needs
     with TestClient(application(answers=Answers(workers))) as client:
         body = {"model": MODEL, "batch": [1, 2]}
         answer = client.post("/sweep", json=body)

@@ -1,4 +1,4 @@
-"""Studies, uneven experts: the same rows as the command prints, by REST and by an assistant."""
+"""Studies and uneven experts: REST and MCP return the rows that the command prints."""
 
 from __future__ import annotations
 

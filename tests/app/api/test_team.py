@@ -1,4 +1,4 @@
-"""A team's server: who may ask, what is written of it, how it refuses, how it ends."""
+"""A shared server: access, logging, refusals and shutdown."""
 
 from __future__ import annotations
 
@@ -94,14 +94,14 @@ def test_a_file_of_tokens_that_cannot_be_is_a_sentence(tmp_path: Path, text: str
 
 @pytest.mark.slow
 def test_a_server_that_ends_cancels_its_work_and_names_it(tmp_path: Path):
-    """Who asked hears of it, and so does the log; both within ten seconds."""
+    """Both the client and the log are told, within ten seconds."""
     heard: list[tuple[int, Any]] = []
     with started(tmp_path, "api") as (url, process):
         asking = threading.Thread(
             target=lambda: heard.append(sent(f"{url}/simulate", {**LONG, "osl": 1000}))
         )
         asking.start()
-        time.sleep(4.0)  # it is under way
+        time.sleep(4.0)  # the work has started
         assert not heard
         began = time.monotonic()
         process.terminate()
@@ -121,7 +121,7 @@ def test_what_takes_too_long_is_504_and_what_finds_no_process_says_when_to_ask_a
     workers = Workers(1, waiting_s=0.01, limit_s=0.3)
     with TestClient(application(answers=Answers(workers))) as client:
         body = {"model": MODEL, "batch": [1, 2]}
-        client.post("/sweep", json=body)  # a process is there
+        client.post("/sweep", json=body)  # a worker process exists
         slow = client.post("/simulate", json=LONG)
         assert slow.status_code == 504 and slow.json()["error"]["code"] == "exhausted"
         taken = workers._free.get()

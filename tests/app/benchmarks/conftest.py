@@ -1,4 +1,4 @@
-"""Result files of vLLM's serving benchmark, as a test wants them."""
+"""Result files of vLLM's serving benchmark with chosen fields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from profilers.serving_results import ServingMeasurement, read_results
 
-#: A closed loop of eight users on one H100, in the names of `vllm bench serve`.
+#: A closed loop of eight users on one H100, in the field names of `vllm bench serve`.
 RUN: dict[str, Any] = {
     "date": "20261101-120000", "endpoint_type": "vllm", "backend": "vllm",
     "model_id": "meta-llama/Llama-3.1-8B", "num_prompts": 80, "request_rate": "inf",
@@ -22,12 +22,12 @@ RUN: dict[str, Any] = {
     "mean_tpot_ms": 8.9, "median_tpot_ms": 8.9, "std_tpot_ms": 0.2, "p99_tpot_ms": 9.6,
     "mean_itl_ms": 8.9, "mean_e2el_ms": 9200.0, "p99_e2el_ms": 9500.0,
 }  # fmt: skip
-#: What the file does not say.
+#: Parameters that the file does not state.
 HARDWARE = {"system": "h100", "tp": 1, "weights": "bf16"}
 
 
 def slower(run: dict[str, Any], factor: float) -> dict[str, Any]:
-    """The same with latencies times a factor, and rates over it."""
+    """The same run with latencies multiplied and rates divided by a factor."""
     changed = {
         name: value * factor
         for name, value in run.items()
@@ -38,7 +38,9 @@ def slower(run: dict[str, Any], factor: float) -> dict[str, Any]:
 
 
 def measured_as(run: dict[str, Any], ttft_s: float, tpot_s: float) -> dict[str, Any]:
-    """The same closed loop with other mean latencies; E2E, duration and rates follow from them."""
+    """The same closed loop with other mean latencies; E2E, duration and rates are derived from
+    them.
+    """
     requests, tokens = run["completed"], run["total_output_tokens"]
     e2e_s = ttft_s + (tokens / requests - 1) * tpot_s
     duration = requests * e2e_s / min(run["max_concurrency"], requests)

@@ -1,4 +1,4 @@
-"""Result files of serving benchmarks: vLLM, SGLang, GenAI-Perf; what is none, one sentence."""
+"""Result files of vLLM, SGLang and GenAI-Perf; other files are refused in one sentence."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_all_at_once_is_a_closed_loop_of_all(tmp_path):
 
 
 def test_a_rate_that_open_requests_held_back_is_a_closed_loop(tmp_path):
-    """As `compare` has it: by Little's law."""
+    """By Little's law, as in `compare`."""
     held = read(tmp_path, {**VLLM, "request_rate": 4.0, "request_throughput": 1.7}).load
     assert held["concurrency"] == 32 and "rate" not in held
     light = read(tmp_path, {**VLLM, "request_rate": 0.1, "request_throughput": 0.1}).load

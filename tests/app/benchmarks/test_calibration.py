@@ -1,4 +1,4 @@
-"""What is learnt from results: kept, applied, forgotten."""
+"""Calibration from results: stored, applied and deleted."""
 
 from datetime import date
 

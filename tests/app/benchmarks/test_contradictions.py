@@ -1,5 +1,5 @@
-"""Results that were changed until they contradict themselves: none teaches, none crashes, and each
-names the sum that fails.  The slow tests change a thousand of them.
+"""Results that were changed until they contradict themselves: none is used for calibration, none
+crashes, and each error names the sum that fails.  The slow tests change a thousand of them.
 """
 
 import json
@@ -29,7 +29,7 @@ from tests.profilers.serving_results.conftest import RESULTS
 
 
 def given(measurement):
-    """What a file does not say, or in no name that is known here."""
+    """Parameters that the file does not state, or states in an unknown name."""
     names = {"model": "meta-llama/Llama-3.1-8B", "engine": "vllm", **HARDWARE}
     subject = measurement.subject
     told = {"model": subject.model, "system": subject.device, "engine": subject.engine}
@@ -44,7 +44,7 @@ GROUPS = {
     "output rate": re.compile(r"^output_(?:token_)?throughput|output_tokens_per_second"),
     "answers": re.compile(r"output_len|output_sequence_length|output_token_count|output_tokens$"),
 }
-#: Of each file, the figures that stand in a sum which the file meets.
+#: Figures of each file that enter a sum which the file satisfies.
 FILES = {
     "run.json": ("gaps", "request", "output rate", "answers"),
     "aiperf/profile_export_aiperf.json": ("gaps", "request", "output rate", "answers"),
@@ -150,7 +150,7 @@ def test_a_damaged_result_crashes_nothing_and_what_fails_teaches_nothing(own_dat
 
 @pytest.mark.draws
 def test_a_report_that_contradicts_itself_teaches_nothing(own_data):
-    """Times of another clock: kernels that overlap on their stream, or beat the peak."""
+    """Times of a wrong clock: kernels that overlap on their stream, or exceed the peak."""
     report = profilers.read_report(QWEN)
     rng = random.Random(seed(20261126))
     assert not account.failed(of_report(report))

@@ -1,4 +1,4 @@
-"""What a result is priced as: filled from the file, asked for, contradicted."""
+"""The deployment that a result is priced as: from the file, from options, or contradicted."""
 
 import pytest
 
@@ -104,7 +104,7 @@ def test_two_loads_or_another_word_are_refused(read):
 
 
 def test_a_limit_of_the_engine_that_is_given_is_priced_and_one_that_means_nothing_refused(read):
-    """Before, nothing but names, degrees and lengths could be given."""
+    """Once only names, degrees and lengths could be given."""
     told = deployment(read(RUN), {**HARDWARE, "max_num_seqs": "4", "engine_version": "0.9.0"})
     assert (told.scenario.max_num_seqs, told.scenario.engine_version) == (4, "0.9.0")
     few, many = (

@@ -1,4 +1,4 @@
-"""A server measured, its result imported, compared, calibrated from and guarded."""
+"""A server is measured, and its result imported, compared, used for calibration and guarded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HERE = ("--system", "epyc-9654", "--engine", "hf", "--tp", 1, "--weights", "bf16
 
 
 def error(document) -> float:
-    """Mean distance of measured from predicted TTFT and TPOT over the runs, as a logarithm."""
+    """Mean absolute logarithm of measured over predicted TTFT and TPOT."""
     rows = [row for run in document["runs"] for row in run["figures"]]
     ratios = [row["ratio"] for row in rows if row["figure"] in ("ttft_mean_s", "tpot_mean_s")]
     assert len(ratios) == 2 * len(document["runs"])
@@ -26,7 +26,7 @@ def error(document) -> float:
 
 
 def measured(answer, address: str, folder: Path, users=(1, 2, 4), model: str = "") -> list[Path]:
-    """A result file a closed loop."""
+    """A result file per closed loop."""
     files = []
     for number in users:
         files.append(folder / f"users-{number}.json")
@@ -38,7 +38,7 @@ def measured(answer, address: str, folder: Path, users=(1, 2, 4), model: str = "
 
 
 def the_whole_way(answer, ridgeline, files: list[Path], model: str) -> None:
-    """Import, compare, replay, calibrate, compare, guard, forget."""
+    """Import, compare, replay, calibrate, compare again, guard, delete."""
     who = ("--model", model, *HERE)
     rows = answer("import", *files)
     assert [row["concurrency"] for row in rows] == [1, 2, 4]
@@ -59,7 +59,7 @@ def the_whole_way(answer, ridgeline, files: list[Path], model: str) -> None:
 
 
 def before_without(document) -> list[dict]:
-    """The figures of the first run as they stood before, without the simulation."""
+    """The first run's figures without the simulation, as they were printed before it existed."""
     return [{**row, "simulated": None} for row in document["runs"][0]["figures"]]
 
 

@@ -1,4 +1,4 @@
-"""The guard: what passes, what fails, and what it says."""
+"""The guard: passes, failures and messages."""
 
 import json
 from dataclasses import replace

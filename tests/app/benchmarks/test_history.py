@@ -1,4 +1,4 @@
-"""Kept results: what became of a deployment over versions and dates."""
+"""Stored results: one deployment over versions and dates."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What ran, where labels and evidence differ: the evidence counts, and both are named."""
+"""Where labels contradict the evidence of what ran, the evidence counts and both are named."""
 
 import json
 
@@ -29,7 +29,9 @@ def bench(tmp_path):
 
 
 def test_bits_a_weight_count_more_than_a_label(bench):
-    """A file of 5.3 bits a weight that is called F16 was priced in 16 bit, beyond the hardware."""
+    """A file of 5.3 bits per weight that is called F16 was priced with 16 bits, faster than
+    possible.
+    """
     count = 7_615_616_512
     mixed = {"model_n_params": count, "model_size": int(count * 5.3 / 8)}
     called = deployment(bench(model_type="qwen2 7B F16", **mixed), GIVEN)
@@ -74,7 +76,7 @@ def facts(measurement, **given):
     ("vllm/vllm-openai:v0.13.0", "20261101-120000", "0.13.0", "the file states"),
     ("ghcr.io/llm-d/llm-d-cuda:0.3.1", "20241109-150547", "2024-11", "2024-11-09"),
     (None, "20241109-150547", "2024-11", "names no version"),
-    (None, "20261101-120000", "", ""),  # the engine of today
+    (None, "20261101-120000", "", ""),  # the current engine
 ])  # fmt: skip
 def test_the_version_is_that_of_the_file_else_of_its_date(read, stated, date, version, evidence):
     record = {**RUN, "date": date} | ({"vllm_version": stated} if stated else {})
@@ -93,7 +95,7 @@ def test_the_cache_is_priced_as_the_file_states_it(read):
 
 
 def test_boards_are_told_apart_by_what_they_reach(read):
-    """8.9 ms a token is beyond what 2 TB/s read of 16 GB of weights, and 3.9 TB/s would."""
+    """8.9 ms per token is too fast to read 16 GB of weights at 2 TB/s, but possible at 3.9 TB/s."""
     measured = read({**RUN, "gpu": "H100"})
     fast = read(measured_as({**RUN, "gpu": "H100"}, 0.09, 0.0062))
     slow, quick = facts(measured, tp=1)["system"], facts(fast, tp=1)["system"]

@@ -21,7 +21,7 @@ def with_requests(read, table, **changes):
 
 @pytest.fixture
 def listed(read):
-    """Sixty requests, two a second, that were served as the simulation would."""
+    """Sixty requests at two per second with the simulation's own latencies."""
     rng = np.random.default_rng(1)
     table = {
         "arrival_s": np.sort(rng.uniform(0, 30, 60)),

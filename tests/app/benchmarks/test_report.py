@@ -1,4 +1,4 @@
-"""Where the time of a measured request goes, what can be won, and what to change."""
+"""Where a measured request spends its time, what could be gained, and what to change."""
 
 import math
 

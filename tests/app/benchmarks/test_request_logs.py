@@ -1,4 +1,4 @@
-"""Logs of requests beside the prediction: replayed as they came, and what one of them teaches."""
+"""Request logs beside the prediction: replayed, and used for calibration."""
 
 import pytest
 

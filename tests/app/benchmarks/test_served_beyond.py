@@ -1,4 +1,4 @@
-"""Runs that were served though the prediction says that they cannot be: priced, never refused."""
+"""Runs that were measured although the prediction says they are impossible are still priced."""
 
 import json
 
@@ -15,7 +15,7 @@ from profilers.serving_results import read_results
 from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as
 from tests.profilers.serving_results.conftest import RESULTS
 
-#: 100 requests that came within a few seconds, all of them answered: steady, the queue would grow.
+#: 100 answered requests within a few seconds; as a steady load the queue would grow.
 SERVED = {
     **measured_as({**RUN, "num_prompts": 100, "completed": 100, "total_input_tokens": 102400,
                    "total_output_tokens": 102400, "max_concurrency": 64}, 0.3, 0.014),

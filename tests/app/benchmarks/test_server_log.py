@@ -1,4 +1,4 @@
-"""A result beside the log of its server: the limits that it ran with are those that are priced."""
+"""A result with its server's log: the limits in the log are priced."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A result that contradicts itself: it teaches nothing, and what is shown names the sum."""
+"""A result that contradicts itself is not used for calibration, and its page names the sum."""
 
 import json
 
@@ -13,13 +13,13 @@ from tests.app.benchmarks.conftest import HARDWARE, RUN, measured_as
 from tests.profilers.serving_results.conftest import RESULTS
 
 SUM = "E2E = TTFT + (OSL - 1) x TPOT"
-#: A client that counts two pieces of the stream a token.
+#: A client that counts two stream chunks per token.
 HALVED = {**RUN, "mean_tpot_ms": RUN["mean_tpot_ms"] / 2, "mean_itl_ms": RUN["mean_itl_ms"] / 2}
 
 
 @pytest.fixture
 def halved(tmp_path):
-    """A real result of AIPerf with its TPOT halved, and its E2E left."""
+    """A real AIPerf result with its TPOT halved and its E2E unchanged."""
     record = json.loads((RESULTS / "aiperf" / "profile_export_aiperf.json").read_text())
     for name in ("inter_token_latency", "inter_chunk_latency"):
         spread = record.get(name, {})

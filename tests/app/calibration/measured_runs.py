@@ -12,7 +12,7 @@ FACTS = {"model": SCENARIO.model, "system": "h100", "engine": "vllm", "isl": "10
 def measured_runs(
     tpot: float = 1.25, ttft: float = 1.5, loads: Sequence[str] = ("4", "32", "128")
 ) -> list[dict[str, str]]:
-    """Rows of a points file that measured these multiples of the prediction."""
+    """Rows of a points file with the given ratios of measured to predicted figures."""
     rows = [{**FACTS, "id": f"at {load}", "concurrency": load} for load in loads]
     return [
         {

@@ -1,4 +1,4 @@
-"""One measured TPOT: the scale of the step that gives it, kept for one deployment, and dropped."""
+"""From one measured TPOT: the step scale that reproduces it, stored and deleted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LLAMA = "meta-llama/Llama-3.1-8B"
 
 @pytest.fixture
 def asked(own_data):
-    """What is asked of a deployment, looked up."""
+    """The resolved question about a deployment."""
 
     def of(load, **changes) -> Resolved:
         return resolve(Question(**{"model": LLAMA, "engine": "vllm", "tp": 2, **load, **changes}))

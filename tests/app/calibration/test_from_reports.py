@@ -1,4 +1,4 @@
-"""Calibrating a system with reports: the fit, what is refused, what is kept."""
+"""Calibrating a system with reports: the fit, refusals, and what is stored."""
 
 import json
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_a_report_of_a_faster_device_is_refused():
 
 
 def test_one_point_faster_than_light_is_left_out_and_said(tmp_path: Path):
-    """The longest shape of the trace, its kernels a thousand times too fast."""
+    """The longest shape of the trace with kernels that are a thousand times too fast."""
     import gzip
 
     document = json.loads(gzip.decompress(H100.read_bytes()))

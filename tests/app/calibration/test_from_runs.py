@@ -1,4 +1,4 @@
-"""Calibrating an engine with the user's runs: from rows to what later predictions say."""
+"""Calibrating an engine with the user's runs, from rows to the notes of later predictions."""
 
 from collections.abc import Sequence
 
@@ -61,7 +61,7 @@ def test_static_batches_count_too():
 
 @pytest.mark.slow
 def test_each_recipe_of_a_file_is_calibrated_apart():
-    """A call for each recipe; the progress runs through both."""
+    """A call per recipe; the progress covers both."""
     fp8 = [{**row, "weights": "fp8"} for row in measured_runs(loads=("32",))]
     shares: list[tuple[float, str]] = []
     both = from_runs.calibrate(

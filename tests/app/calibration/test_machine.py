@@ -1,4 +1,4 @@
-"""`calibrate machine`: this machine as a system, really calibrated from a few kernels."""
+"""`calibrate machine`: this machine as a system, calibrated from a few real kernels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def few_cases(device: Any) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def calibrated() -> Any:
-    """This machine, really calibrated, from those few."""
+    """This machine, calibrated from those few cases."""
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
     from app.calibration import machine
@@ -105,7 +105,7 @@ def test_a_second_calibration_does_not_start_from_the_first(calibrated: Any) -> 
 
 
 def test_a_machine_that_disagrees_with_itself_is_to_be_measured_again(calibrated: Any) -> None:
-    """Its stream ran while others used the memory, its attention did not."""
+    """Its bandwidth was measured while other programs used the memory, its attention was not."""
     from app.calibration import machine
 
     measured = calibrated.measurements
@@ -134,7 +134,9 @@ def test_calibrating_from_the_command_line_says_what_it_kept(
 
 @pytest.mark.slow
 def test_the_loop_predicts_a_model_it_never_saw(answer, tmp_path: Path) -> None:
-    """To 15 % on cores that count as free for a calibration: on others it measures their load."""
+    """Within 15 % on cores that were idle during the calibration; on busy cores it measures the
+    load.
+    """
     pytest.importorskip("torch")
     page = tmp_path / "accuracy.md"
     before = contention(1)
@@ -198,9 +200,10 @@ def test_figures_from_shared_cores_come_with_their_doubts(
 def test_a_small_model_takes_the_time_that_a_few_kernels_of_this_machine_say(
     answer, tmp_path: Path, config: dict[str, Any], calibrated: Any
 ) -> None:
-    """Kernels are measured, constants fitted, a model priced and then measured: the first and the
-    last share nothing but the machine.  A factor of three: other tests run beside it, and they may
-    run beside the one and not beside the other."""
+    """Kernels are measured, constants fitted, a model priced and then measured: only the machine is
+    common to both ends.  The tolerance is a factor of three, because other tests may run during one
+    of the two measurements.
+    """
     from app.calibration import machine
 
     machine.save(calibrated)

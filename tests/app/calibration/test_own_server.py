@@ -1,4 +1,6 @@
-"""A server beside its simulation: one that behaves as simulated is met, and a page says how far."""
+"""A server beside its simulation: one that behaves as simulated agrees, and a page shows
+how far.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ def resolved(own_data) -> Resolved:
 
 
 def answered(resolved: Resolved, concurrency: int, number: int, scale: float) -> ServedLoad:
-    """A round as a server would serve it whose steps take `scale` times what is priced."""
+    """A benchmark round on a server whose steps take `scale` times their price."""
     load = PLAN.load(concurrency, number)
     served = run(own_server.asked_of(PLAN, resolved, concurrency, number, scale)).simulation
     answers = []
@@ -36,7 +38,7 @@ def answered(resolved: Resolved, concurrency: int, number: int, scale: float) ->
     return ServedLoad(load, tuple(load.lengths()), tuple(answers), 0.0)
 
 
-#: What is written says by which release the server answered.
+#: The stored file names the server's release.
 needs_transformers = pytest.mark.skipif(
     find_spec("transformers") is None, reason="no transformers on this machine"
 )
@@ -69,7 +71,7 @@ def test_the_page_has_a_row_a_figure_and_says_what_it_rests_on(found):
         "Median error of the 19 figures",
     ):  # fmt: skip
         assert words in page, words
-    assert page.count("calibrated |") == 2  # on the wall clock, and in core time
+    assert page.count("calibrated |") == 2  # in wall-clock time and in core time
 
 
 @needs_transformers

@@ -1,4 +1,4 @@
-"""Every figure of the charts' room, drawn once for each look from one estimate."""
+"""Every figure of `app.charts`, drawn once per colour scheme from one estimate."""
 
 import functools
 import json
@@ -37,7 +37,7 @@ NAMES = (
 
 @functools.cache
 def operators(batch: int = 1) -> tuple[dict, ...]:
-    """The points of the roofline of the default scenario at a batch; not to be changed."""
+    """Roofline points of the default scenario at a batch size; not to be changed."""
     estimate = cached.priced(Setup(Question(batch=batch)))
     tables = {phase: intervals.operator_table(step_of(estimate, phase)) for phase in PHASES}
     return tuple(
@@ -46,7 +46,7 @@ def operators(batch: int = 1) -> tuple[dict, ...]:
 
 
 def checked(figure: Figure) -> go.Figure:
-    """A figure as Plotly reads it: no property that it does not know, no value that it changes."""
+    """A figure as Plotly parses it, without unknown properties or changed values."""
     document = json.loads(plotly.io.to_json(figure.document(), validate=False))
     read = go.Figure(document)
     assert json.loads(read.to_json()) == document

@@ -16,7 +16,7 @@ def test_the_waterfall_ends_where_its_parts_do():
     bars = checked(breakdown.waterfall(CAUSES, WHOLE, "Decode", style.LIGHT)).data[0]
     assert bars.x[-1] == pytest.approx(sum(CAUSES.values()) * 1e3)
     assert bars.base[-2] + bars.x[-2] == pytest.approx(bars.x[-1])
-    assert len(bars.y) == 5  # a part of no time has no bar
+    assert len(bars.y) == 5  # a part without time has no bar
 
 
 def test_the_icicle_adds_up_from_operator_to_model():

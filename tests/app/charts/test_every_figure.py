@@ -60,11 +60,11 @@ def test_every_axis_with_numbers_names_its_unit(name: str):
 def test_an_svg_drawn_on_the_server_has_the_colours_of_paper():
     image = export.image(breakdown.waterfall(CAUSES, WHOLE, "Decode", style.DARK), "svg").decode()
     assert "<svg" in image
-    assert "rgb(20, 89, 194)" in image  # compute, as the light palette has it
+    assert "rgb(20, 89, 194)" in image  # the light palette's colour of compute
     assert "rgb(255, 255, 255)" in image and "rgb(17, 22, 29)" not in image
 
 
 def test_no_chart_needs_webgl():
-    """Whose shaders the pages' own policy of scripts forbids."""
+    """The pages' Content Security Policy forbids the shaders of WebGL."""
     charts = Path(style.__file__).parent.glob("*.py")
     assert not [path.name for path in charts if "scattergl" in path.read_text(encoding="utf-8")]

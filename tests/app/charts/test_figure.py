@@ -1,4 +1,4 @@
-"""A figure as a document: properties by Plotly's names, merged, and never shared by accident."""
+"""A figure as a document: Plotly's property names, merged, and never shared by accident."""
 
 import numpy as np
 import plotly.graph_objects as go

@@ -1,4 +1,4 @@
-"""Measured kernels: roofs named on their lines."""
+"""Measured kernels: the lines of the roofs are labelled."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Words have room in a chart whichever font a machine draws them in."""
+"""Labels fit into a chart in any font that a machine may use."""
 
 import math
 from itertools import pairwise
@@ -8,7 +8,7 @@ import pytest
 from app.charts import labels, style
 from app.wording import quantities
 
-#: Widths in DejaVu Sans 2.37 [em], of its own table of advances.
+#: Widths in DejaVu Sans 2.37 [em], from its own table of advances.
 DEJAVU_EM = {
     "InfiniBand NDR 400 Gb/s 50.0 GB/s": 17.56, "NVLink 4 450 GB/s": 9.30,
     "bf16, fp16 989 TFLOP/s": 11.69, "attention core": 7.07, "100 µs": 3.38, "1 s": 1.48,
@@ -28,7 +28,7 @@ def test_words_that_reach_beyond_the_frame_have_no_room():
     words, room = "InfiniBand NDR 400 Gb/s 50.0 GB/s", labels.Room((0.0, 1.0), (0.0, 1.0))
     assert room.claim(0.0, 0.5, words, 11.0)
     assert not room.claim(0.0, 0.5, words, 11.0)  # taken
-    assert not room.claim(0.5, 0.2, words, 11.0)  # right of the frame
+    assert not room.claim(0.5, 0.2, words, 11.0)  # to the right of the frame
     assert not room.claim(0.0, 0.0, words, 11.0, lift=-14.0)  # below it
     assert not labels.Room((0.0, 1.0), (0.0, 1.0), frame=(150.0, 300.0)).claim(0, 0.5, words, 11.0)
 

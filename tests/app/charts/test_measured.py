@@ -16,7 +16,7 @@ from tests.app.pages import REPORTS
 
 @pytest.fixture(scope="module")
 def of_qwen() -> Comparison:
-    """Qwen3-8B on an MI300X: a trace beside its prediction, measured more slowly."""
+    """Qwen3-8B on an MI300X: a trace that is slower than its prediction."""
     name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
     asked = ask("compare", {"model": "Qwen/Qwen3-8B", "system": "mi300x", "batch": 15})
     reports = [profilers.read_report(REPORTS / "torch" / name)]

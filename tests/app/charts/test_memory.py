@@ -1,4 +1,6 @@
-"""Memory over an axis: what does not fit is marked, and seen whole where nothing fits."""
+"""Memory over an axis: configurations that do not fit are marked, and shown in full if
+none fits.
+"""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The roofline: points under their roofs, areas of time, one point highlighted."""
+"""The roofline: points below their roofs, areas proportional to time, one point highlighted."""
 
 import copy
 import math
@@ -103,7 +103,7 @@ def test_a_system_with_every_tier_shows_every_ceiling():
 
 @pytest.mark.parametrize("batch", [1, 16, 512])
 def test_the_names_of_diagonals_lie_on_no_operator(batch: int):
-    """On the narrowest frame, 6 pixels a letter and 13 a line, from 6 pixels beside its place."""
+    """On the narrowest frame, at 6 pixels per letter and 13 per line, 6 pixels from the point."""
     rows = operators(batch)
     limits = roofline.frame(rows, H100)
     low_x, high_x, low_y, high_y = (math.log10(end) for end in (*limits.x, *limits.y))

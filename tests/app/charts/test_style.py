@@ -1,4 +1,6 @@
-"""Colours and axes: told apart under every sight, read on their paper, ticks in words."""
+"""Colours and axes: distinguishable with colour blindness, legible on their background, ticks in
+words.
+"""
 
 import tomllib
 

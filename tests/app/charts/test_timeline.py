@@ -1,4 +1,4 @@
-"""The timeline: at most so many bars, no event lost, names without markup, what is found apart."""
+"""The timeline: a bounded number of bars, no event lost, names without markup."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`calibrate`: fits of runs and of reports, printed, kept and forgotten."""
+"""`calibrate`: fits of runs and of reports, printed, stored and deleted."""
 
 import csv
 from dataclasses import replace
@@ -28,7 +28,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def kept(weights: str):
-    """The recipe that is kept for a weight format."""
+    """The stored recipe for a weight format."""
     resolved = resolve(replace(SCENARIO, weights=weights))
     return recipes.load_recipe(recipe_key(resolved.engine, resolved.model, resolved.system))
 

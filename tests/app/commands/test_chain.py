@@ -1,4 +1,4 @@
-"""The four steps read each other's JSON, and arrive where `ridgeline estimate` does."""
+"""The four commands read each other's JSON and end at the figures of `ridgeline estimate`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from model_registry.modules.polynomial import Polynomial
 from model_registry.reports import step_documents, symbolic
 
 ROOT = Path(__file__).resolve().parents[3]
-#: Dense, with windows, experts in 4 bits, latent attention, recurrent layers.
+#: A dense model, one with windows, 4-bit experts, latent attention, recurrent layers.
 MODELS = ("Qwen/Qwen3-8B", "google/gemma-3-12b-pt", "openai/gpt-oss-20b",
           "deepseek-ai/DeepSeek-V2-Lite", "Qwen/Qwen3-Next-80B-A3B-Instruct")  # fmt: skip
 

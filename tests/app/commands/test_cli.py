@@ -1,4 +1,4 @@
-"""The command line as a script or a person meets it."""
+"""The command line as scripts and people use it."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def test_a_structure_says_where_it_is_from():
     gemm = next(op for op in symbols["operators"] if op["name"] == "qkv_proj")
     assert "{batch}*{new_tokens}" in gemm["formulas"]["flops"]
     values = json.loads(run("arch", "gpt2", "--at", "batch=2,new_tokens=1,context=10", "--json"))
-    # Two FLOPs a parameter and token, positions left out; little attention at this context.
+    # two FLOPs per parameter and token without positions; little attention at this context
     linear = 2 * 2 * (124_439_808 - 1024 * 768)
     assert values["total"]["flops"] == pytest.approx(linear, rel=0.02)
 

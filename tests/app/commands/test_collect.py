@@ -1,4 +1,4 @@
-"""`collect`: what would run inside Nsight."""
+"""`collect`: the program and arguments that run inside Nsight."""
 
 from __future__ import annotations
 

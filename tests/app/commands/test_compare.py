@@ -1,4 +1,4 @@
-"""`compare`: which measurements lie inside, in words and numbers."""
+"""`compare`: which measurements are within their intervals, in words and numbers."""
 
 import gzip
 import json
@@ -106,7 +106,7 @@ def test_a_model_with_other_layers_than_ran_is_said(answer):
 
 
 def test_eager_transformers_on_a_gpu_is_priced_as_the_kernels_that_nothing_fused(answer):
-    """Fused norms and rotations were three quarters of a gap of 15 ms that nobody could close."""
+    """Unfused norms and rotations were three quarters of an unexplained difference of 15 ms."""
     report = REPORTS / "torch" / "h100_Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
     found = answer("compare", report, "--model", "Qwen/Qwen1.5-0.5B")
     [phase] = found["phases"]
@@ -122,7 +122,7 @@ def test_eager_transformers_on_a_gpu_is_priced_as_the_kernels_that_nothing_fused
 
 
 def test_the_steps_of_a_summary_are_counted_by_launches_of_attention(answer):
-    """Sixty-four decode steps are not one: twelve layers launched attention 768 times."""
+    """64 decode steps were counted as one, although twelve layers launched attention 768 times."""
     folder = REPORTS / "csv" / "llm-perf-opt"
     given = ("--model", "deepseek-ai/DeepSeek-OCR", "--system", "rtx5090")
     counted = answer("compare", folder / "decode_cuda_gpu_kern_sum.csv", *given)
@@ -140,7 +140,7 @@ def test_the_steps_of_a_summary_are_counted_by_launches_of_attention(answer):
 
 
 def test_kernels_that_were_picked_for_ncu_are_no_step(ridgeline):
-    """Six kernels of 54 us were said to be 100 % below a step of 67 ms."""
+    """Six kernels of 54 us were reported as 100 % faster than a step of 67 ms."""
     report = REPORTS / "ncu" / "a100_pcie_extrap.ncu-rep"
     given = ("--model", "Qwen/Qwen3-8B", "--system", "a100", "--as", "decode")
     refused = ridgeline("compare", report, *given).exception
@@ -150,7 +150,7 @@ def test_kernels_that_were_picked_for_ncu_are_no_step(ridgeline):
 
 @pytest.mark.slow
 def test_units_and_memory_name_a_device_that_a_trace_does_not(answer, tmp_path):
-    """A trace of 304 units and 206 GB became an H100."""
+    """A trace of 304 compute units and 206 GB was taken for an H100."""
     trace = json.loads(gzip.decompress(QWEN.read_bytes()))
     trace["deviceProperties"] = [
         {"id": 0, "name": "", "numSms": 304, "totalGlobalMem": 206_141_652_992}
@@ -167,7 +167,7 @@ def test_units_and_memory_name_a_device_that_a_trace_does_not(answer, tmp_path):
 
 
 def test_the_trace_of_a_run_of_its_own_says_what_ran(answer, own_data, printed, tmp_path):
-    """It asked for the system, and priced 1 x 1,024 where 2 x 48 ran."""
+    """The command once asked for the system, and priced 1 x 1,024 where 2 x 48 ran."""
     config = tmp_path / "config.json"
     config.write_text(json.dumps({
         "model_type": "llama", "hidden_size": 64, "intermediate_size": 192, "vocab_size": 256,

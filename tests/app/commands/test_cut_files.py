@@ -1,4 +1,4 @@
-"""Files that break off: that is said first everywhere, and without a kernel they are refused."""
+"""Truncated files: this is reported first everywhere; without a kernel they are refused."""
 
 import gzip
 from pathlib import Path

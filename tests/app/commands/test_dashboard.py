@@ -1,4 +1,4 @@
-"""`ridgeline app`: what it refuses before a server starts, in a sentence."""
+"""`ridgeline app`: what it refuses, in one sentence, before a server starts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ server_metadata_url = "https://login.example.org/.well-known/openid-configuratio
 
 @pytest.fixture
 def taken() -> Iterator[int]:
-    """A port that somebody listens to."""
+    """A port that is in use."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 

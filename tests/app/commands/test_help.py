@@ -14,7 +14,7 @@ from tests.app.commands.test_cli import run
 
 
 def sentences(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
-    """Every help text with the command or option that it is of."""
+    """Every help text with its command or option."""
     yield " ".join(path), command.help or ""
     for option in command.params:
         yield f"{' '.join(path)} --{option.name}", getattr(option, "help", "") or ""
@@ -26,7 +26,7 @@ SENTENCES = dict(sentences(typer.main.get_command(cli)))
 
 
 def test_no_help_loses_words_in_brackets_to_markup():
-    """What stands in square brackets is read as markup and left out where help is printed."""
+    """Square brackets in a help text are taken for markup and would not be printed."""
     lost = [of for of, text in SENTENCES.items() if rich.markup.render(text).plain != text]
     assert len(SENTENCES) > 300
     assert lost == []

@@ -1,4 +1,4 @@
-"""ridgeline import: real reports in, figures as JSON out; what is no report ends in a sentence."""
+"""ridgeline import: real reports become JSON; other files are refused in one sentence."""
 
 import gzip
 from collections.abc import Callable

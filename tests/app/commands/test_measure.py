@@ -1,4 +1,4 @@
-"""`measure`, the doctor, and what all of these commands refuse."""
+"""`measure`, `doctor`, and what all of these commands refuse."""
 
 from __future__ import annotations
 

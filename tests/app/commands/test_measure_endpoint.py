@@ -1,4 +1,4 @@
-"""ridgeline measure endpoint: measured, kept among the runs, read again."""
+"""ridgeline measure endpoint: a measurement is stored as a run and read again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ridgeline ops: lists apart by spaces, images, and the same answer from Python and REST."""
+"""ridgeline ops: lists separated by spaces, images, and the same answer from Python and REST."""
 
 import pytest
 import ridgeline
@@ -22,7 +22,9 @@ def test_numbers_of_queries_stand_between_spaces_as_between_commas():
 
 
 def test_an_image_brings_its_tokens_and_its_encoder():
-    """672 x 672 pixels: 2 x 2 tiles and the whole, 576 patches and a class token each."""
+    """672 x 672 pixels: 2 x 2 tiles and the whole image, each with 576 patches and a
+    class token.
+    """
     table = run(
         "ops", SCOUT, "--images", "1", "--image-size", "672x672", "--input-tokens", "128", "--json"
     )

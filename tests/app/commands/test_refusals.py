@@ -1,4 +1,4 @@
-"""A wrong value is one sentence that names what is possible, whatever the command: no traceback."""
+"""In every command a wrong value gives one sentence with the possible values, and no traceback."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from app.cli import main
 from tests.app.pages import DECODE
 
-#: Labels of progress bars that stood before the error did.
+#: Labels of progress bars that were printed before the error.
 PROGRESS = ("measuring", "calibrating")
 Refused = Callable[[str], str]
-#: Command lines that cannot be, with words of the sentence about each.
+#: Invalid command lines, with words of the error of each.
 WRONG = {
     "estimate gpt2 --batch 1e23": "batch = 1e23: give a whole number from 1",
     "estimate gpt2 --batch 100000000000000000000000": "batch = 1000000000000",
@@ -132,7 +132,7 @@ def refused(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Refused:
-    """The error of a command line that is refused.
+    """The error of an invalid command line.
 
     HERE: a folder.  POINTS, PROMPTS, REPORT: a file of each kind.
     """
@@ -156,7 +156,7 @@ def refused(
 
 @pytest.mark.parametrize("line", WRONG)
 def test_a_wrong_value_is_one_sentence_that_says_what_can_be(refused: Refused, line: str) -> None:
-    if "--device" in line:  # which there are, torch says
+    if "--device" in line:  # PyTorch lists the devices
         pytest.importorskip("torch")
     error = refused(line)
     (sentence,) = [text for text in error.splitlines() if text not in PROGRESS]

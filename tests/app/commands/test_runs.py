@@ -1,4 +1,4 @@
-"""`ridgeline runs`: a run from a run file, measured, kept, listed, compared, sent elsewhere."""
+"""`ridgeline runs`: a run from a run file: measured, stored, listed, compared and exported."""
 
 import json
 import statistics
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("own_data")
 
 @pytest.fixture
 def runs(ridgeline) -> Callable[..., str]:
-    """The output of a command below `runs`; its error is raised."""
+    """The output of a subcommand of `runs`; its error is raised."""
 
     def call(*arguments: object) -> str:
         result = ridgeline("runs", *arguments)

@@ -1,4 +1,4 @@
-"""What `ridgeline serve` knows of requests: the same as Python, REST and the planner."""
+"""What `ridgeline serve` can be told about requests, as Python, REST and the planner."""
 
 from __future__ import annotations
 

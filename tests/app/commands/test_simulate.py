@@ -1,4 +1,4 @@
-"""ridgeline simulate: one answer with Python, the same bytes for a seed, files written whole."""
+"""ridgeline simulate: the same answer as Python, the same bytes for a seed, no partial files."""
 
 from __future__ import annotations
 

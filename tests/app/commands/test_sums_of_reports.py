@@ -1,4 +1,6 @@
-"""Sums of profiler reports as commands print them; what fails one teaches nothing."""
+"""Sum checks of profiler reports in the commands; a report that fails one is not used to
+calibrate.
+"""
 
 import gzip
 import json
@@ -12,7 +14,7 @@ MODEL = ("--model", "deepseek-ai/DeepSeek-OCR", "--system", "rtx5090")
 
 @pytest.fixture
 def doubled(tmp_path):
-    """A trace whose kernels take twice as long as they have room for."""
+    """A trace whose kernels take twice the time between their starts."""
     trace = json.loads(gzip.decompress(QWEN.read_bytes()))
     for event in trace["traceEvents"]:
         if event.get("cat") == "kernel":

@@ -1,4 +1,4 @@
-"""`validate`: errors by any column, beside those of the held-out splits."""
+"""`validate`: errors by any column, with those of the held-out splits."""
 
 import csv
 

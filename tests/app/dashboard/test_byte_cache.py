@@ -1,4 +1,4 @@
-"""A cache bounded by bytes: what is held, and what has to go."""
+"""A cache bounded by bytes: what it holds, and what it evicts."""
 
 import pytest
 

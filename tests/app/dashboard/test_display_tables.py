@@ -1,4 +1,4 @@
-"""Tables in display units: nothing is lost, and changes stand beside values."""
+"""Tables in display units: no row is lost, and changes are shown beside values."""
 
 import pandas as pd
 import pytest
@@ -34,7 +34,7 @@ def test_a_comparison_puts_the_change_beside_the_value():
     assert row["B"] == pytest.approx(row["A"] / 2)
     words = display_tables.comparison_words(table).set_index("figure")["B"]
     assert words["TPOT, bound"].endswith("(−50 %)")
-    assert "[not validated]" in words["TPOT"]  # twice the bandwidth: nobody measured that
+    assert "[not validated]" in words["TPOT"]  # nothing was measured at twice the bandwidth
     assert "[" not in words["TPOT, bound"]
 
 

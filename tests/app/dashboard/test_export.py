@@ -1,4 +1,4 @@
-"""What leaves a page: charts with a footer, in the colours of paper, as vectors."""
+"""Exported charts: with a footer, in colours for paper, as vectors."""
 
 import re
 
@@ -45,7 +45,7 @@ def test_exports_are_vectors_in_the_colours_of_paper_with_the_footer():
 
 
 def test_the_menu_of_exports_speaks_of_files_that_it_offers_and_else_of_what_they_need(monkeypatch):
-    """Before, it spoke of SVG, PDF and PNG where it had no button for them."""
+    """It once listed SVG, PDF and PNG where no button offered them."""
     words = export._files_words.__wrapped__
     monkeypatch.setattr(export, "can_draw", lambda: True)
     assert "colours of paper" in words()

@@ -1,4 +1,4 @@
-"""Collections of the server: what a walk of everything leaves is skipped, and not for ever."""
+"""Garbage collections of the server skip objects that survived a full walk, but not for ever."""
 
 import gc
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ def thawed() -> Iterator[None]:
 
 
 def collected(survivors: garbage.Survivors, generation: int = 2) -> int:
-    """Objects that later collections skip, after one of a generation."""
+    """Objects that later collections skip, after a collection of the given generation."""
     for phase in ("start", "stop"):
         survivors(phase, {"generation": generation})
     return gc.get_freeze_count()

@@ -1,4 +1,4 @@
-"""The static batch that stands for a load."""
+"""The static batch that represents a load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Curves under load: those of the engine, up to the highest rate that is sustained."""
+"""Load curves: those of the engine, up to the highest sustained rate."""
 
 from dataclasses import replace
 

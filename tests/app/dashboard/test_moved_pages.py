@@ -1,4 +1,4 @@
-"""Addresses of pages of earlier releases lead to the pages that hold their parts now."""
+"""Addresses of pages of earlier releases lead to the pages that replaced them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Names that are typed into pages: what they stand for, near names, unknown engines."""
+"""Names typed into pages: what they mean, close matches, unknown engines."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from model_registry.finding.loading import names as model_names
 from model_registry.finding.lookup import resolve_name, spellings
 from tests.app.pages import charts, opened
 
-#: Base checkpoints that NVIDIA published quantised, whose account sorts before their makers'.
+#: Base checkpoints that NVIDIA published quantised; its account sorts before the makers'.
 BASES = {
     "GLM-5": "zai-org/GLM-5",
     "GLM-5.1": "zai-org/GLM-5.1",
@@ -23,7 +23,7 @@ BASES = {
     "Qwen3.6-27B": "Qwen/Qwen3.6-27B",
     "Qwen3.6-35B-A3B": "Qwen/Qwen3.6-35B-A3B",
 }
-#: Boards of a bare name, each with others beside it.
+#: The default board of a bare name that also fits others.
 BOARDS = {
     "H200": "h200-sxm-141gb",
     "H100": "h100-sxm5-80gb",
@@ -59,8 +59,8 @@ def test_a_typed_name_takes_what_the_libraries_say_that_it_is(kind: str, typed: 
     ("kind", "typed"),
     [
         ("model", "hf:someone/model"),
-        ("model", "GLM-4.6"),  # GLM-4.5's shape, as the answers say
-        ("model", "Qwen3-235B"),  # the beginning of a name, as the answers say
+        ("model", "GLM-4.6"),  # GLM-4.5's shape, as the answers state
+        ("model", "Qwen3-235B"),  # the beginning of a name, as the answers state
         ("model", "deepseek"),  # fits many
         ("model", "nothing like it"),
         ("system", "epyc"),  # fits three
@@ -78,9 +78,9 @@ def test_a_visitors_own_name_is_taken_by_its_beginning():
 
 
 def first_held(typed: str, names: Sequence[str]) -> str:
-    """The option that Enter takes in a box of several names, "" where it takes what was typed.
+    """The option that Enter selects in a box of several names, "" if it takes the typed text.
 
-    Streamlit 1.67 with filter_mode="contains": the first in order that holds the letters.
+    Streamlit 1.67 with filter_mode="contains": the first option that contains the letters.
     """
     return next((name for name in names if typed.casefold() in name.casefold()), "")
 

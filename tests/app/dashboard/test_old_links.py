@@ -1,4 +1,4 @@
-"""Addresses of earlier releases put their values into the controls of today."""
+"""Addresses of earlier releases set the current controls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The style of the pages: before what it holds in place, once a page load."""
+"""The style of the pages: loaded once per page, before the content that it positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pinned scenarios: text that brings a setup back, at most four of them."""
+"""Pinned scenarios: at most four, as text that restores a setup."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Any file is taken for what it holds, whatever it is called; damage is the readers' to say."""
+"""Uploads are recognised by content, whatever their name; readers report damage."""
 
 import gzip
 import json

@@ -1,4 +1,6 @@
-"""The question over every page: a sentence, and the line that sets the form and the page."""
+"""The question at the top of every page: a sentence, and the line that sets the form and
+the page.
+"""
 
 from __future__ import annotations
 

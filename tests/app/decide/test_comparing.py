@@ -1,4 +1,4 @@
-"""Setups side by side: one thing changes, the best is the best, words follow the numbers."""
+"""Setups side by side: one difference, the right winner, words that match the numbers."""
 
 from __future__ import annotations
 

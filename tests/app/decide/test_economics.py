@@ -1,4 +1,4 @@
-"""Economics of a deployment: money adds up, scales with prices, and the command agrees."""
+"""Economics of a deployment: costs add up, scale with prices, and equal the command's."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_output_tokens_cost_the_rent_over_the_output():
 
 
 def test_one_load_has_one_price_everywhere():
-    """Economics, a comparison, a plan and a frontier of 64 users say the same dollars."""
+    """Economics, comparison, plan and frontier give the same dollars for 64 users."""
     given = {"model": "Qwen/Qwen3-32B", "engine": "vllm", "tp": 2, "concurrency": 64}
     account_ = economics.economics(ask("economics", given))["ways"]["rented"]["usd_per_mtok"]
     compared = comparing.figures(resolve(SCENARIO))["usd_per_mtok"].seconds
@@ -196,7 +196,9 @@ def test_every_system_has_a_host_and_network_share_with_its_source(slug):
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_prompts_cost_something_for_one_user_alone_and_more_for_many(engine: str):
-    """One user alone waits for no prompt but its own, which is still read: TTFT of each request."""
+    """A single user waits only for the own prompt, whose prefill still costs: the TTFT of each
+    request.
+    """
     shares = []
     for users in (1, 2, 4, 16, 64):
         asked = resolve(Question(engine=engine, concurrency=users))

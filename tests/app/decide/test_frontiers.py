@@ -1,4 +1,4 @@
-"""Frontiers of systems: laws of the curves, what measurements reach, and the chart."""
+"""Frontiers of systems: laws of the curves, the measured part, and the chart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Power that kept runs measured stands in for the model where a run is near the load."""
+"""Measured power of stored runs replaces the model's if a run is close to the load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions of an engine: what was measured of each, and that eras are predicted apart."""
+"""Versions of an engine: the measurements of each, and a separate prediction per era."""
 
 from __future__ import annotations
 

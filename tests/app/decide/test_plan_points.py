@@ -1,4 +1,4 @@
-"""Candidates as points: the frontier is that of looking at every pair, nothing is lost."""
+"""Candidates as points: the frontier equals that of all pairwise comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row a system: that of a search among its candidates alone, the cheapest first."""
+"""One row per system, the cheapest first: the same as a search on that system alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accounts, sensitivities, comparisons of prompts on workers of their own: laws of both pools."""
+"""Accounts, sensitivities and comparisons of disaggregated serving: laws of both pools."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_more_of_a_resource_never_serves_less(question, resource):
 
 @pytest.mark.parametrize("question", [POOL, SPLIT])
 def test_a_resource_reaches_the_workers_that_read(question):
-    """With decode workers to spare, faster arithmetic and hosts bring the first token sooner."""
+    """With enough decode workers, faster arithmetic and hosts shorten the first token."""
     spare = replace(question, concurrency=1, replicas=1)
     for resource in ("peak", "host"):
         base, more = (

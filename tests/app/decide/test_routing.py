@@ -31,7 +31,9 @@ def test_tables_and_lists_are_the_same_counts():
 
 
 def test_uneven_experts_are_priced_as_the_busiest_rank_and_copies_gain():
-    """Ranks of sixteen: 48 rows on two of them, 24 on the mean: twice; copies even it out."""
+    """In ranks of sixteen, 48 rows are on two of them and 24 on average: a factor of two; copies
+    even it out.
+    """
     rows = routing(asked(), read_counts(json.dumps(COUNTS)), [0, 8, 64])
     assert rows[0]["busiest_rank"] == pytest.approx(48 / 24)
     same = results.estimate(asked(expert_imbalance=2.0))

@@ -1,4 +1,4 @@
-"""What figures answer to: laws that hold for every model, and ridges that algebra gives."""
+"""What determines the figures: laws that hold for every model, and ridges known by algebra."""
 
 from __future__ import annotations
 

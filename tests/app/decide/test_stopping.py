@@ -1,4 +1,4 @@
-"""Long pricing says how far it is, and stops where it is asked to."""
+"""Long pricing reports its progress, and stops on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Technology studies: those of the documents run, and move as their physics says."""
+"""Technology studies: those in the documents run, and results change as the physics predicts."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def test_hbm4_shortens_the_least_time_of_memory_by_its_bandwidth():
     rows = rows_of("hbm4")
     assert len(rows) == 3 * 2 and all(row["status"] == "ok" for row in rows)
     now, hbm4 = rows[0], rows[2]
-    # The share that memory binds falls by the factor of bandwidth; messages stay.
+    # The share that is bound by memory falls by the bandwidth factor; messages stay.
     gain = now["bound_tpot_s"] / hbm4["bound_tpot_s"]
     assert 0.95 * HBM4_OVER_H200 < gain < HBM4_OVER_H200
     assert hbm4["tpot_s"] < now["tpot_s"] and hbm4["ttft_s"] > 0.9 * now["ttft_s"]
@@ -42,7 +42,7 @@ def test_a_chip_of_little_arithmetic_gains_nothing_from_drafts():
 
 
 def test_four_bit_caches_at_a_million_tokens_by_hand():
-    """80 layers x 2 x 8 heads x 128 of a million tokens on four devices, read once a step."""
+    """80 layers x 2 x 8 heads x 128 for a million tokens on four devices, read once per step."""
     rows = {(row["format"], row["technique"]): row for row in rows_of("four-bit-caches")}
     elements = 80 * 2 * 8 * 128 * (1_000_000 + 256) / 4
     saved = rows["16-bit cache", "cache as it is"]["bound_tpot_s"]

@@ -1,4 +1,4 @@
-"""The fit of engines: two levels, neighbours, what is left out together, intervals, its files."""
+"""The fit of engines: its two levels, neighbours, held-out groups, intervals and files."""
 
 import csv
 from dataclasses import dataclass, replace
@@ -50,8 +50,9 @@ PRIOR = EngineProfile(host_step_s=1e-3, host_request_s=4e-3)
 
 @dataclass
 class Synthetic:
-    """Measured figures of an engine whose law is given: steps that stream 16 GB, and requests
-    that wait for a step and 3 ms."""
+    """Measured figures of an engine with a known law: steps read 16 GB, and requests wait for a
+    step and 3 ms.
+    """
 
     targets: list
     engine: str = "synthetic"
@@ -77,7 +78,7 @@ class Synthetic:
         return np.log(predicted) - np.log([t.measured_s for t in self.targets])
 
     def learned(self, at, engine):
-        """What a recipe of one row, or measured runs, make of a target."""
+        """The corrections of a target by a recipe of one row, or by measured runs."""
         target = self.targets[at]
         first, runs = target.metric == "ttft_s", engine.neighbours
         if runs is None:
@@ -99,7 +100,7 @@ class Synthetic:
 
 
 def _named(target):
-    """What a resolved question says of a target's model and engine."""
+    """The names of a target's model and engine as a resolved question states them."""
     model = SimpleNamespace(parameters=float(target.facts["parameters"]))
     return SimpleNamespace(model=model, engine=SimpleNamespace(version=""))
 
@@ -107,7 +108,7 @@ def _named(target):
 def synthetic(slow=(), scale=1.0, serving=True, era=""):
     """Figures of every system and model; the systems `slow` reach 70 % of the bandwidth.
 
-    era: that the runs of 7b belong to; its steps take 4 ms more.
+    era: the one of the runs of 7b, whose steps take 4 ms more.
     """
     targets = []
     for system in SYSTEMS:
@@ -178,14 +179,15 @@ def test_one_slow_device_is_told_from_the_engine():
         level(fitted, name, "h200", "memory_efficiency") for name in ("device", "silicon")
     )
     assert of_device * of_silicon < 0.87
-    assert of_silicon < of_device < 1.0  # most is taken for its silicon's, which siblings share
+    # most of the effect is attributed to its silicon, which siblings share
+    assert of_silicon < of_device < 1.0
     assert level(fitted, "engine", "", "memory_efficiency") == pytest.approx(1.0, abs=0.05)
     assert level(fitted, "device", "b200", "memory_efficiency") == pytest.approx(1.0, abs=0.06)
     assert np.median(np.abs(fitted.logs)) < 0.03
 
 
 def test_a_device_left_out_is_priced_with_the_engine():
-    """The slow device is 25 % off when nothing is known of it, and close when it is."""
+    """The slow device is 25 % off without measurements of it, and close with them."""
     fitted = fit(synthetic(slow=["h200"], serving=False))
     unseen = left_out([fitted], "system")
     slow = np.array([t.facts["system"] == "h200" for t in unseen.targets])
@@ -201,7 +203,7 @@ def test_what_all_runs_of_a_model_miss_together_their_neighbours_correct():
 
 
 def taught(steps):
-    """Rows that teach these steps and no wait."""
+    """Rows from which these steps are learnt, without a wait."""
     return Latents(steps, np.zeros_like(steps), {"tpot_s": steps, "ttft_s": steps})
 
 
@@ -219,7 +221,7 @@ def test_a_kernel_learns_what_runs_share_and_how_noisy_they_are():
 
 
 def test_what_runs_teach_is_the_same_whatever_the_users_and_the_answer():
-    """Steps that get slower with users teach noise: throughput must not fall with users."""
+    """Steps that slow down with users add noise: throughput must not fall with users."""
     data = synthetic()
     users = np.array([float(t.facts["batch"]) for t in data.targets if t.metric == "tpot_s"])
     for kernel in fit_kernels([(data, taught(0.1 * np.log(users)))]).values():
@@ -271,7 +273,7 @@ def test_the_served_runs_of_a_model_stand_together_and_batches_are_none():
 
 
 def test_a_run_teaches_what_makes_its_figures_those_measured():
-    """Steps 1.2 times, first tokens 1.5 times as long as anything physics can say."""
+    """Steps take 1.2 times and first tokens 1.5 times as long as physics predicts."""
     data = synthetic()
     times = {"tpot_s": 1.2, "ttft_s": 1.5}
     slower = [replace(t, measured_s=t.measured_s * times[t.metric]) for t in data.targets]
@@ -290,7 +292,7 @@ def test_a_run_far_from_physics_teaches_nothing():
 
 
 def test_own_runs_help_a_model_that_nobody_measured():
-    """One of the two models takes 1.5 times as long as anything said so far."""
+    """One of the two models takes 1.5 times as long as predicted."""
     targets = [
         replace(t, row=t.row + ROWS * again, run=f"{t.run}|{again}")
         if t.facts["model"] == "7b"
@@ -326,9 +328,9 @@ def test_what_shares_a_label_is_left_out_together_and_everything_once():
 
 
 def spread_out(sigma, metric="tpot_s", count=2000, draw=None, novelty=None, users=None):
-    """Residuals of a given spread, eight to a configuration, model and system.
+    """Residuals with a given standard deviation, eight per configuration, model and system.
 
-    draw: of the residuals, [count]; normal ones where it is None.  novelty, users: of each.
+    draw: the residuals, [count]; normal ones if None.  novelty, users: of each.
     """
     rng = np.random.default_rng(0)
     targets = []
@@ -359,7 +361,7 @@ def test_an_interval_is_the_middle_of_what_was_left_out(count):
 
 
 def test_of_many_skewed_residuals_the_interval_leaves_out_the_longer_tail():
-    skewed = -np.random.default_rng(0).exponential(0.5, 8000)  # measured over predicted: from 1 up
+    skewed = -np.random.default_rng(0).exponential(0.5, 8000)  # measured over predicted: at least 1
     row = next(r for r in interval_table(spread_out(0.0, count=8000, draw=skewed)))
     assert row["low"] == pytest.approx(1.0, abs=0.01)
     assert np.log(row["high"]) == pytest.approx(0.5 * np.log(5.0), rel=0.1)
@@ -384,13 +386,13 @@ def test_a_load_far_from_measured_runs_or_crowded_has_a_wider_interval():
     assert (row["novelty"], row["crowd"]) == pytest.approx((1.0, 0.5), abs=0.1)
     assert np.log(row["high"]) == pytest.approx(1.2816 * 0.3 * USUAL_NOVELTY, rel=0.15)
     blind = next(r for r in interval_table(known) if r["known"] == "none")
-    assert blind["novelty"] == 0.0  # where nothing of it was measured, nothing is near
+    assert blind["novelty"] == 0.0  # nothing is near if none of it was measured
     judged = next(r for r in coverage_table(known) if r["known"] == "recipe")
     assert 75 <= judged["most novel third %"] <= 85
 
 
 def test_a_thin_cell_draws_on_the_points_of_others():
-    """Sixteen exact points of one tier beside two thousand that scatter, of another."""
+    """Sixteen exact points of one tier, and two thousand scattered points of another."""
     draw = np.random.default_rng(0).normal(0.0, 0.3, 2016)
     draw[:8], draw[2000:2008], draw[1000:1008] = 0.0, 0.0, 0.0
     known = spread_out(0.0, metric="decode", count=2016, draw=draw)

@@ -1,4 +1,4 @@
-"""Chakra traces: bytes of the published schema, and what is refused."""
+"""Chakra traces: bytes of the published schema, and refusals."""
 
 from io import BytesIO
 

@@ -1,4 +1,4 @@
-"""Networks of ASTRA-sim: dimensions by hand, and there and back."""
+"""Networks of ASTRA-sim: dimensions computed by hand, and a round trip."""
 
 import math
 

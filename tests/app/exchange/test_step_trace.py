@@ -1,4 +1,4 @@
-"""A step as traces: the sums of the step, groups of ranks, and what is refused."""
+"""A step as traces: its sums, groups of ranks, and refusals."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""A job: its result, its caps, its end, however it comes; the queue and who is next in it."""
+"""A job: result, limits and every way to end; the queue and its order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def queue(tmp_path: Path) -> Iterator[Queue]:
 
 
 def ended(job: Job) -> Job:
-    """The job when it is over."""
+    """The job after its end."""
 
     def over() -> bool:
         job.poll()
@@ -40,7 +40,7 @@ def ended(job: Job) -> Job:
 
 
 def begun(job: Job) -> Job:
-    """The job when it has told of its progress."""
+    """The job after its first report of progress."""
 
     def told() -> bool:
         job.poll()
@@ -105,7 +105,8 @@ def test_a_job_that_is_ended_leaves_no_draft_behind(queue: Queue, own_data: Path
 @pytest.mark.slow
 def test_no_program_that_a_job_started_outlives_it(queue: Queue, tmp_path: Path):
     job = begun(queue.submit(works.start_programs, tmp_path, "a test", LANE))
-    until(lambda: len(commands_with(tmp_path)) >= 4)  # guard, worker, and what it started
+    # guard, worker, and the program that it started
+    until(lambda: len(commands_with(tmp_path)) >= 4)
     job.end()
     assert not commands_with(tmp_path)
 

@@ -62,7 +62,7 @@ def hold_draft(argument: Any, progress: Progress, cancelled: Cancel) -> None:
 
 
 def start_programs(argument: Path, progress: Progress, cancelled: Cancel) -> None:
-    """Start a program in a session of its own, which starts another, and be deaf to SIGTERM."""
+    """Start a program in a new session, which starts another one and ignores SIGTERM."""
     import signal
 
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

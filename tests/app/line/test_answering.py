@@ -1,4 +1,4 @@
-"""The same line gives the same answer on the command line, in Python, by REST and to assistants."""
+"""A typed line has the same answer on the command line, in Python, over REST and MCP."""
 
 from __future__ import annotations
 

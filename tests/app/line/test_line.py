@@ -1,4 +1,4 @@
-"""A typed line as a question: what is understood in any order, what is named, the round trip."""
+"""A typed line as a question: any order of words, messages about each word, and the round trip."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_line_that_cannot_be_is_refused_in_a_sentence(text: str):
 
 # ------------------------------------------------------------------------------- round trip
 
-#: What contradicts no other parameter in any mix: one load is drawn besides.
+#: Parameters that never contradict each other; one load is added to them.
 _FREE = [one for one in PARAMETERS.values() if one.name not in ("moe_tp", "concurrency", "rate",
                                                                 "trace", "batch")]  # fmt: skip
 

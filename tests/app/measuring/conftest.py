@@ -1,4 +1,4 @@
-"""Every test of measuring runs PyTorch with a data folder of its own and on free cores."""
+"""Tests of measuring run PyTorch with their own data folder and idle cores."""
 
 import pytest
 

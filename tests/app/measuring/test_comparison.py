@@ -1,4 +1,4 @@
-"""Reports beside a prediction: intervals of classes, verdicts, what nothing validates."""
+"""Reports beside a prediction: intervals per class, verdicts, and classes without validation."""
 
 import math
 from pathlib import Path
@@ -21,14 +21,14 @@ from tests.app.pages import DECODE, REPORTS
 
 @pytest.fixture(scope="module")
 def of_qwen() -> Comparison:
-    """Qwen3-8B on an MI300X: a trace beside its prediction, measured more slowly."""
+    """Qwen3-8B on an MI300X: a trace that is slower than its prediction."""
     name = "inference_sglang_prefilldecode_sglang_Qwen3-8B_prefilldecode.json.gz"
     asked = {"model": "Qwen/Qwen3-8B", "system": "mi300x", "batch": 15}
     return _beside(asked, REPORTS / "torch" / name)
 
 
 def _beside(asked: dict[str, Any], report: Path) -> Comparison:
-    """A report beside what is asked, which nothing fills."""
+    """A report beside the stated question, with nothing filled in from the report."""
     reports = [profilers.read_report(report)]
     return comparison.compare_asked(reports, ask("compare", asked), fill=False).comparison
 
@@ -56,7 +56,7 @@ def test_a_phase_is_said_to_lie_inside_above_or_below(of_qwen: Comparison):
 
 
 def test_what_nobody_measured_is_said_not_to_be_validated():
-    model, system = "openai/gpt-oss-120b", "b200-sxm-180gb"  # 4-bit products, which none timed
+    model, system = "openai/gpt-oss-120b", "b200-sxm-180gb"  # no one timed 4-bit products
     asked = {"model": model, "system": system, "engine": "trtllm", "batch": 15}
     compared = _beside(asked, DECODE)
     rows = {row["class"]: comparison.folded(row) for row in compared.classes.to_dict("records")}

@@ -1,4 +1,4 @@
-"""A scenario filled from what ran: sizes, degrees, formats, and what contradicts them."""
+"""A scenario filled from a report: sizes, degrees, formats, and contradictions."""
 
 from dataclasses import replace
 
@@ -65,7 +65,7 @@ def test_six_of_twenty_four_layers_are_not_the_model():
 
 
 def test_layers_of_one_kind_among_others_are_of_the_model():
-    """Gated attention in every fourth of the 48 layers of Qwen3-Next."""
+    """Gated attention is in every fourth of the 48 layers of Qwen3-Next."""
     shape = ModelShape.of(model_registry.load("Qwen/Qwen3-Next-80B-A3B-Instruct"))
     assert shape.may_run(12, exact=True) and shape.may_run(36, exact=True)
     assert not shape.may_run(16, exact=True)

@@ -1,4 +1,4 @@
-"""What ran, fact by fact: certain, likely with evidence, unknown with candidates."""
+"""Facts about what ran: certain, likely with evidence, or unknown with candidates."""
 
 import dataclasses
 
@@ -34,7 +34,7 @@ def test_a_trace_tells_its_own_facts(qwen):
 
 
 @pytest.mark.parametrize(("stated", "value", "others"), [
-    ({}, "h100-sxm5-80gb", 2),  # nothing tells them apart: asked
+    ({}, "h100-sxm5-80gb", 2),  # indistinguishable, so the user is asked
     ({"units": 114}, "h100-pcie-80gb", 0),
     ({"memory_bytes": 99.9e9, "units": 132}, "h100-nvl-94gb", 0),
     ({"memory_bytes_per_s": 3.35e12, "memory_bytes": 80e9}, "h100-sxm5-80gb", 0),
@@ -61,7 +61,7 @@ def test_models_of_the_same_shapes_are_candidates():
      "(vllm::Fp8KVCacheDataType)0>", "bf16"),
     ("fmhaSm100fKernel_QkvE4m3OBfloat16H128PagedKvCausal", "fp8"),
     ("void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128>>", None),
-    ("sm89_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n", None),  # no kernel of the cache
+    ("sm89_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n", None),  # without a kernel of the cache
 ])  # fmt: skip
 def test_an_8_bit_cache_is_told_by_the_names_of_its_kernels(qwen, kernel, format_):
     kernels = qwen.kernels.iloc[:3].assign(name=kernel, full_name=kernel)

@@ -1,4 +1,4 @@
-"""Which shipped model ran: told by its products, or by a file's name and its layers."""
+"""Which shipped model ran, inferred from its products, or from a file's name and its layers."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def fact(value):
 
 
 def ran(name: str, tp: int = 1) -> WhatRan:
-    """What a run of a model would tell by its shapes."""
+    """The facts that a run of a model would reveal by its shapes."""
     model = model_registry.load(name)
     ops = model.graph(Step.prefill(1.0, 8.0), Parallelism(tp=tp)).ops
     products = {
@@ -64,7 +64,9 @@ def test_without_shapes_the_name_of_the_file_tells_where_the_layers_agree():
 
 
 def test_another_hidden_size_rules_out_a_model_whatever_its_file_is_called():
-    """A config of GPT-2 names its width otherwise, so that 2,880 became a model of 1,280."""
+    """GPT-2's config names its width differently, so 2,880 was once taken for a model of width
+    1,280.
+    """
     wide = WhatRan(hidden=fact(2880), layers=fact(36))
     assert likely_models(wide, ["openai-community gpt2-large"]) == ["openai/gpt-oss-120b"]
     right = WhatRan(hidden=fact(1280), layers=fact(36))

@@ -1,4 +1,4 @@
-"""Runs inside Nsight: the tool started around the model, its report imported and kept."""
+"""Runs inside Nsight: the tool is started around the model, its report imported and stored."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""A run over prompts: TTFT and TPOT of each beside its prediction, kept and repeated."""
+"""A run over prompts: TTFT and TPOT of each beside its prediction, stored and repeated."""
 
 import json
 import math

@@ -15,7 +15,7 @@ from profilers import run_config
 
 
 def ranked(monkeypatch: pytest.MonkeyPatch, device: str, backend: str) -> None:
-    """`run_ranks` answers at once, as two ranks on such a device would."""
+    """`run_ranks` returns at once the result of two ranks on such a device."""
     from profilers.collect import distributed
 
     def run_ranks(settings: Any, ranks: int, *_: object) -> Any:
@@ -46,7 +46,7 @@ def test_ranks_are_kept_with_the_times_of_each(ridgeline, answer, tiny: str, mon
 
 
 def test_ranks_on_gpus_are_predicted_as_devices_that_share_the_model(monkeypatch) -> None:
-    """Two devices read half of the weights each, and the halves hold for products alone."""
+    """Two devices read half of the weights each, and only products are halved."""
     ranked(monkeypatch, "NVIDIA H100 80GB HBM3", "nccl")
     config = run_config.compose(["ranks.tp=2", "model=qwen3-8b", "isl=512"])
     outcome = run_store.perform(config, Path())

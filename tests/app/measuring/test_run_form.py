@@ -1,4 +1,4 @@
-"""What a form's run is made from: a name, or the config of a hub model; files and weights not."""
+"""The run of a form: from a name or a hub model's config; files and weights are refused."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A run and its artifacts: what was measured, what was predicted, on what both rest."""
+"""A run and its files: measurements, predictions and the inputs of both."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ ARTIFACTS = {
 
 @pytest.fixture
 def kept(tiny: str) -> Callable[..., tuple[RunConfig, Path]]:
-    """Runs the tiny model on a thread of this CPU; returns the configuration and the folder."""
+    """Runs the tiny model on one thread of this CPU; returns the configuration and the folder."""
 
     def run(*overrides: str) -> tuple[RunConfig, Path]:
         settings = (f"path={tiny}", "isl=16", "device=cpu", "threads=1")
@@ -132,7 +132,7 @@ def test_a_damaged_note_of_what_was_priced_is_said(kept, content: str) -> None:
 
 
 def test_static_figures_need_no_hardware(kept, config: dict[str, Any]) -> None:
-    """2 layers of 4 products, the LM head, tied embeddings: 2 flops a parameter and token."""
+    """2 layers of 4 products, the LM head, tied embeddings: 2 FLOPs per parameter and token."""
     _, folder = kept("osl=1", "repeats=1", "warmup=0", "torch_profiler.enable=false")
     assert config["num_hidden_layers"] == 2 and config["intermediate_size"] == 192
     linear = 2 * 16 * 2 * (64 * 64 * 2 + 2 * 64 * 32 + 3 * 64 * 192) + 2 * 64 * 256

@@ -1,4 +1,4 @@
-"""`measure sweep`: rows, agreement, and the one run that is kept."""
+"""`measure sweep`: rows, agreement, and the single stored run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Priced steps of a model: operators by cost, the engine's own execution."""
+"""Priced steps of a model: operators by cost, and the engine's own execution."""
 
 from app.model_inside import builder_and_trace
 from tests.app.model_inside.steps import step_of

@@ -1,4 +1,4 @@
-"""The layer graph: a tree that loses no operator, no time and no interval."""
+"""The layer graph: a tree that keeps every operator, time and interval."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_folding_hides_what_lies_inside_and_nothing_else() -> None:
 
 
 def test_the_costliest_group_is_unfolded_at_first_and_with_it_its_parts() -> None:
-    """DeepSeek-V3 has 3 dense layers before its 58 of experts."""
+    """DeepSeek-V3 has 3 dense layers before its 58 layers with experts."""
     step = step_of("deepseek-ai/DeepSeek-V3", tp=8)
     groups = [line for line in layer_tree.graph_lines(step, ()) if line.folds]
     assert [line.label for line in groups] == ["Layers 0–2", "Layers 3–60"]

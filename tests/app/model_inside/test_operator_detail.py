@@ -1,4 +1,4 @@
-"""Operators in detail: formulas that evaluate to what is priced, all that crosses memory."""
+"""Operators in detail: formulas that evaluate to the priced values, and all memory traffic."""
 
 import pytest
 

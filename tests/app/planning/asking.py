@@ -1,4 +1,4 @@
-"""Questions of the planner as an interface asks them."""
+"""Questions for the planner, as an interface makes them."""
 
 from __future__ import annotations
 

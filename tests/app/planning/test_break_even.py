@@ -1,4 +1,6 @@
-"""Drafts with pools of their own, where either stops paying, and what nothing validated."""
+"""Drafts in disaggregated serving, where either stops paying off, and combinations without
+validation.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The search beside brute force: every deployment written out and ranked one by one.
+"""The search compared with brute force: every deployment enumerated and ranked one by one.
 
-What is tried here is written out by plain loops, priced by `genz_core.serve` a shape at a time, and
-ranked by a loop over rows, without a line of the planner. The slow case has some 20,000 of them.
+Deployments are enumerated by plain loops, priced by `genz_core.serve` one shape at a time, and
+ranked by a loop over rows, without any of the planner's code. The slow case has some 20,000 of
+them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ISL, OSL = 1024, 256
 
 
 def shapes(model, system, most):
-    """(tp, pp, dp, ep) that vLLM can be told, of at most `most` devices."""
+    """(tp, pp, dp, ep) that vLLM accepts, of at most `most` devices."""
     nearest = system.links[0].domain or most
     for tp in (1, 2, 4, 8, 16, 32, 64):
         for pp in (1, 2, 4):
@@ -37,7 +38,7 @@ def shapes(model, system, most):
 
 
 def rows_of(system_name, most, users_in_all, rate):
-    """Every deployment on a system: a dictionary each, out of memory ones without figures."""
+    """Every deployment on a system as a dictionary; those out of memory have no figures."""
     model, system = model_registry.load(MODEL), hardware_db.load(system_name)
     engine = hardware_db.load_engine("vllm")
     for tp, pp, dp, ep in shapes(model, system, most):
@@ -100,7 +101,7 @@ def test_the_search_finds_what_looking_at_every_deployment_finds(
     good = [row for row in written_out
             if row["ok"] and row["ttft_s"] < ttft_s and row["tpot_s"] < tpot_s]  # fmt: skip
     best: dict[tuple, dict] = {}
-    for row in good:  # of a deployment the limit with the least cost stands for it
+    for row in good:  # the cheapest limit represents its deployment
         key = (round(row["usd_per_mtok"], 9), row["tpot_s"])
         held = best.get(row["what"])
         if held is None or key < (round(held["usd_per_mtok"], 9), held["tpot_s"]):

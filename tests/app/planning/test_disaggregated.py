@@ -1,4 +1,4 @@
-"""Prompts on workers of their own, as an option of the search."""
+"""Disaggregated prefill as an option of the search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan does with what it cannot run, has not simulated, or is asked in other words."""
+"""Plans whose parameters cannot run, are not simulated, or are stated under other names."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_plan_that_was_not_simulated_has_no_percentile_and_says_so():
 
 @pytest.mark.slow
 def test_a_target_on_a_percentile_is_met_by_a_simulation_or_by_probability():
-    """Without a simulation a plan meets it where the probability model says so, at least 80 %."""
+    """Without a simulation, a plan meets it if the probability model gives at least 80 %."""
     wanted = {**GIVEN, "devices": "1:8", "target": "ttft_p95 < 150ms"}
     rows = plan(MODEL, **wanted, simulate=False).rows
     assert all(row["probability"] >= SURE and row["margins"]["ttft_p95"] is None for row in rows)

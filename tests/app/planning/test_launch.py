@@ -1,4 +1,4 @@
-"""Launch lines: every option is one that its program knows, by the table and by its parser."""
+"""Launch lines: every option is known to its program, by the table and by its parser."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_line_with_a_fault_is_told_apart(line):
 
 
 def test_drafts_are_counted_as_each_engine_counts_them():
-    """vLLM names the drafted tokens, SGLang the verified ones: one more."""
+    """vLLM counts the drafted tokens, SGLang the verified ones, which are one more."""
     line = lines("vllm", "ngram")[0]
     config = shlex.split(line)[shlex.split(line).index("--speculative-config") + 1]
     assert json.loads(config)["num_speculative_tokens"] == 3

@@ -1,4 +1,6 @@
-"""Deployments of a plan: valid by the schemas of what applies them, safe, and judged."""
+"""Deployment files of a plan: valid by the schemas of the tools that apply them, safe, and
+validated.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ def planned(case: str, engine: str) -> dict[str, Any]:
 
 
 def made(case: str, engine: str, kind: str) -> dict[str, list[Any]]:
-    """Parsed files of a plan; skipped where its kind says that it is not for it."""
+    """Parsed files of a plan; skipped if the kind does not apply to it."""
     try:
         files = bundle(planned(case, engine), kind).files
     except InvalidValue as refused:
@@ -73,7 +75,7 @@ def only(documents: list[dict[str, Any]], kind: str) -> dict[str, Any]:
 
 
 def check(document: dict[str, Any]) -> None:
-    """By Kubernetes' own schema, or the fields of a resource's published types."""
+    """Validate against Kubernetes' own schema, or a resource's published types."""
     known = stacks()
     match document["kind"]:
         case "LeaderWorkerSet":
@@ -134,7 +136,7 @@ def _documents(text: str) -> list[Any]:
 
 
 def _devices(document: dict[str, Any]) -> int:
-    """Devices that a document asks for."""
+    """The number of devices that a document requests."""
     match document.get("kind"):
         case "LeaderWorkerSet":
             spec = document["spec"]
@@ -163,7 +165,7 @@ def _limit(pod: dict[str, Any]) -> int:
 
 @for_every(["vllm", "sglang"])
 def test_servers_are_started_by_the_launch_line(engine):
-    """Every option is one that its program knows, and none of the plan's is lost."""
+    """Every option is known to its program, and no option of the plan is lost."""
     launched = planned("replicas", engine)["plans"][0]["launch"].splitlines()[0]
     server = only(parsed("replicas", engine, "kubernetes"), "Deployment")
     (container,) = server["spec"]["template"]["spec"]["containers"]
@@ -232,7 +234,7 @@ def test_the_guard_of_the_job_passes_what_was_predicted_and_fails_what_is_slower
 
 
 def _result(plan: dict[str, Any], rate: float, slower: float) -> dict[str, Any]:
-    """What vLLM's client saves of a run that took `slower` times what was predicted."""
+    """What vLLM's client writes for a run `slower` times as slow as predicted."""
     figures = {
         f"{kind}_{name}_ms": plan[f"{name}_s"] * 1e3 * slower
         for name in ("ttft", "tpot") for kind in ("mean", "median")
@@ -264,7 +266,7 @@ HOSTILE = (
 
 @for_every(product(HOSTILE, KINDS), by_day=18)
 def test_a_hostile_name_stays_one_word(name, kind):
-    """Neither YAML, Kubernetes nor a shell reads anything in a model's name."""
+    """A model's name is never interpreted by YAML, Kubernetes or a shell."""
     engine, case = "vllm", "pools" if kind == "llm-d" else "one"
     named = copy.deepcopy(planned(case, engine))
     named["model"] = name

@@ -1,4 +1,4 @@
-"""Percentiles of a plan beside its mean: one distribution, whatever was measured near the load."""
+"""Percentiles and mean of a plan are of one distribution, whatever was measured near the load."""
 
 from __future__ import annotations
 

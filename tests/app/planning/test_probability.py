@@ -1,4 +1,6 @@
-"""Probability of meeting targets: by the interval, monotone, and never more than each alone."""
+"""Probability of meeting targets: from the interval, monotone, and never above that of one
+target.
+"""
 
 from __future__ import annotations
 

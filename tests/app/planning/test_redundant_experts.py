@@ -1,4 +1,4 @@
-"""Copies of experts among the choices of a plan: degrees that they open, and their price."""
+"""Redundant experts as choices of a plan: the degrees that they make possible, and their price."""
 
 import pytest
 

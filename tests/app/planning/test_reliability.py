@@ -1,4 +1,4 @@
-"""The table of how often targets are met: right where the truth is known."""
+"""The table of how often targets are met is right where the truth is known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.planning.reliability import BOTH, FACTORS, chances, document, scores, t
 
 
 def records(spread, told, size=4000):
-    """Runs whose measured over predicted is lognormal of a spread, and told to be of another."""
+    """Runs whose measured over predicted is lognormal with one spread, and stated with another."""
     generator = np.random.default_rng(1)
     end = np.exp(1.2815515655446004 * told)
     return [

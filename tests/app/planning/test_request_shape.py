@@ -29,7 +29,7 @@ def plain():
 
 
 def test_a_session_reads_the_new_tokens_of_a_turn():
-    """Turns of 100 in and 50 out: prompts of 100, 250, 400, of which 0, 150, 300 are found."""
+    """Turns of 100 in and 50 out: prompts of 100, 250, 400, with 0, 150, 300 tokens cached."""
 
     def of(**shared):
         return lengths(Question(rate=1.0, **{"isl": 100, "osl": 50, "length_ratio": 1.0, **shared}))
@@ -41,7 +41,7 @@ def test_a_session_reads_the_new_tokens_of_a_turn():
     assert (hits.prompt, hits.cached) == (1000.0, 250.0)
     drawn = of(length_ratio=0.5, shared_tokens=900)
     assert drawn.prompt == 975.0 and drawn.cached == 900.0
-    usual = of(length_ratio=None, shared_tokens=900)  # lengths vary about what was asked
+    usual = of(length_ratio=None, shared_tokens=900)  # lengths vary about the stated mean
     assert (usual.prompt, usual.output, usual.cached) == (1000.0, 50.0, 900.0)
 
 

@@ -1,4 +1,6 @@
-"""The search: every deployment once, priced as alone, and the best as by looking at each."""
+"""The search: every deployment once, priced as if alone, the best found as by exhaustive
+comparison.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,7 @@ def test_the_best_is_that_of_looking_at_every_deployment(question):
     if not good:
         assert not found.order.size
         return
-    # a dollar for each time that the targets are met; without any, a dollar
+    # cost divided by the probability to meet the targets; without targets, the cost
     chance = np.nan_to_num(found.probability, nan=0.5) if found.targets else np.ones(len(rows))
     costs = [rows[at]["usd_per_mtok"] / chance[at] for at in found.order]
     least = min(rows[at]["usd_per_mtok"] / chance[at] for at in good)
@@ -155,7 +157,7 @@ def test_a_space_that_cannot_be_is_refused(given, said):
 
 
 def test_what_the_question_says_beside_the_search_is_honoured():
-    """The weights, degrees, limits and factors of a question are those of its candidates."""
+    """Candidates have the weights, degrees, limits and factors of their question."""
     plain = search(asked(target="")).candidates
     said = {"weights": "fp8", "tp": 4, "max_num_batched_tokens": 2048, "bandwidth": 0.5}
     found = search(asked(target="", **said)).candidates

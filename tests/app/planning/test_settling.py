@@ -1,4 +1,6 @@
-"""Choosing with uncertainty: what can be expected, the gamble, the safe choice, what settles."""
+"""Choosing under uncertainty: by expected cost, the gamble, the safe choice, and what would settle
+it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def found():
 
 
 def told(found, chances):
-    """The search with other probabilities, ordered anew."""
+    """The search with other probabilities, sorted again."""
     ranked = found.ranking
     feasible = ranked.feasible(found.candidates, chances)
     order = ranked.order(found.candidates, chances, feasible)
@@ -67,7 +69,7 @@ def test_a_cost_counts_for_each_time_that_the_targets_are_met(found):
 
 
 def test_a_cheaper_deployment_that_is_less_likely_is_the_gamble(found):
-    """The cheapest meets its target one time of ten, all others always."""
+    """The cheapest meets its target one time in ten, all others always."""
     cost = found.candidates.columns["usd_per_mtok"]
     cheapest = int(found.order[np.argmin(cost[found.order])])
     chances = np.ones(len(cost))
@@ -122,7 +124,7 @@ def test_what_is_weighed_is_in_the_document_and_in_the_words():
 
 @pytest.mark.slow
 def test_a_plan_that_was_simulated_is_counted_and_says_its_own_probability():
-    """A target on a percentile is met in a simulation alone, by few that were tried."""
+    """A target on a percentile is only met in a simulation, by few of the simulated plans."""
     target = "ttft_p95 < 500ms, tpot < 14ms"
     named = document(answer(asked(target, simulate=True, engine="vllm,sglang", top=8)))
     assert named["plans"] and named["meet_targets"] >= len(named["plans"])

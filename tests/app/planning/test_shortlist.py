@@ -1,4 +1,4 @@
-"""A plan believes its simulation: what misses a target there or is overloaded is no plan."""
+"""A candidate that misses a target in simulation, or is overloaded there, is not a plan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def asked(target="tpot < 40ms", load=None, **more):
 
 
 def pretend(monkeypatch, factor, sustained=lambda row, draw: True):
-    """Simulations that take `factor(row, draw)` times what the closed form says; returns calls."""
+    """Simulations that take `factor(row, draw)` times the closed form's value; returns
+    the calls.
+    """
     calls = []
 
     def simulate(candidates, at, asked, draw=0):
@@ -53,7 +55,8 @@ def test_a_mean_that_misses_its_target_when_simulated_is_no_plan(monkeypatch):
     assert short.plans and short.rejected
     assert all(use[one.at] < limit for one in short.plans)
     tried = [use[at] for at, _ in calls if use[at] >= limit]
-    assert tried == sorted(tried, reverse=True)  # what is busier than one that failed is not tried
+    # a candidate with more load than one that failed is not tried
+    assert tried == sorted(tried, reverse=True)
     pretend(monkeypatch, lambda row, draw: 100.0)
     none = answer(asked(), with_changes=False)
     assert not none.short.plans
@@ -104,12 +107,12 @@ def test_what_does_not_sustain_the_load_when_simulated_is_overloaded(monkeypatch
     short = shortlist(found)
     assert short.plans and all(use[one.at] < limit for one in short.plans)
     tried = [use[at] for at, _ in calls if use[at] >= limit]
-    assert tried == sorted(tried, reverse=True)  # nothing busier than what failed is tried
+    assert tried == sorted(tried, reverse=True)  # nothing with more load than a failed one is tried
     assert {short.candidates.status[at] for at in short.rejected} == {"overloaded"}
 
 
 def test_a_rate_beyond_what_the_simulation_sustains_is_never_recommended():
-    """Whatever the closed form says of prompts that outnumber their answers' steps."""
+    """Whatever the closed form predicts where prompts take more time than decode steps leave."""
     for rate in (2.0, 4.0):
         planned = plan(
             "mistralai/Mixtral-8x7B-Instruct-v0.1", system="l40s", engine="sglang", isl=1547,

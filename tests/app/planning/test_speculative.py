@@ -1,4 +1,4 @@
-"""Drafts as an option of the search: beside none, and only where they pay."""
+"""Drafts as an option of the search: compared with none, and chosen only where they pay off."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_model_without_the_module_is_left_out_and_said_so():
 
 
 def test_a_way_to_draft_that_is_stated_alone_is_the_only_one():
-    """What the question says is honoured: plans without drafts are tried where "none" is listed."""
+    """A plan without drafts is only tried if the question lists "none"."""
     given = {"systems": "h100", "devices": 4, "rate": 2, "engine": "vllm", "simulate": False}
     found = plan(MODEL, speculation="ngram", acceptance="0.5", **given)
     assert all(row["speculation"] for row in found.rows)

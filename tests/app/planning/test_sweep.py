@@ -1,4 +1,4 @@
-"""Sweeps over any axes: every combination once, as priced alone, taken up where they stopped."""
+"""Sweeps over any axes: every combination once, priced as if alone, resumed where they stopped."""
 
 from __future__ import annotations
 

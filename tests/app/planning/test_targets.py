@@ -1,4 +1,6 @@
-"""Targets: what is typed is what must hold, and what cannot hold is refused in a sentence."""
+"""Targets: the typed condition is the one that must hold; impossible ones are refused in a
+sentence.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`import ridgeline` as a person meets it: signatures, help, a stub for editors, old names."""
+"""`import ridgeline` as users see it: signatures, help, a type stub, old names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of parameters for tests: one that is allowed and not the default, and one that is not."""
+"""Values of parameters for tests: an allowed one that is not the default, and an invalid one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LISTS: dict[str, Any] = {
 
 
 def another(one: Parameter) -> Any:
-    """A value that a parameter may have and that is not its default."""
+    """An allowed value of a parameter that is not its default."""
     if one.kind == "truth":
         return not one.default
     if one.kind == "list":
@@ -39,7 +39,7 @@ def another(one: Parameter) -> Any:
 
 
 def beyond(one: Parameter) -> str:
-    """A text that is no value of a parameter."""
+    """A text that is not a value of a parameter."""
     if one.kind == "truth":
         return "perhaps"
     if one.numeric:

@@ -1,4 +1,4 @@
-"""Names and values become a question: other names, typed values, one load, arrays, objects."""
+"""Names and values become a question: aliases, typed values, one load, arrays, objects."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_name_that_means_nothing_to_the_verb_is_refused_by_name():
 @pytest.mark.parametrize("verb", VERBS)
 def test_exactly_one_load(verb: str):
     allowed = VERBS[verb].loads
-    if "model" not in parameters_of(verb):  # steps that are counted, of no deployment
+    if "model" not in parameters_of(verb):  # counted steps of no deployment
         return
     for name in LOADS:
         if name not in allowed:

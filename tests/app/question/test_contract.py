@@ -1,4 +1,5 @@
-"""Every parameter at every interface: same name, type, default, limits and help, or a reason.
+"""Every parameter at every interface has the same name, type, default, limits and help, or a
+reason.
 
 A cell is a parameter at an interface of a verb.  The last test prints how many are filled.
 """
@@ -30,7 +31,7 @@ from app.planning import sweep_axes
 from app.question.asking import ask
 from app.question.extras import EXTRAS, extras_of
 from app.question.forms import Form, forms_of, takes_many
-from app.question.groups import POOL
+from app.question.groups import CACHE, POOL
 from app.question.parameter import Parameter
 from app.question.parameters import ALIASES, PARAMETERS, in_group
 from app.question.question import Question
@@ -41,13 +42,13 @@ from genz_core.errors import InvalidValue
 from tests.app.question.samples import MODEL, REFUSED, another, beyond
 from tests.rules import for_every
 
-#: Verbs that are no functions and no bodies: they write a calibration, a file or counts.
+#: Verbs without a function or request body: they write a calibration, a file or counts.
 COMMANDS_ALONE = ("calibrate", "predictor")
 PROGRAMS = tuple(verb for verb in VERBS if verb not in COMMANDS_ALONE)
 COMMAND = {"calibrate": ("calibrate", "runs")}
 CELLS = [(verb, name) for verb in VERBS for name in parameters_of(verb)]
 FILLED: Counter[str] = Counter()
-#: Python's word of a JSON type.
+#: Python's type for a JSON type.
 KINDS = {"whole": "int", "number": "float", "truth": "bool", "text": "str", "list": "str"}
 JSON_TYPES: Mapping[Form, str] = {
     "number": "number", "numbers": "array", "range": "object", "truth": "boolean",
@@ -120,7 +121,7 @@ def rest_document() -> dict[str, Any]:
 
 
 def rest_fields(verb: str) -> dict[str, Any]:
-    """The fields of a body, from the document for those that are asked by a body alone."""
+    """The fields of a request body, from the OpenAPI document for verbs with a body."""
     if verb in bodies.WITH_FILES:
         schema = bodies.WITH_FILES[verb].model_json_schema()
     else:
@@ -228,7 +229,8 @@ def test_a_command_has_the_parameters_of_its_verb(verb: str):
 @pytest.mark.parametrize(
     ("verb", "own"),
     [("compare", {"fill", "level"}), ("guard", {"level", "tolerance"}), ("sweep", {"bounds_only"}),
-     ("plan", {"deployment"}), ("estimate", set()), ("serve", set())],
+     ("plan", {"deployment"}), ("estimate", set()), ("serve", set()),
+     ("simulate", {"worth"})],
 )  # fmt: skip
 def test_a_command_declares_no_extra_of_its_verb_again(verb: str, own: set[str]):
     options = {one.name: one for one in command(verb).params}
@@ -262,6 +264,11 @@ def test_a_cell_of_a_points_file_is_read_as_the_parameter(name: str):
               "prefix_tier": {"prefix_hits": "0.5"}, "requests": {"burst_start": "true"},
               "speculation": {"draft_model": "Qwen/Qwen3-0.6B"},
               "prefill_moe_tp": {"prefill_workers": "1", "prefill_tp": str(value)},
+              "turn_isl": {"turns": "3"},
+              **{n: {"turns": "3", "host_cache_gib": "10", "think_s": "2"}
+                 for n in ("think_s", "think_spread", *in_group(CACHE))},
+              **{f"{tier}_cache_gb_per_s": {"turns": "3", f"{tier}_cache_gib": "10"}
+                 for tier in ("disk", "remote")},
               **{n: {"prefill_workers": "1"} for n in in_group(POOL)
                  if n not in ("prefill_workers", "prefill_system", "prefill_moe_tp")}}  # fmt: skip
     row |= needed.get(name, {})
@@ -309,7 +316,9 @@ def test_every_parameter_has_a_control_on_a_page():
         for panel in (search_form, economics, plan_form, sensitivity, simulation)
     )
     drawn = {*controls(), *re.findall(r'"(?:sensitivity_)?(\w+)"', forms)}
-    missing = sorted(set(PARAMETERS) - drawn - {"lengths"})  # a page uploads a trace in its place
+    missing = sorted(
+        set(PARAMETERS) - drawn - {"lengths"}
+    )  # a page has an upload of a trace instead
     assert not missing, f"no page has a control for: {', '.join(missing)}"
     FILLED["forms"] += len(PARAMETERS) - 1
 
@@ -330,7 +339,7 @@ def test_a_value_beyond_its_limits_is_refused_in_one_sentence_everywhere(one: Pa
     with pytest.raises(InvalidValue) as said:
         getattr(ridgeline, verb)(**given)
     assert str(said.value) == sentence
-    if one.kind != "truth":  # of which a body takes true and false alone, and a command a flag
+    if one.kind != "truth":  # a body accepts true and false only, a command a flag
         with pytest.raises(InvalidValue) as said:
             verbs.asked_by(bodies.ASKED[verb].model_validate(given))
         assert str(said.value) == sentence
@@ -346,7 +355,7 @@ def test_a_value_beyond_its_limits_is_refused_in_one_sentence_everywhere(one: Pa
 
 
 def test_the_cells_are_counted():
-    """How many cells are filled, by interface, and how many are left out, by reason."""
+    """The number of filled cells by interface, and of omitted ones by reason."""
     left = Counter(reason for verb in VERBS for reason in LEFT_OUT[verb].values())
     print(f"\nfilled: {sum(FILLED.values()):,} of {dict(FILLED)}")
     print(f"{len(VERBS)} verbs x {len(PARAMETERS)} parameters: {len(CELLS):,} are taken")

@@ -1,4 +1,4 @@
-"""What was measured: a category that nobody measured has no interval, a number beyond widens it."""
+"""Without a measurement in a category there is no interval; a number out of range widens it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_an_engine_with_few_runs_has_the_ranges_of_all():
 
 
 def test_every_measured_run_is_within_what_was_measured():
-    """No run lies beyond the ranges that are counted in it, and none has an unmeasured category."""
+    """No measured run lies outside the ranges that include it, or has an unmeasured category."""
     rows = [dict(row) for row in table("measurements", "published")][::9]
     for row in points_file.price(rows):
         assert "nobody measured" not in row["message"], row
@@ -110,7 +110,7 @@ def test_a_device_and_a_model_without_runs_keep_an_interval():
 
 
 def test_options_of_experts_say_nothing_of_a_dense_model():
-    """Whether they mean anything is not a matter of measurements."""
+    """Options of experts do not affect a dense model, so they need no measurement."""
     split = Parallelism(tp=4, ep=4, overlap="two_batch", expert_imbalance=2.0)
     dense = model_registry.load("meta-llama/Llama-3.1-8B")
     assert not of_split("batch", "vllm", dense, split, {}).without.any()
@@ -244,7 +244,7 @@ def test_a_number_further_beyond_the_range_has_never_a_narrower_interval(size, m
 
 
 def test_among_runs_of_a_recipe_their_novelty_widens_and_never_narrows():
-    """Beyond all prompts that were served, an interval grows with the distance from the runs."""
+    """Beyond all measured prompts, an interval widens with the distance from the runs."""
     asked = Question(model="openai/gpt-oss-120b", system="b200-sxm-180gb", engine="vllm", tp=8)
     found = resolve(asked)
     assert found.engine.measured_on == "recipe"

@@ -1,7 +1,7 @@
-"""A parameter that is added is one declaration and the physics that reads it: all else follows.
+"""A new parameter is one declaration and the physics that reads it; everything else follows.
 
-A copy of the packages, by links to their files, declares one more parameter; a program asks it at
-every interface.
+A copy of the packages, made of links to their files, declares one more parameter, and a program
+uses it at every interface.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def linked(source: Path, target: Path, opened: set[str]) -> None:
-    """Links to the files of a folder; folders of these names are made, with links in them."""
+    """Link to the files of a folder; the named folders are created, with links in them."""
     if source.name not in opened:
         target.symlink_to(source)
         return
@@ -109,7 +109,7 @@ def change(path: Path, old: str, new: str) -> None:
 
 @pytest.fixture(scope="module")
 def seen(copy: Path) -> dict[str, Any]:
-    """What a program sees of the new parameter."""
+    """What a program gets for the new parameter."""
     pytest.importorskip("fastapi")
     pytest.importorskip("mcp")
     paths = os.pathsep.join([str(copy), str(copy / "app" / "python")])

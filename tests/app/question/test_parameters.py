@@ -1,4 +1,4 @@
-"""A declaration checks its values: types, limits and choices, each in a sentence of its own."""
+"""A declaration checks its values: types, limits and choices, each with its own message."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_number_is_taken_exactly_within_its_limits(one, value):
 
 @pytest.mark.parametrize("value", [True, "8", [8], {"a": 1}, object(), 10**400, "x" * 1000])
 def test_what_is_no_number_is_refused_and_shown_in_short(value):
-    if value == "8":  # a text that is a number is one
+    if value == "8":  # a text that contains a number is accepted as one
         assert PARAMETERS["tp"].checked(value) == 8
         return
     with pytest.raises(InvalidValue) as said:

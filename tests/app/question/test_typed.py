@@ -1,4 +1,4 @@
-"""Numbers as people type them, lists and ranges; every value's text reads back as the value."""
+"""Typed numbers, lists and ranges; every value's text parses back to the value."""
 
 from __future__ import annotations
 

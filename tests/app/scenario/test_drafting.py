@@ -1,4 +1,4 @@
-"""Speculative decoding as it is asked: methods, tokens, acceptance, and what cannot be."""
+"""Speculative decoding as a question: methods, tokens, acceptance, and invalid combinations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LLAMA, DEEPSEEK = "meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-V3"
 
 
 def drafts(model: str = LLAMA, **given):
-    """What drafts for a model under the given parameters."""
+    """The draft model or method under the given parameters."""
     asked = ask("serve", {"model": model, "concurrency": 1, **given})
     return speculation(asked.question, model_registry.load(model))
 

@@ -25,7 +25,7 @@ def test_llama_8b_decodes_on_an_h100_no_faster_than_its_weights_stream():
 
 
 def test_llama_70b_on_eight_h100_streams_an_eighth_of_its_weights_each():
-    """139 GB over 8 devices at 3.35 TB/s: 5.2 ms, and the all-reduces on top."""
+    """139 GB over 8 devices at 3.35 TB/s: 5.2 ms, plus the all-reduces."""
     assert _bound_ms("meta-llama/Llama-3.1-70B", "h100_sxm", 1, 1024, tp=8) == pytest.approx(
         5.2, rel=0.05
     )
@@ -59,7 +59,7 @@ def test_gpt_oss_keeps_its_experts_in_four_bits_on_one_gpu():
 
 
 def test_mamba_decodes_as_fast_at_any_context():
-    """Its checkpoint is in float32: four bytes of each of 2.77 B parameters at 2,039 GB/s."""
+    """Its checkpoint is float32: four bytes for each of 2.77 B parameters at 2,039 GB/s."""
     short, long = (_bound_ms("state-spaces/mamba-2.8b-hf", "a100", 1, c) for c in (10, 100_000))
     assert short == long
     assert short == pytest.approx(2.77e9 * 4 / 2.039e12 * 1e3, rel=0.05)

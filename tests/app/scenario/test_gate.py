@@ -1,4 +1,4 @@
-"""What a model cannot run, and what means nothing to it, at every way of asking."""
+"""What a model cannot run, and parameters that do not apply to it, at every interface."""
 
 import pytest
 import ridgeline
@@ -22,12 +22,12 @@ MOST = 4096
 @pytest.mark.parametrize(
     ("name", "isl", "osl", "runs"),
     [
-        (SHORT, 3841, 256, True),  # the last token is not read again
+        (SHORT, 3841, 256, True),  # the last token's cache is never read
         (SHORT, 3842, 256, False),
         (SHORT, 4097, 1, False),
-        ("BAAI/bge-m3", 8194, 512, True),  # puts no tokens out
+        ("BAAI/bge-m3", 8194, 512, True),  # generates no tokens
         ("BAAI/bge-m3", 8195, 1, False),
-        ("facebook/bart-large", 1024, 1024, True),  # each side has positions of its own
+        ("facebook/bart-large", 1024, 1024, True),  # encoder and decoder have separate positions
         ("facebook/bart-large", 1025, 16, False),
     ],
 )

@@ -1,8 +1,8 @@
-"""FLOPs and bytes beside another tool's, where it counts as we do.
+"""FLOPs and bytes equal another tool's where both count the same.
 
-Stated deviations: GenZ attends to the full square where ours is causal; it runs the classifier on
-every prompt token and ours on the last; it splits attention into Logit and Attend, whose score
-matrix the fused operator keeps on chip.
+Known differences: GenZ computes the full attention square, ours is causal; it runs the classifier
+on every prompt token, ours on the last; it splits attention into Logit and Attend, whose score
+matrix our fused operator keeps on chip.
 """
 
 from __future__ import annotations

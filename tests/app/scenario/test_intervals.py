@@ -1,4 +1,4 @@
-"""Every latency carries an 80 % interval from held-out points, or says that it is not validated."""
+"""Every latency has an 80 % interval from held-out points, or is marked "not validated"."""
 
 import math
 from dataclasses import replace
@@ -46,7 +46,7 @@ def serve_rows(scenario: Question, *users: float) -> list[dict]:
 
 
 class Spied(LatencyProfile):
-    """A profile that writes down which constants were asked of it."""
+    """A profile that records which constants were read."""
 
     __slots__ = ("asked",)
 
@@ -112,7 +112,9 @@ def test_a_class_adds_the_intervals_of_its_operators():
     factor = step.learned_factor()
     ends = [bound + factor * (row.high_s - bound) for row, bound in rows]
     assert whole.high_s == pytest.approx(sum(ends))
-    assert math.isnan(intervals.by_class(step)["host"].low_s)  # nobody measured the host apart
+    assert math.isnan(
+        intervals.by_class(step)["host"].low_s
+    )  # the host was not measured separately
 
 
 def test_one_operator_without_an_interval_leaves_its_sum_without_one():
@@ -210,7 +212,8 @@ def test_no_interval_reaches_below_the_speed_of_light():
         table = intervals.operator_table(step)
         rows = zip(intervals.of_rows(table), table["bound_s"], strict=True)
         assert all(row.low_s >= bound for row, bound in rows if row.seconds)
-    assert Latency.of(2.0, Interval(0.5, 1.5, 20), 3.0).low_s == 2.0  # it holds its prediction
+    # the interval contains the prediction
+    assert Latency.of(2.0, Interval(0.5, 1.5, 20), 3.0).low_s == 2.0
 
 
 def test_no_interval_under_load_reaches_below_the_speed_of_light():
@@ -246,7 +249,7 @@ def test_a_system_without_a_price_has_no_interval_of_one():
 
 
 def test_a_load_beside_measured_runs_is_known_better_than_one_far_from_them():
-    """Llama 70B in fp8 on one H100 node: measured at 1k and 8k prompts, never at 60k."""
+    """Llama 70B in fp8 on one H100 node: measured with prompts of 1k and 8k, never 60k."""
     asked = Question(model="meta-llama/Llama-3.1-70B", engine="vllm", weights="fp8", tp=4)
     near, far = (serve_rows(replace(asked, isl=isl, osl=1000), 16.0)[0] for isl in (1000, 60000))
     widths = [row["tpot_high_s"] / row["tpot_low_s"] for row in (near, far)]

@@ -1,4 +1,4 @@
-"""Where files may be named: paths, addresses and texts become sources, anything else a name."""
+"""Where files may be named: paths, addresses and texts become sources, all else is a name."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A mixed step as it is typed is the engine's own price of its groups."""
+"""A typed mixed step has the price that the engine computes for its groups."""
 
 from __future__ import annotations
 

@@ -41,7 +41,9 @@ def test_operators_host_and_pipeline_sum_to_the_step_and_so_do_the_causes(scenar
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=named)
 def test_what_doubled_arithmetic_would_cut_is_in_the_causes_that_arithmetic_has_a_part_in(scenario):
-    """Of operators that memory binds, arithmetic beside it is part of the bandwidth not reached."""
+    """In memory-bound operators, the overlapping arithmetic is part of the bandwidth that is not
+    reached.
+    """
     setup = Setup(scenario)
     estimate, faster = cached.priced(setup), cached.priced(Setup(replace(scenario, peak=2.0)))
     for phase in ("prefill", "decode"):
@@ -53,7 +55,7 @@ def test_what_doubled_arithmetic_would_cut_is_in_the_causes_that_arithmetic_has_
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=named)
 def test_the_interval_of_a_whole_request_follows_from_those_of_its_parts(scenario):
-    """Held-out points of its own may make it narrower than the sum of its parts, never wider."""
+    """Its own held-out points may make it narrower than the sum of its parts, never wider."""
     estimate = estimate_resolved(resolve(scenario))
     first, token, whole = (
         intervals.latency(estimate, name) for name in ("ttft_s", "tpot_s", "e2e_s")
@@ -82,7 +84,9 @@ def test_so_does_that_of_a_request_under_load_and_of_the_throughput(scenario):
 
 
 def test_where_arithmetic_saves_time_the_breakdown_has_time_that_waits_for_it():
-    """gpt-oss-120b's decode: twice the arithmetic, which bounds nothing, saves a sixth."""
+    """In gpt-oss-120b's decode twice the arithmetic saves a sixth, although arithmetic bounds
+    nothing.
+    """
     setup = Setup(SCENARIOS[1])
     parts = parts_of(step_of(cached.priced(setup), "decode"))
     levers = cached.levers(setup)["decode"]

@@ -1,4 +1,4 @@
-"""The points file: every row answered in its place, none stopping the rest."""
+"""The points file: every row has its answer in order, and an invalid row does not stop the rest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_good_row_gets_every_figure():
     assert row["id"] == "a" and row["status"] == "ok" and row["fits"] == "true"
     words = ("fits", "not_validated")
     figures = {name: float(row[name]) for name in points_file.COLUMNS[3:] if name not in words}
-    assert figures.pop("wait_s") == 0.0  # no server is in the way of a static batch
+    assert figures.pop("wait_s") == 0.0  # a static batch has no server
     assert all(value > 0 for value in figures.values())
     assert figures["e2e_s"] == pytest.approx(figures["ttft_s"] + 99 * figures["tpot_s"])
     assert figures["bound_prefill_s"] < figures["prefill_s"]

@@ -18,7 +18,7 @@ MEASURED = Question(
 
 
 def test_their_weights_make_the_correction():
-    """The product of what runs teach, each to its weight, is the scale of the steps."""
+    """The product of the learnt factors, each raised to its weight, is the scale of the steps."""
     resolved = resolve(MEASURED)
     rows = runs_behind(resolved, most=10_000)
     alone = replace(resolved, engine=replace(resolved.engine, neighbours=None))

@@ -1,4 +1,4 @@
-"""A scenario means the same wherever it is asked: the estimate, a sweep, a load, a points file."""
+"""A scenario means the same everywhere: in an estimate, a sweep, a load, a points file."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ from genz_core.errors import InvalidValue, UnsupportedEngine
 from hardware_db import recipes
 
 EAGER = EagerFacts(2e-3, 1e-3, norm_passes=3.0, rope_passes=3.0, activation_passes=2.0)
-#: A recipe that ships: this model, system, engine and format were measured.
+#: A shipped recipe: this model, system, engine and format were measured.
 MEASURED = Question(model="openai/gpt-oss-120b", system="h100-sxm5-80gb", engine="vllm", tp=2)
 
 
@@ -31,13 +31,13 @@ def test_every_recipe_that_ships_is_found_by_its_model_and_format():
         assert (round(model.parameters), bulk_format(model)) == (key.parameters, key.weights)
 
 
-#: A model of which an fp8 checkpoint is published, with an 8-bit cache.
+#: A model with a published fp8 checkpoint and an 8-bit cache.
 PUBLISHED = "meta-llama/Llama-3.1-70B"
 
 
 @pytest.fixture
 def eager() -> Resolved:
-    """The default scenario under an engine that runs the model unfused, as calibration writes."""
+    """The default scenario with an engine that runs the model unfused, as calibration writes."""
     asked = resolve(Question())
     return replace(asked, engine=eager_engine(hardware_db.load_engine("hf"), EAGER))
 
@@ -124,7 +124,9 @@ def test_ranks_that_share_an_expert_are_whole_numbers(moe_tp):
 
 @pytest.mark.parametrize("load", [{"concurrency": 4}, {"rate": 1.0}])
 def test_a_server_starts_with_its_own_share_of_the_memory_unless_it_is_told(load):
-    """By names, whose look-up is kept without the load, and by an object, whose is not."""
+    """By name, where the look-up is cached without the load, and by object, where it is not
+    cached.
+    """
     named = Question(model="meta-llama/Llama-3.1-8B", system="h100", engine="sglang", **load)
     for objects in ({}, {"system": hardware_db.load("h100")}):
         own = resolve(named, objects).engine

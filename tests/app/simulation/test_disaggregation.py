@@ -1,4 +1,4 @@
-"""A prefill pool as it is asked: its workers, the way of the cache, the balance, what cannot be."""
+"""A prefill pool as a question: its workers, the transfer of the cache, balance, invalid pools."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_answers_of_one_token_have_no_balance():
 
 
 def test_a_worker_that_only_reads_makes_a_prompt_wait_as_the_same_server_does():
-    """Tokeniser, scheduler and network, as runs teach it of one user there; nothing if scaled."""
+    """Tokeniser, scheduler and network as learnt from runs of one user there; zero if scaled."""
     load = {"model": "Qwen/Qwen3-32B", "system": "h100", "engine": "sglang", "tp": 2}
     load |= {"isl": 1024, "osl": 64, "requests": 8}
     alone = simulate(ask("simulate", {**load, "concurrency": 1})).run.options

@@ -1,4 +1,4 @@
-"""Offered load: arrivals, lengths and sessions as asked, the same for the same seed."""
+"""Offered load: the arrivals, lengths and sessions of the question, equal for equal seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Step prices as other programs read them: their formats to the letter, our prices inside."""
+"""Step prices for other programs: exactly their formats, with our prices."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def prices() -> StepPrices:
 
 @pytest.fixture(scope="module")
 def profile(tmp_path_factory: pytest.TempPathFactory):
-    """A folder of profile results, written as a user does."""
+    """A folder of profile results, written by the command."""
     folder = tmp_path_factory.mktemp("profile")
     words = ["predictor", MODEL, "--for", "dynamo", "--tp", "2", "--context", str(LONGEST)]
     answered = CliRunner().invoke(cli, [*words, "--output", str(folder)])
@@ -124,7 +124,9 @@ def test_the_replay_table_is_keyed_as_the_simulator_looks_steps_up():
 
 
 def test_a_step_that_is_not_in_the_table_is_near_its_neighbours():
-    """The simulator's mean of three by numbers of requests and tokens, against our own price."""
+    """The simulator's mean of three neighbours by requests and tokens, compared with our
+    own price.
+    """
     resolved = resolve(scenario(engine="sglang"))
     made = step_prices(resolved, LONGEST)
     rows = [(_shape(step), seconds) for step, seconds in sglang.steps(made)]
@@ -145,7 +147,9 @@ def _shape(step) -> tuple[float, float, float]:
 
 
 def test_steps_are_priced_as_a_mixed_step_is(prices):
-    """By `genz_core.mixed`, to what the tables' grids leave; the simulator's own test has them."""
+    """By `genz_core.mixed`, up to the grids of the tables, which the simulator's own test
+    covers.
+    """
     resolved = resolve(scenario(tp=2))
     decode = mixed_step.price(resolved, mixed_step.parse_groups("", "32x2048"))
     scale = resolved.engine.recipe.tpot_scale or 1.0

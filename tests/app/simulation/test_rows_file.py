@@ -1,4 +1,4 @@
-"""Many simulations: every row answered, none run twice, over processes or a Dask cluster."""
+"""Many simulations: each row is answered and runs once, over processes or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def answers(path: Path) -> list[dict[str, str]]:
 def test_a_row_has_every_figure():
     row = simulate_row({**ROW, "ttft_target_s": "1"}, "d")
     assert row["status"] == "ok" and tuple(row) == COLUMNS
-    assert all(row[name] for name in COLUMNS)
+    of_tiers = [name for name in COLUMNS if "hit_share" in name or name == "loading_mean_s"]
+    assert all(bool(row[name]) == (name not in of_tiers) for name in COLUMNS)
     assert float(row["ttft_p99_s"]) >= float(row["ttft_p50_s"]) > 0
 
 

@@ -104,7 +104,7 @@ def test_a_steady_loop_is_that_of_the_closed_form(length_ratio):
 @pytest.mark.parametrize("users", [1, 16, 256])
 @pytest.mark.parametrize("engine", ["vllm", "trtllm"])
 def test_open_requests_are_arrivals_times_their_time(engine, users):
-    """Little's law.  A step scale, so that first tokens are not moved by what was measured."""
+    """Little's law.  With a step scale, so that measurements do not change first tokens."""
     answer = simulated(concurrency=users, engine=engine, osl=128, step_scale=1.0,
                        requests=max(10 * users, 200))  # fmt: skip
     assert answer.requests_per_s * answer.e2e_mean_s == pytest.approx(users, rel=0.02)
@@ -114,7 +114,7 @@ def test_a_single_user_has_no_queue():
     answer = simulated(concurrency=1, step_scale=1.0)
     sent_s = answer.run.resolved.engine.host_request_s
     assert answer.simulation.queue_s == pytest.approx(np.full(13, sent_s))
-    assert answer.requests == 10  # two before them, one after them
+    assert answer.requests == 10  # two before them, one after
 
 
 def test_figures_of_a_steady_loop_are_of_the_requests_between_its_start_and_its_end():
@@ -137,7 +137,7 @@ def test_users_of_a_steady_loop_begin_one_after_the_other_over_a_request():
 
 
 def test_a_steady_loop_is_where_one_that_starts_at_once_arrives():
-    """It forgets its start in tens of requests a user, which the staggered start spares."""
+    """A loop needs tens of requests per user to forget its start; a staggered start avoids this."""
     load = {"system": "a100", "engine": "trtllm", "tp": 4, "concurrency": 87, "isl": 362,
             "osl": 96, "length_ratio": 0.8, "step_scale": 1.0}  # fmt: skip
     steady = simulated(**load)
@@ -149,7 +149,7 @@ def test_a_steady_loop_is_where_one_that_starts_at_once_arrives():
 
 
 def test_a_longer_warm_up_says_the_same(monkeypatch):
-    """In the mean of a few seeds: first tokens of one differ by up to a tenth."""
+    """In the mean of a few seeds, because first tokens of single seeds differ by up to a tenth."""
 
     def means() -> list[float]:
         runs = [simulated(concurrency=64, requests=1000, seed=seed) for seed in range(4)]

@@ -1,4 +1,4 @@
-"""Traces of real traffic: the public layouts, packed, by session; what is none is one sentence."""
+"""Traces of real traffic: public layouts, compressed, by session; other files give one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server to be started by a command: faster with more sequences, and without memory beyond 32."""
+"""A server to be started by a command: faster with more sequences, out of memory beyond 32."""
 
 from __future__ import annotations
 

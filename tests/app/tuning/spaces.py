@@ -1,4 +1,4 @@
-"""Random spaces of settings, and servers whose constants nobody is told."""
+"""Random search spaces, and servers with hidden constants."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SYSTEMS = ("h100", "h200", "a100-sxm4-80gb")
 
 @dataclass(frozen=True)
 class Drawn:
-    """A space, the server behind it, and what every setting of it would give.
+    """A space, its server, and the true result of every setting.
 
-    values: of the goal, 0 where the targets are missed or nothing runs, [settings].
+    values: of the goal, 0 if the targets are missed or nothing runs, [settings].
     """
 
     space: Space
@@ -37,15 +37,16 @@ class Drawn:
 
     @property
     def blind(self) -> float:
-        """Runs that random search needs on average until it is within 5 % of the best."""
+        """Mean number of runs that random search needs to get within 5 % of the best."""
         return (len(self.values) + 1) / (self.good.sum() + 1)
 
     def search(self, runs: int = 1000) -> Tuned:
         return tune(self.space, self.server, Study(), runs)
 
     def needed(self) -> float:
-        """Runs until the search is within 5 % of the best; as many as there are settings where it
-        stops before."""
+        """Runs until the search is within 5 % of the best; the number of all settings if it stops
+        before.
+        """
         for number, record in enumerate(self.search().records, start=1):
             if self.good[self.space.at(record.setting)]:
                 return number
@@ -53,7 +54,7 @@ class Drawn:
 
 
 def draw(seed: int) -> Drawn | None:
-    """A random space; None where more than 5 % of its settings lie within 5 % of the best."""
+    """A random space; None if more than 5 % of its settings are within 5 % of the best."""
     rng = np.random.default_rng(seed)
 
     def some(values: tuple, least: int) -> list:
@@ -86,7 +87,7 @@ def draw(seed: int) -> Drawn | None:
 
 
 def draws(count: int, seed: int) -> list[Drawn]:
-    """The first random spaces from a seed with few good settings."""
+    """The first random spaces from a seed that have few good settings."""
     found: list[Drawn] = []
     at = seed
     while len(found) < count:

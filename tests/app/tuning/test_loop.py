@@ -1,4 +1,4 @@
-"""The search against the simulator: few runs, a true end, and what it learns."""
+"""The search against the simulator: few runs, a justified end, and what it learns."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from app.tuning.answer import answer
 from app.tuning.real_server import Commands
 from profilers.collect.serving import own_server
 
-#: Tokens of a step that the server may be started with: small ones read prompts in many steps.
+#: Token budgets per step for the server; a small budget splits a prompt over many steps.
 BUDGETS = (8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 160, 192, 224, 256,
            320, 384, 448, 512)  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Servers that commands start: measured, dying, taken up again, and refused."""
+"""Servers started by commands: measured, crashing, resumed, and refused."""
 
 from __future__ import annotations
 

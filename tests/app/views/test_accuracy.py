@@ -1,4 +1,4 @@
-"""The page Accuracy: every area shows what the tables hold."""
+"""The page Accuracy: every area shows the figures of the tables."""
 
 import functools
 import json
@@ -12,7 +12,7 @@ from tests.app import pages
 
 pytestmark = pytest.mark.usefixtures("priced_once")
 
-#: Areas with the title of the last of their tables and their number of charts.
+#: Areas, with the title of their last table and their number of charts.
 AREAS = {
     "Operators": ("Peers", 3),
     "Batch points": ("Worst twenty", 2),
@@ -23,7 +23,7 @@ AREAS = {
 
 @functools.cache
 def opened(area: str) -> AppTest:
-    """An area as it opens; read by several tests and changed by none."""
+    """A newly opened area; read by several tests and changed by none."""
     return pages.opened("accuracy", accuracy_area=area)
 
 

@@ -1,4 +1,4 @@
-"""Page Upload, results: what is asked, figures, requests, what is learnt and kept."""
+"""Page Upload, results: inputs, figures, requests, calibration and storage."""
 
 import json
 

@@ -46,7 +46,7 @@ def test_the_calibrate_page_fits_a_sample_report_and_keeps_it(tmp_path: Path, mo
     kept = hardware_db.load("h100-sxm5-80gb-from-report")
     assert kept.latency is not None and kept.latency.fit("gemm", "bf16").points == 4
     app.pills("fit_samples").set_value([list(uploads.REPORT_SAMPLES)[1]]).run()
-    assert "Mean error, after" not in cards(app)  # that fit was of another report
+    assert "Mean error, after" not in cards(app)  # that fit belonged to another report
 
 
 def test_a_fit_is_not_shown_beside_another_report_of_the_same_name():

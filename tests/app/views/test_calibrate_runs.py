@@ -1,4 +1,4 @@
-"""Page Calibrate, runs of an engine: figures typed in, the fit shown, kept and forgotten."""
+"""Page Calibrate, runs of an engine: typed figures, the fit, storing and deleting it."""
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -78,7 +78,7 @@ def test_nothing_measured_and_nothing_possible_are_sentences():
 
 @pytest.mark.slow
 def test_a_row_left_empty_is_no_run():
-    """Only the first of three rows is filled."""
+    """Only the first of three rows is filled in."""
     app = typed(opened(), measured_tpot_s=12.0)
     assert not app.error
     assert {metric.label: metric.value for metric in app.metric}["Figures"] == "1"

@@ -1,4 +1,4 @@
-"""Page Chip lab, part Sensitivity: every tab opens on its own, and says what cannot be."""
+"""Page Chip lab, part Sensitivity: every tab opens by itself, and names what is impossible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Page Chip lab: sliders as columns, studies on one chart, uneven experts of a file."""
+"""Page Chip lab: sliders as columns, studies on one chart, uneven experts from a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Page Compare, part Frontier: several systems on one chart, held by the address."""
+"""Page Compare, part Frontier: several systems on one chart, restored by the address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ran and its sums on page Upload."""
+"""The facts about what ran, and its sum checks, on page Upload."""
 
 import json
 

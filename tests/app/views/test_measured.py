@@ -1,4 +1,4 @@
-"""Reports, kept runs and kept sweeps beside their prediction."""
+"""Reports, stored runs and stored sweeps beside their prediction."""
 
 from pathlib import Path
 
@@ -78,7 +78,7 @@ def test_where_what_ran_differs_both_are_named_and_one_click_fills_the_scenario(
 
 @pytest.mark.slow
 def test_what_was_chosen_for_another_model_goes_when_the_one_that_ran_is_taken():
-    """Before, four devices and fp8 stayed, and findings spoke of a quarter of the model."""
+    """Once, four devices and fp8 remained, and findings were about a quarter of the model."""
     app = measured(QWEN, model="meta-llama/Llama-3.1-70B", tp=4, weights="fp8")
     app.button("fill_scenario").click().run()
     assert not app.exception and not app.error and not app.warning
@@ -129,7 +129,7 @@ def test_a_kept_run_stands_beside_the_prediction_of_the_sidebar(tmp_path: Path, 
     assert not app.exception and not app.error
     assert cards(app)["Decode, measured"] == "8.00 ms"
     assert cards(app)["Prefill, measured"] == "30.0 ms"
-    assert app.number_input(f"steps_decode_{identity}").value == 2  # tokens after the first
+    assert app.number_input(f"steps_decode_{identity}").value == 2  # tokens after the first one
     assert any("batch 1, 64 + 3 tokens" in caption.value for caption in app.caption)
     assert "does not name its device" in app.warning[0].value
 
@@ -155,7 +155,7 @@ def test_a_kept_run_is_compared_with_its_own_prediction(tmp_path: Path, monkeypa
 
 
 def test_a_kept_sweep_is_priced_step_by_step_for_the_scenario(tmp_path: Path, monkeypatch):
-    """The scenario's batch and lengths do not count: every step has its own."""
+    """The scenario's batch and lengths are ignored, because every step has its own."""
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
     steps = tuple(
         MeasuredStep(StepPoint(phase, batch, 128), (1e-2, 2e-2, 3e-2))

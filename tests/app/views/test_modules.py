@@ -1,4 +1,4 @@
-"""Page Modules: entries found, evaluated and placed under the roofline."""
+"""Page Modules: entries are found, evaluated and placed under the roofline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.rules import for_every
 
 
 def test_a_linear_at_typed_sizes_has_the_counts_of_its_products():
-    """2 m n k and its bias; reads and writes in 16 bits."""
+    """2 m n k and its bias; reads and writes 16-bit values."""
     app = opened("modules", find="linear.Linear", module_batch=2, module_new_tokens=8,
                  module_in_features=16, module_out_features=32)  # fmt: skip
     assert not app.exception and app.subheader[0].value == "Linear"

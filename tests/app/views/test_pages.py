@@ -32,7 +32,7 @@ TITLES = {
     "measure": "Measure",
     "upload": "Upload",
 }
-#: Queries that cannot be, with words of the sentence about them.
+#: Invalid queries, with words of the error of each.
 REFUSED = {
     "unknown model": ({"model": "meta-llama/Lama-3.1-8B-x"}, "unknown model"),
     "unknown system": ({"system": "h1000"}, "unknown system"),
@@ -43,9 +43,9 @@ REFUSED = {
     "model path": ({"model": "../../../../etc/passwd"}, "unknown model"),
     "system path": ({"system": "/etc/hosts.yaml"}, "unknown system"),
 }
-#: One of each way to be refused: by the sidebar, by a name, by the price.
+#: One error of each origin: the sidebar, a name, the price.
 KINDS = ("no number", "unknown model", "indivisible")
-#: The lists of models and systems need no scenario; a model's facts need the model alone.
+#: Lists of models and systems need no scenario; a model's facts only need the model.
 STANDS = (
     ("hardware", "unknown model"), ("hardware", "indivisible"), ("hardware", "system path"),
     ("models", "indivisible"),
@@ -110,7 +110,7 @@ def test_a_list_stands_beside_a_scenario_that_cannot_be(page: str, kind: str):
     assert len(app.dataframe[0].value) > 100 and len(app.dataframe[1].value) > 5
 
 
-#: Pages that draw figures of what must be able to run, and the parts of them that do.
+#: Pages whose figures need a runnable scenario, and the parts that draw them.
 GATED = (
     ("answer", {}), ("answer", {"batch": 1}), ("roofline", {}), ("breakdown", {}),
     ("serving", {}), ("chip_lab", {"part": "Sensitivity"}),
@@ -121,12 +121,12 @@ LONG = {"model": "meta-llama/Llama-2-7b-hf", "isl": 8192}
 
 
 def commands(app) -> list[str]:
-    """The commands that a page shows."""
+    """The commands shown on a page."""
     return [code.value for code in app.code if code.language == "bash"]
 
 
 def money(app) -> str:
-    """Everything that a page writes of prices."""
+    """All prices printed on a page."""
     texts = [text.value for kind in (app.markdown, app.caption) for text in kind]
     metrics = [f"{metric.label} {metric.value} {metric.delta}" for metric in app.metric]
     return " ".join(text for text in [*texts, *metrics] if "$" in text or "Cost" in text)

@@ -1,4 +1,4 @@
-"""Page Plan: an answer in three inputs, explained, and the same as from Python."""
+"""Page Plan: an answer from three inputs, explained, and the same as from Python."""
 
 from __future__ import annotations
 

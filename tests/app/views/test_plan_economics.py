@@ -1,4 +1,4 @@
-"""Page Economics: opens with what the system states, and follows what is stated."""
+"""Page Economics: opens with the system's published values, and follows the inputs."""
 
 from __future__ import annotations
 

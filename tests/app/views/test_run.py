@@ -1,4 +1,4 @@
-"""Page Measure: what is asked of this machine, measured, shown and kept."""
+"""Page Measure: inputs for this machine, the measurement, its display and storage."""
 
 import re
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_a_run_from_the_page_is_measured_and_kept(tmp_path: Path, monkeypatch):
     app.number_input("run_layers").set_value(2)
     app.number_input("run_isl").set_value(16)
     app.selectbox("run_device").set_value("cpu")
-    # Whatever this machine is: one whose processor no system names has no prediction.
+    # On any machine: if no system names its processor, there is no prediction.
     app.text_input("run_more").set_value("predict.system=epyc-9654")
     pressed(app, "Measure")
     assert not app.exception

@@ -1,4 +1,4 @@
-"""Page Answer, part Load curves: drawn, overload and waiting in words."""
+"""Page Answer, part Load curves: the curves, and overload and waiting in words."""
 
 import pytest
 import ridgeline
@@ -11,7 +11,7 @@ from app.scenario.setup import Setup
 from app.wording import quantities
 from tests.app.pages import cards, charts, opened, setup_of, shown
 
-#: As the plain scenario with arrivals opens; its test of overload reads the same page.
+#: The page opened with the plain scenario and arrivals, shared with the test of overload.
 ARRIVALS = {"rate": 5}
 
 

@@ -1,4 +1,4 @@
-"""A shared server: what visitors save is theirs alone, and the server's own stays as it is."""
+"""A shared server: what visitors save is only theirs, and the server's own data stays unchanged."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def shared(data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def kept_run(data: Path) -> str:
-    """A run that whoever runs the server has kept."""
+    """A run stored by the server's operator."""
     return run_store.store().save(tiny(), "tiny on cpu")
 
 

@@ -1,4 +1,4 @@
-"""A report that was brought to page Upload is in all of its parts, and on page Measure."""
+"""A report uploaded on page Upload is available in all of its parts, and on page Measure."""
 
 from streamlit.testing.v1 import AppTest
 

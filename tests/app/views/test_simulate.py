@@ -1,4 +1,4 @@
-"""Page Answer, part Simulate: a load or a trace served at the press of a button."""
+"""Page Answer, part Simulate: a load or a trace is simulated when a button is pressed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALONE = {name: value for name, value in SMALL.items() if name != "concurrency"}
 
 @pytest.fixture(autouse=True)
 def data(own_data):
-    """The user's data folder is the test's own."""
+    """The user's data folder is that of the test."""
 
 
 def uploaded(app: AppTest, content: str | bytes) -> AppTest:
@@ -91,7 +91,7 @@ def test_drafts_and_a_prefill_pool_come_from_the_address(before: str):
 )
 def test_pools_that_cannot_be_are_one_sentence(fields, sentence):
     app = opened("answer", **SMALL, **fields)
-    if not app.error:  # refused by the simulation alone
+    if not app.error:  # refused by the simulation only
         app = pressed(app, "Simulate")
     assert not app.exception and sentence in app.error[0].value.replace("\\", "")
 

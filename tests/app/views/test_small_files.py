@@ -1,4 +1,4 @@
-"""Page Upload with files that are no measurement: what came of each is said."""
+"""Page Upload with files that are not measurements: the outcome of each is shown."""
 
 from __future__ import annotations
 

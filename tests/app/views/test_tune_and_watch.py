@@ -1,4 +1,4 @@
-"""The panels of a search and of a watch: answered by a job, refused in a sentence."""
+"""The panels of a search and a watch: answered by a job, refused in a sentence."""
 
 from __future__ import annotations
 

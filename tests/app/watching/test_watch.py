@@ -1,4 +1,6 @@
-"""A watch of pages that the simulator made: each change has its cause, and there is no other."""
+"""A watch of metrics pages from the simulator: every change has its cause, and no other
+is named.
+"""
 
 from __future__ import annotations
 
@@ -84,13 +86,13 @@ def test_llama_cpp_has_no_histograms_and_is_watched_by_its_sums():
     found = of_looks(question, looks(served, engine, 480.0, EVERY), WINDOW)
     assert [event.change.cause for event in found.alarms] == ["steps"]
     assert found.windows[0].measured["tpot_s"] > 0
-    assert all(math.isnan(window.preemptions) for window in found.windows)  # it has no counter
+    assert all(math.isnan(window.preemptions) for window in found.windows)  # it lacks a counter
     unknown = of_looks(asked("vllm"), looks(served, engine, 120.0, EVERY), WINDOW)
     assert "nothing says" in unknown.events[0].sentence and not unknown.alarms
 
 
 def without(name: str, one: Look) -> Look:
-    """A look at a page that lacks a figure."""
+    """A sample of a page that lacks a figure."""
     return Look(one.at, "\n".join(line for line in one.page.splitlines() if name not in line))
 
 

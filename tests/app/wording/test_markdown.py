@@ -1,4 +1,4 @@
-"""Text from outside shows what it says: no picture, no link, no markup of its own."""
+"""Text from outside is displayed literally, without pictures, links or markup."""
 
 import re
 
@@ -12,14 +12,14 @@ HOSTILE = [
     "<a href='http://host'>x</a>", "![x]\n(http://host)", "[![a](http://h/b.png)](http://h)",
     "[x]: //host/b.png\n![x]", "![x][x]",
 ]  # fmt: skip
-#: What a Markdown renderer, CommonMark with GitHub's extensions, would make a request or a link of.
+#: Texts that CommonMark with GitHub's extensions would turn into a request or a link.
 REACHES = re.compile(
     r"(?<!\\)\]\(|(?<!\\)\]\[|(?<!\\)\]:|https?://|www\.|\w@\w|(?<!\\)<\w", re.IGNORECASE
 )
 
 
 def read(shown: str) -> str:
-    """What a reader sees of Markdown that is all text."""
+    """The visible text of Markdown that contains only text."""
     return re.sub(r"\\([!-/:-@[-`{-~])", r"\1", shown).replace("\u200b", "")
 
 

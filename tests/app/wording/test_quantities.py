@@ -1,4 +1,4 @@
-"""Numbers in words: the display units."""
+"""Numbers in words and in display units."""
 
 import math
 

@@ -16,7 +16,7 @@ batch, tokens, window = st.integers(1, 64), st.integers(1, 9000), st.sampled_fro
 
 
 def same(together, alone):
-    """Equal but for the last bits, which vector units round differently."""
+    """Equal except for the last bits, which vector units round differently."""
     return np.allclose(together, alone, rtol=1e-12, atol=0.0)
 
 

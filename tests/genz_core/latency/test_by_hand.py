@@ -1,5 +1,5 @@
-"""Attention, products, experts and scans worked by hand, cause by cause, on a device of round
-figures: 100 units of 1 GHz and 1 TFLOP/s, 1 TB/s, and constants under which nothing overlaps.
+"""Attention, products, experts and scans computed by hand, cause by cause, on a device of round
+numbers: 100 units of 1 GHz and 1 TFLOP/s, 1 TB/s, with constants under which nothing overlaps.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ ON = {"peak_flops_per_s": 1e14, "device": ROUND}
 
 
 def causes(kernel):
-    """Times by cause [s]: the stages side by side, what follows them, and the launch."""
+    """Times by cause [s]: the parallel stages, those after them, and the launch."""
     terms = kernel.terms()
     after = {name: time for name, time in terms.terms.items() if name not in terms.stages}
     after.pop("overlap", None)
@@ -44,7 +44,7 @@ PREFILL = {
 
 
 def prefill(sequences, new, cached, changed=None, **shape):
-    """Four query heads, two of keys of 128 and values of 64, a cache of one byte an element."""
+    """Four query heads, two key heads of 128, values of 64, one byte per cached element."""
     shape = {"heads": 4, "kv_heads": 2, "head_dim": 128, "value_dim": 64, "kv_bytes": 1.0} | shape
     parameters = PrefillAttentionParameters(**(PREFILL | (changed or {})))
     kernel = prefill_attention_time(sequences, new, cached, **shape, **ON, parameters=parameters)
@@ -54,7 +54,7 @@ def prefill(sequences, new, cached, changed=None, **shape):
 
 
 def test_prefill_by_hand():
-    """Two blocks of 128 rows and one of the cache: 2 + 3 of 128 × 128 pairs, on 2 × 4 heads."""
+    """Two blocks of 128 rows and one of the cache: 2 + 3 pairs of 128 × 128, on 2 × 4 heads."""
     pairs = 2 * 4 * 5 * 128 * 128
     queries, appended = 2 * 256 * 4 * 128 * 2, 2 * 256 * 2 * (128 + 64) * 2
     outputs, cache = 2 * 256 * 4 * 64 * 2, 2 * 128 * 2 * (128 + 64) * 1
@@ -70,7 +70,7 @@ def test_prefill_by_hand():
 
 
 def test_a_prefill_of_many_heads_starts_blocks_in_turn():
-    """Six sequences of 64 heads in two blocks each: 768 blocks on 100 units."""
+    """Six sequences of 64 heads with two blocks each: 768 blocks on 100 units."""
     pairs = 6 * 64 * (2 * 3 // 2) * 128 * 128
     compute = pairs * 2 * (128 + 64) / 0.5e14 + pairs / 1.6e12 + 1e-6 * 768 / 100
     assert prefill(6, 256, 0, heads=64)["compute"] == pytest.approx(compute)
@@ -86,14 +86,14 @@ def test_a_prefill_of_many_heads_starts_blocks_in_turn():
     ],
 )
 def test_the_longest_block_of_prefill_bounds_it(new, cached, window, reach, share_of_rows):
-    """128 rows, or what 20 tokens fill of them in steps of 16, over all their keys on one unit."""
+    """128 rows, or those that 20 tokens fill in steps of 16, over all their keys on one unit."""
     found = prefill(1, new, cached, {"longest_block": 3.0}, window=window)
     one_unit = 128 * 3 * reach * (2 * (128 + 64) / 0.5e12 + 1 / 16e9)
     assert found["compute"] == pytest.approx(one_unit * share_of_rows)
 
 
 def test_a_window_of_prefill_costs_whole_blocks_and_one_beyond():
-    """A window of 100 reaches its block and one more: two of two rows each."""
+    """A window of 100 covers its own block and one more: two of two rows each."""
     pairs = 4 * (2 * 2) * 128 * 128
     found = prefill(1, 200, 300, window=100)
     assert found["compute"] == pytest.approx(pairs * 384 / 0.5e14 + pairs / 1.6e12 + 1e-6)
@@ -102,7 +102,7 @@ def test_a_window_of_prefill_costs_whole_blocks_and_one_beyond():
 
 
 def test_few_new_tokens_are_computed_in_blocks_of_16():
-    """20 tokens fill two blocks, 100 cached ones seven: 2 × 7 + 3 of 16 × 16 pairs."""
+    """20 tokens fill two blocks, 100 cached ones seven: 2 × 7 + 3 pairs of 16 × 16."""
     pairs = 4 * 17 * 256
     compute = pairs * 384 / 0.5e14 + pairs / 1.6e12 + 1e-6
     assert prefill(1, 20, 100)["compute"] == pytest.approx(compute)
@@ -116,7 +116,9 @@ def test_an_encoder_computes_all_blocks():
 
 @pytest.mark.parametrize(("head_dim", "share"), [(64, 0.2), (128, 0.5), (256, 0.25), (512, 0.25)])
 def test_the_share_of_the_peak_goes_with_the_head_size(head_dim, share):
-    """What is left beside exponentials at eight times their rate and a start are products."""
+    """Products get the share that is left beside exponentials, at eight times their rate, and a
+    start.
+    """
     found = prefill(2, 128, 0, {"exp_efficiency": 8.0}, head_dim=head_dim, value_dim=None)
     pairs = 2 * 4 * 128 * 128
     products = found["compute"] - 1e-6 - pairs / (8 * 1.6e12)
@@ -134,7 +136,7 @@ DECODE = {
 
 
 def decode(sequences, context, changed=None, **shape):
-    """Eight query heads, two of keys and values of 128."""
+    """Eight query heads, two heads of keys and values of 128."""
     shape = {"heads": 8, "kv_heads": 2, "head_dim": 128} | shape
     parameters = DecodeAttentionParameters(**(DECODE | (changed or {})))
     kernel = decode_attention_time(sequences, context, **shape, **ON, parameters=parameters)
@@ -178,7 +180,7 @@ def test_more_blocks_than_units_take_turns():
 
 
 def test_decode_with_keys_of_its_own_for_each_head():
-    """Twice the launch, three times the block, five times the step of 64 keys."""
+    """Twice the launch time, three times the block's, five times that of a step of 64 keys."""
     found = decode(200, 1000, kv_heads=8)
     assert found["launch"] == pytest.approx(2e-6)
     assert found["blocks"] == pytest.approx(3e-6 * 1600 / 100)
@@ -187,7 +189,7 @@ def test_decode_with_keys_of_its_own_for_each_head():
 
 
 def test_a_window_of_decode_reads_its_keys_and_steps_over_the_others():
-    """A window of 100 of 500 keys: two steps, and half of those over the 400 others."""
+    """A window of 100 in 500 keys: two steps, and half of those for the 400 others."""
     found = decode(200, 500, window=100)
     assert found["key_steps"] == pytest.approx(1e-7 * (2 + 0.5 * 400 / 64))
     cache, queries = 400 * 100 * 256 * 2, 200 * 8 * 256 * 2
@@ -214,7 +216,7 @@ def test_heads_of_96_are_padded_to_128_and_drafts_fill_rows():
 
 
 def test_a_warm_cache_as_large_as_0_7_of_the_last_level_serves_half():
-    """28 MB of 0.7 × 40 MB: half at memory's rate, half at four times the bandwidth."""
+    """28 MB of 0.7 × 40 MB: half at the memory's rate, half at four times that bandwidth."""
     streams = 28e6 / (1024 * 512 + 4 * 512)  # 1,024 keys and four queries of 512 bytes
     found = decode(streams / 2, 1024, warm_cache=True)
     assert found["memory"] == pytest.approx(28e6 * (0.5 / 0.5e12 + 0.5 / 4e12), rel=0.01)
@@ -236,7 +238,7 @@ def product(m, n, k, changed=None, **options):
 
 
 def test_a_product_by_hand():
-    """A tile of 64 × 32 a unit: 2 × 10 tiles find 100 units, so the wave is one tile."""
+    """Tiles of 64 × 32: 2 × 10 of them fit on 100 units, so the wave is one tile."""
     found, seconds = product(100, 300, 4096)
     store = 2 / (0.5 * 64 * 1e9)
     compute = 64 * 32 * (2 * 4096 / 0.5e12 + store)
@@ -248,14 +250,14 @@ def test_a_product_by_hand():
 
 
 def test_a_product_of_many_tiles_spreads_them_over_the_units():
-    """16 × 16 tiles of 256 × 256 in 2.56 waves; no smaller tiling has less to do."""
+    """16 × 16 tiles of 256 × 256 in 2.56 waves; no smaller tiling has less work."""
     found, _ = product(4096, 4096, 4096)
     per_output = 2 * 4096 / 0.5e12 + 2 / (0.5 * 64 * 1e9)
     assert found["compute"] == pytest.approx(4096 * 4096 / 100 * per_output)
 
 
 def test_a_product_split_along_k_pays_for_its_partial_sums():
-    """256 long, in two parts of 128 at least: four would be too short, one takes longer."""
+    """K of 256 in two parts of at least 128: four would be too short, and one takes longer."""
     found, _ = product(64, 32, 256, {"split_s": 1e-8, "k_step_s": 3e-6})
     cache_bytes_per_s = 100 * 1e9 * 64
     assert found["k_loop"] == pytest.approx(128 * 3e-6 * 2 / 128)
@@ -264,7 +266,7 @@ def test_a_product_split_along_k_pays_for_its_partial_sums():
 
 
 def test_kernels_for_few_rows_have_tiles_of_eight():
-    """One row: a tile of 8 × 64 in place of 64 × 32."""
+    """One row: a tile of 8 × 64 instead of 64 × 32."""
     per_output = 2 * 4096 / 0.5e12 + 2 / 32e9
     thin, _ = product(1, 64, 4096, least_rows=8)
     assert thin["compute"] == pytest.approx(8 * 64 * per_output)
@@ -278,7 +280,7 @@ def test_activations_are_quantised_in_passes_of_two_bytes():
 
 
 def test_a_warm_product_reads_from_the_cache_what_stays_there():
-    """Weights of 4 MB are cycled through in five copies: 20 MB and the activations of 0.8 of 40.
+    """Five copies of 4 MB of weights take turns: 20 MB plus the activations, in 0.8 of 40 MB.
 
     The share that stays is r^4 / (1 + r^4) with r the cache's 32 MB over the set.
     """
@@ -300,7 +302,7 @@ def test_weights_larger_than_the_cache_are_one_copy():
 
 
 def test_experts_by_hand():
-    """200 rows on four of eight experts: tiles of 32 rows, two an expert, ten columns of each.
+    """200 rows on four of eight experts: tiles of 32 rows, two per expert, with ten columns each.
 
     80 tiles on 100 units are one wave; a tile of 32 rows takes 2 / 1.25 of a full one's time.
     """
@@ -336,7 +338,7 @@ def test_waves_of_expert_tiles_round_up_in_part():
 
 
 def test_waves_of_random_routing_round_up_by_half_a_wave():
-    """Sixteen rows for each of 64 experts, and tiles of 16 for them: the last wave is half full."""
+    """Sixteen rows for each of 64 experts in tiles of 16: the last wave is half full."""
     parameters = MoeParameters(compute_efficiency=0.5, overlap=1.0, wave=0.8)
     shape = {"local_experts": 64, "hidden": 1000, "intermediate": 768, "at_random": True}
     kernel = moe_time(1024, 1024, 64, **shape, **ON, parameters=parameters)

@@ -1,4 +1,4 @@
-"""Topologies: what a mesh, a torus and narrow uplinks leave of a device's bandwidth."""
+"""Topologies: the part of a device's bandwidth that a mesh, a torus and narrow uplinks leave."""
 
 from __future__ import annotations
 
@@ -52,41 +52,42 @@ def bus_gb_per_s(link: Link, group: int) -> float:
 
 @pytest.mark.parametrize(("group", "most"), [(2, 64.0), (4, 192.0), (8, 448.0)])
 def test_a_group_on_a_mesh_uses_the_links_between_its_members(group, most):
-    """MI300X: seven links of 64 GB/s (AMD's data sheet), one a pair (RCCL, pull request 1270)."""
+    """MI300X: seven links of 64 GB/s (AMD's data sheet), one per pair (RCCL, pull request 1270)."""
     assert bus_gb_per_s(MESH, group) == pytest.approx(most)
     assert hardware_db.load("mi300x").links[0].topology.form == "mesh"
 
 
 @pytest.mark.parametrize(("group", "most"), [(2, 37.5), (4, 3 * 37.5), (8, 7 * 37.5)])
 def test_a_group_on_a_board_of_gaudis_uses_three_ports_to_each_member(group, most):
-    """Each two of eight have three ports of 100 Gb/s, 37.5 GB/s: four devices see three others."""
+    """Each pair of eight has three ports of 100 Gb/s, 37.5 GB/s: four devices use three others."""
     board = hardware_db.load("gaudi2").links[0]
     assert bus_gb_per_s(board, group) == pytest.approx(most)
 
 
 def test_two_devices_of_a_mi300x_reach_what_rccl_counts():
-    """48 of 64 GB/s after the protocol (RCCL, issue 1210)."""
+    """48 of 64 GB/s after protocol overhead (RCCL, issue 1210)."""
     system, size = hardware_db.load("mi300x"), 8e9
     time = float(Pricer(system, EngineProfile()).expected_s(op.all_reduce("x", size, 2))[()])
     assert size / time / 1e9 == pytest.approx(48.0, rel=0.02)
 
 
 def test_a_whole_v5e_pod_exchanges_through_its_middle():
-    """16 x 16 with 50 GB/s a link: 32 links cross the middle each way, 25 GB/s a chip (scaling
-    book, ch. "Sharding": an all-to-all takes a quarter of an all-gather's time on a ring)."""
+    """16 x 16 with 50 GB/s per link: 32 links cross the middle each way, 25 GB/s per chip (scaling
+    book, ch. "Sharding": an all-to-all takes a quarter of an all-gather's time on a ring).
+    """
     message = 1e9
     exchange = roofline(op.all_to_all("x", message, 256), hardware_db.load("tpu-v5e"))
     assert message / float(exchange.bound_s) / 1e9 == pytest.approx(25.0)
 
 
 def test_an_axis_with_two_links_gathers_at_the_rate_of_both():
-    """Scaling book: a ring of 16 gathers V bytes in V / W, W both directions of its links."""
+    """Scaling book: a ring of 16 gathers V bytes in V / W, with W both directions of its links."""
     line = Link("ici", 200e9, 1e-6, 16, topology=Topology("ring"))
     assert load("all_gather", 16, 1, line) == pytest.approx(15 / 16)
 
 
 def test_a_hybrid_cube_mesh_gives_a_pair_two_of_six_links():
-    """DGX-1: NVLink 2, 25 GB/s a link."""
+    """DGX-1: NVLink 2, 25 GB/s per link."""
     link = hardware_db.load("v100-sxm2-16gb").links[0]
     assert [bus_gb_per_s(link, group) for group in (2, 4, 8)] == pytest.approx([50.0, 100.0, 150.0])
 
@@ -100,7 +101,7 @@ def test_a_slice_of_four_tpu7x_chips_has_two_of_six_ports():
 
 
 def test_columns_of_a_torus_do_not_share_lines_with_its_rows():
-    """Data parallel over whole rows of 16: each group has a ring of its own, half of the ports."""
+    """Data parallel over whole rows of 16: each group has its own ring, half of the ports."""
     assert load("all_gather", 16, 16, V5E) == pytest.approx(15 / 16 / 0.5)
 
 
@@ -123,19 +124,20 @@ def test_a_domain_of_one_device_is_below_a_mesh_as_none_is():
     [
         ("all_to_all", 64, 1, 4 * 32 / 64, 4 * 32 / 64),
         ("all_to_all", 8, 32, 4 * 7 / 8, 4 * 7 / 8),
-        ("all_reduce", 64, 1, 2 * 63 / 64, 2 * 63 / 64),  # one copy of 32: the links decide
+        ("all_reduce", 64, 1, 2 * 63 / 64, 2 * 63 / 64),  # one copy of 32: limited by the links
         ("all_reduce", 8, 32, 2 * 4 * 7 / 8, 2 * 2 * 4 * 7 / 8),
         ("all_gather", 8, 32, 4 * 7 / 8, 2 * 4 * 7 / 8),
         ("reduce_scatter", 8, 16, 4 * (6 / 8) / 2, 2 * 4 * (6 / 8) / 2),
         ("send_recv", 8, 32, 7 + 7 * (4 - 1), 7 + 7 * (8 - 1)),
         ("send_recv", 8, 16, 7 + 3 * (4 / 2 - 1), 7 + 3 * (8 / 2 - 1)),
-        ("send_recv", 64, 1, 63, 63),  # 32 devices of a pod send one message: none waits
-        ("all_to_all", 32, 1, 31 / 32, 31 / 32),  # nobody leaves the pod
+        ("send_recv", 64, 1, 63, 63),  # 32 devices of a pod send one message, so none waits
+        ("all_to_all", 32, 1, 31 / 32, 31 / 32),  # no message leaves the pod
     ],
 )
 def test_what_leaves_a_pod_shares_its_uplinks(operation, group, stride, switch, dragonfly):
     """Pods of 32 behind a quarter of their links; a dragonfly sends all but uniform traffic on a
-    detour, at half of that."""
+    detour, at half of that.
+    """
     assert load(operation, group, stride, NARROW) == pytest.approx(switch)
     assert load(operation, group, stride, DRAGONFLY) == pytest.approx(dragonfly)
 

@@ -72,7 +72,7 @@ def test_a_stride_that_reaches_over_nodes_uses_the_slow_link_alone(device):
 
 
 def test_a_chain_of_stages_makes_its_hops_one_after_another(device):
-    """Nodes of eight: sixteen stages hop seven times in each and once between them."""
+    """Nodes of eight: sixteen stages have seven hops within each node and one between them."""
     hop = float(price(device, "send_recv", 1e7, 2))
     crossing = float(price(device, "send_recv", 1e7, 2, stride=8))
     chain = price(device, "send_recv", 1e7, np.array([2.0, 4.0, 8.0, 16.0]))
@@ -113,7 +113,7 @@ def by_hand(operation, size, members, links=TIERS, **options):
 
 
 def both_s(packets, wire):
-    """The faster protocol, smoothed: bulk pays 5 µs and a root term of 4 µs."""
+    """The faster protocol, smoothed: bulk costs 5 µs more, with a root term of 4 µs."""
     bulk = 5e-6 + wire + (4e-6 * wire) ** 0.5
     return (packets**-4 + bulk**-4) ** -0.25
 
@@ -133,7 +133,7 @@ def both_s(packets, wire):
 )
 @pytest.mark.parametrize("size", [1e4, 1e6, 1e8])
 def test_one_tier_by_hand(operation, members, steps, load, efficiency, shot, size):
-    """Steps beyond those of two devices, and packets or bulk over 100 GB/s."""
+    """Additional steps beyond two devices, and packets or bulk over 100 GB/s."""
     latency, transfer = by_hand(operation, size, members)
     assert latency == pytest.approx(6e-6 + steps * 1e-6)
     alone = load * size / 100e9
@@ -146,7 +146,7 @@ def test_a_tree_takes_a_step_up_and_down_for_each_doubling():
 
 
 def test_two_tiers_by_hand():
-    """Sixteen devices: eight inside, then pairs of an eighth of the message outside."""
+    """Sixteen devices: eight inside a node, then pairs that exchange an eighth of the message."""
     latency, transfer = by_hand("all_reduce", 1e8, 16)
     assert latency == pytest.approx(6e-6 + 12e-6 + (6e-6 + 20e-6))
     inner, outer = 1.75 * 1e8 / 100e9, 1.0 * 1e8 / 8 / 10e9
@@ -172,7 +172,7 @@ def test_other_tiers_have_constants_and_a_stated_rate_of_their_own():
 
 
 def test_an_exchange_waits_for_its_slower_tier():
-    """Sixteen devices: half of what one sends goes to the other eight, a message each."""
+    """Sixteen devices: half of each one's data goes to the other eight, in one message each."""
     _, transfer = by_hand("all_to_all", 1e8, 16)
     inner, outer = 0.875 * 1e8 / 2 / 100e9, 0.5 * 1e8 / 10e9
     assert transfer == pytest.approx(both_s(outer / 0.05, outer / 0.5))
@@ -205,7 +205,7 @@ def test_a_large_message_takes_its_bytes_either_way():
 
 
 def test_nobody_rings_over_a_rack():
-    """Behind one switch every doubling beyond eight devices adds the steps of a tree."""
+    """Behind one switch, every doubling beyond eight devices adds the steps of a tree."""
     of_eight, _ = by_hand("all_reduce", 1e4, 8, links=RACK)
     of_rack, _ = by_hand("all_reduce", 1e4, 64, links=RACK)
     assert of_rack - of_eight == pytest.approx(2 * 3 * 1e-6)
@@ -214,14 +214,16 @@ def test_nobody_rings_over_a_rack():
 
 @for_every(["generic", "vllm"])
 def test_a_small_message_crosses_a_rack_in_microseconds(engine):
-    """16 KiB over 64 devices behind NVLink's switch: no ring of 126 steps, 161 us."""
+    """16 KiB over 64 devices behind NVLink's switch: not a ring of 126 steps, which takes
+    161 us.
+    """
     pricer = Pricer(hardware_db.load("gb200-nvl72"), hardware_db.load_engine(engine))
     message = ops.all_reduce("rack", 16 * 1024.0, 64.0)
     assert 2e-6 < float(pricer.expected_s(message)) < 20e-6
 
 
 def test_the_generic_engine_takes_the_algorithm_of_the_wiring():
-    """One shot behind a switch; the rings of the library on a mesh, whose links are few."""
+    """One-shot behind a switch; the library's rings on a mesh, which has few links."""
     engine = hardware_db.load_engine("generic")
     for system, algorithm in (("h100", "custom"), ("gaudi2", "nccl"), ("tpu-v5p", "nccl")):
         used = Pricer(hardware_db.load(system), engine).constants(ops.all_reduce("x", 1e4, 4.0))

@@ -63,7 +63,7 @@ def test_fewer_bits_a_weight_never_stream_slower(device, m, n, k, weight_bytes):
 
 
 def test_a_long_k_is_split_over_units_that_few_tiles_leave_idle(device):
-    """Two tiles on 132 units: one pass along K costs its latency, splits share it."""
+    """Two tiles on 132 units: one pass along K takes its latency, splits divide it."""
     parameters = GemmParameters()
     alone = 28672 * parameters.k_step_s * 2.0 / 128.0
     assert price(device, 64, 128, 28672, floor_s=0.0) < 0.5 * alone

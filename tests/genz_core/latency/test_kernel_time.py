@@ -1,4 +1,4 @@
-"""A kernel's time: the best way of each shape, in seconds and in terms that sum to them."""
+"""A kernel's time: the fastest way for each shape, in seconds and in terms that add up to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ times = st.lists(st.floats(1e-6, 1.0), min_size=3, max_size=3).map(np.array)
 
 
 def two_ways(size, cost):
-    """Way 0 takes the size, way 1 half of it and a cost; both overlap with a tenth of it."""
+    """Way 0 takes the size, way 1 half of it plus a cost; both overlap with a tenth of it."""
     ways = np.stack([size, size / 2.0])
     stages = {"work": ways, "stream": (size / 10.0)[None]}
     together = p_norm(2.0, *stages.values())

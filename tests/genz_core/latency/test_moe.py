@@ -97,7 +97,7 @@ def test_the_tiles_of_random_routing_are_those_of_drawn_choices(experts, top_k):
 
 @pytest.mark.parametrize(("tokens", "rows"), [(256, 16), (512, 32), (1024, 64), (2048, 128)])
 def test_tiles_are_counted_most_closely_where_experts_fill_one_on_average(tokens, rows):
-    """Eight of 128 experts: `rows` for each of them, where half of them need a second tile."""
+    """Eight of 128 experts: `rows` for each on average, where half of them need a second tile."""
     from scipy.stats import binom
 
     drawn = np.arange(tokens + 1)
@@ -117,7 +117,7 @@ def test_random_routing_has_no_cliff_and_no_tokens_that_save_time(device, tokens
 
 # ------------------------------------------------------------------------------- vector kernels
 
-#: A device of little arithmetic: 30 FLOP a byte, as local machines have.
+#: A device with little arithmetic: 30 FLOP per byte, like local machines.
 LOCAL = {"peak_flops_per_s": 16e12}
 
 

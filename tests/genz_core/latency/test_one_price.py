@@ -1,4 +1,6 @@
-"""A measured point and the operator of a graph: one price, one bound, parts that sum to it."""
+"""A measured point and an operator of a graph have one price, one bound, and parts that add up to
+it.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,7 @@ def test_a_measured_point_is_priced_with_the_constants_it_is_named_after(operato
 
 
 def attention(d, fmt: str, shared_kv: bool = False):
-    """Attention as a builder makes it, with a value size where the heads have one."""
+    """Attention as builders make it, with a value size if the heads have one."""
     compute, _, cache = fmt.partition("/")
     shape = operators.Heads(
         d["heads"], d["kv_heads"], d["head_dim"], d.get("value_dim", d["head_dim"]),
@@ -140,7 +142,7 @@ def test_a_measured_point_and_the_operator_of_a_graph_have_one_price_and_one_bou
     scales = data.draw(st.lists(st.floats(0.02, 30.0), min_size=3, max_size=3))
     first = next(iter(SHAPES[operator]))
     sizes = np.maximum(np.round(SHAPES[operator][first] * np.array(scales)), 1.0)
-    drawn = {"routing": 3.0} if operator == "moe" else {}  # at random, as models route
+    drawn = {"routing": 3.0} if operator == "moe" else {}  # at random, like real routers
     entry = points(operator, fmt, **{first: sizes}, **drawn)
     pricer = entry.pricer(SYSTEM)
     constants = pricer.constants(entry.op()).parameters
@@ -156,7 +158,7 @@ def test_a_measured_point_and_the_operator_of_a_graph_have_one_price_and_one_bou
 
 @pytest.mark.parametrize("fmt", PRODUCT_FORMATS)
 def test_a_product_of_a_graph_and_its_point_read_the_same_bytes(fmt):
-    """Whoever builds it: weights in their format, activations as they travel between operators."""
+    """Whoever builds it: weights in their format, activations in the one between operators."""
     op = operators.gemm("q_proj", 37.0, 4096.0, 2048.0, types_of(fmt))
     measured = points("gemm", fmt).op()
     for name in ("flops", "weight_bytes", "input_bytes", "output_bytes"):
@@ -171,7 +173,7 @@ def test_experts_without_a_gate_are_points_too_and_cost_less():
 
 
 def test_an_mxfp4_expert_is_bounded_and_priced_in_one_arithmetic():
-    """Hardware that multiplies 4-bit blocks runs them on 8-bit inputs, unless told otherwise."""
+    """Hardware that multiplies 4-bit blocks runs them with 8-bit inputs by default."""
     bank = operators.Experts(64, 64, 4, 2048, 1024)
     free, forced = (
         operators.moe("x", 4096.0, bank, operators.Types("mxfp4", compute=compute))
@@ -215,7 +217,9 @@ def test_a_quantised_product_says_what_quantising_costs():
 
 
 def test_a_price_below_its_bound_is_raised_to_it_by_a_term():
-    """Kernels of an engine that promise more bandwidth than the datasheet do not undercut it."""
+    """Even an engine's kernels that promise more bandwidth than the datasheet stay above
+    the bound.
+    """
     hasty = EngineProfile(memory_efficiency=100.0, kernel_floor_s=0.0)
     op = operators.gemm("x", 1.0, 16384.0, 16384.0)
     price = Pricer(SYSTEM, hasty).explain(op)

@@ -1,4 +1,4 @@
-"""Operators of one pass: memory bound, fused for their traffic alone."""
+"""Operators of one pass: bound by memory; if fused, only their traffic counts."""
 
 import numpy as np
 import pytest

@@ -37,7 +37,7 @@ ENGINES = {
 every_case = pytest.mark.parametrize(("kind", "phase"), CASES, ids="-".join)
 several = settings(max_examples=cases(25))
 
-#: Sizes that grow; a decode step has one new token a sequence.
+#: Sizes that grow; a decode step has one new token per sequence.
 GROWING = [
     (kind, phase, size)
     for kind, phase in CASES
@@ -57,7 +57,7 @@ def test_every_kind_of_operator_has_cases():
 @several
 @given(data=st.data())
 def test_every_door_gives_the_same_price(kind, phase, data):
-    """Alone, taken apart, and as a row of a step."""
+    """Alone, split up, and as a row of a step."""
     operator = built(kind, [data.draw(shapes(kind, phase))])
     engine = ENGINES[data.draw(st.sampled_from(sorted(ENGINES)))]
     pricer = Pricer(SYSTEM, engine)

@@ -24,7 +24,8 @@ HEADS = op.Heads(32, 8, 128)
 LATENT = op.Heads(16, 1, 576, 512, shared_kv=True)
 BANK = op.Experts(64, 64, 4, 2048, 1024)
 
-#: One operator of every kind, for so many tokens; in a prompt of them for `b` sequences.
+#: One operator of every kind for a number of tokens; in a prompt, these tokens are in `b`
+#: sequences.
 OF_TOKENS = {
     "gemm": lambda n: op.gemm("x", n, 4096, 4096),
     "einsum": lambda n: op.einsum("x", "mk,kn->mn", {"m": n, "k": 4096, "n": 512}),
@@ -141,7 +142,7 @@ def test_quantising_the_activations_costs_a_second_kernel():
 
 
 def test_thin_products_waste_fewer_rows_where_an_engine_has_kernels_for_them():
-    """A compute-bound device, so that rows count: a tile of 8 rows, not of 64."""
+    """On a compute-bound device, so that rows count: a tile of 8 rows instead of 64."""
     wide = replace(SYSTEM, memory_bytes_per_s=300e12)
     thin, thick = (
         expected_s(op.gemm("x", 8, 16384, 4096), replace(PLAIN, thin_products=special), wide)
@@ -166,7 +167,9 @@ def test_each_all_reduce_algorithm_has_constants_of_its_own():
 
 @pytest.mark.parametrize("count", [4, 64, 16384])
 def test_everyone_waits_for_the_busiest_rank_of_the_experts(count):
-    """Eight ranks of eight experts: at worst one gets all rows, as one device with its share."""
+    """Eight ranks of eight experts: at worst one gets all rows, like a single device with its
+    share.
+    """
     rank = op.moe("x", count, replace(BANK, local=8))
     step = Step.prefill(1, count)
 

@@ -1,4 +1,4 @@
-"""Boosted residuals by hand: one tree of two leaves, and what its features are."""
+"""Boosted residuals by hand: one tree of two leaves, and its features."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GEMM = Shapes("gemm", {"m": 8.0, "n": 300.0, "k": 500.0}, units=4.0)
 
 
 def tree(feature, threshold, below, above, backbone=1.0):
-    """One split: e^below where the feature is at most the threshold, e^above beyond it."""
+    """One split: e^below if the feature is at most the threshold, e^above beyond it."""
     return Residual(
         feature=np.array([[feature, 0, 0]]),
         threshold=np.array([[threshold, 0.0, 0.0]]),
@@ -28,14 +28,14 @@ def tree(feature, threshold, below, above, backbone=1.0):
 
 
 def test_a_leaf_multiplies_the_time_of_the_equation():
-    """Feature 0 is the equation's own time: up to 10 µs times 2, beyond times 3."""
+    """Feature 0 is the equation's own time: up to 10 µs the factor is 2, beyond it 3."""
     halves = tree(0, np.log(10e-6), np.log(2.0), np.log(3.0))
     times = np.array([5e-6, 10e-6, 20e-6])
     assert halves.corrected_s(times, GEMM) == pytest.approx([10e-6, 20e-6, 60e-6])
 
 
 def test_features_follow_the_equations_time():
-    """Feature 1 is ln m: 8 rows are at most 8."""
+    """Feature 1 is ln m: 8 rows are not above 8."""
     by_rows = tree(1, np.log(8.0), np.log(2.0), np.log(3.0))
     assert by_rows.corrected_s(1e-5, GEMM) == pytest.approx(2e-5)
     nine = replace_sizes(GEMM, m=9.0)
@@ -60,7 +60,9 @@ def test_trees_and_steps_down_a_tree_add_up():
 
 
 def test_the_backbone_is_a_power_of_the_time_within_its_range_and_a_factor_beyond():
-    """Half a power: 0.1 ms stands at (1e-4)^-0.5 = 100, cut to four; leaves undo most of it."""
+    """An exponent of one half: at 0.1 ms the factor is (1e-4)^-0.5 = 100, limited to four; leaves
+    undo most.
+    """
     power = tree(0, 0.0, np.log(1e-2), 0.0, backbone=0.5)
     within = power.corrected_s(1e-4, GEMM)
     assert within == pytest.approx(1e-4 * 1e-2 * (1e-4) ** -0.5)
@@ -90,7 +92,7 @@ def fixed(shapes):
 
 
 def test_features_of_a_product():
-    """8 × 300 × 500 on four units; waves of 64 × 64 tiles: 1 × 5 in two, of 64 × 256 in one."""
+    """8 × 300 × 500 on four units: 1 × 5 tiles of 64 × 64 take two waves, tiles of 64 × 256 one."""
     intensity = 1 / (1 / 8 + 1 / 300 + 1 / 500)
     sizes = [8, 300, 500, 8 * 300, 300 * 500, 8 * 500, 8 * 300 * 500, intensity]
     assert growing(GEMM) == pytest.approx([*sizes, 2, 1, 1, 1, 1])
@@ -98,7 +100,7 @@ def test_features_of_a_product():
 
 
 def test_features_of_attention():
-    """Three sequences of 200 new on 1,000 cached tokens, 16 heads on 4 of 128, in 10 units."""
+    """Three sequences of 200 new and 1,000 cached tokens, 16 heads on 4 of 128, on 10 units."""
     dims = {
         "sequences": 3.0, "new_tokens": 200.0, "cached_tokens": 1000.0, "heads": 16.0,
         "kv_heads": 4.0, "head_dim": 128.0,

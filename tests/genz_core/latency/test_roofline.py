@@ -1,4 +1,4 @@
-"""The speed of light: peaks, bandwidth, and what collectives must send."""
+"""Bounds: peaks, bandwidth, and the data that collectives must send."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_large_product_is_bound_by_compute_and_a_thin_one_by_memory(system):
 
 def test_a_type_without_a_peak_runs_in_the_next_that_has_one(system):
     fp4 = op.gemm("x", 1, 8, 8, op.Types(weights="nvfp4"))
-    assert arithmetic_of(fp4, system) == "bf16"  # engines keep nvfp4 as a storage format then
+    assert arithmetic_of(fp4, system) == "bf16"  # engines then use nvfp4 only as a storage format
     old = replace(system, peak_flops_per_s={"fp16": 1e12})
     assert arithmetic_of(fp4, old) == "fp16"
 

@@ -1,4 +1,4 @@
-"""Recurrences over the sequence: chunked products in prefill, the state's traffic in decode."""
+"""Recurrences over the sequence: chunked products in prefill, traffic of the state in decode."""
 
 import numpy as np
 from hypothesis import given

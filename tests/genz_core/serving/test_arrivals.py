@@ -1,4 +1,4 @@
-"""Arrivals at a rate: long steps gather more of them."""
+"""Arrivals at a rate: longer steps collect more of them."""
 
 import numpy as np
 import pytest
@@ -12,14 +12,14 @@ def at_a_rate(**changed):
 
 
 def test_an_arrival_lies_in_a_step_by_its_share_of_the_time():
-    """Three of four steps take 10 ms, one 90: it is in the long one three times of four."""
+    """Three of four steps take 10 ms, one 90: three quarters of arrivals are in the long one."""
     steady, long = 0.03, 0.09
     met = _met_s(at_a_rate(), 0.01 * ONE, steady * ONE, 0.0 * ONE, long * ONE, 0.25 * ONE)
     assert met == pytest.approx((3 * 0.01**2 + long**2) / (3 * 0.01 + long))
 
 
 def test_a_request_at_a_low_rate_waits_for_its_own_prompt_alone():
-    """20 ms with a prompt of 100 tokens, ten steps of 11 ms with one decode."""
+    """20 ms with a prompt of 100 tokens, then ten steps of 11 ms with one decode."""
     found = paced(at_a_rate(), 1e-6 * ONE, 1e-6 * ONE)
     assert found.ttft_s == pytest.approx(0.02, rel=1e-3)
     assert found.cycle_s == pytest.approx(0.011, rel=1e-3)
@@ -36,7 +36,7 @@ def test_more_arrivals_bring_later_first_tokens_and_slower_answers(mixed):
 
 
 def test_steps_that_read_follow_one_another_while_somebody_arrives():
-    """Prompts first, 10 ms for any step and 10 a prompt, drawn step by step."""
+    """Prompts first, 10 ms for any step and 10 per prompt, simulated step by step."""
     rate, generator = 20.0, np.random.default_rng(3)
     decodes, seconds, waiting = 0, 0.0, 0
     for _ in range(200_000):

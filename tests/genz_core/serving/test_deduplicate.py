@@ -1,4 +1,4 @@
-"""Loads that are priced once: the same figures as one by one."""
+"""Equal loads are priced once: the same figures as one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Pools of their own in closed form: bytes on the way, rates, balance, and the simulator beside."""
+"""Disaggregated serving in closed form: transferred bytes, rates, balance, and the simulator's
+results.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,7 @@ DENSE, LATENT = "meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-V3"
 
 
 def test_the_cache_of_a_prompt_is_that_of_its_tokens():
-    """Llama-3.1-8B: 32 layers x 2 x 8 heads x 128 x 2 bytes a token; over tp 2 half of it."""
+    """Llama-3.1-8B: 32 layers x 2 x 8 heads x 128 x 2 bytes per token; with tp 2 half of it."""
     assert cache_bytes(pool(DENSE, "h100"), 1600.0)[0] == pytest.approx(1600 * 131072)
     assert cache_bytes(pool(DENSE, "h100", tp=2), 1600.0)[0] == pytest.approx(1600 * 65536)
 
@@ -273,7 +275,7 @@ def test_the_way_of_the_cache_counts_once_and_only_for_answers_that_go_on():
 
 @pytest.mark.parametrize(("shown_by", "shown"), [("decode", 1.0), ("prefill", 0.0)])
 def test_the_way_delays_the_token_of_the_worker_that_shows_it(shown_by, shown):
-    """The first one where the decode worker shows it, else those behind it."""
+    """It delays the first token if the decode worker sends it, otherwise those after it."""
     worker, osl = pool(DENSE, "h100"), 200
     slow, fast = (
         closed_loop(Disaggregation(worker, Transfer(link, shown_by=shown_by)), worker, 4000, osl, 1)

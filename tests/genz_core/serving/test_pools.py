@@ -1,4 +1,4 @@
-"""Two stations in series: served is what the slower one does, and nobody is lost between."""
+"""Two stations in series: the slower one limits throughput, and no request is lost between them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_workers_of_every_shape_are_priced_as_alone(model, system, shapes, price
 
 
 def test_an_engine_without_a_limit_of_tokens_reads_as_many_prompts_together(model, system, shapes):
-    """One rule for the balance of both pools and for the load over them."""
+    """The balance of both pools and the load over them follow the same rule."""
     deployed = Deployment(model, system, replace(ENGINE, chunk_tokens=0))
     read = prefill_workers(deployed, shapes, ISL)
     assert read.together == 5.0
@@ -82,7 +82,7 @@ def test_an_engine_without_a_limit_of_tokens_reads_as_many_prompts_together(mode
 
 
 def test_one_user_waits_for_nobody(priced):
-    """Prefill, the way of the cache and the decode steps, one after the other."""
+    """Prefill, the transfer of the cache and the decode steps follow each other."""
     read, written = priced
     which = pairs([1.0, 3.0, 2.0], [1.0, 2.0, 5.0])
     load = pooled_load(read, written, which, OSL, concurrency=1.0)
@@ -95,7 +95,7 @@ def test_one_user_waits_for_nobody(priced):
 
 @pytest.mark.parametrize("users", USERS)
 def test_the_open_requests_of_a_closed_loop_are_those_that_are_somewhere(priced, users):
-    """Little's law: nothing is lost between reading, travelling and answering."""
+    """Little's law: no request is lost between prefill, transfer and decode."""
     read, written = priced
     which = pairs([1.0, 2, 1, 3], [1.0, 1, 4, 2])
     load = pooled_load(read, written, which, OSL, concurrency=users)
@@ -107,7 +107,7 @@ def test_the_open_requests_of_a_closed_loop_are_those_that_are_somewhere(priced,
 
 
 def test_no_station_does_more_than_it_can(priced):
-    """Prompts read, caches carried and answers written, each at most what its workers do."""
+    """Prompts, transfers and answers: the rate of each is at most the capacity of its workers."""
     read, written = priced
     for busy_s in (1e-6, 1e-2, 3.0):
         which = pairs(np.array([[1.0], [4.0]]), np.array([[1.0, 3.0, 8.0]]), busy_s)
@@ -174,7 +174,7 @@ def test_a_step_that_runs_slower_than_priced_is_slower_in_every_figure(priced):
 
 
 def test_a_common_start_delays_first_tokens_by_its_share_of_the_waves(priced):
-    """Half of what all prompts take, in one wave of ten, beyond what is waited for anyway."""
+    """Half the time of all prompts, in one wave of ten, in addition to the usual wait."""
     read, written = priced
     which, users = pairs([1.0], [8.0]), 200.0
     steady, twice, ten = (
@@ -214,7 +214,7 @@ def test_arrays_of_loads_and_degrees_are_each_alone(both):
 
 
 def test_a_scheduler_plans_ahead_where_a_worker_is_no_pipeline(both):
-    """Beside pipelines, a deployment of one stage waits for its planned steps as it does alone."""
+    """Even if other shapes are pipelines, a deployment of one stage waits for its planned steps."""
     apart, decode = both
     engine = replace(ENGINE, ahead_steps=2.0)
     ahead = replace(decode, deployed=replace(decode.deployed, engine=engine))

@@ -1,4 +1,4 @@
-"""The closed form's cycle, wait and balance by hand, on steps of a linear law."""
+"""Cycle, wait and balance of the closed form by hand, for steps with linear times."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ ONE = np.ones(1)
 
 @dataclass(frozen=True)
 class Linear:
-    """Steps of `step_s`, and so many seconds for a decode and a prompt token, through `lanes`
-    stages of which each has its part; prompts of at most `tokens`, on `ranks` in lock-step."""
+    """Steps of `step_s`, plus seconds per decode and per prompt token, through `lanes` stages that
+    share the time; prompts of at most `tokens`, on `ranks` in lock-step.
+    """
 
     step_s: float = 0.01
     decode_s: float = 1e-3
@@ -46,7 +47,9 @@ class Linear:
 
 
 def batching(times=None, **changed):
-    """Eight requests of 100 tokens and 11 steps, prompts beside decodes in steps of 1,000."""
+    """Eight requests of 100 tokens and 11 steps, prompts and decodes together in steps of 1,000
+    tokens.
+    """
     usual = {
         "isl": 100.0, "steps": 11.0, "steps_spread": 0.0, "admitted": 8.0, "others": 1.0,
         "budget": 1000.0, "late_steps": 0.0, "look_every": 1.0, "batch_wait": 0.0,
@@ -80,7 +83,9 @@ def test_prompts_have_what_the_budget_leaves_beside_the_decodes(changed, decodes
 
 
 def test_a_pipeline_is_as_slow_as_one_way_through_it_or_all_lanes_of_its_slowest_stage():
-    """Eight decodes: 18 ms on one; four in each of two lanes: 14 ms through, two of 10.5."""
+    """Eight decodes take 18 ms in one lane; four in each of two lanes 14 ms in all, or two times
+    10.5.
+    """
     assert batching().cycle_s(8 * ONE, 0 * ONE) == pytest.approx(0.018)
     two = batching(Linear(lanes=2), lanes=2)
     assert two.cycle_s(8 * ONE, 0 * ONE) == pytest.approx(0.01 + 4e-3)
@@ -95,15 +100,17 @@ def test_an_engine_that_reads_alone_takes_a_step_for_prompts_and_one_for_decodes
 
 
 def test_as_many_prompts_enter_as_answers_end():
-    """Eight that decode for ten steps after their first: 0.8 a step; 0.6 of a lane of two, where
-    three quarters of the load is others'."""
+    """Eight requests decode for ten steps after their first: 0.8 enter per step; 0.6 in a lane of
+    two, where three quarters of the load is in others.
+    """
     assert batching().prompts(8 * ONE) == pytest.approx(0.8)
     assert batching(lanes=2, others=0.75).prompts(16 * ONE) == pytest.approx(0.6)
 
 
 def test_a_request_sees_the_steps_that_read_but_its_own():
     """Prompts come in five of eleven steps, one of them its own: in four of ten it waits for
-    those of 1.76 others, 0.8 a step on average times 11 / 5."""
+    those of 1.76 others, 0.8 per step on average times 11 / 5.
+    """
     plain, reading = 0.018, 0.8 * 11 / 5 * 100 * 1e-4
     mean = batching().pace(8 * ONE, 5 * ONE).cycle_s
     assert mean == pytest.approx(plain + 4 / 10 * reading)
@@ -111,7 +118,7 @@ def test_a_request_sees_the_steps_that_read_but_its_own():
 
 
 def test_of_requests_that_are_read_together_half_of_the_others_delay_the_first_token():
-    """An engine that reads alone, in steps of one prompt: of four others two come before."""
+    """An engine that prefills alone, in steps of one prompt: of four others, two come before."""
     alone = batching(mixed=False, budget=100.0, joined=ONE)
     reading = 0.8 * 11 / 5 * (0.01 + 100e-4)
     mean = alone.pace(8 * ONE, 5 * ONE).cycle_s
@@ -119,8 +126,9 @@ def test_of_requests_that_are_read_together_half_of_the_others_delay_the_first_t
 
 
 def test_a_lane_waits_for_what_the_other_has():
-    """Two lanes of four decodes: 14 ms through, half of it a stage, and 0.4 prompts a step of a
-    lane, each 10 ms through and 5 ms on a stage: a lane waits for what the other has beyond it."""
+    """Two lanes of four decodes: 14 ms through, half of it per stage, and 0.4 prompts per step of a
+    lane, each 10 ms through and 5 ms on a stage: a lane waits for the other's excess work.
+    """
     from scipy.stats import poisson
 
     numbers = poisson.pmf(np.arange(40), 0.4)
@@ -180,8 +188,9 @@ def test_decodes_ride_on_the_steps_that_read_where_the_engine_mixes_them():
 
 
 def test_a_first_wave_is_read_in_one_step_or_in_turn():
-    """Eight prompts of 100: one step of 800 beside nothing; in steps of 200 - 4, which hold the
-    four that decode by then, a prompt waits half of all of them and half a step."""
+    """Eight prompts of 100: one step of 800 tokens without decodes; in steps of 200 - 4 tokens,
+    with the four that decode by then, a prompt waits for half of all of them and half a step.
+    """
     assert batching().first_wave_s() == pytest.approx(0.01 + 0.08)
     tight = batching(budget=200.0)
     step = 0.01 + 4e-3 + 196e-4
@@ -195,7 +204,9 @@ def test_prompts_of_one_token_answers_are_read_as_fast_as_steps_are_full():
 
 
 def test_no_more_decode_than_steps_can_keep_up_with():
-    """A step of 1,000 has room for ten prompts less the decodes' share: D/10 prompts a step."""
+    """A step of 1,000 tokens has room for ten prompts less the decodes' share: D/10 prompts per
+    step.
+    """
     few = batching(admitted=5000.0, budget=1000.0)
     most = float(few.most_decodes()[0])
     room = 1000.0 - most
@@ -216,7 +227,7 @@ def balanced(load, users=None):
 @pytest.mark.parametrize("steps", [2.0, 3.0, 11.0, 200.0])
 @pytest.mark.parametrize("admitted", [4.0, 64.0])
 def test_those_that_decode_are_littles_law(steps, admitted):
-    """Free prompts, and a step of 1 ms for each that decodes: D = X (steps - 1) T with T = D ms."""
+    """Prompts cost nothing, and a step takes 1 ms per decode: D = X (steps - 1) T with T = D ms."""
     sizes = {"steps": steps, "admitted": admitted, "others": 1 - 1 / admitted, "budget": 1e6}
     load = batching(Linear(0.0, 1e-3, 0.0), **sizes)
     found = balanced(load)
@@ -228,7 +239,9 @@ def test_those_that_decode_are_littles_law(steps, admitted):
 
 
 def test_what_is_not_plain_decoding_is_in_use():
-    """Two users, whose prompts take time: the share of a cycle beyond the decodes' own step."""
+    """Two users with prompts that take time: the share of a cycle in addition to the decodes' own
+    step.
+    """
     load = batching(Linear(0.01, 1e-3, 1e-3), admitted=2.0, others=0.5)
     found = balanced(load)
     decodes = float(found.requests_per_s[0]) * 10 * float(found.cycle_s[0])
@@ -238,7 +251,7 @@ def test_what_is_not_plain_decoding_is_in_use():
 
 
 def burst(load, found):
-    """What the start of a closed loop adds to the mean first token over its waves."""
+    """The addition of a closed loop's start to the mean first token over its waves."""
     gaps = (load.steps - 1.0) * found.cycle_s
     mean = load.admitted / found.requests_per_s - gaps
     return found.ttft_s[0] - mean[0]

@@ -1,4 +1,4 @@
-"""Requests that share prompts or branch, and weights or caches on the host, in closed form."""
+"""Shared prompts, branching requests, and weights or caches in host memory, in closed form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from genz_core.workload import decode_step
 LLAMA = model_registry.load("meta-llama/Llama-3.1-8B")
 H100, ENGINE = hardware_db.load("h100-sxm5-80gb"), hardware_db.load_engine("vllm")
 LOADS = [{"concurrency": 16}, {"rate_per_s": 4.0}]
-KV_BYTES = 2 * 32 * 8 * 128 * 2  # of a token: keys and values, layers, heads, width, bf16
+KV_BYTES = 2 * 32 * 8 * 128 * 2  # per token: keys and values, layers, heads, width, bf16
 
 
 def served(system=H100, model=LLAMA, **traffic):
@@ -48,7 +48,7 @@ def test_the_more_of_a_prompt_is_found_the_sooner_the_first_token(load):
 @pytest.mark.parametrize("users", [4, 32])
 @pytest.mark.parametrize("tokens", [0, 1024, 3072])
 def test_hits_move_the_closed_form_as_they_move_the_simulation(tokens, users):
-    """A closed loop of drawn lengths whose prompts start with the same tokens, as scheduled."""
+    """A closed loop of random lengths whose prompts start with the same tokens."""
     count, isl, ratio = users * 20, 4096 - tokens, 0.8
     engine = replace(ENGINE, measurements=None)
     generator = np.random.default_rng(1)
@@ -139,7 +139,7 @@ def test_weights_on_the_host_are_those_that_do_not_fit_and_are_read_in_every_ste
 
 @pytest.mark.parametrize("what", ["weights", "experts"])
 def test_of_experts_on_the_host_a_step_reads_those_that_its_tokens_reach(what):
-    """As the static offload of the same bytes prices the same step."""
+    """The same as the price of a static offload of those bytes."""
     model = model_registry.load("Qwen/Qwen3-235B-A22B")
     split = Parallelism(tp=4)
     traffic = Traffic(512, 64, 2, spill=what)

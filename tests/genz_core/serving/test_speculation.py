@@ -1,4 +1,4 @@
-"""Drafts in closed form: steps of an answer, and the simulator beside it."""
+"""Drafts in closed form: the steps of an answer, compared with the simulator."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_steps_rise_with_tokens_and_meet_their_limit_smoothly(values):
 
 @dataclass(frozen=True)
 class Case:
-    """A deployment whose decode is simulated and computed."""
+    """A deployment whose decode is simulated and computed in closed form."""
 
     model: str
     system: str
@@ -82,7 +82,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.model}, {c.method} {c.tokens}")
 def test_the_closed_form_is_the_simulator_without_prompts(case):
-    """Prompts of 16 tokens and long answers: steps of users that decode, and little else."""
+    """Prompts of 16 tokens and long answers: nearly all steps are decode steps."""
     target, system, par = (
         built(case.model),
         hardware_db.load(case.system),
@@ -116,7 +116,7 @@ def test_a_speed_up_is_tokens_over_the_cost_of_a_step():
 
 @dataclass(frozen=True)
 class Load:
-    """A deployment under a closed loop, whose drafts are accepted with one probability."""
+    """A deployment under a closed loop whose drafts are accepted with one probability."""
 
     model: str
     method: Method

@@ -1,4 +1,4 @@
-"""Steps of the closed form: at its nodes they are the price of that very step."""
+"""Steps of the closed form: at its nodes they equal the price of that step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ISL, PIECE, DECODES = 4096.0, 512.0, 256.0
 
 
 def times(name: str, query: Query, osl: float = 2.0, **degrees: int) -> ModelTimes:
-    """Of prompts of 4,096 tokens read in pieces of 512 beside at most 256 decodes of a rank."""
+    """Of prompts of 4,096 tokens in chunks of 512, beside at most 256 decodes per rank."""
     sizes = Sizes(DECODES * ONE, PIECE * ONE, PIECE * ONE, ISL * ONE, osl * ONE)
     split = Parallelism(**{axis: degree * ONE for axis, degree in degrees.items()})
     return ModelTimes.of(deploy(built(name), SYSTEM, ENGINE), split, sizes, query)
@@ -33,7 +33,7 @@ def exact_s(name: str, *groups: Group, **degrees: int) -> float:
 
 
 def piece(prompts: float = 1.0) -> Group:
-    """The piece in the middle of a prompt."""
+    """The chunk in the middle of a prompt."""
     return Group(prompts, PIECE, (ISL - PIECE) / 2.0, prompt=ISL)
 
 
@@ -53,7 +53,7 @@ def test_a_step_of_decodes_alone_is_priced_as_it_is(query, degrees):
 
 
 def test_experts_see_the_tokens_of_all_ranks():
-    """Two ranks with 256 decodes each: a piece on both, or on one of them alone."""
+    """Two ranks with 256 decodes each: a chunk on both, or on only one of them."""
     found = times(EXPERTS, Query(), dp=2, ep=2)
     decodes = Query().group(2 * DECODES, ISL, ISL)
     both = found(DECODES * ONE, PIECE * ONE, PIECE * ONE).sum()
@@ -69,7 +69,9 @@ def test_a_stage_of_a_pipeline_has_its_own_time():
 
 
 def test_contexts_that_grow_cost_their_mean():
-    """Decodes over answers of 1,000: attention is linear in the context but for its steps."""
+    """Decodes over answers of 1,000: attention is linear in the context except for block
+    rounding.
+    """
     grown = times(DENSE, Query(), osl=1000.0).of_decodes(DECODES * ONE).sum()
     middle = exact_s(DENSE, Query().group(DECODES, ISL + 499.0, ISL))
     assert grown == pytest.approx(middle, rel=0.005)

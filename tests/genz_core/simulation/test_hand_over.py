@@ -1,4 +1,4 @@
-"""Prefill workers that hand over to decode workers: each token once, each transfer once."""
+"""Prefill workers that transfer to decode workers: each token and each transfer happen once."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def served(model, system, load, *, name="vllm", prefill=1, transfer=None, **opti
 
 
 def cache_of(model, tokens) -> float:
-    """Bytes of a prompt's cache: keys and values of four layers, four heads of 64, 16 bit."""
+    """Bytes of a prompt's cache: keys and values of four layers, four heads of 64, 16 bits."""
     return tokens * 4 * 2 * 4 * 64 * 2.0
 
 
@@ -81,7 +81,7 @@ def test_one_request_is_read_travels_once_and_is_answered(model, system, shown_b
 
 
 def first_tokens(model, system, steps, load, name="vllm"):
-    """First tokens where a worker looks `steps` times at what it is to take."""
+    """First tokens if a worker checks for new transfers every `steps` steps."""
     engine = replace(ENGINE, scheduler=name, hand_over_steps=steps)
     apart = Disaggregation(pool(model, system, name, 2), Transfer(1e9, 1e-3, shown_by="decode"))
     run = simulate(model, system, load, engine=engine, disaggregation=apart, price=Linear(),
@@ -110,7 +110,7 @@ def test_a_request_of_one_token_never_travels(model, system):
 
 
 def test_prompts_of_a_worker_travel_one_after_another(model, system):
-    transfer = Transfer(cache_of(model, 1024))  # a second each
+    transfer = Transfer(cache_of(model, 1024))  # one second each
     run = served(model, system, Requests([0.0] * 3, [1024] * 3, [2] * 3), transfer=transfer)
     apart = np.diff(np.sort(run.e2e_s))
     assert apart == pytest.approx([1.0, 1.0], rel=0.05)
@@ -129,7 +129,9 @@ def test_layers_that_travel_while_others_are_computed_leave_a_layers_way(model, 
 
 @every_scheduler
 def test_a_first_token_waits_for_a_place_among_those_that_decode(name, model, system):
-    """Engines pass it on with the cache: it is seen once a decode worker admits its sequence."""
+    """Engines pass it on with the cache: the user sees it once a decode worker admits the
+    sequence.
+    """
     way = {by: Transfer(1e9, 1e-3, shown_by=by) for by in ("prefill", "decode")}
     load = Requests([0.0, 0.0], [64, 64], [41, 41])
     one = Options(max_num_seqs=1)
@@ -168,7 +170,7 @@ def test_open_requests_are_arrivals_times_their_time(name, model, system):
 
 @every_scheduler
 def test_decodes_are_never_held_up_by_prompts(name, model, system):
-    """With all prompts read elsewhere a decode worker's steps are decode steps, one and all."""
+    """With separate prefill, every step of a decode worker is a pure decode step."""
     run = served(model, system, requests(300, rate=20.0), name=name)
     gaps = np.repeat(run.gaps_s, run.gap_counts.astype(int))
     assert np.percentile(gaps, 90) == pytest.approx(0.01, rel=0.01)
@@ -177,7 +179,7 @@ def test_decodes_are_never_held_up_by_prompts(name, model, system):
 
 
 def test_the_slower_pool_decides(model, system):
-    """Prompts of 2,000 tokens take 30 ms: one worker reads 33 of them a second at most."""
+    """Prompts of 2,000 tokens take 30 ms: one worker prefills at most 33 of them per second."""
     load = requests(1000, 2000, 5, ratio=1.0)
     one, two = (
         served(model, system, load, prefill=n, replicas=1, concurrency=64).summary() for n in (1, 2)

@@ -1,4 +1,4 @@
-"""Steps and deliveries jitter: how they spread, and what must not move."""
+"""Jitter of steps and deliveries: its effect on gaps, and what must not change."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_no_jitter_draws_nothing():
 @either
 @pytest.mark.parametrize("count", [1, 40])
 def test_gaps_spread_by_a_step_and_by_two_deliveries(model, system, step, delivery, count):
-    """Whether steps are simulated one by one or taken together."""
+    """Whether steps are simulated one by one or in stretches."""
     engine = replace(CALM, step_jitter=step, delivery_jitter=delivery)
     load = Requests(np.arange(count) * 0.5, np.full(count, 10.0), np.full(count, 2001.0))
     mean, spread = moments(served(model, system, engine, load, even))
@@ -127,7 +127,9 @@ def test_means_stay(model, system, scheduler, offered):
 
 @pytest.mark.parametrize("way_s", [0.0, 2e-3, 1.0])
 def test_deliveries_move_no_step_and_only_the_next_request_of_a_user(model, system, way_s):
-    """By no more than the time that a request takes to the scheduler: nothing before its cause."""
+    """By no more than the time of a request on its way to the scheduler: no effect before its
+    cause.
+    """
     calm = replace(CALM, host_request_s=way_s)
     turns = Requests([0.0, 2.0], [100, 100], [20, 20], after=[-1, 0])
     plain, moved = (
@@ -141,7 +143,7 @@ def test_deliveries_move_no_step_and_only_the_next_request_of_a_user(model, syst
 
 
 def test_equal_requests_that_end_in_one_step_stay_in_one_wave(model, system):
-    """A step's time is that of all its sequences: its jitter parts none of them."""
+    """A step's jitter is the same for all of its sequences, so it separates none of them."""
     equal = Requests(np.zeros(160), np.full(160, 400.0), np.full(160, 100.0))
     calm, jitters = (
         served(model, system, engine, equal, concurrency=16) for engine in (CALM, JITTERS)

@@ -1,4 +1,4 @@
-"""Who reads and who generates: each scheduler's own rules, on ranks laid out by hand."""
+"""Which requests prefill or decode: the rules of each scheduler, on ranks set up by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def second(ranks):
 
 
 def rank_of(scheduler, tokens=1000.0, *, shares=False, lanes=1, block=16) -> Rank:
-    """A rank whose cache holds so many tokens of one byte."""
+    """A rank whose cache holds a number of tokens of one byte."""
     cache = KvCache(tokens, lambda n: max(n, 0.0), 1.0, block_tokens=block, shares=shares)
     return Rank(cache, lanes, reserves=scheduler.reserves)
 
@@ -27,7 +27,7 @@ def job(row, prompt, output=10, prefix=()):
 
 
 def steps(worker, count):
-    """(rows read with their tokens, sequences that generate) of the next steps, one by one."""
+    """(prompts with their tokens, decoding sequences) of the next steps, one by one."""
     seen, now = [], 0.0
     for _ in range(count):
         flight = worker.start(0, now, more_to_come=True)
@@ -75,7 +75,7 @@ def test_vllm_preempts_the_latest_when_the_cache_is_full():
     seen = steps(worker, 5)
     assert seen[:4] == [({0: 46, 1: 46}, 0), ({}, 2), ({}, 2), ({}, 2)]
     assert seen[4] == ({}, 2)
-    assert steps(worker, 1) == [({}, 1)]  # 46 + 46 + 2 * 4 are all of the cache
+    assert steps(worker, 1) == [({}, 1)]  # 46 + 46 + 2 * 4 fill the cache
     assert worker.preemptions == 1
     (waits,) = worker.ranks[0].waiting
     assert (waits.row, waits.prompt, waits.steps) == (1, 46 + 4 + 1, 19 - 4 - 1)
@@ -98,7 +98,7 @@ def test_sglang_reads_prompts_first_and_alone():
 
 
 def test_sglang_keeps_room_for_what_runs_to_end():
-    """0.7 of the outputs that run are still expected: 50 + 70 + 110 > 200, 50 + 7 + 110 < 200."""
+    """0.7 of the running outputs are still expected: 50 + 70 + 110 > 200, 50 + 7 + 110 < 200."""
     full = worker_with(Sglang(), [job(0, 50, 101), job(1, 60, 50)], tokens=200)
     assert steps(full, 2) == [({0: 50}, 0), ({}, 1)]
     room = worker_with(Sglang(), [job(0, 50, 11), job(1, 60, 50)], tokens=200)
@@ -230,7 +230,7 @@ def test_a_scheduler_that_looks_seldom_lets_requests_wait():
 
 
 def test_a_sequence_that_goes_on_in_another_lane_ends_there_alone():
-    """Stopped at once, it ends at the step of the other lane at which it would have ended here."""
+    """If stopped at once, it ends at the corresponding step of the other lane."""
     first, other = rank_of(Vllm(), lanes=2).lanes
     stopped = job(0, 10, 6)
     first.enter(stopped)

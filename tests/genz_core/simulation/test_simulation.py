@@ -1,4 +1,4 @@
-"""Requests through a deployment one by one: the laws that hold whatever the scheduler."""
+"""Requests simulated one by one: laws that hold for every scheduler."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ every_scheduler = pytest.mark.parametrize("name", SCHEDULERS)
 
 @dataclass
 class Linear:
-    """A step of `step_s`, and so many seconds for a decode and for a token of a prompt."""
+    """A step of `step_s`, plus seconds for a decode and for a token of a prompt."""
 
     step_s: float = 0.01
     decode_s: float = 1e-4
@@ -158,7 +158,7 @@ def test_the_same_requests_give_the_same_answers(name, model, system):
 
 @every_scheduler
 def test_equal_steps_taken_together_are_as_long_as_one_by_one(name, model, system):
-    """Stretches of decode steps are a short cut, not another model."""
+    """Stretches of decode steps save time and change no result."""
     scheduler = replace(SCHEDULERS[name])
 
     @dataclass(slots=True)
@@ -182,7 +182,9 @@ def test_equal_steps_taken_together_are_as_long_as_one_by_one(name, model, syste
 
 @every_scheduler
 def test_open_requests_are_arrivals_times_their_time(name, model, system):
-    """Little's law: the time that requests spend, summed, is the open ones summed over time."""
+    """Little's law: the sum of the times of requests equals the integral of open requests over
+    time.
+    """
     run = served(model, system, requests(400, rate=12.0), name)
     ends = run.arrival_s + run.e2e_s
     moments = np.linspace(run.arrival_s[0], ends.max(), 20_001)
@@ -216,7 +218,7 @@ def test_waiting_users_never_lower_the_throughput(name, model, system):
 @every_scheduler
 @pytest.mark.parametrize("pp", [2, 4])
 def test_sequences_stopped_in_a_pipeline_end_once(name, pp, model, system):
-    """One that was stopped may go on in another lane: each ends, and its tokens are its own."""
+    """A stopped sequence may go on in another lane: each ends once, with its own tokens."""
     small = replace(system, memory_bytes=0.2e9)
     load = requests(300, 3000, 400, ratio=0.8)
     run = served(model, small, load, name, concurrency=128, parallelism=Parallelism(pp=pp))
@@ -250,7 +252,7 @@ def test_ranks_without_experts_are_as_good_as_replicas(model, system):
 
 
 def test_a_pipeline_keeps_every_stage_busy(model, system):
-    """Two micro-batches under way: twice the steps in the same time, as long as each."""
+    """Two micro-batches in flight: twice the steps in the same time, each as long as before."""
 
     class TwoStages(Linear):
         def __call__(self, ranks):
@@ -383,7 +385,7 @@ def test_options_of_the_operator_reach_the_scheduler(model, system):
 
 @pytest.mark.parametrize("users", [4, 16, 64])
 def test_equal_requests_that_are_read_alone_come_in_waves(model, system, users):
-    """Simulated ones never drift apart, measured ones do: the closed form lies between."""
+    """Simulated ones stay together, measured ones do not: the closed form lies between."""
     first = replace(ENGINE, mixed_steps=False, chunk_tokens=4096)
     load = Requests(np.zeros(20 * users), *(np.full(20 * users, size) for size in (1000, 200)))
     run = simulate(

@@ -1,4 +1,4 @@
-"""Drafts in the simulator: steps that are drawn, and the laws of the queue that they keep."""
+"""Drafts in the simulator: randomly accepted tokens, and the laws of queues."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_every_request_gets_all_its_tokens_in_fewer_steps(name, model, system):
 
 @every_scheduler
 def test_a_sequence_holds_exactly_its_tokens_when_it_ends(name, model, system):
-    """Nothing is left in the cache, whatever was drawn, preempted and drawn again."""
+    """The cache is empty at the end, whatever was accepted, preempted and repeated."""
     small = replace(system, memory_bytes=0.2e9)
     run = served(model, small, requests(300, 3000, 400), name, concurrency=64)
     assert run.ended.all() and run.series["kv_use"][-1] < 0.2

@@ -1,4 +1,4 @@
-"""Tables of the step model beside the step model itself, on real models, systems and splits."""
+"""Tables of the step model compared with the step model, on real models, systems and splits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXTENT = Extent(tokens=8192, sequences=256, context=16384)
 
 @dataclass(frozen=True)
 class Deployed:
-    """A model on a system, split so."""
+    """A model on a system with a split."""
 
     model: str
     system: str
@@ -62,7 +62,7 @@ def tables(model: Model, case: Deployed) -> StepTables:
 
 
 def direct(model: Model, case: Deployed, *groups: Group) -> Array:
-    """The step model's own price of groups of every rank, [mixes]."""
+    """The step model's own price of work on every rank, [mixes]."""
     ranks = case.degrees.get("dp", 1)
     whole = [Group(ranks * np.asarray(g.sequences), g.new_tokens, g.cached_tokens) for g in groups]
     system = hardware_db.load(case.system)
@@ -77,7 +77,7 @@ def read(model: Model, case: Deployed, works: list[RankWork]) -> Array:
 
 @dataclass(frozen=True)
 class Mixes:
-    """Random mixes of decodes with one piece of a prompt, [mixes] each."""
+    """Random mixes of decodes with one chunk of a prompt, [mixes] each."""
 
     decodes: Array
     context: Array
@@ -109,8 +109,9 @@ class Mixes:
 
 
 def test_nodes_of_what_the_cache_holds_lie_within_half_of_one_another():
-    """Attention is linear in the cache but for its blocks: a node for each of 128 tokens' steps,
-    and one behind it."""
+    """Attention is linear in the cache except for its blocks: a node per 128 tokens, and one after
+    the last.
+    """
     found = cached_nodes(100_000.0)
     whole = found[found % 128 == 0]
     assert found[0] == 0 and found[-1] > 100_000

@@ -1,4 +1,4 @@
-"""Parameter counts equal what others have published or counted."""
+"""Parameter counts equal those that others have published or counted."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ COUNTED: dict[str, int] = json.loads(GOLDEN.read_text())["parameters"]
 PUBLISHED = {
     record.id: record.published for record in shipped_models().values() if record.published
 }
-#: Families whose count somebody has published exactly.
+#: Families with an exactly published count.
 FAMILIES = {
     "bloom", "cohere", "deepseek", "deepseek_v2", "deepseek_v3", "falcon", "gemma", "gemma2",
     "gemma3", "glm", "glm4_moe", "gpt2", "gpt_neox", "gpt_oss", "gptj", "internlm2", "jamba",

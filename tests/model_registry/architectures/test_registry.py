@@ -1,4 +1,4 @@
-"""A family registers its model types once, and is found by its file being there."""
+"""A family registers its model types once, and is found by its file."""
 
 from pathlib import Path
 

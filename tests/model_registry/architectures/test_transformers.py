@@ -1,4 +1,4 @@
-"""The reader against transformers' own models, built without weights on the meta device."""
+"""The reader compared with transformers' own models, built without weights on the meta device."""
 
 import json
 from typing import Any
@@ -9,9 +9,9 @@ import model_registry
 
 pytestmark = pytest.mark.slow
 
-#: What is no part of the decoder.
+#: Parts outside of the decoder.
 OTHER = ("visual", "vision", "projector", "audio")
-#: Families as transformers' default configs have them, and with their switches turned.
+#: Families with transformers' default configs, and with their switches inverted.
 CASES: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in (
         "bloom", "cohere2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "falcon", "falcon_mamba",

@@ -1,4 +1,4 @@
-"""A cache of the hub with one model in it."""
+"""A cache of the hub that contains one model."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""`ridgeline models add`: the file of a new model keeps what shapes its graph, and loads."""
+"""`ridgeline models add`: the file of a new model keeps the keys that shape its graph,
+and loads.
+"""
 
 import json
 

@@ -1,4 +1,4 @@
-"""GGUF files: the header that the format's own library wrote is the model that it describes."""
+"""GGUF files: a header written by the format's own library gives the model that it describes."""
 
 import io
 import random
@@ -39,7 +39,7 @@ def test_the_model_has_the_parameters_of_the_files_tensors(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_its_weights_take_the_bytes_of_the_files_tensors(path: Path) -> None:
-    """q, k and v are one product here, in the widest of their formats; norms count 16 bit."""
+    """q, k and v are one product here, in the widest of their formats; norms count 16 bits."""
     header = header_of(path)
     stored = sum(prod(shape) * FORMATS[form].bytes for shape, form in header.tensors.values())
     graph = model_registry.load(path).graph(Step.decode(1.0, 8.0), Parallelism())

@@ -1,4 +1,4 @@
-"""Keys of a family out of a GGUF header, written here as the format's specification says.
+"""Keys of a family in a GGUF header, as the format's specification defines them.
 
 Source: ggml-org/ggml, docs/gguf.md.
 """
@@ -24,7 +24,7 @@ def string(text: str) -> bytes:
 
 
 def value(what: Any) -> bytes:
-    """A value behind the number of its type."""
+    """A value after the number of its type."""
     if isinstance(what, str):
         return struct.pack("<I", _STRING) + string(what)
     if isinstance(what, list):
@@ -34,7 +34,7 @@ def value(what: Any) -> bytes:
 
 
 def gguf(facts: Mapping[str, Any], tensors: Mapping[str, tuple[int, ...]]) -> io.BytesIO:
-    """A header of these facts and tensors of 16 bits."""
+    """A header with these facts and 16-bit tensors."""
     data = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(facts))
     data += b"".join(string(key) + value(what) for key, what in facts.items())
     for name, shape in tensors.items():
@@ -54,7 +54,7 @@ def config(architecture: str, changed: Mapping[str, Any] | None = None, **own: A
 
 
 def test_latent_attention_splits_its_keys_into_a_plain_and_a_rotary_part():
-    """192 a key, of which 64 turn; values of 128; as many heads of keys as of queries."""
+    """192 per key, of which 64 are rotary; values of 128; as many key heads as query heads."""
     older = {"attention.key_length": 192, "attention.value_length": 128}
     newer = {"attention.key_length": 576, "attention.value_length": 512,
              "attention.key_length_mla": 192, "attention.value_length_mla": 128}  # fmt: skip

@@ -1,4 +1,4 @@
-"""A hub address is fetched, from the cache when there is no network; other names never are."""
+"""A hub address is fetched, or read from the cache without network; other names never are."""
 
 import json
 import socket
@@ -85,7 +85,7 @@ def test_the_cache_is_read_without_asking_and_says_what_it_lacks(offline_cache: 
 
 @pytest.fixture
 def silent_hub(offline_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
-    """A hub that takes connections and never answers: its listening socket."""
+    """The listening socket of a hub that accepts connections and never answers."""
     constants = pytest.importorskip("huggingface_hub.constants")
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(10)
@@ -103,14 +103,14 @@ def test_a_hub_that_never_answers_is_a_sentence_in_time(silent_hub: socket.socke
     with pytest.raises(UnknownModel, match=r"did not answer within 0\.5 seconds; paste"):
         model_registry.load(HubModel("someone/else"))
     assert time.monotonic() - start < 3
-    connection, _ = silent_hub.accept()  # it was asked, and then waited for
+    connection, _ = silent_hub.accept()  # it was contacted, and the call waited
     connection.close()
 
 
 def test_what_the_cache_holds_is_not_waited_for(
     silent_hub: socket.socket, offline_cache: Path
 ) -> None:
-    """Only the quantisation map is unknown, and nothing fails without it."""
+    """Only the quantisation map is unknown, and loading works without it."""
     start = time.monotonic()
     assert model_registry.load(HubModel("someone/tiny")).parameters > 0
     assert time.monotonic() - start < 3

@@ -1,4 +1,4 @@
-"""`load` builds what is described and traces the rest; `traced` traces in any case."""
+"""`load` builds described models and traces others; `traced` always traces."""
 
 import pytest
 

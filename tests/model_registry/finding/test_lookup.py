@@ -1,4 +1,4 @@
-"""Names resolve when size and series are the same, and never otherwise."""
+"""Names resolve if size and series are equal, and never otherwise."""
 
 import pytest
 
@@ -88,7 +88,7 @@ ANOTHER_ARCHITECTURE = [
     "",
 ]
 
-#: Every model named in published measurements that the project is compared with.
+#: Every model of the published measurements that predictions are compared with.
 MEASURED = [
     "EleutherAI/gpt-j-6b",
     "MiniMaxAI/MiniMax-M2.5",

@@ -1,4 +1,4 @@
-"""Names as people type them: of the hub's pages, of Ollama's library, and of what does not ship."""
+"""Typed names: of the hub's pages, of Ollama's library, and of models that do not ship."""
 
 import sys
 
@@ -14,7 +14,7 @@ from model_registry.finding.lookup import resolve_name
 from model_registry.reports.names import answers, main
 from tests.rules import for_every
 
-#: What Ollama's library holds under a tag, and the format of its weights.
+#: Tags of Ollama's library with the format of their weights.
 LIBRARY = {
     "llama3.1:8b": ("meta-llama/Llama-3.1-8B", ""),
     "llama3.1:70b-instruct-q4_K_M": ("meta-llama/Llama-3.1-70B", "q4_k_m"),
@@ -86,7 +86,7 @@ def test_a_name_that_people_ask_for_says_why_it_does_not_ship(name: str, why: st
         resolve_name(name)
 
 
-#: Spellings of models whose architecture is not that of the name's plainest reading.
+#: Spellings of models whose architecture differs from what the name suggests.
 MEANT = {
     "meta-llama/Llama-3.2-11B-Vision": "meta-llama/Llama-3.2-11B-Vision-Instruct",
     "answerdotai/ModernBERT-large": "answerdotai/ModernBERT-large",
@@ -106,7 +106,7 @@ def test_a_name_of_a_model_of_its_own_shape_is_no_other(name: str) -> None:
 
 
 def test_moondream_3_has_the_parameters_of_its_model_card_less_its_image_encoder() -> None:
-    """9B in all and 2B active, of which SigLIP's 27 layers and a projection are 0.46B."""
+    """9B in all and 2B active, 0.46B of which are SigLIP's 27 layers and a projection."""
     model = model_registry.load("moondream/moondream3-preview")
     assert model.parameters + 0.46e9 == pytest.approx(9.27e9, rel=5e-3)
     assert 1.7e9 < model.active_parameters < 2e9

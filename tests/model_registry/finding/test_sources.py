@@ -1,4 +1,4 @@
-"""A config is found by name, path, folder or address, or given as a mapping."""
+"""A config by name, path, folder or address, or as a mapping."""
 
 import json
 from pathlib import Path

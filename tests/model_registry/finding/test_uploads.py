@@ -1,4 +1,4 @@
-"""Every real config.json, given as an upload, loads and lays its graph: none is refused."""
+"""Every real config.json, given as an upload, loads and gives a graph; none is refused."""
 
 import json
 import tarfile
@@ -19,7 +19,7 @@ ARCHIVE = Path(__file__).parents[2] / "fixtures" / "model_configs" / "configs.ta
 
 @cache
 def uploads() -> dict[str, dict[str, bytes]]:
-    """Files of each model by their name on the hub."""
+    """Files of each model by its name on the hub."""
     found: dict[str, dict[str, bytes]] = {}
     with tarfile.open(ARCHIVE) as archive:
         for member in archive.getmembers():
@@ -34,7 +34,7 @@ def uploads() -> dict[str, dict[str, bytes]]:
 
 @pytest.fixture
 def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """A checkpoint's folder with nothing but its configurations."""
+    """A checkpoint's folder with only its configurations."""
     for name, content in uploads()[request.param].items():
         (tmp_path / name).write_bytes(content)
     return tmp_path

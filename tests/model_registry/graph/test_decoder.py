@@ -1,4 +1,4 @@
-"""Graphs of real models against figures worked out or counted elsewhere."""
+"""Graphs of real models against figures computed or counted elsewhere."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ ONE = Parallelism()
 
 
 def total(graph: Graph, figure: str, *classes: str) -> float:
-    """Sum of a figure over the whole model, of some operator classes or of all."""
+    """Sum of a figure over the whole model, for some operator classes or all."""
     chosen = (op for op in graph.ops if not classes or op.operator_class in classes)
     return float(sum(getattr(op, figure) * op.count for op in chosen))
 
@@ -29,7 +29,9 @@ def cache_bytes(model: Model, tokens: float) -> float:
 
 
 def test_llama_8b_prefill_is_the_hand_formula() -> None:
-    """Linear layers and last-token head 28.588 TFLOP, causal attention 1.1000 TFLOP at 2,048."""
+    """Linear layers and the last token's head take 28.588 TFLOP, causal attention 1.1000 TFLOP at
+    2,048.
+    """
     graph = built("meta-llama/Llama-3.1-8B").graph(Step.prefill(1, 2048), ONE)
     layer = 4096 * (4096 + 2 * 1024) + 4096 * 4096 + 3 * 4096 * 14336
     linear = 2 * 2048 * 32 * layer + 2 * 128256 * 4096
@@ -39,7 +41,7 @@ def test_llama_8b_prefill_is_the_hand_formula() -> None:
 
 
 def test_deepseek_v3_decode_is_absorbed() -> None:
-    """108.1 GFLOP a token at a context of 2,048; re-expanding the cache would take 4,275."""
+    """108.1 GFLOP per token at a context of 2,048; re-expanding the cache would take 4,275."""
     graph = built("deepseek-ai/DeepSeek-V3").graph(Step.decode(1, 2047), ONE)
     work = total(graph, "flops", "gemm", "attention", "moe")
     assert work == pytest.approx(108.1e9, rel=1e-3)
@@ -121,7 +123,9 @@ def test_chunked_prefill_continues_inside_its_chunk() -> None:
 
 
 def test_compressed_attention_counts_the_entries_that_each_query_sees() -> None:
-    """DeepSeek-V4: the window, and one entry for every 4 tokens (512 chosen) or 128 tokens."""
+    """DeepSeek-V4: the window, and one entry for every 4 tokens (512 are selected) or 128
+    tokens.
+    """
     model = built("deepseek-ai/DeepSeek-V4-Flash")
     graph = model.graph(Step.prefill(1, 6000), ONE)
     seen = np.arange(1, 6001)

@@ -1,4 +1,4 @@
-"""The image encoder is a stage of its own, counted apart from the decoder."""
+"""The image encoder is a separate stage, not included in the decoder's figures."""
 
 import json
 from typing import Any
@@ -31,14 +31,16 @@ def test_the_products_of_an_image_are_worked_out_by_hand() -> None:
     """Qwen3-VL-2B, 1,024 patches of 3 x 2 x 16 x 16 pixels through 24 layers of 1,024."""
     graph = built(MODELS[0]).encoder_graph(1, 1024, ONE)
     assert flops(graph, "patch_embed") == 1024 * (2 * 1024 * 1536 + 1024)
-    assert flops(graph, "attention") == 24 * 4 * 1024 * 1024 * 1024  # every patch sees every other
+    assert (
+        flops(graph, "attention") == 24 * 4 * 1024 * 1024 * 1024
+    )  # every patch attends to every other
     assert flops(graph, "up_proj") == 24 * 1024 * (2 * 1024 * 4096 + 4096)
     assert flops(graph, "projection_1_out") == 256 * (2 * 4096 * 2048 + 2048)
 
 
 def test_pixtral_has_the_parameters_of_transformers_own_encoder_and_projector() -> None:
     config = shipped_models()["mistralai/Mistral-Small-3.1-24B-Base-2503"].config()
-    config["text_config"]["num_hidden_layers"] = 1  # the decoder is not counted
+    config["text_config"]["num_hidden_layers"] = 1  # without the decoder
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers", minversion="5.0")
     from transformers.initialization import no_init_weights

@@ -1,4 +1,4 @@
-"""Laws that every graph keeps, over families, steps and splits."""
+"""Laws of every graph, over families, steps and splits."""
 
 from collections import Counter
 from dataclasses import fields
@@ -49,13 +49,14 @@ WITH_EXPERTS = [
     "ai21labs/Jamba-v0.1",
     "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16",
 ]
-#: What every device of a tp group does in full: low-rank and per-token parts, choices, norms.
+#: Work that every device of a tp group does in full: low-rank and per-token parts, selection,
+#: norms.
 COPIED = (
     "q_a_proj", "kv_a_proj", "kv_proj", "indexer", "router", "compressor", "x_proj", "latent_",
     "decay_a", "gate_a", "stream", "qkv_adapter_a", "gate_up_adapter_a", "shared_proj",
     "shared_experts_gate", "head_proj", "embedding_proj",
 )  # fmt: skip
-#: Biases of projections that end in a sum over tp lie on every device.
+#: Biases of projections that are summed over tp are on every device.
 BIASES = 2e-3
 SPLIT_CLASSES = ("gemm", "attention", "moe", "ssm", "convolution")
 FIGURES = [
@@ -153,7 +154,7 @@ def test_the_shape_of_a_graph_depends_on_the_model_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", [one for one in MODELS if "Zamba" not in one])
 def test_decode_reads_every_active_weight_once(name: str) -> None:
-    """All but the token table, of which it reads one row (Zamba2 reads shared weights again)."""
+    """All except the token table, of which it reads one row (Zamba2 reads shared weights again)."""
     model = built(name, weights="bf16")
     graph = model.graph(Step.decode(1, 1), Parallelism())
     tables = [op for op in graph.ops if op.operator_class == "embedding"]
@@ -243,7 +244,7 @@ def test_the_devices_of_a_bank_share_its_work_and_its_weights(name: str, ep: int
 
 @for_every(MODELS)
 def test_a_mixed_step_does_the_work_of_its_groups(name: str) -> None:
-    """Attention and recurrences of two groups are those of two steps."""
+    """Attention and recurrences of two groups equal those of two steps."""
     model = built(name)
     groups = (Group(2.0, 300.0, 0.0), Group(5.0, 1.0, 900.0))
     mixed = model.graph(Step(groups), Parallelism())
@@ -260,7 +261,9 @@ def test_a_mixed_step_does_the_work_of_its_groups(name: str) -> None:
 @settings(max_examples=cases(5), deadline=None)
 @given(batch=st.integers(1, 100), context=st.integers(1, 10**5))
 def test_more_sequences_or_context_never_take_less(name: str, batch: int, context: int) -> None:
-    """Llama 4 attends within chunks of 8,192 tokens: less where one begins, more a chunk later."""
+    """Llama 4 attends within chunks of 8,192 tokens: less when a new one begins, more a chunk
+    later.
+    """
     model = built(name)
     further = 8192 if "Llama-4" in name else 1000
 

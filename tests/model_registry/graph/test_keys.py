@@ -1,4 +1,4 @@
-"""Reading a config: what is understood, what is harmless, and what is refused."""
+"""Reading a config: understood keys, harmless ones, and refused ones."""
 
 from typing import Any
 from zlib import crc32
@@ -183,7 +183,7 @@ def test_a_factor_that_is_no_number_above_zero_is_refused(wrong: Any) -> None:
         model_registry.load(config)
 
 
-#: What a hostile or broken upload may hold in place of any value.
+#: Wrong values that a hostile or broken upload may contain.
 WRONG: list[Any] = [
     None, 0, -1, 1.5, "x", "64", True, False, [], {}, [1], [None], {"a": 1}, 10**12, 1, 7,
     float("nan"), float("inf"), ["full_attention"], [[0]], "auto",
@@ -193,7 +193,9 @@ FAMILIES = sorted({record.model_type: record.id for record in QUANTISED_FIRST}.v
 
 
 def one_model_or_one_sentence(name: str, data: Any) -> None:
-    """Draw a wrong value in a shipped model's config: it is a model, or refused in one sentence."""
+    """Draw a wrong value for a shipped model's config: the result is a model, or a one-sentence
+    refusal.
+    """
     config = shipped_models()[name].config()
     nested = [part for part in config.values() if isinstance(part, dict) and part]
     target = data.draw(st.sampled_from([config, *nested]))

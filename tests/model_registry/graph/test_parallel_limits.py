@@ -1,4 +1,4 @@
-"""Degrees that cannot split a model are refused with the size in the way and near degrees."""
+"""Degrees that cannot split a model are refused, with the indivisible size and near degrees."""
 
 import re
 from dataclasses import dataclass
@@ -124,7 +124,7 @@ def test_equal_limits_of_many_layers_are_looked_at_once() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Rotor:
-    """A block that no file of the registry knows."""
+    """A block type that no file of the registry knows."""
 
     blades: int
 

@@ -1,4 +1,4 @@
-"""FLOPs and bytes beside references that others worked out, and beside real execution."""
+"""FLOPs and bytes compared with others' references and with real execution."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def step_of(case: dict[str, Any]) -> Step:
 
 
 def one_run(graph: Graph, name: str) -> list[Op]:
-    """Operators of that name in the first layer that has it, one a group of the step."""
+    """Operators of that name in the first layer that has it, one per group of the step."""
     found = [op for op in graph.ops if op.name == name or op.name.rstrip("_123456789") == name]
     return [op for op in found if op.layers == found[0].layers]
 
@@ -84,7 +84,7 @@ def test_products_are_those_that_a_real_model_executes(
 ) -> None:
     """Random weights, eager attention, on the CPU: every multiply-add of a prompt is counted.
 
-    The counter takes attention as the full square, and no biases.
+    The counter counts the full square of attention, and no biases.
     """
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers", minversion="5.0")

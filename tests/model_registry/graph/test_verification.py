@@ -1,4 +1,4 @@
-"""A draft that is verified: rows of the products, logits at every token, the cache read once."""
+"""Verification of a draft: rows of the products, logits at every token, the cache read once."""
 
 import pytest
 
@@ -81,7 +81,7 @@ def test_verifying_costs_more_than_a_decode_and_less_than_as_many(name, cached):
 
 
 def test_attention_over_a_long_cache_costs_a_draft_little_more_than_a_token():
-    """Keys are streamed once; a prompt of four tokens has blocks of 128 rows instead."""
+    """Keys are read once; a prompt of four tokens has blocks of 128 rows instead."""
     system, engine, par = hardware_db.load("h100"), EngineProfile(), Parallelism()
     seconds = []
     for group in (Group(64.0, 1.0, 8000.0), verified(64.0, 4.0, 8000.0)):

@@ -1,4 +1,6 @@
-"""Classes as they are called: arguments with arithmetic, every kind of torch, its own counter."""
+"""Classes and their calls: arguments with arithmetic, every kind of torch class, its own
+counter.
+"""
 
 import inspect
 import math
@@ -11,7 +13,7 @@ from model_registry.modules.derivation import derive_class
 from model_registry.tracing.capture import record_module
 
 pytestmark = pytest.mark.usefixtures("transformers")
-#: Classes whose products torch counts itself, each at small sizes.
+#: Classes whose products torch counts, each at small sizes.
 COUNTED: dict[str, object] = {
     "Linear(12, 4*12)": {}, "Bilinear(3, 5, 7)": None, "Conv1d(4, 8, 3)": {},
     "Conv2d(4, 8, 3, groups=2)": {}, "ConvTranspose1d(4, 6, 3, stride=2)": {},
@@ -30,7 +32,7 @@ def test_arguments_take_symbols_and_arithmetic_between_them() -> None:
 
 
 def test_a_bilinear_form_is_a_product_for_each_output_and_another() -> None:
-    """x1 W x2 of each output: in1 x in2 products, then in2, and the bias."""
+    """x1 W x2 for each output: in1 x in2 products, then in2, and the bias."""
     entry = derive_class("torch.nn.Bilinear")
     at = {"batch": 2, "new_tokens": 3, "in1_features": 5, "in2_features": 7, "out_features": 11}
     assert entry.evaluate(**at)["flops"] == 6 * 11 * (2 * 5 * 7 + 2 * 7) + 6 * 11
@@ -96,7 +98,7 @@ def test_every_class_of_torch_is_derived_or_refused_in_a_sentence(monkeypatch) -
             except RidgelineError as refusal:
                 found[name] = str(refusal)
     assert all("\n" not in sentence and len(sentence) < 400 for sentence in found.values())
-    # What is left takes modules, targets that are classes, or the sizes of an earlier output.
+    # The others take modules, targets that are classes, or the sizes of an earlier output.
     unusual = ("Lazy", "Module", "Parameter", "Container", "DataParallel", "MaxUnpool",
                "Fractional")  # fmt: skip
     rest = {name for name in found if not name.startswith(unusual)}

@@ -1,4 +1,4 @@
-"""FLOPs and bytes of leaf operators and modules beside another tool's figures."""
+"""FLOPs and bytes of basic operators and modules compared with another tool's figures."""
 
 import json
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from tests.rules import for_every
 GOLDEN = Path(__file__).parents[2] / "golden" / "lmp_leaf_kernels.json"
 KERNELS = {entry["kernel"]: entry for entry in json.loads(GOLDEN.read_text())["kernels"]}
 
-#: Where the other tool's figures are not ours, and why.
+#: Figures of the other tool that differ from ours, with the reason.
 DEVIATIONS = {
     "F.silu": ("flops", 4.0, "exp, add, divide and multiply: four FLOPs an element, not one"),
     "F.gelu": ("flops", 8.0, "erf counts as the polynomial it is: eight FLOPs an element"),
@@ -30,13 +30,13 @@ DEVIATIONS = {
 
 @pytest.fixture(autouse=True, scope="module")
 def libraries() -> None:
-    """Skips where they are missing; loaded when a test runs, not when it is collected."""
+    """Skips if they are missing; loaded when a test runs, not when it is collected."""
     pytest.importorskip("torch")
     pytest.importorskip("transformers", minversion="5.0")
 
 
 def counted(function: Callable[..., Any], *shapes: tuple[int, ...]) -> dict[str, float]:
-    """Figures of one tensor operator on the meta device, in 16 bit."""
+    """Figures of one tensor operator on the meta device, in 16 bits."""
     import torch
 
     class Alone(torch.nn.Module):
@@ -105,7 +105,7 @@ def test_leaf_figures_equal_the_other_tools_where_it_is_right(name: str) -> None
 
 
 CALLS = json.loads((GOLDEN.parent / "lmp_llama2_modules.json").read_text())["calls"]
-#: Figures of its module database that are not ours: ours over theirs, and why.
+#: Figures of its module database that differ from ours: ours over theirs, and the reason.
 MODULE_DEVIATIONS: dict[tuple[str, str], tuple[Callable[[dict[str, Any]], float], str]] = {
     ("SiLU", "flops"): (lambda call: 4 / 5, "exp, add, divide and multiply: no negation apart"),
     ("Embedding", "read_bytes"): (

@@ -1,4 +1,4 @@
-"""Formulas of module classes, derived by running them: exact, and refused where they are not."""
+"""Formulas of module classes, derived by running them: exact, or refused."""
 
 import pytest
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("transformers")
 
 
 def llama_entries() -> dict[str, ModuleEntry]:
-    """Entries of a small llama by the bare name of their class."""
+    """Entries of a small llama by the unqualified name of their class."""
     return {entry.module.rpartition(".")[2]: entry for entry in derived("llama")}
 
 
@@ -100,7 +100,7 @@ def test_a_layer_is_the_sum_of_its_children_and_what_it_does_itself() -> None:
 def test_attention_counts_causal_pairs_over_the_context() -> None:
     entries = llama_entries()
     formula = entries["LlamaAttention"].formulas["flops"].text()
-    # 4 heads of 16: 2 products x 2 FLOPs x 64 a pair; n * c + n (n + 1) / 2 pairs.
+    # 4 heads of 16: 2 products x 2 FLOPs x 64 per pair; n * c + n (n + 1) / 2 pairs.
     assert formula.startswith("256*{batch}*{new_tokens}*{context} + 128*{batch}*{new_tokens}**2")
 
 

@@ -1,4 +1,4 @@
-"""Polynomials found again from their values, exactly or not at all."""
+"""Polynomials recovered from their values, exactly or not at all."""
 
 import re
 from fractions import Fraction
@@ -57,9 +57,9 @@ def test_a_formula_is_read_back_from_its_text(terms: dict[tuple[int, int], Fract
 @pytest.mark.parametrize(
     ("text", "terms"),
     [
-        ("2*{x}*3 + {x}", {(1,): 7}),  # factors in any order, equal powers added up
+        ("2*{x}*3 + {x}", {(1,): 7}),  # factors in any order, equal powers are added
         ("{x}*{x}**2 - 1.5", {(3,): 1, (0,): Fraction(-3, 2)}),
-        ("0.25*{x} - 0.25*{x}", {}),  # what cancels is left out
+        ("0.25*{x} - 0.25*{x}", {}),  # terms that cancel are removed
         (" 3 +  + 4 ", {(0,): 7}),
     ],
 )

@@ -1,4 +1,4 @@
-"""The module database on disk: kept, found again, renewed, and refused where damaged."""
+"""The module database on disk: stored, found, renewed, and refused if damaged."""
 
 from dataclasses import replace
 from datetime import date

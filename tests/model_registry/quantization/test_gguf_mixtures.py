@@ -10,7 +10,7 @@ from model_registry.quantization.gguf_mixtures import MIXTURES
 from model_registry.reports.symbolic import graph_total
 
 LLAMA = "meta-llama/Llama-3.1-8B"
-#: Bits a weight: ggml-org/llama.cpp, tools/quantize/README.md (its table leaves out Q3_K_M).
+#: Bits per weight: ggml-org/llama.cpp, tools/quantize/README.md (its table lacks Q3_K_M).
 BITS = {
     **{"q2_k": 3.1593, "q3_k_s": 3.6429, "q3_k_l": 4.2979, "iq4_xs": 4.4597, "iq4_nl": 4.6818},
     **{"q4_k_s": 4.6672, "q4_k_m": 4.8944, "q5_k_s": 5.5704, "q5_k_m": 5.7036},
@@ -25,7 +25,7 @@ def held_bytes(model: Model) -> float:
 
 @pytest.mark.parametrize("name", BITS)
 def test_a_mixture_takes_the_bits_that_llama_cpp_states(name: str) -> None:
-    """Norms are 32 bit in its files and 16 here: 0.0005 bits a weight."""
+    """Norms have 32 bits in its files and 16 here: 0.0005 bits per weight."""
     model = model_registry.load(LLAMA, weights=name)
     bits = 8.0 * held_bytes(model) / model.parameters
     assert bits == pytest.approx(BITS[name], abs=0.0006)
@@ -55,7 +55,7 @@ def test_a_tied_table_has_the_type_of_the_head() -> None:
 
 
 def test_rows_that_no_block_of_256_divides_take_blocks_of_32() -> None:
-    """Qwen2.5-0.5B is 896 wide, 3.5 blocks: its Q4_K_M files hold Q5_0 and Q8_0."""
+    """Qwen2.5-0.5B has a width of 896, 3.5 blocks: its Q4_K_M files contain Q5_0 and Q8_0."""
     precision = model_registry.load("Qwen/Qwen2.5-0.5B", weights="q4_k_m").precision
     assert precision.weight("attention.q", 4) == "q5_0"
     assert precision.weight("attention.v", 0) == precision.weight("lm_head") == "q8_0"

@@ -1,4 +1,4 @@
-"""A user's wishes for formats come on top of what a checkpoint holds."""
+"""A user's choice of formats is applied on top of the checkpoint's."""
 
 from dataclasses import replace
 from itertools import product
@@ -164,7 +164,7 @@ def test_a_forced_arithmetic_is_kept() -> None:
     assert override_formats(BF16, compute="fp16")[0].compute == "fp16"
 
 
-#: Formats of a checkpoint that a wish for the key leaves as they are.
+#: Formats of a checkpoint that are not changed by a choice for the key.
 VARIANTS = {
     "fp8": {"fp8", "fp8_block", "mxfp8"},
     "int4": {"int4", "int4_g32"},

@@ -1,4 +1,4 @@
-"""A format of a shipped model means the checkpoint that was published in it, where one ships."""
+"""A format of a shipped model means the checkpoint published in it, if one ships."""
 
 from model_registry.finding.catalog import shipped_models
 from model_registry.quantization.published import published_precision

@@ -1,4 +1,4 @@
-"""Each dialect of quantisation gives each tensor its format."""
+"""Each quantisation scheme gives each tensor its format."""
 
 from typing import Any
 
@@ -231,7 +231,7 @@ def test_a_scheme_nobody_described_is_refused(block: dict[str, Any], words: str)
 
 
 FP8 = {"quant_method": "fp8"}
-#: Hostile or broken configurations, and words of the sentence that refuses each.
+#: Hostile or broken configurations, with words of the error of each.
 HOSTILE: list[tuple[dict[str, Any], str]] = [
     ({"quantization_config": "fp8"}, "quantization_config is 'fp8', not a mapping"),
     ({"quantization_config": FP8, "num_hidden_layers": 10**9}, "num_hidden_layers = 1000000000"),

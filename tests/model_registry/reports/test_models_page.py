@@ -1,4 +1,4 @@
-"""docs/models.md is what the registry says."""
+"""docs/models.md agrees with the registry."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The JSON schemas hold of every document of every model that ships, and of no damaged one."""
+"""Every document of every shipped model is valid by the JSON schemas, and damaged ones are not."""
 
 import json
 
@@ -21,7 +21,7 @@ ONE = counted_step.Asked([1024], [1], 4)
 
 
 def plain(document: object) -> object:
-    """As it is written: JSON has no tuples."""
+    """The document as JSON, which has no tuples."""
     return json.loads(json.dumps(document))
 
 
@@ -37,7 +37,7 @@ def test_arch_and_ops_of_every_model_that_ships_fit_their_schema(name: str):
     assert not wrong("arch", data), wrong("arch", data)
     try:
         counted = counted_step.count(data, ONE).to_dict()
-    except RidgelineError:  # what generates no tokens has no such step
+    except RidgelineError:  # a model that generates no tokens has no such step
         return
     assert not wrong("ops", counted), wrong("ops", counted)
 

@@ -1,4 +1,4 @@
-"""Static tables against the corrected references of another tool, and their renderers."""
+"""Static tables compared with corrected references of another tool, and their renderers."""
 
 import csv
 import io

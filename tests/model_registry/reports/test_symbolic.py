@@ -65,7 +65,7 @@ def test_bytes_that_no_format_has_are_refused(wrong: dict[str, float]) -> None:
 
 
 def evaluated(operator: dict[str, Any]) -> dict[str, float]:
-    """The formulas of an operator with values and its own bytes put in."""
+    """The formulas of an operator evaluated with values and its own bytes."""
     values = {**AT, **operator["bytes"]}
     return {name: eval(text.format(**values)) for name, text in operator["formulas"].items()}
 
@@ -93,7 +93,7 @@ def test_populated_formulas_give_what_analysis_counts(source: Any, trace: bool) 
 
 
 def test_what_is_counted_in_blocks_of_tokens_has_no_formula() -> None:
-    # Every fourth token makes a cached entry: a whole number of them is no polynomial.
+    # Every fourth token makes a cached entry: a rounded number of them is not a polynomial.
     operators = populated("deepseek-ai/DeepSeek-V4-Flash")["operators"]
     reads = [op["formulas"]["kv_read_bytes"] for op in operators if op["name"] == "attention"]
     assert reads.count(None) == 1 and len(reads) == 3

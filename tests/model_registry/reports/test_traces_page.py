@@ -1,4 +1,4 @@
-"""The page of traces: figures of what traces, the reason of what does not."""
+"""The page of traces: figures of models that trace, and the reason for those that do not."""
 
 import json
 from pathlib import Path

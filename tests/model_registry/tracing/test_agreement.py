@@ -20,7 +20,7 @@ from tests.rules import for_every
 
 pytestmark = pytest.mark.usefixtures("transformers")
 
-#: One shipped model of each family that differs in kind, of which four run by day.
+#: One shipped model of each family that differs in kind, four of which run by day.
 SOME = (
     "meta-llama/Llama-3.1-8B",
     "mistralai/Mixtral-8x7B-v0.1",
@@ -41,7 +41,7 @@ SOME = (
     "Zyphra/Zamba2-1.2B",
     "tiiuae/falcon-40b",
 )
-#: Types, or single names, that transformers does not run as decoders, by words of the refusal.
+#: Types, or single names, that transformers does not run as decoders, by words of the error.
 REFUSED = {
     "no class for it": {
         "arctic", "baichuan", "bailing_moe", "bailing_moe_v2", "chatglm", "deepseek",
@@ -79,7 +79,7 @@ def test_builder_and_trace_agree_to_a_tenth_of_a_percent(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(shipped_models()) - set(SOME)))
 def test_builder_and_trace_agree_for_every_shipped_model(name: str) -> None:
-    """Or the trace refuses the model, in words that say why."""
+    """Or the trace refuses the model, with a reason."""
     known = {name, shipped_models()[name].model_type}
     refusals = [words for words, members in REFUSED.items() if known & members]
     if not refusals:

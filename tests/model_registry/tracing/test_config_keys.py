@@ -17,7 +17,7 @@ def test_keys_that_the_class_ignores_or_fills_in_are_told() -> None:
 
 
 def test_a_key_that_only_the_model_reads_is_not_called_ignored() -> None:
-    # Qwen3MoeConfig does not declare head_dim; its attention asks for it all the same.
+    # Qwen3MoeConfig does not declare head_dim, but its attention reads it.
     wide = trace({**tiny("qwen3_moe"), "head_dim": 32})
     assert wide.parameters > trace(tiny("qwen3_moe")).parameters
     assert "head_dim" not in wide.program.ignored
@@ -26,7 +26,7 @@ def test_a_key_that_only_the_model_reads_is_not_called_ignored() -> None:
 def test_the_one_key_that_a_class_reads_is_found_among_many_in_few_readings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # BloomConfig takes n_embed for hidden_size without declaring it.
+    # BloomConfig accepts n_embed for hidden_size without declaring it.
     readings: list[str] = []
     matters = config_keys._matters
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""Traces against what really runs: tiny models with random weights, counted by PyTorch."""
+"""Traces compared with execution: tiny models with random weights, counted by PyTorch."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.model_registry.tracing_cases import TINY, tiny
 pytestmark = pytest.mark.usefixtures("transformers")
 
 BATCH, PROMPT = 2, 12
-#: The reference code, op by op: what it executes is what PyTorch counts.
+#: The reference code, op by op: PyTorch counts what it executes.
 AS_WRITTEN = ("mla_absorbed",)
 
 

@@ -1,4 +1,4 @@
-"""Programs are kept on disk under their config and code, and a trace touches nothing else."""
+"""Programs are stored on disk by their config and code, and a trace writes nothing else."""
 
 import os
 from pathlib import Path

@@ -35,7 +35,7 @@ def deep() -> dict[str, Any]:
     return {**LLAMA, "nested": nested}
 
 
-#: Bad configs, and words of the sentence that refuses each.
+#: Invalid configs, with words of the error of each.
 BAD: dict[str, tuple[Any, str]] = {
     "no type": ({"hidden_size": 64}, "names no model_type"),
     "a type nobody has": ({**LLAMA, "model_type": "imaginary"}, "no class for it"),

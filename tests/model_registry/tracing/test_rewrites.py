@@ -1,4 +1,4 @@
-"""Rewrites from the reference code's operators to an engine's: named, and switched off by name."""
+"""Rewrites from the reference code's operators to an engine's: named, and disabled by name."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from tests.model_registry.tracing_cases import tiny
 
 pytestmark = pytest.mark.usefixtures("transformers")
 
-#: What a latent attention with routed experts needs.
+#: Config keys of latent attention with routed experts.
 USED = {
     "fused_activation", "fused_norm", "kv_append", "last_token_head", "merged_projections",
     "mla_absorbed", "rotary", "routed_experts",

@@ -1,4 +1,4 @@
-"""Several ranks: merged as their slowest, and two of them really run."""
+"""Several ranks: merged by their slowest, and two that really run."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ def test_ranks_that_are_cancelled_leave_no_process(tiny_llama: dict[str, Any]) -
         run_ranks(settings, 2, 300, stop_once_they_run)
     deadline = time.monotonic() + 60
     while seen & ranks_running() and time.monotonic() < deadline:
-        time.sleep(0.2)  # one that torchrun was just starting ends when it finds nobody to join
+        # a rank that torchrun was just starting ends when it finds no other to join
+        time.sleep(0.2)
     assert seen and not seen & ranks_running()
 
 

@@ -1,4 +1,4 @@
-"""The pieces of eager execution, measured here."""
+"""The parts of eager execution, measured on this machine."""
 
 from __future__ import annotations
 

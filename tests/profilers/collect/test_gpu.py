@@ -1,4 +1,4 @@
-"""What only a GPU shows: power samples, phases in an nsys export, counters of ncu, NCCL ranks.
+"""Tests that need a GPU: power samples, phases in an nsys export, counters of ncu, NCCL ranks.
 
 Run with `pytest -m gpu tests/profilers/collect/test_gpu.py` on a machine with an NVIDIA GPU; tests
 whose tool or second GPU is missing are skipped.  By hand: docs/gpu-tests.md.
@@ -49,7 +49,7 @@ def settings(llama: dict[str, Any]) -> RunSettings:
 
 
 def device_of(run: Any) -> Any:
-    """The system by the name that the driver prints."""
+    """The system by the driver's name for the device."""
     return hardware_db.load(run.measurement.system.name)
 
 

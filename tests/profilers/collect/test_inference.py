@@ -1,4 +1,4 @@
-"""Direct inference: prompts in, predictions out, boxes drawn where an answer names some."""
+"""Direct inference: prompts in, predictions out, boxes drawn if an answer contains some."""
 
 from __future__ import annotations
 
@@ -117,7 +117,8 @@ def test_every_prompt_gets_a_line_of_predictions(checkpoint: str, tmp_path: Path
     assert all(1 <= line["output_tokens"] <= 3 for line in lines)
     assert lines[0]["text"] == lines[2]["text"]
     assert done.count == 4 and not done.cancelled
-    for line in lines:  # the first token, and the gaps after it, lie inside the answer
+    # the first token, and the gaps after it, add up to less than the answer's time
+    for line in lines:
         gaps = line["output_tokens"] - 1
         assert 0 < line["ttft_s"] <= line["seconds"]
         assert (line["tpot_s"] is None) is (gaps == 0)
@@ -158,7 +159,7 @@ def words(*more: str) -> Any:
 
 @pytest.fixture
 def vision_checkpoint(tmp_path: Path) -> str:
-    """A Llava of two layers, saved with a processor that takes pictures of 28 pixels."""
+    """A Llava of two layers, saved with a processor for pictures of 28 pixels."""
     pytest.importorskip("PIL")
     import transformers as tf
 
@@ -237,5 +238,5 @@ def test_a_picture_is_saved_with_its_boxes(tmp_path: Path) -> None:
 def test_a_file_that_is_no_picture_ends_in_one_sentence(tmp_path: Path) -> None:
     pytest.importorskip("PIL")
     (tmp_path / "x.png").write_bytes(b"not a picture")
-    with pytest.raises(MeasurementError, match=r"x\.png is no picture"):
+    with pytest.raises(MeasurementError, match=r"x\.png is not a picture"):
         _annotated(Prompt("a", "q", str(tmp_path / "x.png")), "", tmp_path)

@@ -1,4 +1,4 @@
-"""This machine as a system document: peaks measured, the rest as the system states it."""
+"""This machine as a system document: measured peaks, the rest as the operating system states."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""Microbenchmarks: operands cold, medians of interleaved rounds, points that a fit accepts."""
+"""Microbenchmarks: cold operands, medians of interleaved rounds, points that a fit accepts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from profilers.collect.clock import (
 
 @pytest.fixture
 def suite(monkeypatch: pytest.MonkeyPatch) -> Callable[..., micro.Suite]:
-    """Runs some cases, whose operands come from a small pool: no time of theirs is judged."""
+    """Runs some cases with operands from a small pool, because their times are not checked."""
     monkeypatch.setattr(bench, "_LEAST_POOL_BYTES", {"cpu": 2**24})
     monkeypatch.setattr(bench, "_CACHES", 0)
 
@@ -59,7 +59,7 @@ def test_a_suite_of_every_kind_gives_points_of_every_kind(suite) -> None:
 
 
 def test_keys_that_heads_of_a_cpu_share_cross_memory_once(suite) -> None:
-    """Eight query heads read the keys of two; physics wants those two from memory."""
+    """Eight query heads read the keys of two; the bound counts the memory traffic of those two."""
     done = suite(cases.decode_attention(3, 640, 8, 2, 64))
     (entry,) = done.operator_points()
     slow = System(
@@ -155,7 +155,7 @@ def test_two_suites_join_case_by_case(suite) -> None:
 def test_contention_is_wall_time_over_the_processor_time_of_a_thread(
     monkeypatch: pytest.MonkeyPatch, threads: int, busy_share: float, expected: float
 ) -> None:
-    """A clock on which the process gets so many cores; more than it has threads count as all."""
+    """A clock on which the process gets that many cores; more than its threads count as all."""
     wall = itertools.count(step=0.125)
     last = 0.0
 

@@ -1,4 +1,4 @@
-"""Running a model: phases timed apart, operators named, memory that runs out, cancelling."""
+"""Running a model: separately timed phases, named operators, memory exhaustion, cancelling."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_running_out_of_memory_is_a_result_and_not_a_crash(settings: RunSettings
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [2**20, 2**40], ids=["while it is built", "at first sight"])
 def test_a_model_too_large_for_the_host_is_a_result_too(settings: RunSettings, width: int) -> None:
-    """A product of 2^40 weights, which its embedding of 8 words does not foretell."""
+    """A product of 2^40 weights, which its embedding of 8 words does not suggest."""
     config = {**dict(settings.config), "vocab_size": 8, "intermediate_size": 8}  # type: ignore[arg-type]
     huge = {**config, "hidden_size": width, "num_attention_heads": 16}
     run = run_model(replace(settings, config=huge))
@@ -181,7 +181,7 @@ def test_module_ranges_leave_no_hooks_behind(settings: RunSettings) -> None:
 def test_a_saved_checkpoint_needs_no_default_device(
     settings: RunSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """transformers demands accelerate where it loads a checkpoint under a default device."""
+    """transformers requires accelerate if it loads a checkpoint under a default device."""
     import torch
     import transformers
     from transformers.integrations import accelerate

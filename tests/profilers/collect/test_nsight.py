@@ -1,4 +1,4 @@
-"""Nsight: argument lists with the flags that matter, and a runner tried with stand-in tools."""
+"""Nsight: argument lists with the relevant flags, and a runner with substitute tools."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_printed_command_survives_a_shell() -> None:
 
 
 def without_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without Nsight, neither on the PATH nor where NVIDIA's packages put it."""
+    """A machine without Nsight, neither on the PATH nor where NVIDIA's packages install it."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(doctor, "_TOOL_FOLDERS", (str(tmp_path / "nowhere"),))
 
@@ -118,7 +118,7 @@ def test_a_missing_tool_says_how_to_get_it_and_what_to_run_elsewhere(
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report_path):
-    """A tool of a given name; `$DB` in its body is a real database."""
+    """A substitute tool of a given name; `$DB` in its body is a real database."""
     folder = tmp_path / "bin"
     folder.mkdir()
     database = report_path("nsys/mock.sqlite")

@@ -1,4 +1,4 @@
-"""Ranges of phases and modules: a domain and colours of their own, opened and closed in pairs."""
+"""Ranges of phases and modules: their own domain and colours, opened and closed in pairs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ nvtx = pytest.importorskip("nvtx")
 
 
 class Listener:
-    """A domain that writes down what a tool would see; without a tool NVTX hands out a dummy."""
+    """A domain that records what a tool would see; without a tool NVTX returns a dummy."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, int]] = []

@@ -1,4 +1,4 @@
-"""Operators on the clock of the steps: they are parts of them, whatever else runs."""
+"""Operators on the clock of the steps: they are parts of the steps, whatever else runs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_operators_are_called_as_often_as_the_model_has_them_and_know_their_flop
 def test_a_batch_runs_under_the_clock_the_kernels_that_it_runs_without(
     settings: RunSettings,
 ) -> None:
-    """The last tokens of two prompts do not lie side by side: still one product of both."""
+    """The last tokens of two prompts are not adjacent in memory: still one product of both."""
     table = run_model(replace(settings, batch=2)).measurement.operators.set_index(["phase", "name"])
     products = table.loc[("prefill", "aten::mm")]
     assert products["count"] == 4 * 7 + 1

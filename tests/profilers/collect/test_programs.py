@@ -17,7 +17,7 @@ SLEEP = [sys.executable, "-c", "import os, time; print(os.getpid(), flush=True);
 
 
 def gone(log: Path) -> bool:
-    """Whether the program that wrote its number into `log`, if it came so far, has ended."""
+    """Whether the program that wrote its number into `log`, if it got that far, has ended."""
     said = log.read_text().strip()
     return not said or not Path(f"/proc/{said}").exists()
 

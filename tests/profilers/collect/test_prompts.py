@@ -1,4 +1,4 @@
-"""Prompts of their own lengths, each run alone on a small model on this machine's processor."""
+"""Prompts of different lengths, each run alone on a small model on this machine's processor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def test_every_prompt_is_timed_in_every_repeat(settings: RunSettings) -> None:
     assert all(len(one.ttft_s) == 2 and one.status == "ok" for one in run.prompts)
     assert [len(one.tpot_s) for one in run.prompts] == [2, 2, 0]  # one answers with its first token
     assert all(0 < one.median_ttft_s < 60 for one in run.prompts)
-    assert run.prompts[2].median_tpot_s != run.prompts[2].median_tpot_s  # not a number: no step
+    # not a number, so not a step
+    assert run.prompts[2].median_tpot_s != run.prompts[2].median_tpot_s
     assert (run.layers, run.cancelled) == (4, False)
     assert said == sorted(said) and said[-1] == 1.0
 
@@ -41,7 +42,7 @@ def test_a_prompt_that_needs_too_much_memory_is_said_and_the_others_run(settings
 
 
 def test_what_was_complete_when_cancelled_is_kept(settings: RunSettings) -> None:
-    asked = iter([False, False, True])  # the warm-up, the first prompt, and then enough
+    asked = iter([False, False, True])  # the warm-up and the first prompt, then stop
     run = measure_prompts(settings, [SHORT, LONG], cancelled=lambda: next(asked))
     assert run.cancelled and [one.status for one in run.prompts] == ["ok", "not_run"]
 

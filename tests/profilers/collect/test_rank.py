@@ -1,4 +1,4 @@
-"""A rank's own program, run here as the only one of its job; two of them: `test_distributed`."""
+"""A rank's own program, run as the only one of its job; for two of them see `test_distributed`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from profilers.collect.rank import main, split_over_ranks
 
 @pytest.fixture
 def only_rank(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What torchrun tells a rank."""
+    """The environment that torchrun gives to a rank."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -36,7 +36,7 @@ def test_a_rank_leaves_the_times_of_its_steps(tmp_path: Path, tiny_llama: dict[s
     result = json.loads((tmp_path / "rank_0.json").read_text(encoding="utf-8"))
     assert len(result["phases"]["prefill"]) == 2 and len(result["phases"]["decode"]) == 4
     assert min(result["phases"]["decode"]) > 0
-    assert result["collectives"] == []  # one rank has nobody to talk to
+    assert result["collectives"] == []  # a single rank exchanges nothing
     assert result["facts"]["backend"] == "gloo" and result["facts"]["dtype"] == "float32"
 
 
@@ -70,7 +70,7 @@ def test_sizes_that_do_not_divide_are_refused(tiny_llama, changed, ranks, said) 
 
 
 def test_a_decoder_of_other_names_is_refused() -> None:
-    """GPT-2 has one product for queries, keys and values, and says no heads of keys."""
+    """GPT-2 has one product for queries, keys and values, and its config states no KV heads."""
     small = {"model_type": "gpt2", "n_embd": 64, "n_layer": 1, "n_head": 4, "vocab_size": 100}
     settings = RunSettings({"architectures": ["GPT2LMHeadModel"], **small}, dtype="float32")
     model, _ = build(settings, pick_device("cpu"))

@@ -1,4 +1,6 @@
-"""Steps of one model at many sizes: what is timed, what is skipped, what survives a stop."""
+"""Steps of one model at many sizes: which are timed, which are skipped, and what remains after a
+stop.
+"""
 
 from __future__ import annotations
 

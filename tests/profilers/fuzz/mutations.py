@@ -1,4 +1,4 @@
-"""Damage done to real files: bits, lengths, cuts, splices, and numbers of text."""
+"""Damage to real files: bits, lengths, truncation, splices, and numbers in text."""
 
 import random
 import re
@@ -76,7 +76,7 @@ def _swap(data: bytes, other: bytes, rng: random.Random) -> bytes:
 
 
 def _renumber(data: bytes, other: bytes, rng: random.Random) -> bytes:
-    """Another number in place of one in the text, or of a random byte where there is none."""
+    """Replace one number in the text by another, or a random byte if there is none."""
     places = [match.span() for match in re.finditer(rb"\d+", data[:200_000])]
     if not places:
         return _flip(data, other, rng)

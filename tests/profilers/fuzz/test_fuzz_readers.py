@@ -1,5 +1,4 @@
-"""Whatever a file holds, reading it ends in a report or in the typed error, in bounded time and
-memory.
+"""Reading any file ends in a report or in the typed error, in bounded time and memory.
 
 RIDGELINE_FUZZ_KEEP names a folder for an input that fails.
 """
@@ -33,8 +32,8 @@ from tests.profilers.xspace_file import xspace
 
 from .mutations import mutated
 
-CASES = cases(50)  # of each reader
-MAX_SECONDS = 5.0  # of processor time: a busy machine is no finding
+CASES = cases(50)  # for each reader
+MAX_SECONDS = 5.0  # processor time, so a busy machine does not fail the test
 MAX_RESIDENT_BYTES = 512e6
 
 LLM = "csv/llm-perf-opt"
@@ -55,7 +54,9 @@ def zipped(data: bytes) -> bytes:
 
 
 def repacked(data: bytes) -> bytes:
-    """Damaged JSON inside whole gzip: what a flip in gzip itself would only break."""
+    """Damaged JSON inside intact gzip, because damage to gzip itself would only break the
+    decompression.
+    """
     return gzip.compress(data, 1)
 
 
@@ -103,7 +104,7 @@ def _rocpd(path: Callable[[str], Path], tracks: bool) -> bytes:
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Interrupts what hangs, so that the input at fault can be told."""
+    """Interrupts an endless call, so that its input can be reported."""
 
     def interrupt(*_: object) -> None:
         raise TimeoutError
@@ -118,7 +119,7 @@ def deadline(seconds: float) -> Iterator[None]:
 
 
 def outcome(path: Path) -> str:
-    """ "read" or "refused"; whatever else happens is a finding."""
+    """ "read" or "refused"; any other outcome fails the test."""
     try:
         report = profilers.read_report(path)
     except ReportError as error:

@@ -1,4 +1,6 @@
-"""Documents of result files: large ones within a budget, YAML as benchmarks write it, damage."""
+"""Documents of result files: large ones within a budget, YAML as benchmarks write it,
+damaged ones.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ def test_a_document_in_pieces_is_what_json_makes_of_it(value: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """The same with lists in place of packed arrays."""
+    """The same with lists instead of packed arrays."""
     if isinstance(value, dict):
         return {key: plain(inner) for key, inner in value.items()}
     return [plain(inner) for inner in value] if isinstance(value, list | array) else value
@@ -66,7 +68,7 @@ def test_numbers_alone_are_packed_and_long_texts_cut() -> None:
 
 
 def test_pythons_own_words_for_no_number_are_read() -> None:
-    """`json.dumps` writes NaN and Infinity, which JSON does not know."""
+    """`json.dumps` writes NaN and Infinity, which are not valid JSON."""
     text = json.dumps({"a": [1.0, math.nan], "b": math.inf, "c": -math.inf, "d": "NaN, Infinity"})
     assert plain(lean_json([text.encode()])) == {
         "a": [1.0, None], "b": "inf", "c": "-inf", "d": "NaN, Infinity",
@@ -113,7 +115,7 @@ def test_anchors_stand_for_what_they_name_also_as_keys() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("? [1, 2]\n: x\n", "a key that is no text"),
+        ("? [1, 2]\n: x\n", "a key that is not a text"),
         ("a: [1, 2", "damaged or cut off"),
         ("a: " + "[" * 300 + "]" * 300, "nested too deeply"),
     ],
@@ -139,7 +141,7 @@ def test_a_document_over_many_lines_is_one(content: Write) -> None:
 
 @pytest.mark.slow
 def test_large_documents_are_read_whole_line_or_lines(content: Write) -> None:
-    """Beyond four megabytes: on one line, over lines, and as the second of two lines."""
+    """Beyond four megabytes: on one line, over several lines, and as the second of two lines."""
     large = {"times": [at + 1 / 3 for at in range(240_000)], "model": "a/b"}
     text = json.dumps(large)
     assert len(text) > 4 << 20

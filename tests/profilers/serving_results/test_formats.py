@@ -1,4 +1,4 @@
-"""Formats of versions that no committed file is of, written as their sources write them."""
+"""Formats of versions without a committed file, written as their source code writes them."""
 
 import json
 import math
@@ -338,7 +338,8 @@ def test_a_metrics_page_gives_load_cache_and_histograms(read_text: Read) -> None
     assert found.subject.kv_precision == "fp8"
     assert found.server["requests_running"] == 5 and found.server["kv_cache_use"] == 0.25
     assert found.ttft_s.mean == pytest.approx(0.2) and found.ttft_s.count == 10
-    # the 5th of 10 lies in the middle of the second bucket; the 99th percentile in none that ends
+    # the 5th of 10 lies in the middle of the second bucket; the 99th percentile in the unbounded
+    # one
     assert found.ttft_s.p50 == pytest.approx(0.1 + 0.15 * 3 / 6)
     assert found.ttft_s.p99 is None
     assert "since the process started" in found.notes[0]

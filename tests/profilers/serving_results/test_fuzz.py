@@ -1,5 +1,5 @@
-"""Whatever a result file holds, reading it ends in measurements or in the typed error, in bounded
-time and memory.
+"""Reading any result file ends in measurements or in the typed error, in bounded time and
+memory.
 """
 
 import random
@@ -15,7 +15,7 @@ from tests.draws import cases, seed
 from tests.profilers.fuzz.mutations import mutated
 
 CASES = cases(300)
-MAX_SECONDS = 5.0  # of processor time: a busy machine is no finding
+MAX_SECONDS = 5.0  # processor time, so a busy machine does not fail the test
 MAX_RESIDENT_BYTES = 600e6
 
 
@@ -68,5 +68,5 @@ def test_a_truncated_file_is_named(results: Path, tmp_path: Path) -> None:
 
 
 def _peak_kib() -> int:
-    """The most memory that this process has had, whatever ran in it before."""
+    """Peak memory of this process, including what ran in it before."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,4 +1,4 @@
-"""guidellm's reports: strategies, requests and tables as its versions write them."""
+"""guidellm's reports: strategies, requests and tables in the forms of its versions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def report(strategy: dict[str, Any] | None = None, **benchmark: Any) -> str:
     ],
 )
 def test_each_strategy_is_a_concurrency_or_a_rate(read_text: Read, strategy, load) -> None:
-    """The rate of "throughput" is without bound; a constant one has no burst, Poisson's is 1."""
+    """The rate of "throughput" is unbounded; a constant rate has no bursts, a Poisson one has
+    burstiness 1.
+    """
     [found] = read_text(report(strategy))
     assert (found.load.concurrency, found.load.rate, found.load.burstiness) == load
 

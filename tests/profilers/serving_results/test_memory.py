@@ -1,4 +1,4 @@
-"""Long files stream: what is held does not grow with what a record holds."""
+"""Long files are streamed: memory does not grow with the size of a record."""
 
 import json
 import tracemalloc

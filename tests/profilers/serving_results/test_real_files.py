@@ -1,4 +1,4 @@
-"""Real results: the figures that each file states, found by its reader.
+"""Real results: the reader finds the figures that each file states.
 
 RIDGELINE_RESULTS names a folder with the uncut files and facts.json, if there is one.
 """
@@ -14,7 +14,7 @@ import pytest
 from genz_core.errors import ReportError
 from profilers.serving_results import is_result, missing, read_results, table
 
-#: File -> measurements in it, and figures of one of them as the file states them.
+#: File -> its number of measurements, and figures of one of them as the file states them.
 FACTS: dict[str, tuple[int, int, dict[str, Any]]] = {
     "vllm/llama405b_16qps_first40.json": (1, 0, {
         "model": "meta-llama/Llama-3.1-405B-FP8", "engine": "vllm", "rate": 16.0,

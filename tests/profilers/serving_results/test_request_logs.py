@@ -1,4 +1,6 @@
-"""Logs with a row a request: arrivals on one clock, tokens on another, failed ones left out."""
+"""Logs with a row per request: arrivals on one clock, tokens on another, failed requests
+excluded.
+"""
 
 import json
 
@@ -15,7 +17,7 @@ REQUESTS = [
 
 
 def lines():
-    """Arrivals on the wall clock, tokens on a clock that started with the machine."""
+    """Arrivals in wall-clock time, tokens on a clock that started with the machine."""
     for at, (isl, osl, first, last) in enumerate(REQUESTS):
         queued = 77.0 + 0.5 * at
         yield json.dumps({

@@ -1,4 +1,4 @@
-"""Logs of servers: version, limits, split and room of the cache, as each engine prints them."""
+"""Logs of servers: version, limits, split and cache capacity, as each engine prints them."""
 
 import pytest
 
@@ -62,7 +62,7 @@ def test_every_engine_says_its_limits(engine, tmp_path):
         "engine": engine, **STATED[engine],
     }  # fmt: skip
     assert all(one.evidence for one in log.stated.values()) and log.engine == engine
-    for start in range(0, len(LOGS[engine]), 7):  # a log that begins late crashes nothing
+    for start in range(0, len(LOGS[engine]), 7):  # a log that begins late is no error
         part = LOGS[engine][start:]
         if server_log.is_text(part):
             server_log.parse(part)

@@ -1,4 +1,4 @@
-"""A small server of OpenAI's completions, whose times and faults a test chooses."""
+"""A small server of OpenAI's completions with times and faults that a test chooses."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-#: Tokens of a prompt, whatever its words, and of each word.
+#: Tokens of any prompt, and of each word.
 FIXED, PER_WORD = 3, 2
 
 
 @dataclass
 class Behaviour:
-    """What the server does.
+    """The server's behaviour.
 
     first_s, gap_s: until the first piece, and between two.  per_piece: tokens of a piece.
-    unknown: fields that it refuses.  usage: whether it counts tokens.
+    unknown: fields that it refuses.  usage: whether it reports token counts.
     fault: "" or the name of a method of `_Faults`, after `good` requests without one.
-    page: what /metrics answers, look by look; nothing for none.
-    wrote_s: of every answer, when its pieces were written.  open, most_open: requests under way.
+    page: the content of /metrics at each request; empty for none.
+    wrote_s: of every answer, when its pieces were written.  open, most_open: requests in flight.
     """
 
     first_s: float = 0.0
@@ -46,7 +46,7 @@ class Behaviour:
 
 @contextmanager
 def serving(**behaviour: Any) -> Iterator[Behaviour]:
-    """The server, under way while inside."""
+    """The server, running inside the block."""
     asked = Behaviour(**behaviour)
     handler = type("Handler", (_Handler,), {"asked": asked})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -67,7 +67,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def do_GET(self) -> None:
         if self.path == "/v1/models":

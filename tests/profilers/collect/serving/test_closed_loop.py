@@ -1,4 +1,4 @@
-"""Closed loops: who is open when, what was sent, how a loop ends, and its figures."""
+"""Closed loops: which users have a request in flight, what was sent, the end, and the figures."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_the_first_failure_ends_the_loop_with_its_sentence():
         ({"isl": 0}, "isl = 0"),
         ({"osl": 10**7}, "osl = 10,000,000"),
         ({"length_ratio": 0.0}, "length_ratio = 0"),
-        ({"concurrency": 8, "requests": 4}, "4 requests leave some of 8 users without any"),
+        ({"concurrency": 8, "requests": 4}, "4 requests are too few for 8 users"),
     ],
 )
 def test_a_load_outside_its_bounds_is_refused(fields, words):
@@ -106,7 +106,9 @@ def test_a_load_outside_its_bounds_is_refused(fields, words):
 
 @pytest.fixture
 def two() -> ServedLoad:
-    """Two requests one after the other: first tokens after 1 s and 3 s, gaps of 0.5 s and 0.2 s."""
+    """Two requests, one after the other: first tokens after 1 s and 3 s, gaps of 0.5 s
+    and 0.2 s.
+    """
     answers = (
         Answer(10.0, (11.0, 11.5, 12.0), 100, 3),
         Answer(12.0, (15.0, 15.2, 15.4, 15.6), 300, 7),

@@ -1,4 +1,4 @@
-"""An endpoint under a stated load: our own client, clients of others, addresses, pages."""
+"""An endpoint under a stated load: our own client, other clients, addresses, pages."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_server_without_a_page_of_an_engine_is_said():
         endpoint.watch(server.address)
     with (
         serving(page=iter(["python_info 1.0\n"])) as server,
-        pytest.raises(MeasurementError, match="neither vLLM nor SGLang"),
+        pytest.raises(MeasurementError, match="no metrics of vLLM or SGLang"),
     ):
         endpoint.watch(server.address)
 
@@ -93,7 +93,7 @@ def test_a_server_without_a_page_of_an_engine_is_said():
         ({"concurrency": 2, "rate": 1.0}, "either a concurrency or a rate"),
         ({"concurrency": 5000}, "concurrency = 5,000"),
         ({"rate": 5000.0}, "rate = 5000"),
-        ({"concurrency": 8, "requests": 4}, "leave some of 8 users without any"),
+        ({"concurrency": 8, "requests": 4}, "are too few for 8 users"),
     ],
 )
 def test_a_load_that_cannot_be_is_one_sentence(settings: dict, words: str):
@@ -142,7 +142,7 @@ RECORD = {
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Puts a program on the PATH that notes its arguments and runs some Python."""
+    """Puts a program on the PATH that records its arguments and runs some Python."""
 
     def put(name: str, body: str) -> Path:
         folder = tmp_path / "bin"

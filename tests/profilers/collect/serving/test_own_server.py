@@ -1,4 +1,4 @@
-"""transformers' own server with a tiny model: started, asked and ended."""
+"""transformers' own server with a tiny model: started, used and ended."""
 
 from __future__ import annotations
 
