@@ -241,13 +241,8 @@ def _exchange(name: str, element_bytes: float, block: Mixture, frame: DeviceFram
 
 
 def _dispatch(block: Mixture, frame: DeviceFrame) -> Ops:
-<<<<<<< HEAD
-    """Tokens to their experts; an all-to-all sends them in the format that the experts multiply
-    in.
-=======
     """Tokens to their experts; an all-to-all sends them in the format that the experts
     multiply in.
->>>>>>> 6a09f61cf2f6ee8cd537a2f9172221fdac8cd651
 
     A gather does so in four bits alone, which engines quantise to before it.
     Source: TensorRT-LLM, tensorrt_llm/_torch/modules/fused_moe/fused_moe_cutlass.py, post-quant
