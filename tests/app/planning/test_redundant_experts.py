@@ -55,8 +55,8 @@ def test_the_plan_says_how_many_copies_it_has_and_the_launch_line_tells_the_engi
     assert "redundant" in said and "32" in said
 
 
-def test_prompts_and_answers_are_read_by_workers_of_as_many_copies():
+def test_copies_are_those_of_the_workers_that_decode():
     asked = ask("plan", {"model": MODEL, **GIVEN, "redundant_experts": "0,32"})
     both = list(disaggregated.pairs(families(asked)[0], asked))
     assert [one.copies for one in both] == [0, 32]
-    assert all(one.prefill.scenario.redundant_experts == one.copies for one in both)
+    assert all(one.prefill.scenario.redundant_experts == 0 for one in both)
