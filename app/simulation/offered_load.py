@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from app.question.groups import LENGTHS, LOAD, SHARED
+from app.question.hours import day_of
 from app.question.parameters import PARAMETERS
 from app.question.question import STANDARD, Question, nominal_lengths
 from app.simulation import trace_file
@@ -116,7 +117,11 @@ def _users(question: Question) -> int:
 
 
 def _count(question: Question) -> int:
-    """Requests of a closed loop or a rate that figures are of."""
+    """Requests of a closed loop or a rate that figures are of; of a day, all that it has."""
+    if question.day and not question.requests:
+        shares = np.array(day_of(question))
+        a_day = float(question.rate or 0.0) * float(np.sum(shares / shares.max())) * 3600.0
+        return max(round(a_day), 1) * question.turns
     return question.requests or _users(question) * PER_SLOT * question.turns or AT_A_RATE
 
 
@@ -166,6 +171,9 @@ def _arrivals(question: Question, count: int, generator: Generator) -> Array:
     q = question
     if q.rate is None:
         return np.zeros(count)
+    if q.day:
+        shares = np.array(day_of(q))
+        return draws.hourly_arrivals(count, q.rate * shares / shares.max(), q.burstiness, generator)
     if q.ramp_to:
         return draws.ramping_arrivals(count, q.rate, q.ramp_to, q.ramp_s, generator)
     return draws.bursty_arrivals(count, q.rate, q.burstiness, generator)

@@ -18,7 +18,7 @@ from genz_core.types import Array
 
 Progress = Callable[[int, int], None]
 Cancel = Callable[[], bool]
-_LANDS, _ARRIVES, _AGREED, _STARTS = range(4)  # the order of events of one moment
+_LANDS, _ARRIVES, _AGREED, _STARTS, _CALLS = range(5)  # the order of events of one moment
 _REPORT_EVERY = 1000
 
 
@@ -136,12 +136,27 @@ class Simulator:
                 self._arrive(now, *payload)
             elif kind == _AGREED:
                 self._agreed(now, *payload)
-            else:
+            elif kind == _STARTS:
                 self._start(now, *payload)
-        left = len(self._requests) - self._record.ended
-        if left and not self._stopped:
-            raise InvalidValue(f"{left} requests wait for ever: the scheduler admits none of them")
+            else:
+                call, *given = payload
+                call(now, *given)
+        if self._left and not self._stopped:
+            self._refuse_waiting()
         return self._record.answers()
+
+    @property
+    def _left(self) -> int:
+        """Requests that have not ended."""
+        return len(self._requests) - self._record.ended
+
+    def _refuse_waiting(self) -> None:
+        """Refuse requests that no scheduler ever admits.
+
+        Raises:
+            InvalidValue: how many.
+        """
+        raise InvalidValue(f"{self._left} requests wait for ever: the scheduler admits none of them")
 
     def _push(self, time_s: float, kind: int, payload: tuple[Any, ...]) -> int:
         self._serial += 1
