@@ -36,6 +36,8 @@ COMMANDS = {
     "plan": "predict.plan",
     "sensitivity": "predict.sensitivity",
     "economics": "predict.economics",
+    "scale": "predict.scale",
+    "availability": "predict.availability",
     "routing": "predict.routing",
     "study": "predict.study",
     "serve": "predict.serve",

@@ -24,6 +24,7 @@ SHORT: Mapping[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 LONG: Mapping[str, Callable[[Any], Any]] = {
     "simulate": verbs.simulate, "sweep": verbs.sweep, "plan": verbs.plan, "tune": verbs.tune,
+    "scale": verbs.scale, "availability": verbs.availability,
 }  # fmt: skip
 
 

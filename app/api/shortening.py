@@ -64,6 +64,13 @@ def planned(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def followed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the course of the replicas; the windows in few columns."""
+    kept = ("start_s", "requests_per_s", "replicas", "good_share", "ttft_p99_s")
+    few = [{name: one[name] for name in kept} for one in document["windows"]]
+    return row({**{n: v for n, v in document.items() if n != "course"}, "windows": few})
+
+
 def compared(document: Mapping[str, Any]) -> dict[str, Any]:
     """Phases, classes, findings and verdicts; operators are left out."""
     kept = {name: document[name] for name in _TABLES if name in document}
@@ -92,4 +99,5 @@ def named(rows: Sequence[Mapping[str, Any]], column: str) -> dict[str, Any]:
 SHORT: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "estimate": rows, "serve": rows, "sweep": frontier, "simulate": simulated, "plan": planned,
     "sensitivity": row, "economics": row, "ops": counted, "tune": row,
+    "scale": followed, "availability": row,
 }  # fmt: skip

@@ -111,9 +111,10 @@ def _initial(deployed: Deployed, rule: Scaling) -> int:
 
 
 def _until(deployed: Deployed) -> float:
-    """Seconds that are paid for at least: a day of a day, a trace to its last arrival."""
-    last = float(np.max(deployed.drawn.requests.arrival_s))
-    return DAY_S if 0.9 * DAY_S < last < DAY_S else last
+    """Seconds that are paid for at least: a whole day, else to the last arrival."""
+    q = deployed.resolved.scenario
+    whole = bool(q.day) if q.kind == "trace" else not q.requests
+    return DAY_S if whole else float(np.max(deployed.drawn.requests.arrival_s))
 
 
 # ------------------------------------------------------------------------------- figures
@@ -139,6 +140,30 @@ def both_rows(found: Scaled) -> list[dict[str, Any]]:
     """The figures of both ways, a row each."""
     ways = {NAMES[found.rule.policy]: found.following, "fixed": found.fixed}
     return [{"replicas": way, **run.figures()} for way, run in ways.items()]
+
+
+_SHOWN = (
+    "good_share", "replica_hours", "most_replicas", "starts", "losses", "held", "usd",
+    "usd_per_mtok", *(f"{name}_{p}_s" for name in LATENCIES for p in ("p50", "p95", "p99")),
+)  # fmt: skip
+
+
+def shown_figures(found: Scaled) -> list[dict[str, Any]]:
+    """The figures that tell the two ways apart, a row a figure."""
+    here, there = found.following.figures(), found.fixed.figures()
+    fixed = f"{found.fixed.plan.initial} fixed"
+    return [
+        {"figure": name, found.rule.policy: here[name], fixed: there[name]}
+        for name in _SHOWN
+        if here[name] is not None
+    ]
+
+
+def shown_windows(found: Scaled) -> list[dict[str, Any]]:
+    """The windows with the columns that a narrow table has room for."""
+    names = ("start_s", "requests_per_s", "replicas", "good_share", "ttft_p50_s", "ttft_p99_s",
+             "tpot_p99_s", "fixed_ttft_p99_s", "fixed_tpot_p99_s")  # fmt: skip
+    return [{name: row[name] for name in names} for row in windows(found)]
 
 
 def suffering(found: Scaled) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from ridgeline._names import find_in_checkout
 
 __all__ = [
     "ask",
+    "availability",
     "compare",
     "economics",
     "engine",
@@ -31,6 +32,7 @@ __all__ = [
     "ops",
     "plan",
     "read_report",
+    "scale",
     "sensitivity",
     "serve",
     "simulate",
