@@ -48,8 +48,8 @@ def test_every_public_name_of_the_module_is_documented_in_its_page():
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     assert set(ridgeline.__all__) == {
         "ask", "availability", "compare", "economics", "engine", "estimate", "guard", "model",
-        "models", "ops", "plan", "read_report", "scale", "sensitivity", "serve", "simulate", "sweep", "system", "systems",
-        "tune", "watch",
+        "models", "ops", "plan", "read_report", "scale", "sensitivity", "serve", "simulate",
+        "sweep", "system", "systems", "tune", "watch",
     }  # fmt: skip
     for name in ridgeline.__all__:
         assert f"`{name}(" in page, name

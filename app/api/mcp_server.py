@@ -51,8 +51,8 @@ _FOR = {
     "ops": "FLOPs and bytes of every operator of one step of a model, without hardware.",
     "compare": "A report's or a result's text beside the prediction; what is not given is read in "
                "it.",
-    "scale": "Replicas that follow a day or a trace under Kubernetes' HPA, KEDA or Dynamo's planner: "
-    "cost and percentiles beside a fixed number, with cold starts and losses.",
+    "scale": "Replicas that follow a day or a trace under Kubernetes' HPA, KEDA or Dynamo's "
+    "planner: cost and percentiles beside a fixed number, with cold starts and losses.",
     "availability": "How many replicas keep a share of requests within targets, with some lost.",
     "tune": "What setting of a server to run next, by the runs so far: give lists of settings; "
             "dry_run for the simulator in a server's place.",

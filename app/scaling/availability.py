@@ -164,9 +164,11 @@ def _fewest(tried: Tried, share: float, most: int) -> int:
 def cut_off(tried: Tried, replicas: int, mtbf: float) -> float:
     """Share of requests that are open at a replica when it is lost: time of a request over the
     time between losses, by Little's law the same for any number of replicas."""
+    if math.isinf(mtbf):
+        return 0.0
     e2e_s = tried.run(replicas).simulation.e2e_s
     known = e2e_s[np.isfinite(e2e_s)]
-    return float(known.mean() / mtbf) if known.size and math.isfinite(mtbf) else 0.0
+    return float(known.mean() / mtbf) if known.size else 0.0
 
 
 def chances(replicas: int, gone: float) -> list[float]:

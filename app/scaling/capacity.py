@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Sustained:
 def with_targets(question: Question) -> Question:
     """The question with targets: its own, else `DEFAULT_TARGETS`."""
     stated = any(getattr(question, f"{name[:-2]}_target_s") for name in TARGETS)
-    return question if stated else replace(question, **DEFAULT_TARGETS)
+    return question if stated else replace(question, **cast(Any, DEFAULT_TARGETS))
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -161,11 +162,11 @@ class FleetRun:
         answers, good = self.simulation, self.good
         place = np.searchsorted(edges, answers.arrival_s, side="right") - 1
         found = []
-        for at, (start, end) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+        for at, (start, end) in enumerate(pairwise(edges.tolist())):
             here = place == at
             row: dict[str, Any] = {
-                "start_s": float(start),
-                "end_s": float(end),
+                "start_s": start,
+                "end_s": end,
                 "requests_per_s": float(here.sum() / (end - start)),
                 "replicas": mean_between(self.course, self.course.there, start, end),
                 "ready": mean_between(self.course, self.course.ready, start, end),
@@ -197,4 +198,3 @@ def mean_between(course: FleetCourse, values: Array, start: float, end: float) -
     at = np.searchsorted(course.time_s, edges[:-1], side="right") - 1
     held = np.where(at >= 0, values[np.maximum(at, 0)], 0.0)
     return float(np.sum(held * np.diff(edges)) / (end - start))
-

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.question.hours import HOURS, day_of
 from app.question.question import Question
@@ -15,9 +16,10 @@ from app.simulation.trace_file import MOST_REQUESTS, Trace
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, never
 from genz_core.serving.simulation import Requests
-from genz_core.types import Array
+from genz_core.types import Array, Mask
 
 DAY_S = HOURS * 3600.0
+_OF_DAY = 3_000  # of a seed's sequences
 _OTHER_BLOCKS = 1 << 48  # identities of the blocks of one copy of a trace
 
 
@@ -59,25 +61,24 @@ def _day_of(trace: Trace, question: Question) -> Trace:
             f"a day of {trace.name} has {copies * len(requests):,} requests: take fewer of the "
             f"first with requests, {MOST_REQUESTS // copies:,} at most"
         )
-    chance = np.random.default_rng(np.random.SeedSequence(question.seed, spawn_key=(DAY,)))
+    chance = np.random.default_rng(np.random.SeedSequence(question.seed, spawn_key=(_OF_DAY,)))
     parts = [_copy(requests, at, span, shares / shares.max(), chance) for at in range(copies)]
     joined = _joined([part for part in parts if len(part.rows)], requests)
     note = f"a day of {trace.name}, {copies} times, each hour with its share of the requests"
     return replace(trace, requests=joined, notes=(*trace.notes, note))
 
 
-DAY = 24  # of a seed's sequences
-
-
+@dataclass(frozen=True, slots=True)
 class _Part:
     """Rows of a copy that are kept, and when its requests come."""
 
-    def __init__(self, copy: int, rows: Array, arrival_s: Array) -> None:
-        self.copy, self.rows, self.arrival_s = copy, rows, arrival_s
+    copy: int
+    rows: NDArray[np.int_]
+    arrival_s: Array
 
 
-def _first_turns(requests: Requests) -> Array:
-    return requests.after < 0 if len(requests.after) else np.ones(len(requests), dtype=bool)
+def _first_turns(requests: Requests) -> Mask:
+    return np.asarray(requests.after < 0) if len(requests.after) else np.ones(len(requests), bool)
 
 
 def _copy(

@@ -34,9 +34,7 @@ def drawn(mtbf: float, places: int, until_s: float, seed: int) -> list[Loss]:
     """Losses of each place over a time, in order; more places have the same ones and their own."""
     found: list[Loss] = []
     for place in range(places) if np.isfinite(mtbf) else ():
-        chance = np.random.default_rng(
-            np.random.SeedSequence(seed, spawn_key=(_OF_LOSSES, place))
-        )
+        chance = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_OF_LOSSES, place)))
         at = chance.exponential(mtbf)
         while at < until_s:
             found.append((float(at), place))

@@ -133,7 +133,9 @@ def windows(found: Scaled) -> list[dict[str, Any]]:
     edges = edges_of(found)
     pairs = zip(found.following.windows(edges), found.fixed.windows(edges), strict=True)
     kept = ("good_share", "ttft_p50_s", "ttft_p99_s", "tpot_p50_s", "tpot_p99_s")
-    return [{**first, **{f"fixed_{name}": second[name] for name in kept}} for first, second in pairs]
+    return [
+        {**first, **{f"fixed_{name}": second[name] for name in kept}} for first, second in pairs
+    ]
 
 
 def both_rows(found: Scaled) -> list[dict[str, Any]]:

@@ -173,7 +173,9 @@ def _arrivals(question: Question, count: int, generator: Generator) -> Array:
         return np.zeros(count)
     if q.day:
         shares = np.array(day_of(q))
-        return draws.hourly_arrivals(count, q.rate * shares / shares.max(), q.burstiness, generator)
+        rates = q.rate * shares / shares.max()
+        whole = not q.requests
+        return draws.hourly_arrivals(count, rates, q.burstiness, generator, one_day=whole)
     if q.ramp_to:
         return draws.ramping_arrivals(count, q.rate, q.ramp_to, q.ramp_s, generator)
     return draws.bursty_arrivals(count, q.rate, q.burstiness, generator)

@@ -292,7 +292,8 @@ def one_replica(question: Question, drawn: Trace) -> Question:
         rate = len(requests) / span if span else 0.0
     users = max(int(question.concurrency or len(requests)) // replicas, 1)
     load: dict[str, Any] = {
-        "trace": None, "ramp_to": 0.0, "ramp_s": 0.0, "burstiness": 1.0, "day": (), "requests": None,
+        "trace": None, "ramp_to": 0.0, "ramp_s": 0.0, "burstiness": 1.0, "day": (),
+        "requests": None,
     }  # fmt: skip
     load |= {"concurrency": None if rate else users, "rate": rate / replicas or None}
     load |= {name: getattr(STANDARD, name) for name in ("replicas", *in_group(POOL))}

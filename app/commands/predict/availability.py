@@ -28,7 +28,5 @@ def availability(
 
     chosen = opt.table_format(format_, json)
     with running("simulating") as job:
-        found = enough.availability(
-            given.ask("availability"), extras, job.progress, job.cancelled
-        )
+        found = enough.availability(given.ask("availability"), extras, job.progress, job.cancelled)
     opt.show(chosen, found.to_dict(), found.rows, repr(found))

@@ -31,6 +31,7 @@ from genz_core.serving.simulation.requests import Requests
 from genz_core.serving.simulation.router import Routing, router
 from genz_core.serving.simulation.simulator import Cancel, Client, Pool, Progress, Simulator
 from genz_core.serving.simulation.step_price import RankWork, StepPrice, StepTables, StepTime
+from genz_core.serving.simulation.worker import Worker
 from genz_core.speculative import Speculation, speculative_model
 from genz_core.types import Array, Model, Parallelism, System
 

@@ -156,7 +156,9 @@ class Simulator:
         Raises:
             InvalidValue: how many.
         """
-        raise InvalidValue(f"{self._left} requests wait for ever: the scheduler admits none of them")
+        raise InvalidValue(
+            f"{self._left} requests wait for ever: the scheduler admits none of them"
+        )
 
     def _push(self, time_s: float, kind: int, payload: tuple[Any, ...]) -> int:
         self._serial += 1

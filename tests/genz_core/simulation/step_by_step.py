@@ -47,9 +47,8 @@ class Loop:
                  initial, start_s, losses=(), replace_s=0.0, open_each=0, until_s=0.0):  # fmt: skip
         """step(decodes, prompt tokens): seconds.  looks: seconds between looks, 0 for none;
         wanted(time): replicas.  losses: (time, place)."""
-        self.requests = [
-            Request(row, int(p), int(o), int(p)) for row, (p, o) in enumerate(zip(prompts, outputs))
-        ]
+        sizes = zip(prompts, outputs, strict=True)
+        self.requests = [Request(row, int(p), int(o), int(p)) for row, (p, o) in enumerate(sizes)]
         self.arrival = arrival
         self.step, self.budget, self.sequences = step, budget, sequences
         self.looks, self.wanted = looks, wanted
@@ -122,9 +121,7 @@ class Loop:
                 if server.leaving:
                     self.perhaps_gone(server)
                 else:
-                    self.push(
-                        self.now + self.replace_s + self.start_s, EVENT, self.up, server
-                    )
+                    self.push(self.now + self.replace_s + self.start_s, EVENT, self.up, server)
                 self.queue = lost + self.queue
                 self.deal()
                 return
