@@ -19,6 +19,7 @@ from app.question.asking import Asked
 from app.scaling import losses
 from app.scaling.fleet_run import Deployed, FleetRun
 from app.scaling.start import Start, start_of
+from app.scenario.scenario import Resolved
 from app.simulation import offered_load
 from app.simulation.run import UNVALIDATED
 from app.wording import quantities
@@ -103,10 +104,13 @@ def availability(
     extras: Mapping[str, Any],
     progress: Progress = silent,
     cancelled: Cancel = never,
+    *,
+    deployment: Resolved | None = None,
 ) -> Available:
     """Find how many replicas are enough.
 
-    extras: as `app.question.extras` declares them for "availability".
+    extras: as `app.question.extras` declares them for "availability".  deployment: as of
+    `Deployed.of`.
 
     Raises:
         RidgelineError: a question or a load that cannot be, or too few replicas allowed.
@@ -117,7 +121,7 @@ def availability(
     if question.kind == "rate" and not question.requests:
         few = max(math.ceil(_FOR_A_MISS / (1.0 - share)), _LEAST)
         question = replace(question, requests=few)
-    deployed = Deployed.of(question, asked.objects, cancelled, by_day=False)
+    deployed = Deployed.of(question, asked.objects, cancelled, by_day=False, deployment=deployment)
     q = deployed.resolved.scenario
     start = start_of(deployed.resolved, extras["weights_from"], extras["startup_s"])
     mtbf = losses.mtbf_s(q, extras["mtbf_h"])

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from app.question.question import Question
 from app.scaling.capacity import Capacity, with_targets
 from app.scaling.load import requests_of
 from app.scenario.drafting import speculation
@@ -42,16 +43,26 @@ class Deployed:
     capacity: Capacity
 
     @classmethod
-    def of(cls, question: Any, objects: Mapping[str, Any], cancelled: Cancel = never, *,
-           by_day: bool) -> Deployed:  # fmt: skip
+    def of(
+        cls,
+        question: Question,
+        objects: Mapping[str, Any],
+        cancelled: Cancel = never,
+        *,
+        by_day: bool,
+        deployment: Resolved | None = None,
+    ) -> Deployed:
         """Look up a question and draw its load.
+
+        deployment: what the question names, where the caller has looked it up.
 
         Raises:
             RidgelineError: a name that nobody knows, a load that cannot be, or targets that one
                 request alone misses.
         """
         question = with_targets(question)
-        resolved = resolve(question, objects)
+        resolved = deployment or resolve(question, objects)
+        resolved = replace(resolved, scenario=question)
         refuse_meaningless_for(resolved)
         check_one_by_one(resolved.model)
         draft = objects.get("draft_model", "")

@@ -17,6 +17,7 @@ from app.scaling.fleet_run import LATENCIES, PERCENTILES, Deployed, FleetRun
 from app.scaling.load import DAY_S
 from app.scaling.policies import NAMES, SOURCES, Scaling
 from app.scaling.start import Start, start_of
+from app.scenario.scenario import Resolved
 from app.simulation import offered_load
 from app.simulation.run import UNVALIDATED
 from app.wording import quantities
@@ -68,11 +69,13 @@ def scale(
     extras: Mapping[str, Any],
     progress: Progress = silent,
     cancelled: Cancel = never,
+    *,
+    deployment: Resolved | None = None,
 ) -> Scaled:
     """Serve a load by replicas that follow it, and again by a fixed number.
 
     extras: as `app.question.extras` declares them for "scale".  The fixed number is the question's
-    `replicas` where it was given, else the most that followed.
+    `replicas` where it was given, else the most that followed.  deployment: as of `Deployed.of`.
 
     Raises:
         RidgelineError: a question, a load or a policy that cannot be.
@@ -80,7 +83,9 @@ def scale(
     """
     rule = Scaling(**{one.name: extras[one.name] for one in fields(Scaling)})
     rule.check()
-    deployed = Deployed.of(asked.question, asked.objects, cancelled, by_day=True)
+    deployed = Deployed.of(
+        asked.question, asked.objects, cancelled, by_day=True, deployment=deployment
+    )
     q = deployed.resolved.scenario
     start = start_of(deployed.resolved, extras["weights_from"], extras["startup_s"])
     policy = rule.made(deployed.capacity)

@@ -3,13 +3,15 @@
 import streamlit as st
 
 from app.dashboard import sidebar
-from app.dashboard.panels import economics, plan_answer
+from app.dashboard.panels import changing_load, economics, plan_answer
 from app.dashboard.widgets import choose
 
 setup = sidebar.chosen_setup()
 st.title("Plan", anchor=False)
-part = choose("Part", ("Plan", "Economics"), "part", label_visibility="collapsed")
+part = choose("Part", ("Plan", "Economics", "Changing load"), "part", label_visibility="collapsed")
 if part == "Plan":
     plan_answer.page(setup)
-else:
+elif part == "Economics":
     economics.page()
+else:
+    changing_load.page()

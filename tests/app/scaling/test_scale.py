@@ -144,7 +144,7 @@ def test_extras_that_cannot_be_are_refused(given, words: str):
 
 def test_targets_that_one_request_misses_are_refused_with_what_to_do():
     given = {**LOAD, "rate": 1.0, "requests": 10, "tpot_target_s": 1e-4}
-    with pytest.raises(InvalidValue, match="one request alone .* looser targets"):
+    with pytest.raises(InvalidValue, match=r"one request alone .* looser targets"):
         scale(ask("scale", given), extras("scale"))
 
 
