@@ -254,9 +254,9 @@ def sentences(found: Available) -> list[str]:
         f"{name[:-2].upper()} {quantities.seconds(s)}" for name, s in deployed.targets.items()
     )
     lines = [
-        f"{found.bare:,} replicas of {deployed.devices:,} devices keep {asked} of requests within "
-        f"{targets} while all serve; {found.bare + found.lost:,} with {found.lost:,} lost "
-        f"(N+{found.lost})."
+        f"{_counted(found.bare, 'replica')} of {_counted(deployed.devices, 'device')} keep "
+        f"{asked} of requests within {targets} while all serve; {found.bare + found.lost:,} with "
+        f"{found.lost:,} lost (N+{found.lost})."
     ]
     if found.average is None:
         often = quantities.percent(cut_off(found.tried, found.bare, found.mtbf_s))
@@ -277,3 +277,7 @@ def sentences(found: Available) -> list[str]:
     lines.append(f"Note: by {requests:,} requests, the same for each number of replicas.")
     said = (*deployed.drawn.notes, *deployed.resolved.notes, UNVALIDATED)
     return [*lines, *(f"Note: {note}." for note in said)]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -5,6 +5,7 @@ Sizes, targets and prices are the question's; how replicas follow is in `policie
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -37,6 +38,7 @@ class Scaled:
     """What a load came to by replicas that follow it, and by a fixed number.
 
     rule: how they follow.  start: of a replica.  mtbf_s: of a replica, `inf` where none is lost.
+    stated: whether the question says the fixed number.
     """
 
     rule: Scaling
@@ -44,6 +46,7 @@ class Scaled:
     mtbf_s: float
     following: FleetRun
     fixed: FleetRun
+    stated: bool
 
     def to_dict(self) -> dict[str, Any]:
         """What was asked and answered, SI units, as `ridgeline scale --json` prints it."""
@@ -75,7 +78,8 @@ def scale(
     """Serve a load by replicas that follow it, and again by a fixed number.
 
     extras: as `app.question.extras` declares them for "scale".  The fixed number is the question's
-    `replicas` where it was given, else the most that followed.  deployment: as of `Deployed.of`.
+    `replicas` where it was given, else the fewest that serve as well.  deployment: as of
+    `Deployed.of`.
 
     Raises:
         RidgelineError: a question, a load or a policy that cannot be.
@@ -100,12 +104,31 @@ def scale(
     }
     first = FleetPlan(policy, _initial(deployed, rule), **shared)
     following = deployed.run(first, part(progress, 0.0, 0.5), cancelled)
-    there = following.course.there
-    number = q.replicas if "replicas" in asked.given else int(max(there.max(initial=1), 1))
-    fixed = deployed.run(
-        FleetPlan(Fixed(number), number, **shared), part(progress, 0.5, 1.0), cancelled
-    )
-    return Scaled(rule, start, mtbf, following, fixed)
+    rest = part(progress, 0.5, 1.0)
+    if "replicas" in asked.given:
+        fixed = deployed.run(FleetPlan(Fixed(q.replicas), q.replicas, **shared), rest, cancelled)
+    else:
+        fixed = _as_good(following, shared, rest, cancelled)
+    return Scaled(rule, start, mtbf, following, fixed, "replicas" in asked.given)
+
+
+def _as_good(
+    following: FleetRun, shared: Mapping[str, Any], progress: Progress, cancelled: Cancel
+) -> FleetRun:
+    """The fewest fixed replicas, from the mean of those that followed on, that keep as many
+    requests within the targets; as many as the most that followed where no fewer do."""
+    mean = following.course.replica_s / max(following.plan.until_s, 1.0)
+    most = int(max(following.course.there.max(initial=1), 1))
+    number = min(max(math.ceil(mean - 1e-9), 1), most)
+    tries = most - number + 1
+    while True:
+        done = 1.0 - (most - number + 1) / tries
+        run = following.deployed.run(
+            FleetPlan(Fixed(number), number, **shared), part(progress, done, 1.0), cancelled
+        )
+        if run.good_share >= following.good_share or number >= most:
+            return run
+        number += 1
 
 
 def _initial(deployed: Deployed, rule: Scaling) -> int:
@@ -273,6 +296,8 @@ def notes(found: Scaled) -> list[str]:
         f"one replica serves {sustained.requests_per_s:.3g} requests/s, {sustained.open:,} open, "
         "within the targets by the closed form"
     )
+    if not found.stated:
+        said.append("the fixed number is the fewest that serve as well; replicas states another")
     if refused:
         said.append(f"{refused:,} requests do not fit the cache of a replica and were refused")
     return [*said, UNVALIDATED]

@@ -67,9 +67,9 @@ def _form() -> dict[str, str]:
     known = {**extras_of("scale"), **extras_of("availability")}
     with st.grid(3, min_column_width=150):
         given = {name: _control(known[name]) for name in _IN_VIEW}
-    with st.expander("Autoscaler, start and losses", key="scaling_more"):
-        with st.grid(4, min_column_width=150):
-            given |= {name: _control(known[name]) for name in _MORE}
+    more = st.expander("Autoscaler, start and losses", key="scaling_more")
+    with more, st.grid(4, min_column_width=150):
+        given |= {name: _control(known[name]) for name in _MORE}
     return given
 
 

@@ -344,7 +344,7 @@ def availability(asked: Asked, **extras: Any) -> Available:
     >>> found = availability("meta-llama/Llama-3.1-8B", system="h100", engine="vllm", rate=30,
     ...                      requests=1000, ttft_target_s=0.5, share=99.9)
     >>> found.bare
-    1
+    2
     """
     from app.scaling import availability as enough
 

@@ -36,6 +36,7 @@ def test_users_are_refused_with_what_to_give_and_so_is_what_cannot_be_typed():
 def test_the_buttons_show_both_ways_and_how_many_last():
     app = finished(pressed(opened("plan", **SMALL), "Follow the load"), "scaling_job")
     assert not app.exception and len(charts(app)) == 3
-    assert cards(app)["Within the targets"] and any("fixed replicas" in m.value for m in app.markdown)
+    assert cards(app)["Within the targets"]
+    assert any("fixed replicas" in said.value for said in app.markdown)
     app = finished(pressed(app, "How many last?"), "scaling_job")
     assert not app.exception and int(cards(app)["With 1 lost"]) > int(cards(app)["While all serve"])

@@ -23,14 +23,19 @@ ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 LOOKS, START_S, REPLACE_S = 15.3, 11.9, 17.7
 
 
-def seconds(decodes: int, tokens: int) -> float:
-    return 0.0071317 + 1.9e-4 * decodes + 2.3e-5 * tokens
+@dataclass
+class Steps:
+    """Times of steps, so many times those of a fast engine."""
 
+    slower: float = 1.0
 
-def price(ranks) -> StepTime:
-    (rank,) = ranks
-    whole = seconds(rank.decodes, sum(new for new, _ in rank.prompts))
-    return StepTime(whole, whole)
+    def seconds(self, decodes: int, tokens: int) -> float:
+        return self.slower * (0.0071317 + 1.9e-4 * decodes) + 2.3e-5 * tokens
+
+    def __call__(self, ranks) -> StepTime:
+        (rank,) = ranks
+        whole = self.seconds(rank.decodes, sum(new for new, _ in rank.prompts))
+        return StepTime(whole, whole)
 
 
 @dataclass
@@ -55,7 +60,8 @@ def trace(name: str, share: float = 1.0) -> np.ndarray:
     return np.array(rows[: max(int(share * len(rows)), 1)]).T
 
 
-def compare(model, system, arrival, prompts, outputs) -> None:
+def compare(model, system, arrival, prompts, outputs, slower=1.0) -> None:
+    steps = Steps(slower)
     period, end = arrival[-1] / 2.0, float(arrival[-1])
     losses = [(0.11 * end + 0.0137, 0), (0.15 * end + 0.0093, 1), (0.62 * end + 0.0071, 2)]
     run, course = simulate_fleet(
@@ -66,12 +72,12 @@ def compare(model, system, arrival, prompts, outputs) -> None:
         engine=ENGINE,
         options=Options(kv_tokens=1e9, prefix_caching=False),
         scheduler=Vllm(budget=BUDGET, sequences=SEQUENCES),
-        price=price,
+        price=steps,
     )
     loop = Loop(
-        arrival, prompts, outputs, step=seconds, budget=BUDGET, sequences=SEQUENCES, looks=LOOKS,
-        wanted=lambda now: wanted(now, period), initial=3, start_s=START_S, losses=losses,
-        replace_s=REPLACE_S, until_s=end,
+        arrival, prompts, outputs, step=steps.seconds, budget=BUDGET, sequences=SEQUENCES,
+        looks=LOOKS, wanted=lambda now: wanted(now, period), initial=3, start_s=START_S,
+        losses=losses, replace_s=REPLACE_S, until_s=end,
     )  # fmt: skip
     first = np.array([one.first for one in loop.requests]) - arrival
     last = np.array([one.last for one in loop.requests]) - arrival
@@ -99,6 +105,6 @@ def test_a_day_made_of_a_trace_is_served_as_step_by_step(model, system, name: st
     span, chance = arrival[-1] + 1.0, np.random.default_rng(7)
     parts = []
     for copy in range(math.ceil(86_400.0 / span)):
-        kept = chance.random(len(arrival)) < 0.1 + 0.1 * math.sin(copy / 4.0) ** 2
+        kept = chance.random(len(arrival)) < 0.02 + 0.03 * math.sin(copy / 4.0) ** 2
         parts.append(np.array([arrival[kept] + copy * span, prompts[kept], outputs[kept]]))
-    compare(model, system, *np.concatenate(parts, axis=1))
+    compare(model, system, *np.concatenate(parts, axis=1), slower=12.0)
