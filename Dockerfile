@@ -1,10 +1,10 @@
 # The dashboard in a container, for others than the one who runs it (docs/operations.md):
 #   docker build -t ridgeline . && docker run --rm -p 8501:8501 -v ridgeline:/home/ridgeline/data ridgeline
-# EXTRAS are those of pyproject.toml, apart by commas: --build-arg EXTRAS=auth,api,hub
+# EXTRAS are those of pyproject.toml, apart by commas: --build-arg EXTRAS=dashboard,auth,api,hub
 ARG PYTHON=3.12-slim-bookworm
 
 FROM python:${PYTHON} AS build
-ARG EXTRAS=auth
+ARG EXTRAS=dashboard,auth
 WORKDIR /src
 RUN python -m venv /opt/ridgeline
 COPY pyproject.toml constraints.txt README.md LICENSE ./

@@ -1,11 +1,11 @@
 """The engine: latency, memory and serving figures of models on systems, in NumPy alone.
 
-deploy(model, system, engine)     the three as they run together
+deploy(model, system, engine)     combine the three into what is priced
 estimate(model, system, ...)      a static batch: prefill, decode, memory
 prefill(...)  decode(...)  decode_step(...)  mixed(...)     one kind of step
 serve(model, system, traffic)     continuous batching at a concurrency or an arrival rate
 sweep(model, system, axes)        every combination of sizes and degrees in one call
-max_batch(...)  max_context(...)  the largest that fits the device
+max_batch(...)  max_context(...)  the largest that fits in memory
 
 Sizes and degrees are numbers, or arrays with one value per configuration.
 """

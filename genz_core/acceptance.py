@@ -15,8 +15,8 @@ from genz_core.types import Array, Num
 class Acceptance:
     """Acceptance of the tokens of a draft by their position.
 
-    positions: share of drafts whose token at each position is accepted, those before it included,
-    [draft tokens], not rising; vLLM reports it as the per-position acceptance rate.
+    positions: probability that the tokens of a draft up to each position are all accepted, [draft
+    tokens], non-increasing; vLLM reports it as the per-position acceptance rate.
     source: origin of the figures, in words.
 
     Raises:
@@ -44,7 +44,8 @@ class Acceptance:
 
     @classmethod
     def of_rate(cls, rate: float, tokens: int, source: str = "stated") -> Acceptance:
-        """Each token is accepted with one probability, given that those before it were.
+        """Every token is accepted with the same probability, given that those before it were
+        accepted.
 
         Source: Leviathan et al. 2023, arXiv:2211.17192, section 3.1 (its alpha).
         """
@@ -52,11 +53,11 @@ class Acceptance:
 
     @classmethod
     def of_lengths(cls, lengths: Sequence[float], source: str = "stated") -> Acceptance:
-        """From mean tokens of a step, measured with one drafted token, two, and so on.
+        """From the mean tokens of a step, measured with drafts of one token, two tokens, and so on.
 
-        The shares are the differences, and where measured ones rise, the mean of neighbours
-        (isotonic regression), so that they sum to what was measured with the longest draft.  A
-        shorter draft that yielded more than a longer one counts as much as that.
+        The shares are the differences.  Where measured shares rise, neighbours are averaged
+        (isotonic regression), so that the sum still equals what was measured with the longest
+        draft.
         """
         least_after = np.minimum.accumulate(np.asarray(lengths, dtype=float)[::-1])[::-1]
         gains = np.diff([1.0, *least_after])
@@ -69,7 +70,7 @@ class Acceptance:
 
     @property
     def tokens_per_step(self) -> float:
-        """Mean tokens of a step: the accepted ones, and the one that the model adds."""
+        """Mean tokens of a step: the accepted ones, and the one that the model itself adds."""
         return 1.0 + float(sum(self.positions))
 
     @property
@@ -78,12 +79,12 @@ class Acceptance:
         return -np.diff([1.0, *self.positions, 0.0])
 
     def first(self, tokens: int) -> Acceptance:
-        """The acceptance of drafts of their first tokens alone."""
+        """The acceptance of drafts cut to `tokens` tokens."""
         return Acceptance(self.positions[:tokens], self.source)
 
 
 def _not_rising(values: Array) -> Array:
-    """The nearest sequence that does not rise (pool adjacent violators); sums are kept."""
+    """The nearest non-increasing sequence with the same sum (pool adjacent violators)."""
     pools: list[list[float]] = []  # [mean, members]
     for value in values:
         pools.append([float(value), 1.0])

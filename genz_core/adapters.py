@@ -1,8 +1,9 @@
-"""LoRA adapters: a model whose matrix products have low-rank ones beside them, read unmerged.
+"""LoRA adapters: a model whose matrix products have unmerged low-rank products beside them.
 
-A step of requests with adapters of their own multiplies each token by its request's A [k, r] and B
-[r, n] beside the weight [k, n] (W x + B A x).  Every adapter that a step has a token of is read
-once; those on the device are held.  Engines run both as grouped products, one kernel each.
+Where requests have adapters of their own, a step multiplies each token by its request's A [k, r]
+and B [r, n] beside the weight [k, n] (W x + B A x).  Every adapter that some token of the step uses
+is read once; all adapters on the device take memory.  Engines run A and B as grouped products, one
+kernel each.
 Source: Hu et al. 2021, arXiv:2106.09685, section 4.1; Chen et al. 2023 (Punica), arXiv:2310.18547,
 section 4 (segmented gather matrix-vector products); Sheng et al. 2023 (S-LoRA), arXiv:2311.03285.
 """
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from genz_core.memo import ByIdentity
-from genz_core.model_around import ModelAround
+from genz_core.model_wrapper import ModelAround
 from genz_core.operators import batched_gemm
 from genz_core.operators._types import Types
 from genz_core.types import Array, Graph, Model, Op, Parallelism, Precision, Step
@@ -28,10 +29,10 @@ _PLACE = ("layers", "repeat", "stage", "module")
 
 @dataclass(frozen=True, slots=True)
 class Adapters:
-    """Adapters that requests choose among, evenly.
+    """Adapters that requests use with equal probability.
 
-    rank: of their products.  active: that requests of a batch name.  held: on the device, at least
-    the active ones.
+    rank: of their products.  active: number that the requests of a batch use.  held: number on the
+    device, at least the active ones.
     """
 
     rank: int
@@ -44,9 +45,9 @@ class Adapters:
         return max(self.held, self.active)
 
     def touched(self, tokens: Array) -> Array:
-        """Adapters that tokens have among them, each on its own: a (1 - (1 - 1/a)^tokens).
+        """Expected number of adapters that independent tokens use: a (1 - (1 - 1/a)^tokens).
 
-        Tokens of one prompt share their adapter, so that prefill reads fewer: an upper limit.
+        Tokens of one prompt share an adapter, so prefill reads fewer: this is an upper limit.
         """
         count = float(self.active)
         return np.asarray(count * -np.expm1(tokens * np.log1p(-1.0 / count)) if count > 1.0
@@ -59,7 +60,9 @@ class Adapters:
 
 @dataclass(frozen=True, slots=True)
 class AdaptedModel(ModelAround):
-    """A `Model` with adapters on the dense products of its layers; router and experts have none."""
+    """A `Model` with adapters on the dense products of its layers, but not on router and
+    experts.
+    """
 
     adapters: Adapters
 
@@ -83,7 +86,9 @@ class AdaptedModel(ModelAround):
         return replace(graph, ops=tuple(ops))
 
     def _products(self, op: Op) -> tuple[Op, Op]:
-        """x[m, k] A[k, r] and (x A)[m, r] B[r, n] of a product of m tokens, a batch an adapter."""
+        """x[m, k] A[k, r] and (x A)[m, r] B[r, n] of a product of m tokens, with one batch entry
+        per adapter.
+        """
         m, n, k = (np.asarray(op.dims[name], dtype=float) for name in ("m", "n", "k"))
         touched = np.maximum(self.adapters.touched(m), 1e-9)
         types = Types(_FORMAT, op.activations)
@@ -95,19 +100,21 @@ class AdaptedModel(ModelAround):
         return self._held(down, touched), self._held(up, touched)
 
     def _held(self, op: Op, touched: Array) -> Op:
-        """The product with all adapters of the device held, not only those it reads."""
+        """The product holding all adapters of the device in memory, not only those that
+        it reads.
+        """
         return replace(
             op, held_weight_bytes=op.held_weight_bytes / touched * self.adapters.on_device
         )
 
 
 def _adaptable(op: Op) -> bool:
-    """Whether an operator is a dense product of a layer that an adapter may sit on."""
+    """Whether an operator is a dense product of a layer, which can have an adapter."""
     return op.kind == "gemm" and bool(op.layers) and "batch" not in op.dims and op.name != "router"
 
 
 def _parts(op: Op) -> int:
-    """Weights that a fused product is made of, each of which has an A of its own."""
+    """Weights that a fused product consists of; each has its own A."""
     return next((parts for name, parts in _FUSED.items() if op.name.endswith(name)), 1)
 
 
@@ -115,5 +122,7 @@ _MODELS: ByIdentity[AdaptedModel] = ByIdentity()
 
 
 def adapted_model(model: Model, adapters: Adapters) -> AdaptedModel:
-    """The `AdaptedModel` of both; the same object each time, so that prices are kept."""
+    """The `AdaptedModel` of both; the same object on each call, so that cached prices are
+    reused.
+    """
     return _MODELS.get(lambda: AdaptedModel(model, adapters), model, values=adapters)

@@ -1,18 +1,18 @@
-"""Cells of tables that other programs read: spreadsheets and Markdown."""
+"""Cells of tables for other programs: spreadsheets and Markdown."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-#: First letters by which a spreadsheet takes a text for a formula.
+#: First letters that make a spreadsheet treat a text as a formula.
 _FORMULA = tuple("=+-@＝＋－＠\t\r\n")
 
 
 def spreadsheet_cell(value: Any) -> Any:
     """A value for CSV or Excel: text that a spreadsheet would run as a formula starts with "'".
 
-    Numbers, and texts of numbers, stay what they are; NaN and None are empty.
+    Numbers, and texts that hold numbers, are left unchanged; NaN and None become empty.
     """
     if value is None or value != value:
         return ""
@@ -22,7 +22,7 @@ def spreadsheet_cell(value: Any) -> Any:
 
 
 def markdown_cell(text: str) -> str:
-    """A text for a cell of a Markdown table: on one line, its bars escaped."""
+    """A text for a cell of a Markdown table: on one line, with its vertical bars escaped."""
     return " ".join(text.split()).replace("|", "\\|")
 
 

@@ -30,17 +30,17 @@ def parse_degrees(text: str) -> dict[str, int]:
     return degrees
 
 
-#: Degrees as devices are numbered unless another order is asked for, inner first.
+#: Order in which devices are numbered unless another is requested, innermost first.
 ORDER = ("tp", "ep", "cp", "dp", "pp")
 
 
 def placed(names: Sequence[str]) -> tuple[str, ...]:
-    """All degrees in the order of `names`, inner first; () where that is the usual order.
+    """All degrees in the order of `names`, innermost first; () where that is the usual order.
 
-    Those that are not named follow as usual.
+    Degrees that are not named follow in their usual order.
 
     Raises:
-        InvalidParallelism: a name that is no degree, or one twice.
+        InvalidParallelism: a name that is not a degree, or a repeated one.
     """
     for name in names:
         if name not in ORDER or list(names).count(name) > 1:
@@ -55,10 +55,11 @@ def placed(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def stride_of(name: str, parallelism: Parallelism) -> Num:
-    """Devices between two neighbours of the group of a degree: the product of those inside it.
+    """Distance in devices between two neighbours of a degree's group: the product of the degrees
+    inside it.
 
-    Experts share the devices of tp and dp: where one of these lies inside ep, the parts of an
-    expert do.
+    Experts share the devices of tp and dp; where tp or dp lies inside ep, the parts of an expert
+    lie inside as well.
     """
     order = parallelism.order or ORDER
     inside = [other for other in order[: order.index(name)] if other != "ep"]
@@ -77,9 +78,9 @@ def _product(names: Sequence[str], parallelism: Parallelism) -> Num:
 
 
 def other_count(degrees: Mapping[str, int]) -> str:
-    """Sentence where GenZ means another number of devices by the same degrees; "" where not.
+    """A sentence where GenZ would use another number of devices for the same degrees; "" otherwise.
 
-    GenZ multiplies ep with the others; here the experts share the devices of tp and dp.
+    GenZ multiplies ep with the other degrees; here the experts share the devices of tp and dp.
     """
     tp, pp, dp, ep, cp = (degrees.get(name, 1) for name in DEGREES)
     here, there = tp * pp * dp * cp, tp * pp * ep * dp * cp

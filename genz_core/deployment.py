@@ -2,16 +2,15 @@
 
 `deploy` is the one place where the three meet.  It applies, in this order:
 
-1. on a CPU the figures that the engine has there;
+1. on a CPU, the engine's figures for CPUs;
 2. the formats in which the engine loads a published checkpoint (`EngineProfile.loads`);
 3. the engine's own cache format where the user chose a format for the weights and none for the
    cache;
-4. the factors and scales measured of the engine on this device, and of this model and format
-   there;
-5. what the engine fills up where a degree does not divide it (`EngineProfile.pads`);
+4. the factors and scales that were measured for the engine on this device, and for this model and
+format on it; 5. the engine's padding of sizes that a degree does not divide (`EngineProfile.pads`);
 6. the unfused form of the model, where the engine was measured running eagerly.
 
-The result depends on the three objects alone, and deploying twice changes nothing.
+The result depends only on the three objects, and deploying the result again changes nothing.
 """
 
 from __future__ import annotations
@@ -34,20 +33,21 @@ from genz_core.types import Graph, Group, Model, Parallelism, Step, System
 
 _GENERIC = EngineProfile()
 _DEGREES, _SIZES = fields(Parallelism), fields(Group)
-_FEW = 64  # numbers of a step that are cheaper to compare than its graph is to build
+#: up to this many numbers, comparing a step with cached ones is cheaper than building its graph
+_FEW = 64
 
 
 class Placed(Protocol):
-    """What lies in a second memory; `genz_core.placement.Placement` is one."""
+    """Placement of tensors in a second memory; `genz_core.placement.Placement` implements it."""
 
     def on(self, graph: Graph, step: Step) -> Graph:
-        """The graph of a step with what of it lies there."""
+        """The graph of a step with the placed tensors in the second memory."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A model on a system under an engine, as every price takes them.
+    """A model on a system under an engine: the input of every price.
 
     model: in the formats that the engine keeps.  engine: with the constants and scales measured
     on this system.  notes: assumptions, in words.
@@ -105,7 +105,9 @@ def deploy(model: Model, system: System, engine: EngineProfile | None = None) ->
 
 
 def _numbers(step: Step, parallelism: Parallelism) -> tuple[bytes, ...] | None:
-    """Bytes of every number that a graph depends on; None where there are more than `_FEW`."""
+    """Bytes of all numbers that a graph depends on, as a cache key; None for more than `_FEW`
+    numbers.
+    """
     values = [getattr(parallelism, entry.name) for entry in _DEGREES]
     for group in step.groups:
         values += [getattr(group, entry.name) for entry in _SIZES]
@@ -131,26 +133,28 @@ def _deploy(model: Model, system: System, engine: EngineProfile) -> Deployment:
     return Deployment(model, system, engine, (*said, *narrowed, *notes))
 
 
-#: Of an engine whose figures for CPUs are in place.
+#: Marks an engine whose figures for CPUs have been applied.
 _IN_PLACE: Mapping[str, float | str] = {}
 
 
 def _on_cpu(engine: EngineProfile) -> tuple[EngineProfile, tuple[str, ...]]:
-    """The engine with its figures for CPUs, and what is to be said of it there."""
+    """The engine with its figures for CPUs, and a note on them."""
     if engine.on_cpu is not None:
         figures = cast(Any, engine.on_cpu)
         said = (f"{engine.name} on CPUs: its costs are judgement there, none were measured",)
         return replace(engine, **figures, on_cpu=_IN_PLACE), said if figures else ()
-    if engine.eager is not None or engine.measurements is None:  # measured, or of the caller
+    if (
+        engine.eager is not None or engine.measurements is None
+    ):  # figures that were measured, or given by the caller
         return engine, ()
     return engine, (f"{engine.name} is not known to run on CPUs: priced with its figures on GPUs",)
 
 
 def as_server(engine: EngineProfile, system: System) -> EngineProfile:
-    """The engine with what its server sets itself on the devices of a system.
+    """The engine with the defaults that its server chooses on the devices of a system.
 
-    Of every figure the first of `on_start` that holds there and states it counts.  What an
-    operator tells the engine comes after it.
+    For each figure, the first entry of `on_start` that applies there and states it counts.
+    Settings of the user override it later.
     """
     if not engine.on_start or system.kind == "cpu":
         return engine
@@ -205,17 +209,18 @@ def _with_cache(model: Model, engine: EngineProfile) -> tuple[Model, tuple[str, 
 
 
 def as_measured(engine: EngineProfile, model: Model, system: System) -> EngineProfile:
-    """The engine with the factors and scales measured on a system, and with a model there.
+    """The engine with the factors and scales that were measured on a system, and with a model on
+    it.
 
-    `measured_on` and `recipe` of the result say which were applied.  An engine without
-    `measurements` is returned as it is.
+    `measured_on` and `recipe` of the result state which were applied.  An engine without
+    `measurements` is returned unchanged.
     """
     measured = engine.measurements
     if measured is None:
         return engine
     silicon = measured.silicon.get(system.family, {})
     device = measured.devices.get(system.slug, {})
-    if engine.era:  # today's runs say nothing of one that ran otherwise
+    if engine.era:  # runs of today's release say nothing about an engine of another era
         return tuned(engine, device, above=(measured.eras.get(engine.era, {}), silicon))
     recipe = measured.recipes.get(recipe_key(engine, model, system))
     return replace(
@@ -225,7 +230,7 @@ def as_measured(engine: EngineProfile, model: Model, system: System) -> EnginePr
 
 
 def run_facts(engine: EngineProfile, model: Model, system: System) -> RunFacts:
-    """What a deployment shares with measured runs of its engine and model."""
+    """The facts by which a deployment is compared with measured runs of its engine and model."""
     drafts = str(model.speculation.draft_tokens) if isinstance(model, SpeculativeModel) else ""
     return RunFacts(bulk_format(model), system.slug, system.family, engine.version, drafts)
 
@@ -237,10 +242,10 @@ def tuned(
     *,
     above: Sequence[Mapping[str, float]] = (),
 ) -> EngineProfile:
-    """The engine with its constants multiplied by the factors of a device and of a recipe there.
+    """The engine with its constants multiplied by the factors of a device and of a recipe on it.
 
-    device: {constant: factor}.  recipe: its factors come on top, its scales are kept.
-    above: factors of the levels above a device, its era and its silicon.
+    device: {constant: factor}.  recipe: its factors are applied on top, its scales are stored.
+    above: factors of the levels above a device, which are its era and its silicon.
     """
     factors = (*above, device, recipe.factors if recipe else {})
     changes: dict[str, Any] = dict(_scaled(engine, factors))
@@ -251,7 +256,9 @@ def tuned(
 
 
 def _scaled(engine: EngineProfile, levels: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """{constant: value} of the constants with a factor other than one, all levels applied."""
+    """{constant: value} of the constants that have a factor other than one, with all levels
+    applied.
+    """
     constants: dict[str, float] = {}
     for factors in levels:
         for name, factor in factors.items():
@@ -263,12 +270,14 @@ def _scaled(engine: EngineProfile, levels: Iterable[Mapping[str, float]]) -> dic
 
 
 def recipe_key(engine: EngineProfile, model: Model, system: System) -> RecipeKey:
-    """Key under which runs of an engine, a model and a system are kept."""
+    """Key under which runs of an engine, a model and a system are stored."""
     return RecipeKey(engine.name, round(model.parameters), system.slug, bulk_format(model))
 
 
 def bulk_format(model: Model) -> str:
-    """Number format of the bulk of a model: its mixture's name, or that of its largest operator."""
+    """Number format of most of a model's weights: its mixture's name, or the format of its largest
+    operator.
+    """
     if model.precision.mixture:
         return model.precision.mixture
     return _FORMATS.get(lambda: _bulk_format(model), model)

@@ -1,7 +1,8 @@
-"""Diffusion language models: whole blocks of an answer, refined in passes over all of its tokens.
+"""Diffusion language models: they refine whole blocks of an answer in passes over all of its
+tokens.
 
 Every pass runs over the prompt and the answer together, masked tokens included, without a cache;
-each pass fixes some of a block's tokens.  A block is there when its last pass is done.
+each pass fixes some of a block's tokens.  A block is complete after its last pass.
 Source: LLaDA, arXiv:2502.09992, section 2.4 and appendix B.4 (semi-autoregressive remasking).
 """
 
@@ -20,10 +21,11 @@ from genz_core.types import Array, Model, Num
 class Denoising:
     """How an answer is refined.
 
-    steps: passes for the whole answer, 0 for one a token.  block: tokens that are refined together.
+    steps: passes for the whole answer, 0 for one per token.  block: tokens that are refined
+    together.
 
     Raises:
-        InvalidValue: fewer than no steps, or a block without a token.
+        InvalidValue: a negative number of steps, or a block without a token.
     """
 
     steps: int = 0
@@ -37,7 +39,7 @@ class Denoising:
             )
 
     def passes(self, osl: Num) -> tuple[Array, Array]:
-        """(passes until the first block is there, passes for the whole answer), [configs]."""
+        """(passes until the first block is complete, passes for the whole answer), [configs]."""
         tokens = np.asarray(osl, dtype=float)
         blocks = np.ceil(tokens / np.minimum(self.block, tokens))
         whole = np.full_like(tokens, float(self.steps)) if self.steps else tokens

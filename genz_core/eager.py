@@ -14,15 +14,15 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from genz_core.engine import EagerFacts, EngineProfile
-from genz_core.model_around import ModelAround
+from genz_core.model_wrapper import ModelAround
 from genz_core.operators import copy
 from genz_core.symbols import number
 from genz_core.types import Graph, Model, Num, Op, Parallelism, Precision, Step
 
 #: Kernels that eager transformers launches for each operator of a decoder layer, counted in its
-#: source (models/llama/modeling_llama.py, cache_utils.py): a norm with the residual before it
-#: (add, to fp32, square, mean, epsilon, rsqrt, scale, to bf16, weight), rotation of queries and
-#: keys (each negate, cat, two products, a sum), SwiGLU's activation, the append of keys, values.
+#: source (models/llama/modeling_llama.py, cache_utils.py): a norm with the residual before it (add,
+#: to fp32, square, mean, epsilon, rsqrt, scale, to bf16, weight), rotation of queries and keys
+#: (each negate, cat, two products, a sum), SwiGLU's activation, appending keys and values.
 KERNELS: Mapping[str, int] = {"norm": 9, "rope": 10, "activation": 2, "append": 2}
 _QUERY_ROWS = 32.0
 _LAYER_KERNELS = 2 * KERNELS["norm"] + KERNELS["rope"] + KERNELS["activation"] + 2 + 7 + 1
@@ -64,9 +64,9 @@ def as_run(model: Model, engine: EngineProfile) -> Model:
 def cpu_attention(dims: Mapping[str, Num]) -> dict[str, Num]:
     """Dimensions of an attention in the blocks of a CPU's kernel.
 
-    The kernel takes each query head by itself, keys shared or not, and the queries in blocks of
-    32 rows, each over the keys before it: a prompt of n tokens is n / 32 short ones with
-    (n - 32) / 2 tokens before each on average.  Blocks of 128 rows are those of GPUs.
+    The kernel processes each query head separately, whether or not keys are shared, and the queries
+    in blocks of 32 rows, each over the keys before it: a prompt of n tokens becomes n / 32 short
+    ones with (n - 32) / 2 earlier tokens on average.  GPUs use blocks of 128 rows.
     Source: torch, aten/src/ATen/native/cpu/FlashAttentionKernel.cpp (blocks of 32 to 256 rows).
     """
     new = number(dims["new_tokens"])
@@ -105,7 +105,9 @@ class Unfused(ModelAround):
         return replace(fused, ops=tuple(ops), notes=(*fused.notes, note))
 
     def _kernels(self, op: Op, attention: Op | None) -> Iterator[Op]:
-        """The unfused kernels of an operator; attention: the graph's, for the heads of its qkv."""
+        """The unfused kernels of an operator; attention: the graph's, for the heads of its qkv
+        projection.
+        """
         if op.kind in ("norm", "rope", "activation"):
             passes = getattr(self.facts, f"{op.kind}_passes")
             yield _pieces(op, KERNELS[op.kind], passes)
@@ -121,7 +123,7 @@ class Unfused(ModelAround):
 
 
 def _pieces(op: Op, kernels: int, passes: float) -> Op:
-    """An operator in `kernels` launches: the same FLOPs, `passes` times the memory traffic."""
+    """An operator as `kernels` launches: the same FLOPs, `passes` times the memory traffic."""
     share = passes / kernels
     return replace(
         op,
@@ -134,7 +136,7 @@ def _pieces(op: Op, kernels: int, passes: float) -> Op:
 
 
 def _append(attention: Op, passes: float) -> Op:
-    """Copy of keys and values to append the new ones: the cache is read and written whole."""
+    """A copy of keys and values to append new ones: the whole cache is read and written."""
     half = (attention.kv_read_bytes + attention.kv_write_bytes) / 2.0
     return copy(
         "cache_append",
@@ -158,7 +160,7 @@ def _widths(attention: Op) -> tuple[Num, Num, Num]:
 
 
 def _split(op: Op, widths: tuple[Num, ...], names: tuple[str, ...]) -> Iterator[Op]:
-    """A fused product as one product for each part of its output features."""
+    """A fused product as separate products, one for each part of its output features."""
     total = sum((number(width) for width in widths), start=np.zeros(()))
     for name, width in zip(names, widths, strict=True):
         share = width / total

@@ -1,4 +1,4 @@
-"""Money, energy and carbon per token: rented and owned devices, over a day, against an API."""
+"""Money, energy and carbon per token: rented and owned devices, demand over a day, and an API."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def joules_per_token(system: System, devices: Num, tokens_per_s: Num) -> Array |
     """Energy per token at thermal design power [J]; None for a system that states no power.
 
     tdp * devices / tokens_per_s: an upper bound of the accelerators' share.  Memory-bound phases
-    draw less, and the host, the network and the cooling are not in it.
+    draw less; host, network and cooling are not included.
 
     Args:
         devices, tokens_per_s: of the deployment; numbers or arrays [configs].
@@ -53,15 +53,15 @@ def joules_per_token(system: System, devices: Num, tokens_per_s: Num) -> Array |
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """What owning a device costs.
+    """The cost of owning a device.
 
-    capex_usd: its price with its share of server, network and room.  lifetime_years: after which
-    it is worth nothing.  interest: cost of capital a year.  opex: of the capex a year, for
-    operation and repair.  pue: power of the site over that of the devices.
-    electricity_usd_per_kwh: of the site.
+    capex_usd: its price with its share of server, network and building.  lifetime_years: after
+    which it is worth nothing.  interest: cost of capital per year.  opex: yearly cost of operation
+    and repair, as a share of the capex.  pue: power of the site over that of the devices.
+    electricity_usd_per_kwh: price at the site.
 
     Raises:
-        InvalidValue: a figure that cannot be.
+        InvalidValue: a figure outside its range.
     """
 
     capex_usd: float
@@ -78,10 +78,10 @@ class Ownership:
             if not (math.isfinite(value) and value >= floor):
                 raise InvalidValue(f"{name} = {value:g}: give a number from {floor:g} on")
         if not (math.isfinite(self.lifetime_years) and self.lifetime_years > 0.0):
-            raise InvalidValue(f"lifetime_years = {self.lifetime_years:g}: give years above 0")
+            raise InvalidValue(f"lifetime_years = {self.lifetime_years:g}: give a number above 0")
 
     def usd_per_hour(self, power_w: Num) -> Array:
-        """Cost of a device an hour at a mean power [USD]: capital, operation and electricity.
+        """Cost of a device per hour at a mean power [USD]: capital, operation and electricity.
 
         Capital is an annuity: capex i / (1 - (1 + i)^-n), capex / n without interest.
         """
@@ -99,7 +99,7 @@ class Ownership:
 class TokenCosts:
     """Cost of a million tokens [USD]: of prompts, of cached prompts, of answers, of all.
 
-    in_, cached, out: by the time that each takes; blended: of prompt and answer tokens alike.
+    in_, cached, out: in proportion to the time that each takes; blended: all tokens at one price.
     """
 
     in_: float
@@ -111,7 +111,7 @@ class TokenCosts:
 def token_costs(
     usd_per_request: float, isl: float, osl: float, prefill_share: float, cached_ratio: float = 0.0
 ) -> TokenCosts:
-    """Split the cost of a request over its tokens by the time that prompts and answers take.
+    """Split the cost of a request between prompt and answer tokens in proportion to their time.
 
     isl * in + osl * out is the cost of a request.
 
@@ -119,7 +119,7 @@ def token_costs(
         usd_per_request: of a request whose prompt is not cached.
         isl, osl: tokens in and out.
         prefill_share: share of the time that prompts take, 0 to 1.
-        cached_ratio: time of a prompt's token that is cached over one that is not.
+        cached_ratio: time of a cached prompt token over that of an uncached one.
     """
     each = usd_per_request * prefill_share / isl * _MILLION
     out = usd_per_request * (1.0 - prefill_share) / osl * _MILLION
@@ -128,9 +128,9 @@ def token_costs(
 
 
 def break_even_rate(usd_per_hour: float, api_usd_per_request: float) -> float:
-    """Requests per second from which a deployment that always runs is cheaper than an API.
+    """Requests per second above which a deployment that always runs is cheaper than an API.
 
-    usd_per_hour: of the deployment.  api_usd_per_request: what the API asks; infinite for 0.
+    usd_per_hour: of the deployment.  api_usd_per_request: price of the API; infinite rate at 0.
     """
     if api_usd_per_request <= 0.0:
         return math.inf
@@ -141,14 +141,14 @@ def break_even_rate(usd_per_hour: float, api_usd_per_request: float) -> float:
 
 
 def replicas_over_day(rates: Array, replica_rate: float, *, follows_load: bool) -> Array:
-    """Replicas in each part of a day: enough for the load of that part, or of the busiest.
+    """Replicas in each part of a day: enough for the load of that part, or always for the peak.
 
     At least one runs.
 
     Args:
         rates: arrivals per second in each part, [parts].
-        replica_rate: that a replica sustains [1/s], above 0.
-        follows_load: whether replicas are added and taken away.
+        replica_rate: rate that a replica sustains [1/s], above 0.
+        follows_load: replicas are added and removed with the load.
     """
     needed = np.maximum(np.ceil(np.asarray(rates, dtype=float) / replica_rate - 1e-9), 1.0)
     return needed if follows_load else np.full_like(needed, needed.max())
@@ -161,8 +161,8 @@ def replicas_over_day(rates: Array, replica_rate: float, *, follows_load: bool) 
 class PowerModel:
     """Power of a device between idle and its thermal design power.
 
-    idle: share of the design power that it draws doing nothing.  compute, memory, links: weights
-    of their utilisation in the rest; full utilisation of all is the design power at most.
+    idle: share of the design power that it draws when idle.  compute, memory, links: weights of
+    their utilisation in the rest; at full utilisation the sum is capped at the design power.
 
     Raises:
         InvalidValue: a share outside [0, 1], or weights that are all 0.
@@ -179,7 +179,9 @@ class PowerModel:
             if not 0.0 <= value <= 1.0:
                 raise InvalidValue(f"{name} = {value:g}: give a share from 0 to 1")
         if not self.compute + self.memory + self.links > 0.0:
-            raise InvalidValue("compute, memory and links weigh nothing: give one a weight above 0")
+            raise InvalidValue(
+                "compute, memory and links all have weight 0: give at least one a weight above 0"
+            )
 
     def power_w(self, tdp_w: float, compute: Num, memory: Num, links: Num = 0.0) -> Array:
         """Mean power [W] at utilisations of 0 to 1."""
@@ -190,7 +192,7 @@ class PowerModel:
     def parts_w(
         self, tdp_w: float, compute: float, memory: float, links: float = 0.0
     ) -> dict[str, float]:
-        """The same power by what draws it [W]: idle, compute, memory, links; they add up to it."""
+        """The same power by component [W]: idle, compute, memory, links; they sum to it."""
         used = {"compute": compute, "memory": memory, "links": links}
         busy = {name: getattr(self, name) * use for name, use in used.items()}
         scale = tdp_w * (1.0 - self.idle) / max(sum(busy.values()), 1.0)

@@ -1,4 +1,4 @@
-"""Profiles of serving software: constants, scheduling policy, and measurements of both."""
+"""Profiles of serving software: constants, scheduling policy, and measurements for both."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from genz_core.measured_runs import MeasuredRuns
 from genz_core.short_repr import clipped, listed
 
 MeasuredOn = Literal["", "device", "recipe", "own", "own_few"]
-#: Least number of the user's own runs whose calibration was validated (`app/engine_fit`).
+#: Least number of the user's own runs for which calibration was validated (`app/engine_fit`).
 TRIED_RUNS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Measured over predicted for one engine, model, system and weight format.
+    """Ratios of measured to predicted figures for one engine, model, system and weight format.
 
     points: measured runs behind the scales.
     """
@@ -33,8 +33,9 @@ NO_RECIPE = Recipe()
 class RecipeKey:
     """Key of a recipe: engine, model, system and weight format.
 
-    engine: a profile's name.  parameters: of the model; they tell architectures apart where names
-    do not.  system: a slug.  weights: format of the bulk of the weights.
+    engine: a profile's name.  parameters: of the model; they identify an architecture under any
+    name.
+    system: a slug.  weights: format of the bulk of the weights.
     """
 
     engine: str
@@ -58,7 +59,7 @@ class MeasuredRecipe:
 
     @property
     def measured_on(self) -> MeasuredOn:
-        """How `EngineProfile.measured_on` names a profile with this recipe applied."""
+        """Value of `EngineProfile.measured_on` for a profile with this recipe applied."""
         if not self.own:
             return "recipe"
         return "own" if self.scales.points >= TRIED_RUNS else "own_few"
@@ -69,8 +70,8 @@ class EngineMeasurements:
     """Measured factors of one engine's constants by device, and its measured recipes.
 
     devices: {slug: {constant: factor}}, on top of those of their silicon.  silicon: {family:
-    {constant: factor}}, of all boards of it.  runs: by parameters of their model.
-    eras: {era: {constant: factor}}, of releases that ran otherwise than today's.
+    {constant: factor}}, for all boards of a family.  runs: keyed by the parameters of their model.
+    eras: {era: {constant: factor}}, for releases that behaved differently from today's.
     """
 
     devices: Mapping[str, Mapping[str, float]]
@@ -85,11 +86,11 @@ class EngineMeasurements:
 
 @dataclass(frozen=True, slots=True)
 class EagerFacts:
-    """Costs of eager execution on one machine, measured by running its pieces alone.
+    """Costs of eager execution on one machine, measured by running its pieces separately.
 
-    host_layer_s: host time of one decoder layer, host_step_s: of a step outside of the layers,
-    both with cold caches, as they are after a product streamed its weights through them.
-    *_passes: memory traffic of the unfused form over the fused one's.
+    host_layer_s: host time of one decoder layer, host_step_s: of a step outside of the layers; both
+    with cold caches, as after a product has read its weights through them.
+    *_passes: memory traffic of the unfused form over that of the fused one.
     expand_groups: 1 where attention runs as on CPUs, see `genz_core.eager.cpu_attention`.
     """
 
@@ -104,11 +105,12 @@ class EagerFacts:
 
 @dataclass(frozen=True, slots=True)
 class ServerDefaults:
-    """What an engine's server sets itself on some devices, where it is told nothing.
+    """Defaults that an engine's server chooses on some devices.
 
-    below_bytes: on devices of less memory.  named: parts of slugs of others that count, too.
+    below_bytes: they apply to devices with less memory.  named: parts of slugs of further devices
+    that they apply to.
     figures: {field of `EngineProfile`: value}.
-    outside_bytes: of a device that weights and cache leave to the rest; 0 where none is stated.
+    outside_bytes: memory that weights and cache leave to everything else; 0 where none is stated.
     """
 
     below_bytes: float
@@ -117,21 +119,21 @@ class ServerDefaults:
     outside_bytes: float = 0.0
 
     def holds(self, slug: str, memory_bytes: float) -> bool:
-        """Whether they hold on a device."""
+        """Whether the defaults apply to a device."""
         return memory_bytes < self.below_bytes or any(part in slug for part in self.named)
 
     def on(self, memory_bytes: float) -> dict[str, float]:
-        """{field of `EngineProfile`: value} on a device of a size."""
+        """{field of `EngineProfile`: value} on a device with this memory."""
         share = {"memory_fraction": max(1.0 - self.outside_bytes / memory_bytes, 0.0)}
         return {**self.figures, **(share if self.outside_bytes else {})}
 
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """What an engine fills up to the next multiple of a degree that does not divide it.
+    """What an engine pads to the next multiple of a degree that does not divide it.
 
-    what: "experts", with redundant copies of some; "heads" of an attention, and columns of a
-    feed-forward, with empty ones.  vendors: of the systems on which it does; () for all.
+    what: "experts", padded with redundant copies; or "heads" of an attention and columns of a
+    feed-forward, padded with empty ones.  vendors: of the systems on which it does; () for all.
     """
 
     what: Literal["experts", "heads"]
@@ -140,10 +142,10 @@ class Padding:
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """In which format an engine loads a published checkpoint, where nobody chose one.
+    """The format in which an engine loads a published checkpoint when the user chose none.
 
-    of: a format among its weights.  to: that in place of it, or of the `roles` where some are
-    named (see `Precision`).
+    of: a format among its weights.  to: the format used instead, for the `roles` where some are
+    named (see `Precision`), otherwise for all.
     """
 
     of: str
@@ -156,19 +158,19 @@ class EngineProfile:
     """Costs that serving software adds to its kernels, and its scheduling policy.
 
     kernel_floor_s: start and drain of one kernel inside this engine's graphs.
-    launch_s: host time to launch an operator; it hides behind a longer operator before it.
+    launch_s: host time to launch an operator; it is hidden behind a longer preceding operator.
     thin_products: products of few rows have special kernels in every format.
     compute_efficiency, memory_efficiency: rates of its kernels over those that the system's
     latency profile was fitted on.  These and the three below are relative to the profile's
     measured kernels, not shares of the peak: above one where the engine's kernels are faster.
-    Whatever they are, no kernel takes less than its roofline bound.
-    attention_efficiency: the same of its prefill attention, on top of compute_efficiency.
-    four_bit_efficiency: the rate at which its products read 4-bit blocks, over the profile's,
-    where the hardware multiplies them.  expert_efficiency: the same of experts with 4-bit weights
+    In any case, no kernel takes less than its roofline bound.
+    attention_efficiency: likewise for its prefill attention, on top of compute_efficiency.
+    four_bit_efficiency: the rate at which its products read 4-bit blocks, over the profile's, where
+    the hardware multiplies in 4 bits.  expert_efficiency: likewise for experts with 4-bit weights,
     on any hardware.
     products: arithmetic type whose peak its products work against, where the system states one
     ("int8" for kernels that quantise activations themselves); "" for the type of the formats.
-    moe_floor_s: routing, permutation and grouped products of one layer at their smallest.
+    moe_floor_s: least time of routing, permutation and grouped products of one layer.
     expert_s: bookkeeping per expert on the device and layer.
     host_step_s, host_sequence_s: host and scheduler time per step and per running sequence.
     host_request_s: once per request (tokenise, admit, first reply).
@@ -176,38 +178,38 @@ class EngineProfile:
     all_reduce: algorithm inside a scale-up domain: "nccl" (rings), "tree", "custom",
     "in_network", or "switched": "custom" behind a switch and rings elsewhere.
     scheduler: the policy that a simulation runs (`genz_core.serving.simulation.policies`).
-    chunk_tokens: tokens of a step at most, 0 for whole prompts.  mixed_steps: prefill chunks
-    and decodes share a step (else prefill goes first and decodes wait).
-    max_sequences: of a step.  memory_fraction: of the device that the engine takes;
-    free_share: of what the weights leave of that, which the cache takes.
-    reserve_bytes: runtime context, graphs and workspace inside that; on small devices less, see
-    `genz_core.memory.RESERVE_SHARE`.
+    chunk_tokens: most tokens of a step, 0 for whole prompts.  mixed_steps: prefill chunks
+    and decodes share a step (otherwise prefill goes first and decodes wait).
+    max_sequences: most sequences of a step.  memory_fraction: share of the device's memory that the
+    engine takes; free_share: share of the rest after the weights that the cache takes.
+    reserve_bytes: runtime context, graphs and workspace inside that memory; less on small devices,
+    see `genz_core.memory.RESERVE_SHARE`.
     kv_block_tokens: cache granularity.  reserve_output: fraction of the output length whose
     cache is reserved on admission.  kv_cache: format of the cache where the user chose a format
     for the weights alone: that of published checkpoints of the weights' format ("checkpoint"), or
     the model's own type ("model"), unless the weights' format implies one.
-    held_share: of a stream interval, for which a first token is held back.  ahead_steps: that the
-    scheduler plans ahead of the device, which a new request waits for while others run; none in a
-    pipeline.
-    hand_over_steps: that a decode worker runs from the arrival of a prompt's cache to its admission
-    where others run: a scheduler looks once a step at what the pools have agreed on, allocated and
-    sent.
+    held_share: share of a stream interval for which a first token is held back.  ahead_steps: steps
+    that the scheduler plans ahead of the device, for which a new request waits while others run;
+    none in a pipeline.
+    hand_over_steps: steps that a busy decode worker runs between the arrival of a prompt's cache
+    and its admission: the scheduler checks once a step what the pools have negotiated, allocated
+    and sent.
     step_jitter, delivery_jitter: of a simulation's clock, shares of a step's time; see
     `genz_core.serving.simulation.jitter`.
     eager: costs of its unfused kernels, for an engine that was measured running eagerly.
-    on_cpu: {figure: value} of those that differ on CPUs, which `genz_core.deploy` puts in place
-    there; None for software that runs on no CPU.
-    on_start: what its server sets itself by the memory of a device, the first that holds first;
-    `genz_core.deployment.as_server` puts it in place.
-    loads: formats in which it loads published checkpoints other than they are.
-    pads: what it fills up where a degree does not divide it, which it refuses otherwise;
+    on_cpu: {figure: value} of figures that differ on CPUs, which `genz_core.deploy` applies there;
+    None for software that does not run on CPUs.
+    on_start: defaults that its server chooses by the memory of a device, in order of precedence;
+    `genz_core.deployment.as_server` applies them.
+    loads: published checkpoints that it loads in another format.
+    pads: sizes that it pads where a degree does not divide them; others it refuses.
     `genz_core.deploy` tells the model.
     source: origin of the figures; assumptions: figures without a measurement, in words.
     measurements: factors and recipes by device, for `genz_core.deploy` to apply.
     measured_on: the measurements of the system at hand that were applied: "own" (the user's runs
     under load, three at least) or "own_few", "recipe" (this model and format), "device", or "".
-    recipe: measured over predicted of the figures under load, ones where none was measured.
-    neighbours: measured runs of the model, by which figures under load are corrected.
+    recipe: measured over predicted figures under load, ones where none was measured.
+    neighbours: measured runs of the model, which correct figures under load.
     version: release, build or month (YYYY-MM) that runs, "" where it is not stated; era: of the
     engine's history that it belongs to, "" for today's; unmeasured: no run of a release like it
     was measured.
@@ -273,7 +275,7 @@ class EngineProfile:
         return f"EngineProfile({listed([repr(clipped(self.name)), *measured, *figures], 500)})"
 
 
-#: Fields of a profile that are no figures.
+#: Fields of a profile that are not figures.
 _WORDS = ("name", "version", "versions", "era", "unmeasured", "measured_on", "source")
 
 
@@ -282,14 +284,14 @@ _WORDS = ("name", "version", "versions", "era", "unmeasured", "measured_on", "so
 
 @dataclass(frozen=True, slots=True)
 class EngineConstant:
-    """A constant of an engine that is fitted on whole steps, with the widths of its priors.
+    """An engine constant that is fitted on whole steps, with the widths of its priors.
 
-    field: of `EngineProfile`.  engine, device, recipe: standard deviations of its logarithm
-    between the assumed value and an engine; between the engine and one of its devices; between
-    that device and one model and format on it; era: between the engine today and one of its eras.
-    0: it does not differ there.
-    least: value from which a constant of zero starts.  most: how far its logarithm may rise in an
-    engine; a rate cannot pass the hardware's.
+    field: of `EngineProfile`.  engine, device, recipe: standard deviations of its logarithm between
+    the assumed value and an engine; between the engine and one of its devices; between that device
+    and one model and format on it; era: between the engine today and one of its eras.  0: no
+    difference there.
+    least: starting value for a constant of zero.  most: how far its logarithm may rise in an
+    engine, since a rate cannot exceed the hardware's.
     """
 
     field: str
@@ -301,7 +303,7 @@ class EngineConstant:
     most: float = 3.0
 
 
-#: The widths are judgement: round figures, chosen by what they gave on configurations, models and
+#: The widths are judgements: round figures, chosen by their results on configurations, models and
 #: devices left out of hardware_db/measurements (docs/accuracy.md, "Limits").
 CONSTANTS = (
     EngineConstant("kernel_floor_s", 0.06, 0.3, 0.4, era=0.5),
@@ -317,5 +319,5 @@ CONSTANTS = (
     EngineConstant("host_request_s", 1.0, least=1e-4, most=1.6),
 )
 FIELDS = tuple(constant.field for constant in CONSTANTS)
-#: {constant: value from which it starts where it is zero}.
+#: {constant: starting value where it is zero}.
 LEAST: Mapping[str, float] = {constant.field: constant.least for constant in CONSTANTS}

@@ -1,16 +1,16 @@
 """Calibration of an engine's constants from whole steps and requests: a maximum-a-posteriori fit.
 
-A measured step cannot tell thirty constants of kernels apart, but it can tell whether this engine
-reaches less bandwidth on this device, or spends more on the host, than its profile says.  Close to
-a profile, r = ln(predicted / measured) is linear in the logarithms x of its constants, so a
-Gauss-Newton step d solves a ridge problem, its weights w those of Student's t, so that runs with
-other flags or a warm-up in them weigh little::
+A measured step cannot identify thirty constants of kernels, but it can show whether this engine
+reaches less bandwidth on this device, or spends more time on the host, than its profile says.
+Close to a profile, r = ln(predicted / measured) is linear in the logarithms x of the constants, so
+a Gauss-Newton step d solves a ridge problem::
 
     min  sum_i w_i (r_i + J_i d)^2 / spread_i^2  +  sum_c (x_c + d_c)^2 / width_c^2
 
-The same step serves the fit of every engine on all measurements (`app/engine_fit`) and the
-calibration from one to five points of a user's own.  TTFT and TPOT under load also get a scale
-each, for what no constant describes: flags, streaming intervals, versions.
+The weights w are those of Student's t, so that runs with other flags or with warm-up in them count
+little.  The same step serves the fit of every engine on all measurements (`app/engine_fit`) and the
+calibration from one to five points of a user.  TTFT and TPOT under load also get a scale each, for
+what no constant describes: flags, streaming intervals, versions.
 Source of the weights: Lange, Little and Taylor, Robust Statistical Modeling Using the t
 Distribution (1989), whose four degrees of freedom are kept.
 """
@@ -36,12 +36,12 @@ SPREAD: Mapping[str, float] = {
 }  # fmt: skip
 #: Expected spread of the scales of figures under load.
 SCALES: Mapping[str, float] = {"tpot_s": 0.1, "ttft_s": 0.15}
-_STEP = 0.05  # of a logarithm, in a numerical derivative
-_FREEDOM = 4.0  # degrees of Student's t
+_STEP = 0.05  # step of a logarithm in a numerical derivative
+_FREEDOM = 4.0  # degrees of freedom of Student's t
 _ROUNDS_OF_WEIGHTS = 12
 ROUNDS = 4
-_MOST_STEP = 1.0  # of a logarithm, in one round
-MOST_WIDTHS = 3.0  # that a constant may lie from the level above
+_MOST_STEP = 1.0  # largest change of a logarithm in one round
+MOST_WIDTHS = 3.0  # widths of the prior that a constant may deviate from the level above
 
 
 # ------------------------------------------------------------------------------- the regression
@@ -93,7 +93,7 @@ def optimum(
     limit: Callable[[Array], Array],
     on_round: Callable[[int, Array], None] = lambda number, logs: None,
 ) -> tuple[Array, Array, Array]:
-    """Parameters at the optimum by Gauss-Newton from the prior; r and its derivatives there.
+    """Parameters at the optimum by Gauss-Newton from the prior, with r and its derivatives there.
 
     Args:
         linearise: parameters -> r [points] and its derivatives [points, parameters].
@@ -132,8 +132,8 @@ class EngineCalibration:
     """An engine fitted to measured steps and requests of one model on one device.
 
     engine: with the fitted constants.  factors: fitted over prior value of each constant;
-    uncertainty: the standard deviation of the logarithm of each.  tpot_scale, ttft_scale: factors
-    of the figures under load, on top.  before, after: errors on the points of the fit.
+    uncertainty: the standard deviation of its logarithm.  tpot_scale, ttft_scale: additional
+    factors of the figures under load.  before, after: errors on the points of the fit.
     """
 
     engine: EngineProfile
@@ -163,7 +163,7 @@ def calibrate_engine(
         metrics: metric of every point, one of `SPREAD`.
         bound_s: the least each can take [s], NaN where unknown; a point more than 5 % below it
             is refused.
-        progress: called with the share that is done.
+        progress: called with the completed share.
 
     Raises:
         InvalidValue: no points, a metric that does not exist, a time that is not positive, or one
@@ -241,7 +241,7 @@ class _Problem:
 
 
 def _deviation(design: Array, spread: Array, width: Array) -> Array:
-    """Standard deviations of the parameters around the optimum, [parameters]."""
+    """Standard deviations of the parameters at the optimum, [parameters]."""
     scaled = design / spread[:, None]
     return np.sqrt(np.diag(np.linalg.inv(scaled.T @ scaled + np.diag(width**-2.0))))
 
@@ -256,7 +256,7 @@ def _refuse(measured: Array, metrics: Sequence[str], bound_s: Array | None) -> N
             f"every point needs a metric, one of {', '.join(SPREAD)}; got {', '.join(metrics)}"
         )
     if not np.all(np.isfinite(measured) & (measured > 0)):
-        raise InvalidValue("points must have taken a positive number of seconds")
+        raise InvalidValue("every point needs a positive time in seconds")
     if bound_s is None:
         return
     bound = np.broadcast_to(np.asarray(bound_s, np.float64), measured.shape)

@@ -46,7 +46,7 @@ def error_summary(
 ) -> ErrorSummary:
     """Errors of predictions, [points] in the unit of the measurements.
 
-    Pairs that are not finite, or whose measurement is not positive, are left out; without any
+    Pairs that are not finite, or whose measurement is not positive, are left out; if none is left,
     the summary has 0 points and NaN figures.
 
     Args:

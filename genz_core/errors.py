@@ -26,14 +26,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
-#: Names that an error lists at most where several fit.
+#: Most names that an error lists where several fit.
 _MOST_FITTING = 8
-#: Letters that a name of anything has at most; what is longer is no name and is not compared.
+#: Most letters that a name has; a longer text is not compared with names.
 LONGEST_NAME = 200
 
 
 class RidgelineError(Exception):
-    """Base of every error that a user can cause; the dashboard shows its text as it is."""
+    """Base of every error that a user can cause; the dashboard shows its text unchanged."""
 
     code = "error"
 
@@ -45,8 +45,8 @@ class UnknownName(RidgelineError, LookupError):
         kind: of the registry ("model", "system").
         name: as it was typed.
         names: all names of the registry; the nearest are suggested.
-        hint: advice for a name that is none of them.
-        fits: names that hold what was typed and are listed whatever else is near.
+        hint: advice for a name that is not in the registry.
+        fits: names that contain what was typed; they are always listed.
     """
 
     code = "unknown_name"
@@ -89,7 +89,7 @@ class UnknownSystem(UnknownName):
 
 
 class UnknownEngine(UnknownName):
-    """A serving engine without a profile, or a version of one that cannot be read."""
+    """A serving engine without a profile, or an unreadable version of one."""
 
     code = "unknown_engine"
 
@@ -101,7 +101,7 @@ class UnknownPrecision(UnknownName):
 
 
 class InvalidValue(RidgelineError, ValueError):
-    """A value outside its range: negative sizes, wrong units, fields that contradict."""
+    """A value outside its range: negative sizes, wrong units, contradictory fields."""
 
     code = "invalid_value"
 
@@ -143,15 +143,15 @@ class UnsupportedModel(RidgelineError):
 
 
 class NoOutput(UnsupportedModel):
-    """A figure of generation that is asked of a model without any."""
+    """A figure of generation was asked of a model that generates nothing."""
 
     code = "no_output"
 
 
 class NotADecoder(UnsupportedModel):
-    """A checkpoint of a kind that nobody has described: estimates would be of something else.
+    """A checkpoint of a kind that is not described: an estimate would be of something else.
 
-    kind: what it is instead ("encoder-only", "encoder-decoder").
+    kind: what it is ("encoder-only", "encoder-decoder").
     """
 
     code = "not_a_decoder"
@@ -162,7 +162,7 @@ class NotADecoder(UnsupportedModel):
 
 
 class ReportError(RidgelineError):
-    """A profiler report that is truncated, of another tool, hostile or of an unknown version."""
+    """A profiler report that is truncated, from another tool, hostile or of an unknown version."""
 
     code = "unreadable_report"
 

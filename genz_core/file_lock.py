@@ -1,4 +1,4 @@
-"""Locks between processes: a file has one holder, and is free again when its process ends."""
+"""Locks between processes: a file has one holder, and is released when its process ends."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _ASK_S = 0.05
 
 
 def try_lock(path: Path) -> IO[bytes] | None:
-    """The opened file while it is held, None where someone else holds it; close it to let go.
+    """The opened file, locked; None where another process holds the lock.  Close it to release the
+    lock.
 
     Raises:
-        OSError: the file cannot be made.
+        OSError: the file cannot be created.
     """
     opened = path.open("ab")
     try:
@@ -37,10 +38,10 @@ def try_lock(path: Path) -> IO[bytes] | None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a file's lock inside the block; wait for whoever holds it.
+    """Hold a file's lock inside the block, after waiting for its current holder.
 
     Raises:
-        OSError: the file cannot be made.
+        OSError: the file cannot be created.
     """
     while (held := try_lock(path)) is None:
         time.sleep(_ASK_S)

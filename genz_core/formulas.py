@@ -1,7 +1,7 @@
-"""What NumPy's functions make of sizes that are not known yet: results, folded where they can be.
+"""NumPy's functions of sizes that are not known yet: symbolic results, simplified where possible.
 
-What is known of a size (`least`) decides comparisons, maxima and branches at once, multiples and
-sums of one result stay one symbol, and constants are worked out.
+Known lower limits of a size (`least`) decide comparisons, maxima and branches at once, multiples
+and sums of one result stay one symbol, and constants are computed.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ import numpy as np
 
 from genz_core.symbols import Results, Symbol, Unresolved, lower_bound
 
-#: Divisors below are counts, whose quotients may be rounded up next; those above are rates.
+#: Divisors below this are counts, whose quotients may be rounded up next; larger ones are rates.
 _COUNTS = 2.0**24
 
 
 @dataclass(slots=True)
 class Formulas(Results):
-    """Results of formulas, with NumPy's functions of them."""
+    """Results of formulas, with NumPy's functions applied to them."""
 
     def applied(self, ufunc: np.ufunc, *values: Any) -> Any:
-        """The result of NumPy's function of symbols and of constants, folded where it can be."""
+        """The result of a NumPy ufunc on symbols and constants, simplified."""
         given = [self.operand(value) for value in values]
         if any(isinstance(value, np.ndarray) for value in given):
             return _beside(self, ufunc, given)
         return _FOLDS[ufunc](*given) if ufunc in _FOLDS else self.result(ufunc, *given)
 
     def called(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """The result of a function of NumPy that is no ufunc."""
+        """The result of a NumPy function that is not a ufunc."""
         if function not in _FUNCTIONS:
             raise Unresolved(function.__name__)
         return _FUNCTIONS[function](*args, **kwargs)
 
 
 def _beside(formulas: Formulas, ufunc: np.ufunc, given: Sequence[Any]) -> Any:
-    """The result beside arrays of constants."""
+    """The result where arrays of constants are among the arguments."""
     a, b = (value.plain() if isinstance(value, Symbol) else value for value in given)
     least = -inf
     if ufunc in _LEAST and min(low := (lower_bound(a), lower_bound(b))) >= 0.0:
@@ -103,8 +103,9 @@ def _times(a: Any, b: Any) -> Any:
 
 
 def _over(a: Any, b: Any) -> Any:
-    """Quotients by a count are factors only where they are exact: a rounded one could lift a whole
-    number over the next."""
+    """Quotients by a count become factors only where they are exact: a rounded factor could lift a
+    whole number over the next one.
+    """
     if isinstance(b, Symbol):
         least = 0.0 if lower_bound(a) >= 0.0 and b.least > 0.0 else -inf
         return b.formulas.result(np.divide, a, b, least=least)
@@ -117,7 +118,7 @@ def _over(a: Any, b: Any) -> Any:
 
 
 def _multiples(a: Any, b: Any) -> bool:
-    """Whether two symbols are multiples of a result that is not negative."""
+    """Whether two symbols are multiples of the same non-negative result."""
     both = isinstance(a, Symbol) and isinstance(b, Symbol) and a.at == b.at
     return both and a.constant == b.constant and bool(a.formulas.least[a.at] >= 0.0)
 
@@ -177,7 +178,7 @@ def _up(a: Any) -> Any:
 
 
 def _positive(ufunc: np.ufunc) -> Callable[..., Any]:
-    """What is not negative of numbers that are not."""
+    """Functions that are non-negative on non-negative numbers."""
 
     def fold(a: Any, *more: Any) -> Any:
         least = 0.0 if lower_bound(a) >= 0.0 else -inf

@@ -20,8 +20,8 @@ def pip_install(*requirements: str) -> str:
 def pip_install_extra(extra: str) -> str:
     """The command that installs an extra of Ridgeline into this Python.
 
-    It names the packages of the extra, so that it works from a clone and from a wheel alike; where
-    Ridgeline runs without being installed it installs the clone.
+    It lists the packages of the extra, so it works from a clone and from a wheel alike; where
+    Ridgeline runs without being installed, it installs the clone.
     """
     try:
         stated = requires("ridgeline") or []
@@ -34,9 +34,9 @@ def pip_install_extra(extra: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """This process's environment, with this program's packages to be found from anywhere.
+    """This process's environment, extended so that this program's packages are found from anywhere.
 
-    For programs that are started as modules: `python -m` and `__package__` with a dot and a name.
+    It is for programs that are started as modules, with `python -m`.
     """
     package = sys.modules[__name__.partition(".")[0]]
     folder = str(Path(str(package.__file__)).parents[1])

@@ -1,7 +1,7 @@
-"""Sizes that can be asked for: one table for the command line, forms, links, run files and CSVs.
+"""Limits of every size that can be entered: one table for the command line, forms, links and files.
 
-A number beyond its limit is a slip of the hand or an attack, and never a deployment: it is refused
-in a sentence before anything is priced, built or measured with it.
+A number beyond its limit is a typing error or an attack, never a deployment: it is refused with a
+message before anything is priced, built or measured with it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from genz_core.errors import InvalidValue
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Whole numbers from `least` to `most`.  words: what is counted, for the sentence."""
+    """Whole numbers from `least` to `most`.  words: what is counted, for the message."""
 
     least: int
     most: int
     words: str
 
     def sentence(self, name: str, typed: object) -> str:
-        """What was given, and what can be."""
+        """The message: what was given, and what is allowed."""
         shown = f"{typed:.15g}" if isinstance(typed, float) else " ".join(str(typed).split())
         shown = shown if len(shown) <= 40 else f"{shown[:40]}…"
         return (
@@ -31,7 +31,7 @@ class Limit:
         )
 
 
-#: By field of a scenario, a run file, an option or a page.
+#: Limits by field of a scenario or run file, by option, or by page.
 LIMITS: Mapping[str, Limit] = {
     "batch": Limit(1, 100_000_000, "sequences that run together"),
     "concurrency": Limit(1, 100_000_000, "open requests"),
@@ -72,15 +72,15 @@ LIMITS: Mapping[str, Limit] = {
 }
 
 
-#: Seconds that anything may be told to take, by option or field.
+#: Limits of durations in seconds, by option or field.
 MOST_SECONDS = 604_800
 
 
 def checked_duration(name: str, seconds: float) -> float:
-    """Seconds above 0 and up to a week.
+    """A duration above 0 s and up to a week.
 
     Raises:
-        InvalidValue: others.
+        InvalidValue: any other duration.
     """
     if not 0.0 < seconds <= MOST_SECONDS:
         raise InvalidValue(f"{name} = {seconds:g}: give seconds above 0, up to {MOST_SECONDS:,}")
@@ -88,14 +88,14 @@ def checked_duration(name: str, seconds: float) -> float:
 
 
 def checked_size(name: str, value: object, label: str = "") -> int:
-    """A number, or its text, as the whole number that it is.
+    """A number, or its text, as a whole number within its limits.
 
     Args:
         name: a key of `LIMITS`.
-        label: what the sentence calls it, in place of `name`.
+        label: name in the message, if it is not `name`.
 
     Raises:
-        InvalidValue: no whole number, or one beyond the limits of that name.
+        InvalidValue: it is not a whole number, or is outside the limits of that name.
     """
     limit = LIMITS[name]
     try:

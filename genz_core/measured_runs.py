@@ -1,31 +1,34 @@
-"""What measured runs teach of an engine's steps: a Gaussian process over runs of one model.
+"""Corrections of an engine's steps learned from measured runs: a Gaussian process over runs of a
+model.
 
-Physics says how a step's time moves with loads, lengths and degrees.  What it misses of one engine
-with one model (kernels that fit its shapes badly, versions, flags) is alike in runs that are alike.
-It is learned as two numbers of a run, both logarithms (`LATENTS`)::
+The analytical price says how a step's time changes with loads, lengths and degrees.  Its error for
+one engine and model (kernels that suit the shapes badly, versions, flags) is similar in similar
+runs. It is learned as two logarithms per run (`LATENTS`)::
 
     steps   measured over priced time of all its steps
     wait    of a first token, over what its steps explain
 
-with which the closed form gives the TTFT and TPOT that were measured
-(`genz_core.step_correction` puts them into a price).  Those of two runs are correlated by what else
-they share, and by how near their loads, lengths and degrees lie::
+With these, the closed form reproduces the measured TTFT and TPOT (`genz_core.step_correction`
+applies them to a price).  The values of two runs are correlated by the facts that they share, and
+by how near their loads, lengths and degrees are::
 
     k(a, b) = sum_i v_i [same_i(a, b)] + m(|x_a - x_b|) sum_j w_j [same_j(a, b)],
     m(d) = (1 + sqrt(3) d) exp(-sqrt(3) d),  x = ln(isl, osl, concurrency, tp, pp, dp, ep) / lengths
 
-so that a price is corrected by its neighbours, each by its weight, and fades to physics where there
-are none: beyond the prompts of all runs too, nine tenths of it within a factor of ten.  Neither
-latent moves with users or with answers, nor fades with them (`app.engine_fit.neighbours`): near
-saturation the throughput is one over the scale of steps, so that more users would lower it, or
-bring a first token earlier; and a user alone has the same first token whatever is answered.  Beyond
-the users and answers of all runs a correction becomes unsure instead.
-A run that differs from its neighbours weighs less: noise is Student's t, by the weights of
-`genz_core.engine_calibration`.  Runs that physics misses by more than `NEAR_PHYSICS` teach their
-own recipe and release alone, where most of these are so: they share a constant of their own.  One
-among others that are not teaches nothing, nor does any that physics misses by more than `MOST`:
-something else may have run than is described, and taught to others, such runs made every device and
-release that was left out worse.
+So a price is corrected by the weighted mean of its neighbours, and the correction fades to none
+where there are no neighbours; also beyond the prompts of all runs, by nine tenths within a factor
+of ten. Neither latent depends on users or on answers, nor fades with them
+(`app.engine_fit.neighbours`): near saturation the throughput is one over the scale of steps, so a
+dependence would let more users lower the throughput or speed up a first token; and for a single
+user the first token does not depend on the answer.  Instead, a correction becomes less certain
+beyond the users and answers of all runs.
+
+A run that differs from its neighbours weighs less: the noise is Student's t, with the weights of
+`genz_core.engine_calibration`.  Runs with an error of physics above `NEAR_PHYSICS` teach only their
+own recipe and release, if most runs there have such errors: they share a constant of their own.  A
+single such run among others teaches nothing, nor does any run with an error above `MOST`: something
+else may have run than is described, and with such runs included the predictions of every left-out
+device and release got worse.
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), 2.2 and 4.2.
 """
 
@@ -40,13 +43,14 @@ import numpy as np
 
 from genz_core.types import Array, Mask
 
-#: Sizes that runs lie near in, by their logarithms.
+#: Sizes, as logarithms, that define how near two runs are.
 SIZES = ("isl", "osl", "concurrency", "tp", "pp", "dp", "ep")
-#: Those beyond whose measured range a correction fades, and those beyond which it is unsure.
+#: Sizes beyond whose measured range a correction fades, and sizes beyond which it becomes
+#: uncertain.
 _FADING, _UNSURE = ("isl",), ("osl", "concurrency")
-#: What is learned of a run.
+#: Quantities that are learned of a run.
 LATENTS = ("steps", "wait")
-#: Facts that two runs of one engine and model share, each with a constant of the residual.
+#: Facts that two runs of one engine and model may share; each has a constant in the residual.
 SHARED: Mapping[str, tuple[str, ...]] = {
     "model": (),
     "format": ("weights",),
@@ -56,26 +60,27 @@ SHARED: Mapping[str, tuple[str, ...]] = {
     "version": ("version",),
     "release": ("weights", "system", "version"),
 }
-#: Those of `SHARED` within which near sizes have near residuals.
+#: Entries of `SHARED` within which near sizes have similar residuals.
 NEAR = ("model", "family", "recipe", "release")
 #: Largest ln(measured / physics) of the figures of a run that teaches, and the largest of each
-#: latent that teaches other recipes and releases.  Judgement: round figures, chosen by what they
-#: gave on configurations, devices and releases left out of hardware_db/measurements.
+#: latent that teaches other recipes and releases. Judgement: round figures, chosen by their results
+#: on configurations, devices and releases left out of hardware_db/measurements.
 MOST: Mapping[str, float] = {"tpot_s": float(np.log(2.5)), "ttft_s": float(np.log(2.5))}
 NEAR_PHYSICS: Mapping[str, float] = {"steps": float(np.log(1.3)), "wait": float(np.log(1.5))}
-_OWN = 0.5  # standard deviation of what runs share that teach their own alone; judgement
-FREEDOM = 4.0  # degrees of Student's t
+#: standard deviation of the constant shared by runs that teach only their own recipe; judgement
+_OWN = 0.5
+FREEDOM = 4.0  # degrees of freedom of Student's t
 _ROUNDS = 5  # of weights
 _TENFOLD = float(np.log(10.0))
-_AT_ONCE = 4096  # configurations whose neighbours are compared in one array
+_AT_ONCE = 4096  # configurations that are compared with their neighbours in one array
 
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What tells runs of one engine and model apart, in words.
+    """Facts that distinguish runs of one engine and model, as texts.
 
     weights: format.  system: slug; family: of silicon.  version: of the engine, "" where it is not
-    known, which is like no other.  drafts: tokens drafted in a step, "" for none.
+    known, which equals no other.  drafts: tokens drafted in a step, "" for none.
     """
 
     weights: str
@@ -85,7 +90,9 @@ class RunFacts:
     drafts: str = ""
 
     def key(self, shared: str, alone: int) -> tuple[str, ...]:
-        """What an entry of `SHARED` compares; of its own, number `alone`, without a version."""
+        """The text that an entry of `SHARED` compares; an unknown version gets the unique number
+        `alone`.
+        """
         names = SHARED[shared]
         if "version" in names and not self.version:
             return (str(alone),)
@@ -94,10 +101,10 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """How one of `LATENTS` spreads over runs, and how near is near.
+    """How one of `LATENTS` varies over runs, and at what distance runs are near.
 
-    constant, near: standard deviations by name of `SHARED` and of `NEAR`.  lengths: distances
-    between logarithms, of each of `SIZES`, that count as one.  noise: of one run.
+    constant, near: standard deviations by name of `SHARED` and of `NEAR`.  lengths: differences of
+    logarithms, for each of `SIZES`, that count as distance one.  noise: of one run.
     """
 
     constant: Mapping[str, float]
@@ -107,13 +114,13 @@ class Kernel:
 
     @property
     def variance(self) -> float:
-        """Of a run of which nothing is known, without its noise."""
+        """Prior variance of a run, without its noise."""
         return sum(sd**2 for sd in (*self.constant.values(), *self.near.values()))
 
     def covariance(self, shared: Mapping[str, Mask], one: Array, other: Array) -> Array:
-        """Between runs of sizes `one` [m, sizes] and `other` [n, sizes], [m, n].
+        """Covariance of runs of sizes `one` [m, sizes] and `other` [n, sizes], [m, n].
 
-        shared: which pairs share what, by name of `SHARED`, [m, n] or to be broadcast.
+        shared: which pairs share which fact, by name of `SHARED`, [m, n] or broadcastable to it.
         """
         one, other = (sizes / np.asarray(self.lengths) for sizes in (one, other))
         fading = _faded(one, other, (other**2).sum(1))
@@ -123,9 +130,11 @@ class Kernel:
 
 
 def _faded(one: Array, other: Array, squares: Array) -> Array:
-    """What is left of what is near between runs of sizes over lengths [m, sizes] and [n, sizes],
-    [m, n].  squares: of `other`, summed, [n]."""
-    between = np.einsum("cs,rs->cr", one, other)  # alike in every row, as a product is not
+    """Decay m(d) between runs of sizes over lengths [m, sizes] and [n, sizes], [m, n].
+
+    squares: of `other`, summed, [n].
+    """
+    between = np.einsum("cs,rs->cr", one, other)
     between *= 2.0
     distance = (one**2).sum(1)[:, None] + squares
     distance -= between
@@ -140,10 +149,10 @@ def _faded(one: Array, other: Array, squares: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What neighbours say of one of `LATENTS`, [configs].
+    """Estimate of one of `LATENTS` from neighbours, [configs].
 
-    log: its expectation.  variance: of what remains, with the noise of one run.  weights: of each
-    run in the expectation, [configs, runs].
+    log: its expectation.  variance: of the remainder, including the noise of one run.  weights: of
+    each run in the expectation, [configs, runs].
     """
 
     log: Array
@@ -153,9 +162,9 @@ class Correction:
 
 @dataclass(frozen=True)
 class MeasuredRuns:
-    """Runs of one engine with one model, and what physics missed of them.
+    """Runs of one engine with one model, and the error of physics for each of them.
 
-    Hold and share it: what is solved once is kept with it.
+    Share one object: results that are solved once are stored in it.
 
     names: of the runs.  facts: [runs].  sizes: logarithms of `SIZES`, [runs, sizes].
     latents: each of `LATENTS`, NaN where a run teaches none, [runs].  kernels: of each.
@@ -168,7 +177,7 @@ class MeasuredRuns:
     kernels: Mapping[str, Kernel]
 
     def picked(self, chosen: Mask) -> MeasuredRuns:
-        """Some of the runs."""
+        """A selection of the runs."""
         at = np.flatnonzero(chosen)
         return replace(
             self,
@@ -179,15 +188,15 @@ class MeasuredRuns:
         )
 
     def count(self, facts: RunFacts) -> int:
-        """Runs with the same weights on the same system."""
+        """Number of runs with the same weights on the same system."""
         alike = facts.weights, facts.system
         return sum((run.weights, run.system) == alike for run in self.facts)
 
     def expected(self, latent: str, facts: RunFacts, sizes: Array) -> Array:
-        """What the runs say of one of `LATENTS` at sizes [configs, sizes], as a price takes it,
-        [configs].
+        """Expectation of one of `LATENTS` at sizes [configs, sizes], as used in prices, [configs].
 
-        Drafts that no run has count as none: their steps are priced, and otherwise alike.
+        A number of drafts that no run has counts as none: such steps are priced, and are otherwise
+        alike.
         """
         near, alike = self._adds(latent, facts)
         lengths, runs, squares = self._scaled[latent]
@@ -201,8 +210,9 @@ class MeasuredRuns:
         return np.asarray((said + alike) * self._beyond(logs, _FADING))
 
     def _adds(self, latent: str, facts: RunFacts) -> tuple[Array, float]:
-        """What each run adds to an expectation where it is near, [runs], and all of them wherever
-        they are; told once."""
+        """Contribution of each run to an expectation through nearness [runs], and the constant
+        contribution of all; cached.
+        """
         if (latent, facts) not in self._added:
             near, alike = self._weights(latent, facts)
             solved = self._expecting[latent] * self._teaches[latent]
@@ -210,7 +220,9 @@ class MeasuredRuns:
         return self._added[latent, facts]
 
     def _weights(self, latent: str, facts: RunFacts) -> tuple[Array, Array]:
-        """Covariance with each run where it is near, and wherever it is, [runs] both."""
+        """Weights of each run in the near part and in the constant part of the covariance, [runs]
+        both.
+        """
         shared, kernel = self._shared_with(facts), self.kernels[latent]
         near = sum(sd**2 * shared[name] for name, sd in kernel.near.items())
         alike = sum(sd**2 * shared[name] for name, sd in kernel.constant.items())
@@ -220,7 +232,7 @@ class MeasuredRuns:
 
     @cached_property
     def _scaled(self) -> Mapping[str, tuple[Array, Array, Array]]:
-        """Lengths, sizes of the runs over them, and their squares summed, by latent."""
+        """Lengths, sizes of the runs divided by them, and the sums of their squares, by latent."""
         lengths = {latent: np.asarray(kernel.lengths) for latent, kernel in self.kernels.items()}
         scaled = {latent: self.sizes / length for latent, length in lengths.items()}
         return {at: (lengths[at], sizes, (sizes**2).sum(1)) for at, sizes in scaled.items()}
@@ -230,7 +242,7 @@ class MeasuredRuns:
         return {}
 
     def correction(self, latent: str, facts: RunFacts, sizes: Array) -> Correction:
-        """The same with how sure it is, and which runs say so."""
+        """As `expected`, with its uncertainty and the runs that contribute."""
         parts = [
             self._corrected(latent, facts, np.log(sizes[start : start + _AT_ONCE]))
             for start in range(0, len(sizes), _AT_ONCE)
@@ -248,14 +260,14 @@ class MeasuredRuns:
         return Correction(weights @ taught, np.maximum(left, 0.0) + kernel.noise**2, weights)
 
     def _near(self, latent: str, facts: RunFacts, sizes: Array) -> Array:
-        """Covariance with each run, 0 with those that teach nothing, [configs, runs]."""
+        """Covariance with each run, 0 for those that teach nothing, [configs, runs]."""
         near, alike = self._weights(latent, facts)
         lengths, runs, squares = self._scaled[latent]
         found = _faded(sizes / lengths, runs, squares) * near + alike
         return found * self._teaches[latent] * self._beyond(sizes, _FADING)[:, None]
 
     def _shared_with(self, facts: RunFacts) -> Mapping[str, Mask]:
-        """Which runs share what with a deployment, [runs] by name of `SHARED`; told once."""
+        """Which runs share which fact with a deployment, [runs] by name of `SHARED`; cached."""
         if facts not in self._asked:
             known = facts.drafts in {run.drafts for run in self.facts}
             alike = facts if known else replace(facts, drafts="")
@@ -274,7 +286,7 @@ class MeasuredRuns:
     def _beyond(self, sizes: Array, names: Sequence[str]) -> Array:
         """1 within the range of all runs, 0.1 at ten times the largest of a size, [configs].
 
-        sizes: logarithms, [configs, sizes].  names: of `SIZES`, those whose range counts.
+        sizes: logarithms, [configs, sizes].  names: entries of `SIZES` whose range counts.
         """
         columns = map(SIZES.index, names)
         beyond = (np.maximum(sizes[:, at] - self._most[at], 0.0) / _TENFOLD for at in columns)
@@ -287,7 +299,7 @@ class MeasuredRuns:
 
     @cached_property
     def shared(self) -> Mapping[str, Mask]:
-        """Which pairs of runs share what, [runs, runs] by name of `SHARED`."""
+        """Which pairs of runs share which fact, [runs, runs] by name of `SHARED`."""
         pairs = {}
         for name in SHARED:
             codes: dict[tuple[str, ...], int] = {}
@@ -298,25 +310,26 @@ class MeasuredRuns:
 
     @cached_property
     def _solved(self) -> Mapping[str, tuple[Array, Array]]:
-        """Inverse covariance of the runs, noise included, and what each teaches, by latent."""
+        """Inverse covariance of the runs with noise, and the value that each teaches, by latent."""
         return {latent: self._solved_for(latent) for latent in self.latents}
 
     def variance(self, latent: str, facts: RunFacts) -> float:
-        """Of a run with these facts of which nothing is known, with its noise."""
+        """Prior variance of a run with these facts, with its noise."""
         kernel = self.kernels[latent]
         own = _OWN**2 if facts in self._apart[latent] else 0.0
         return kernel.variance + own + kernel.noise**2
 
     def far(self, latent: str) -> Mask:
-        """Runs of which physics misses a latent, or one before it, by more than `NEAR_PHYSICS`,
-        [runs]."""
+        """Runs whose error of physics in a latent, or in an earlier one, exceeds `NEAR_PHYSICS`,
+        [runs].
+        """
         names = LATENTS[: LATENTS.index(latent) + 1]
         far = [np.abs(self.latents[name]) > NEAR_PHYSICS[name] for name in names]
         return np.asarray(np.any(far, axis=0))
 
     @cached_property
     def _apart(self) -> Mapping[str, frozenset[RunFacts]]:
-        """Recipes and releases most of whose runs are `far`, by latent."""
+        """Recipes and releases where most runs are `far`, by latent."""
         groups = {}
         for latent, logs in self.latents.items():
             balance: Counter[RunFacts] = Counter()
@@ -328,7 +341,7 @@ class MeasuredRuns:
 
     @cached_property
     def _teaches(self) -> Mapping[str, Mask]:
-        """Runs that teach a latent, to others or to their own, [runs] by latent."""
+        """Runs that teach a latent, to others or only to their own recipe, [runs] by latent."""
         return {
             latent: np.isfinite(logs) & (~self.far(latent) | self._of(self._apart[latent]))
             for latent, logs in self.latents.items()
@@ -339,11 +352,11 @@ class MeasuredRuns:
 
     @cached_property
     def _expecting(self) -> Mapping[str, Array]:
-        """What each run adds to an expectation by its covariance, [runs] by latent."""
+        """Contribution of each run to an expectation per unit of covariance, [runs] by latent."""
         return {latent: inverse @ taught for latent, (inverse, taught) in self._solved.items()}
 
     def weights(self, latent: str) -> Array:
-        """Weight of each run in a latent, by how it fits its neighbours, [runs]."""
+        """Weight of each run in a latent, by its agreement with its neighbours, [runs]."""
         kernel, (signal, taught) = self.kernels[latent], self._signal(latent)
         weights = np.ones(len(taught))
         for _ in range(_ROUNDS):
@@ -358,7 +371,9 @@ class MeasuredRuns:
         return np.asarray(np.linalg.inv(signal + np.diag(noise)), dtype=float), taught
 
     def _signal(self, latent: str) -> tuple[Array, Array]:
-        """Covariance of the runs without noise, and what each teaches, 0 where nothing."""
+        """Covariance of the runs without noise, and the value that each teaches, 0 where it teaches
+        none.
+        """
         known, apart = self._teaches[latent], self._apart[latent]
         taught = np.where(known, self.latents[latent], 0.0)
         signal = self.kernels[latent].covariance(self.shared, self.sizes, self.sizes)

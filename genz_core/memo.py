@@ -1,4 +1,4 @@
-"""Cache of results by the identity of the objects that they were made from."""
+"""Cache of results, keyed by the identity of the objects that they were made from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 @dataclass(slots=True)
 class ByIdentity(Generic[Result]):
-    """The last `size` results, by the identity of the objects that they were made from.
+    """The latest `size` results, keyed by the identity of the objects that they were made from.
 
     Models, systems and engines contain mappings and cannot be hashed; they are immutable, so the
     same objects give the same result.  The cache keeps them alive as long as their result.
@@ -26,7 +26,7 @@ class ByIdentity(Generic[Result]):
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def get(self, make: Callable[[], Result], *objects: object, values: Hashable = None) -> Result:
-        """The cached result of these objects and values, else a new one by `make()`."""
+        """The cached result for these objects and values, or a new one from `make()`."""
         key = (*map(id, objects), values)
         with self._lock:
             if key in self._kept:

@@ -1,7 +1,7 @@
-"""Memory of the fullest device, whether a workload fits, and the largest that does.
+"""Memory of the fullest device, whether a workload fits, and the largest workload that does.
 
-Weights and cache are read off the graph: every operator states the bytes that stay on the device,
-so traced models and described ones are weighed alike.
+Weights and cache are read from the graph: every operator states the bytes that stay on the device,
+so traced models and described ones are treated alike.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ from genz_core.types import (
 )
 from genz_core.validity import spread_out
 
-#: Bytes of an operator that stay on the device, and those that it reads and writes.
+#: Fields of an operator for the bytes that stay on the device, and for those that it reads and
+#: writes.
 HELD, OPERANDS = ("held_weight_bytes", "held_kv_bytes"), ("input_bytes", "output_bytes")
-_LARGEST = 2**31  # batches and contexts are not searched beyond this
-#: Share of a device that its runtime keeps at most; judgement, no engine states it.  An engine's
-#: reserve of 1.5 GB is whole from 24 GB on; a runtime must leave room on a chip of 0.5 GB.
+_LARGEST = 2**31  # largest batch or context that is searched
+#: Largest share of a device that its runtime reserves; a judgement, since no engine states it. An
+#: engine's reserve of 1.5 GB applies in full from 24 GB on; on a chip of 0.5 GB a runtime must
+#: leave memory free.
 RESERVE_SHARE = 1.0 / 16.0
 
 
@@ -48,10 +50,10 @@ class Memory:
     """Bytes on the fullest device, [configs] each.
 
     activations_bytes: the largest operator's operands and the residual stream of one step.
-    reserve_bytes: runtime context, graphs and workspaces: the engine profile's, and at most
+    reserve_bytes: runtime context, graphs and workspaces: as in the engine profile, but at most
     `RESERVE_SHARE` of the device.
     usable_bytes: share of the device that the engine may take.  capacity_bytes: of the device.
-    second: the memory that takes what does not fit, where it may; None without.
+    second: the memory that takes what does not fit, if that is allowed; None otherwise.
     """
 
     weights_bytes: Array
@@ -69,17 +71,19 @@ class Memory:
 
     @property
     def free_bytes(self) -> Array:
-        """Bytes beside all but the cache, negative where that alone does not fit, [configs]."""
+        """Bytes left beside weights, activations and reserve, negative where these do not fit,
+        [configs].
+        """
         return np.asarray(self.usable_bytes - (self.total_bytes - self.kv_bytes))
 
     @property
     def over_bytes(self) -> Array:
-        """Bytes that the first memory does not take, [configs]."""
+        """Bytes that do not fit in the first memory, [configs]."""
         return np.maximum(self.total_bytes - self.usable_bytes, 0.0)
 
     @property
     def second_bytes(self) -> Array:
-        """Bytes that the second memory takes, as many as do not fit the first, [configs]."""
+        """Bytes placed in the second memory: as many as do not fit in the first, [configs]."""
         return np.minimum(self.over_bytes, self._second_room())
 
     @property
@@ -90,7 +94,9 @@ class Memory:
         return self.over_bytes <= self._second_room()
 
     def _second_room(self) -> Array:
-        """Bytes that the second memory may take: of what it may hold, what it has room for."""
+        """Bytes that the second memory can take: of the tensors that it may hold, as many
+        as fit.
+        """
         if self.second is None:
             return np.zeros_like(self.total_bytes)
         parts = {"weights": self.weights_bytes, "cache": self.kv_bytes}
@@ -98,7 +104,9 @@ class Memory:
         return np.minimum(held, self.second.bytes)
 
     def reason(self, config: int = 0) -> str:
-        """Sentence on the parts of a configuration that does not fit, with advice; else ""."""
+        """A sentence on the parts of a configuration that does not fit, with advice; "" if
+        it fits.
+        """
         return self.reasons([config])[0]
 
     def reasons(self, configs: Sequence[int] | NDArray[np.intp]) -> list[str]:
@@ -122,7 +130,7 @@ class Memory:
         )
 
 
-#: Parts of the memory: what they are called, and what to do where one of them is the largest.
+#: Parts of the memory: their names, and advice where one of them is the largest.
 _PARTS: Mapping[str, tuple[str, str]] = {
     "weights_bytes": ("weights", "use more devices or fewer bits a weight"),
     "kv_bytes": ("KV cache", "use a smaller batch, a shorter context or an 8-bit cache"),
@@ -143,8 +151,8 @@ def memory(
     """Memory at the end of the workload, when every sequence has isl + osl tokens.
 
     Args:
-        workload, parallelism: numbers, or arrays of configurations side by side.
-        second: let the system's second memory take what does not fit the first.
+        workload, parallelism: numbers, or arrays [configs].
+        second: place what does not fit in the first memory in the system's second memory.
 
     Raises:
         InvalidValue: a number beyond what a float holds.
@@ -177,7 +185,7 @@ def on_device(
     activations_bytes: Array,
     second: MemoryLevel | None = None,
 ) -> Memory:
-    """What a deployment needs beside the rest that its engine takes of a device."""
+    """Memory of a deployment on a device, with everything else that its engine takes there."""
     system, engine = deployed.system, deployed.engine
     reserve = min(engine.reserve_bytes, RESERVE_SHARE * system.memory_bytes)
     return Memory(
@@ -192,7 +200,7 @@ def on_device(
 
 
 def end_of(sizes: Mapping[str, Num], engine: EngineProfile) -> Group:
-    """The last decode of every sequence, its cache rounded up to the engine's blocks.
+    """The last decode step of all sequences, with their cache rounded up to the engine's blocks.
 
     sizes: batch, isl and osl, numbers or [configs].
     """
@@ -202,9 +210,10 @@ def end_of(sizes: Mapping[str, Num], engine: EngineProfile) -> Group:
 
 
 def prefill_chunk(workload: Workload, engine: EngineProfile) -> Step:
-    """The largest step that the engine forms of the prompts: whole, or cut to its chunk size.
+    """The largest step that the engine forms from the prompts: all of them, or cut to its chunk
+    size.
 
-    Where several prompts share a chunk, the last may be in it with a part of its tokens.
+    Where several prompts share a chunk, the last one may be in it in part.
     """
     isl, batch = number(workload.isl), number(workload.batch)
     if not engine.chunk_tokens:
@@ -214,9 +223,10 @@ def prefill_chunk(workload: Workload, engine: EngineProfile) -> Step:
 
 
 def activations_bytes(graph: Graph, operands: Sequence[Sequence[Num]]) -> Num:
-    """Working memory of one step, [configs]: the largest operator's operands, and the stream twice.
+    """Working memory of one step, [configs]: the largest operator's operands, plus the stream
+    twice.
 
-    Operators run one after another and reuse each other's buffers, so the largest decides; the
+    Operators run one after another and reuse each other's buffers, so the largest one decides; the
     residual stream and its norm stay alive beside it.
 
     operands: bytes that operators read, and that they write, numbers or [configs] by operator.
@@ -240,7 +250,7 @@ def max_batch(
     """The largest batch of the workload's isl and osl that fits (0: a batch of one does not).
 
     Args:
-        workload, par: numbers; the workload's batch is not read.  second: as `memory`.
+        workload, par: numbers; the workload's batch is ignored.  second: as `memory`.
     """
 
     def fits(batch: Array) -> Mask:
@@ -262,7 +272,7 @@ def max_context(
     """The longest prompt of the workload's batch and osl that fits (0: one token does not).
 
     Args:
-        workload, par: numbers; the workload's isl is not read.  second: as `memory`.
+        workload, par: numbers; the workload's isl is ignored.  second: as `memory`.
     """
 
     def fits(isl: Array) -> Mask:
@@ -273,9 +283,9 @@ def max_context(
 
 
 def _largest(fits: Callable[[Array], Mask]) -> int:
-    """The largest whole number that fits, 0 if none, by narrowing grids.
+    """The largest whole number that fits, 0 if none, found on ever finer grids.
 
-    fits: numbers -> whether each fits; true up to a number and false beyond.
+    fits: numbers -> whether each fits; true up to some number and false beyond.
     """
     low, high = 0.0, float(_LARGEST)
     while high - low > 1.0:

@@ -1,10 +1,10 @@
-"""A second, slower memory that a device reads by itself, beside the one that it is sold with.
+"""A second, slower memory that a device can read directly, beside its main memory.
 
-Grace's LPDDR behind NVLink-C2C, DDR5 beside the HBM of a Xeon Max, a store of weights beside a
-wafer of SRAM.  Kernels read it in place: an operator whose arithmetic takes longer hides that.
-What a decode step reads least often, a byte held, lies there first: experts that few tokens reach,
-embeddings, the end of the cache.  This is the fractional knapsack, so that no other placement reads
-less of the slow memory (Dantzig 1957, doi:10.1287/opre.5.2.266).
+Examples are Grace's LPDDR behind NVLink-C2C, DDR5 beside the HBM of a Xeon Max, and a store of
+weights beside a wafer of SRAM.  Kernels read it in place; an operator whose arithmetic takes longer
+hides the access.  The bytes that a decode step reads least often are placed there first: experts
+that few tokens reach, embeddings, the end of the cache.  This is the fractional knapsack, so no
+other placement reads less of the slow memory (Dantzig 1957, doi:10.1287/opre.5.2.266).
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ Held = Literal["weights", "cache"]
 class MemoryLevel:
     """A memory below the first.
 
-    bytes_per_s: at which the device reads and writes it, its own link included.  holds: what may
-    lie there.  reached: share of the rate that is reached, None where nobody states it.
+    bytes_per_s: rate at which the device reads and writes it, limited by its link.  holds: what may
+    be placed there.  reached: share of the rate that is reached in practice, None where nobody
+    states it.
     """
 
     name: str

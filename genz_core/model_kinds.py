@@ -8,40 +8,42 @@ from typing import Literal
 from genz_core.errors import NoOutput, UnsupportedModel
 from genz_core.types import Model, Num
 
-#: decoder: a token a step out of a cache.  encoder: one pass over the input, no tokens out.
-#: encoder-decoder: a pass of an encoder, then a decoder that attends to it.  diffusion: whole
-#: blocks of tokens, refined in steps.
+#: decoder: one token per step, with a cache. encoder: one pass over the input, no tokens out.
+#: encoder-decoder: a pass of an encoder, then a decoder that attends to its output. diffusion:
+#: whole blocks of tokens, refined in passes.
 ModelKind = Literal["decoder", "encoder", "encoder-decoder", "diffusion"]
 
 
 def model_kind(model: Model) -> ModelKind:
-    """The kind of a model; one that does not say is a decoder."""
+    """The kind of a model; one that does not state it is a decoder."""
     kind: ModelKind = getattr(model, "kind", "decoder")
     return kind
 
 
 def generates(model: Model) -> bool:
-    """Whether a model puts tokens out, so that its time between two of them can be asked for."""
+    """Whether a model generates tokens, so that TPOT is defined."""
     return model_kind(model) != "encoder"
 
 
 def prompt_tokens(model: Model, isl: Num) -> Num:
-    """Tokens of a prompt with `isl` tokens of text as a model reads it: with its images, its sound.
+    """Tokens that a model reads for a prompt with `isl` tokens of text: those plus its images and
+    sound.
 
-    A model that does not say reads text alone.
+    A model that does not state otherwise reads text only.
     """
     counted: Callable[[Num], Num] | None = getattr(model, "prompt_tokens", None)
     return isl if counted is None else counted(isl)
 
 
 def padded(model: Model, what: frozenset[str]) -> Model:
-    """The model with what an engine fills up, `Padding.what`; one that cannot is as it was."""
+    """The model with an engine's padding (`Padding.what`); unchanged if it cannot be padded."""
     fill: Callable[[frozenset[str]], Model] | None = getattr(model, "padded", None)
     return model if fill is None or not what else fill(what)
 
 
 def check_generates(model: Model, asked: str) -> None:
-    """Refuse what only a model that generates has.  asked: it, as the subject of a sentence.
+    """Refuse a question that only a model that generates can answer.  asked: the subject of the
+    message.
 
     Raises:
         NoOutput: the model is an encoder.
@@ -55,11 +57,11 @@ def check_generates(model: Model, asked: str) -> None:
 
 
 def check_one_by_one(model: Model) -> None:
-    """Refuse models whose requests a simulation of single requests cannot follow.
+    """Refuse models whose requests cannot be simulated one by one.
 
     Raises:
         NoOutput: the model is an encoder.
-        UnsupportedModel: its context is not all of one cache.
+        UnsupportedModel: it does not keep all of its context in one cache.
     """
     check_generates(model, "a simulation of requests")
     if model_kind(model) != "decoder":

@@ -1,15 +1,15 @@
-"""Offload of weights, cache or experts to host memory and disk, and what each step pays for it.
+"""Offload of weights, cache or experts to host memory and disk, and its cost in each step.
 
-What lies in a second memory of the device itself ("levels") is read in place by its operators
-(`genz_core.placement`), in the step's own time.
+Data in a second memory of the device itself ("levels") is read in place by its operators
+(`genz_core.placement`), as part of the step's time.
 
 Every step reads the offloaded bytes over the host link: weights once, the cache of all sequences
-once.  Of a mixture of experts the routed ones are moved first, and a step reads those that its
-tokens reach.  Bytes beyond the host's memory lie on disk.  Transfers do not hide behind the work
+once.  In a mixture of experts the routed experts are moved first, and a step reads those that its
+tokens reach.  Bytes beyond the host's memory are on disk.  Transfers do not overlap with the work
 of the device, as in frameworks that stream layer by layer.
 
-Experts on the host ("experts") are computed there, at the rate at which its memory is read, by
-steps of few tokens; larger steps carry them to the device, as llama.cpp does
+In steps of few tokens, experts on the host ("experts") are computed there, at the rate of its
+memory; larger steps copy them to the device, as llama.cpp does
 (https://github.com/ggml-org/llama.cpp/blob/master/ggml/src/ggml-cuda/ggml-cuda.cu, op_offload).
 """
 
@@ -28,7 +28,8 @@ from genz_core.types import Array, Mask, Op, System
 
 #: "levels": weights and cache in the system's second memory, where operators read them in place.
 What = Literal["weights", "kv", "experts", "levels"]
-#: Tokens of a step from which llama.cpp carries weights to the device rather than work on the host.
+#: Tokens of a step from which llama.cpp copies weights to the device instead of computing on the
+#: host.
 CARRIED_TOKENS = 32.0
 #: Share of the memory's nominal bandwidth that a host's products reach; judgement.
 HOST_SHARE = 0.75
@@ -38,10 +39,10 @@ HOST_SHARE = 0.75
 class Offload:
     """Offloaded bytes of the fullest device and their cost, [configs].
 
-    what: was offloaded.  host_bytes, disk_bytes: offloaded to each.
-    expert_bytes: of routed experts among them; held_expert_bytes: of all that it would hold.
-    step_s: time to carry all of it to the device.  fits: whether the rest fits the device.
-    cache_bytes: of the cache among those in a second memory; None for what goes to the host.
+    what: kind of data that is offloaded.  host_bytes, disk_bytes: offloaded to each.
+    expert_bytes: offloaded routed experts; held_expert_bytes: all routed experts of the device.
+    step_s: time to copy all of it to the device.  fits: whether the rest fits on the device.
+    cache_bytes: cache in a second memory; None for offload to the host.
     """
 
     what: What
@@ -55,7 +56,7 @@ class Offload:
     cache_bytes: Array | None = None
 
     def seconds(self, step: StepEstimate) -> Array:
-        """Time that a step spends on what was offloaded, beside its operators [s], [configs]."""
+        """Time that a step spends on offloaded data, beside its operators [s], [configs]."""
         if self.what == "levels":
             return np.zeros(step.configs)
         moved = np.maximum(self.host_bytes + self.disk_bytes, 1.0)
@@ -77,7 +78,7 @@ def offload(memory: Memory, system: System, what: What, step: StepEstimate) -> O
 
     Args:
         memory: without offload, or with the second memory for "levels".
-        what: "weights", "kv", "experts" or "levels".  step: any of the model's.
+        what: "weights", "kv", "experts" or "levels".  step: any step of the model.
 
     Raises:
         MissingSpec: the system states no second memory for "levels", no host link, no bandwidth of
@@ -127,7 +128,7 @@ def second_memory(system: System) -> MemoryLevel:
 
 
 def _on_second_memory(memory: Memory, system: System) -> Offload:
-    """What lies in the second memory; operators are priced with it, so that steps add nothing."""
+    """Data in the second memory; it adds nothing to a step, since operators are priced with it."""
     level, moved = second_memory(system), memory.second_bytes
     none = np.zeros_like(moved)
     return Offload(
@@ -139,12 +140,12 @@ def _on_second_memory(memory: Memory, system: System) -> Offload:
 
 
 def _banks(step: StepEstimate) -> list[tuple[Op, float]]:
-    """The routed experts of a step and how often each bank runs."""
+    """The routed experts of a step, and how often each operator of them runs."""
     return [(op, op.count) for op in step.graph.ops if op.kind == "moe"]
 
 
 def _held_experts(step: StepEstimate) -> Array:
-    """Bytes of routed experts that a device would hold, of an even share of the stages."""
+    """Bytes of routed experts that a device would hold, averaged over the pipeline stages."""
     total = np.zeros(step.configs)
     for op, count in _banks(step):
         total = total + _of_first_node(op.held_weight_bytes, step) * count
@@ -152,7 +153,9 @@ def _held_experts(step: StepEstimate) -> Array:
 
 
 def _expert_reads(step: StepEstimate, held: Array) -> tuple[Array, Array]:
-    """Times that a step reads its experts, as a share of all, and the number of passes it makes."""
+    """Reads of experts in a step as a share of all experts, and the number of passes that the step
+    makes.
+    """
     weights = np.ones((1, step.configs)) if step.node_weights is None else step.node_weights
     read = np.zeros(step.configs)
     for op, count in _banks(step):
@@ -168,6 +171,6 @@ def _tokens(step: StepEstimate) -> Array:
 
 
 def _of_first_node(values: object, step: StepEstimate) -> Array:
-    """A number of an operator at the first of the step's nodes, [configs]."""
+    """A number of an operator at the first node of the step, [configs]."""
     flat = np.ravel(np.asarray(values, dtype=float))
     return flat[: step.configs] if flat.size >= step.configs else np.full(step.configs, flat[0])

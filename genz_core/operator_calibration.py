@@ -1,9 +1,9 @@
 """Few-shot calibration of latency constants from measured operators: a maximum-a-posteriori fit.
 
-The profile at hand is the prior: every constant is log-normal around its value, as wide as the
-measured devices differ from one another, and the points pull it to the value of this device.  One
-scale factor would not do: devices differ in launch time, bandwidth and compute by different
-factors.
+The given profile is the prior: every constant is log-normal around its value, with the spread
+between measured devices as its width, and the points move it towards the value of this device.  A
+single scale factor would not do, since launch time, bandwidth and compute differ between devices by
+different factors.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from genz_core.latency.parameters import Parameters, describe
 from genz_core.latency.profile import Fit, LatencyProfile, Tier
 from genz_core.types import Array, System
 
-#: Log residuals beyond this count linearly, not squared: one bad point must not bend a profile.
+#: Log residuals above this count linearly, not squared, so that one bad point does not distort a
+#: profile.
 ROBUST_SCALE = 0.10
-#: A point that beats its bound by more than this share is refused (less is clock and timer noise).
+#: A point that is faster than its bound by more than this share is refused; less is timer noise.
 TOLERANCE = 0.05
-#: Spread of a constant that no profile states: within a factor of 1.6, two times in three.
+#: Spread of a constant where no profile states it: within a factor of 1.6 in two cases of three.
 _SPREAD = 0.5
 _SPREAD_OF_TIER: Mapping[Tier, float] = {"measured": 0.2, "sibling": 0.35, "default": _SPREAD}
 
@@ -36,8 +37,8 @@ _SPREAD_OF_TIER: Mapping[Tier, float] = {"measured": 0.2, "sibling": 0.35, "defa
 class FittedParameters:
     """Fitted constants of one operator class and format.
 
-    uncertainty: {constant: standard deviation of its logarithm}.  cost: half the sum of squares
-    that remains, to compare fits to the same points.
+    uncertainty: {constant: standard deviation of its logarithm}.  cost: half the remaining sum of
+    squares, to compare fits to the same points.
     """
 
     parameters: Parameters
@@ -67,8 +68,8 @@ def calibrate(
     Args:
         profile: the prior; its fits state the width of each constant's prior.
         system: the device that was measured.
-        points: one entry per operator class and format, 20 to 100 points in all do most good.
-        date: of the measurement, recorded in the fits.
+        points: one entry per operator class and format; 20 to 100 points in total are best.
+        date: date of the measurement, recorded in the fits.
 
     Raises:
         InvalidValue: no points, a time that is not positive, or points more than 5 % faster than
@@ -105,12 +106,12 @@ def calibrate(
 
 
 def _tier_spread(start: Parameters, tier: Tier) -> dict[str, float]:
-    """{constant: width of its prior} where no spread is recorded: less on a measured device."""
+    """{constant: width of its prior} where no spread is recorded; smaller on a measured device."""
     return dict.fromkeys((c.name for c in describe(type(start))), _SPREAD_OF_TIER[tier])
 
 
 def refuse_impossible(points: Sequence[OperatorPoints], system: System) -> None:
-    """Refuse points that are no times, or that no device with these peaks can have reached.
+    """Refuse points that are not times, or that no device with these peaks can have reached.
 
     Raises:
         InvalidValue: the first such entry, with its worst point.
@@ -129,7 +130,7 @@ def refuse_impossible(points: Sequence[OperatorPoints], system: System) -> None:
 
 
 def impossible(entry: OperatorPoints, system: System) -> NDArray[np.bool_]:
-    """Whether each point beats the device's bound by more than `TOLERANCE`, [points]."""
+    """Whether each point is faster than the device's bound by more than `TOLERANCE`, [points]."""
     measured = np.asarray(entry.measured_s, np.float64)
     return np.asarray(measured < bound_s(entry, system) / (1.0 + TOLERANCE))
 
@@ -137,7 +138,7 @@ def impossible(entry: OperatorPoints, system: System) -> NDArray[np.bool_]:
 def _complaint(
     entry: OperatorPoints, measured: Array, limit: Array, beaten: NDArray[np.bool_]
 ) -> str:
-    """The sentence on points that beat their bound, with the worst of them."""
+    """The message on points that are faster than their bound, quoting the worst of them."""
     worst = int(np.argmax(np.where(beaten, limit / measured, 0.0)))
     shape = ", ".join(f"{name}={values[worst]:g}" for name, values in entry.arrays().items())
     return (
@@ -167,9 +168,9 @@ class _Space:
 
     @classmethod
     def of(cls, kind: type[Parameters], fixed: Mapping[str, float]) -> _Space:
-        """The space of a parameter set's constants but the fixed ones."""
+        """The space of a parameter set's constants, without the fixed ones."""
         free = [constant for constant in describe(kind) if constant.name not in fixed]
-        # A bound of zero has no logarithm; a ten-thousandth of the upper one is as good as none.
+        # A bound of zero has no logarithm; a ten-thousandth of the upper bound is small enough.
         low = [np.log(max(c.low, c.high * 1e-4 if c.low == 0 else c.low)) for c in free]
         return cls(
             kind,
@@ -228,12 +229,12 @@ def fit_pool(
     prior: bool = False,
     fixed: Collection[str] = (),
 ) -> FittedParameters:
-    """One set of constants for several devices, (points, system, weight) each; see `fit`."""
+    """One set of constants for several devices, each as (points, system, weight); see `fit`."""
     space = _Space.of(type(start), {name: getattr(start, name) for name in fixed})
     centre = space.vector(start)
     width = np.array([(spread or {}).get(name, _SPREAD) for name in space.names])
     logs = [np.log(np.asarray(points.measured_s, np.float64)) for points, _, _ in pool]
-    # The solver steps by a share of each variable: counted from here none is near zero.
+    # The solver's steps are relative to each variable, so variables are shifted away from zero.
     origin = space.low - 1.0
 
     def residuals(shifted: Array) -> Array:
@@ -271,7 +272,7 @@ def _robust(error: Array) -> Array:
 
 
 def _deviation(jacobian: Array, width: Array | None) -> Array:
-    """Standard deviation of each logarithm from the curvature at the optimum."""
+    """Standard deviation of each logarithm, from the curvature at the optimum."""
     curvature = jacobian.T @ jacobian
     if width is None:
         curvature = curvature + np.eye(len(curvature)) / 10.0**2

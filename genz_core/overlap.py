@@ -1,13 +1,13 @@
-"""Work that runs beside the exchange of tokens with experts on other devices.
+"""Work that runs while tokens are exchanged with experts on other devices.
 
     none            dispatch, experts and combine one after another
     shared_experts  the shared experts run while tokens are dispatched and combined
     two_batch       a step's tokens in two halves: one computes while the other is exchanged; each
                     half reads the weights
 
-The exchange's time is what remains of it: what the expected time of the work beside it does not
-cover.  Its bound takes that work at a quarter of its speed of light, so that no bound lies above
-an exchange that slow kernels hide.
+The time of an exchange becomes the part that the expected time of the concurrent work does not
+cover. Its bound assumes that this work takes at most four times its own bound, so that no bound
+lies above an exchange that slow kernels hide.
 Source: SGLang, https://docs.sglang.ai/advanced_features/expert_parallelism.html; DeepSeek-V3
 (arXiv:2412.19437), sec. 3.4.
 """
@@ -24,8 +24,8 @@ from genz_core.types import Array, Graph, Op, Parallelism, System
 from genz_core.validity import stack
 
 OVERLAPS = ("none", "shared_experts", "two_batch")
-_LEAST_TOKENS = 2.0  # of a rank, for two halves
-_SLOWEST = 4.0  # expected over least time of the work beside an exchange, at most
+_LEAST_TOKENS = 2.0  # least tokens of a rank that are split into two halves
+_SLOWEST = 4.0  # largest expected time over least time of the work that runs beside an exchange
 
 
 def overlap(
@@ -37,10 +37,11 @@ def overlap(
     communication_s: Array,
     expected_s: Array | None = None,
 ) -> None:
-    """Take what is hidden off the exchanges, in place; nothing where no overlap is asked for.
+    """Subtract hidden time from the exchanges, in place; does nothing where no overlap is
+    requested.
 
-    Two halves read weights twice: that is added to the memory's time, and in its ratio to the
-    expected one.
+    Two halves read weights twice: the second read is added to the memory time, and in proportion to
+    the expected time.
 
     Args:
         parallelism: with `overlap`.
@@ -63,7 +64,7 @@ def overlap(
 
 
 def bound_s(graph: Graph, system: System, parallelism: Parallelism, size: int) -> Array:
-    """Least time of one run of each operator [s], [ops, configs], with what is hidden.
+    """Least time of one run of each operator [s], [ops, configs], with hidden time subtracted.
 
     Raises:
         MissingSpec: the system states no peak or link that an operator needs.
@@ -79,13 +80,17 @@ def bound_s(graph: Graph, system: System, parallelism: Parallelism, size: int) -
 
 
 def _hide(time_s: Array, rows: list[int], repeat: Array, beside_s: Array) -> None:
-    """Take the time of the work beside them off the exchanges `rows`, each alike, in place."""
+    """Subtract the time of concurrent work from the exchanges `rows`, in place, the same
+    from each.
+    """
     whole = (repeat * time_s)[rows].sum(0)
     time_s[rows] *= np.maximum(1.0 - beside_s / np.maximum(whole, 1e-30), 0.0)
 
 
 def _layers(graph: Graph, halves: bool) -> Iterator[tuple[list[int], list[int]]]:
-    """Rows of the exchanges of each set of equal layers, and of the work beside them."""
+    """Rows of the exchanges of each set of equal layers, and rows of the work that runs beside
+    them.
+    """
     by_layers: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for at, op in enumerate(graph.ops):
         if op.layers:
@@ -104,7 +109,7 @@ def _is_exchange(op: Op) -> bool:
 
 
 def _splits(graph: Graph, exchanges: list[int], parallelism: Parallelism) -> Array:
-    """Whether a rank has tokens for two halves, and sends them at all, [configs]."""
+    """Whether a rank has enough tokens for two halves, and sends any, [configs]."""
     layers = graph.ops[exchanges[0]].layers
     tokens = [
         np.asarray(op.dims["tokens"]) / parallelism.dp

@@ -1,4 +1,7 @@
-"""Where weights and cache lie, and what a step reads of each; see `genz_core.memory_levels`."""
+"""Which weights and cache lie in the second memory, and what a step reads of each memory.
+
+See `genz_core.memory_levels`.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ from genz_core.validity import spread_out, stack
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Shares of a device's operators in its second memory, of the fullest pipeline stage.
+    """Share of each operator's data in the second memory, on the fullest pipeline stage.
 
     far_weights: share of each operator's weights there, [ops, configs].  near_kv_bytes: cache of
-    one run that the first memory has room for, at the end of the workload; it takes the first
-    tokens, [ops, configs].  batch: sequences of the workload, [configs].
+    one run that fits in the first memory at the end of the workload, holding the first tokens,
+    [ops, configs].  batch: sequences of the workload, [configs].
     far_kv_bytes: cache in the second memory at the end of the workload, [configs].
     """
 
@@ -29,10 +32,9 @@ class Placement:
     far_kv_bytes: Array
 
     def on(self, graph: Graph, step: Step) -> Graph:
-        """The graph with the share of each operator that lies in the second memory.
+        """The graph, with the share of each operator that lies in the second memory.
 
-        graph: of the same model and one group of sequences, its configurations any number of
-        times side by side.
+        graph: of the same model and one group of sequences; its configurations may be repeated.
         """
         (group,) = step.groups
         times = max(_columns(group) // self.batch.size, 1)
@@ -66,8 +68,8 @@ def placed(
     parallelism: Parallelism,
     engine: EngineProfile,
 ) -> Placement:
-    """Placement of a workload's weights and cache: in the second memory what the first has no
-    room for, that which the last decode step reads least often a byte first.
+    """Placement of a workload's weights and cache: bytes that do not fit in the first memory go to
+    the second, those that the last decode step reads least often first.
 
     model: as it is executed.  memory: of the same workload, with its second memory.
     """
@@ -90,9 +92,9 @@ def placed(
 
 
 def _least_read_first(held: Array, read: Array, over: Array) -> Array:
-    """Bytes of each item to put aside, `over` in all, the least read a byte first.
+    """Bytes of each item to move, `over` in total, those that are read least often per byte first.
 
-    held, read: bytes that may be put aside, and that a step reads of them, [items, configs].
+    held, read: bytes that may be moved, and bytes that a step reads of them, [items, configs].
     over: [configs].
     """
     order = np.argsort(read / np.maximum(held, 1.0), axis=0, kind="stable")
@@ -114,7 +116,7 @@ def _rows(graph: Graph, size: int) -> dict[str, Array]:
 
 
 def _fullest_runs(graph: Graph, stages: Array, size: int) -> Array:
-    """Runs of each operator on the pipeline stage that holds most, [ops, configs]."""
+    """Runs of each operator on the fullest pipeline stage, [ops, configs]."""
     rows = _rows(graph, size)
     held = rows["held_weight_bytes"] + rows["held_kv_bytes"]
     stages = np.broadcast_to(stages, (size,))

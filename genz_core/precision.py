@@ -1,7 +1,7 @@
 """Number formats: bits per element with their scales, and the arithmetic of their products.
 
-Block formats carry a scale per block, so their true size is above their name's: an nvfp4 element
-costs 4 bits and one fp8 scale per 16 elements, 4.5 bits in all.
+Block formats have a scale per block, so an element costs more than the format's name says: an nvfp4
+element takes 4 bits plus one fp8 scale per 16 elements, 4.5 bits in all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ class NumberFormat:
 
     bits: per element, scales included.  compute: arithmetic type of a matrix product whose
     weights have this format (16 bit for weight-only formats).  source: origin of `bits`.
-    cache: format of the KV cache that its checkpoints name, where one tool writes them all.
+    cache: format of the KV cache that checkpoints in this format name, if one tool writes all of
+    them.
     """
 
     name: str
@@ -138,9 +139,10 @@ _ALIASES: Mapping[str, str] = {
     "q5_k": "q5_k_m",
 }
 
-#: Where a system has no peak for a type, its matrix products run in the next of these.
+#: Where a system has no peak for a type, its matrix products run in the first of these that has
+#: one.
 _FALLBACK: Mapping[str, tuple[str, ...]] = {
-    "fp4": ("bf16", "fp16", "fp32"),  # engines keep nvfp4 as a storage format then
+    "fp4": ("bf16", "fp16", "fp32"),  # engines then use nvfp4 only as a storage format
     "fp8": ("bf16", "fp16", "fp32"),
     "int8": ("bf16", "fp16", "fp32"),
     "int4": ("int8", "bf16", "fp16", "fp32"),
@@ -156,7 +158,7 @@ def canonical(name: str) -> str:
     """Name of a format in `FORMATS` from a common spelling: `Q4_K_M`, `float16`, `FP8-Block`.
 
     Raises:
-        UnknownPrecision: no format has that name; the near ones are listed.
+        UnknownPrecision: no format has that name; near ones are listed.
     """
     folded = name.strip().casefold().replace("-", "_").replace("torch.", "")
     folded = _ALIASES.get(folded, folded)
@@ -184,8 +186,8 @@ def bytes_of(name: str) -> float:
 def arithmetic(weights: str, activations: str = "", compute: str = "") -> str:
     """Arithmetic type of a matrix product from the formats of its operands.
 
-    A forced `compute` wins.  8-bit integers multiply as integers only when both operands are;
-    alone they are a storage format, as int4, mxfp4 and the GGUF types are.
+    A forced `compute` takes precedence.  8-bit integers multiply as integers only when both
+    operands are integers; otherwise they are a storage format, like int4, mxfp4 and the GGUF types.
     """
     if compute:
         return format_of(compute).compute if canonical(compute) != "int8" else "int8"
@@ -200,7 +202,7 @@ def arithmetic(weights: str, activations: str = "", compute: str = "") -> str:
 def runnable(compute: str, peaks: Mapping[str, float]) -> str:
     """Type that a product of type `compute` runs in: its own, or a fallback that has a peak.
 
-    peaks: {type: FLOP/s} of the system.  Without any fallback it is `compute` itself.
+    peaks: {type: FLOP/s} of the system.  If no fallback has a peak, it is `compute` itself.
     """
     if compute in peaks:
         return compute

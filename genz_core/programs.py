@@ -1,4 +1,4 @@
-"""Programs: what gives wanted symbols from sizes, as numbers for many lanes at once."""
+"""Programs that compute wanted symbols from sizes, as numbers for many lanes at once."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from genz_core.symbols import Array, Results, Symbol, constant, key_of
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Steps from sizes to results, each a function of values before it.
+    """Steps from sizes to results, each a function of earlier values.
 
-    values: constants at their places, else None.  sizes: (place, name of a size).  steps: (place,
-    function, places of its arguments).  results: places of what is wanted, in order.
-    rows: {result, by its number in `Results`: its row among what is wanted}.
+    values: constants at their indices, otherwise None.  sizes: (index, name of a size).  steps:
+    (index, function, indices of its arguments).  results: indices of the wanted values, in order.
+    rows: {result, by its number in `Results`: its row among the wanted values}.
     """
 
     values: list[float | Array | None] = field(default_factory=list)
@@ -29,9 +29,9 @@ class Program:
 
     @classmethod
     def of(cls, formulas: Results, numbers: Iterable[Any]) -> Program:
-        """What gives the results that some numbers stand for; those that are no symbols need none.
+        """The program for the results behind some numbers; numbers that are not symbols need none.
 
-        A symbol's own factor and constant are not applied: `Rows` does.
+        A symbol's own factor and constant are not applied; `Rows` does that.
         """
         wanted = sorted({n.at for n in numbers if isinstance(n, Symbol)})
         needed = set(wanted)
@@ -53,7 +53,7 @@ class Program:
         return made
 
     def _add(self, step: float | Array | str | tuple[Callable[..., Any], tuple[int, ...]]) -> int:
-        """The place of a step that is put behind the others."""
+        """Append a step and return its index."""
         at = len(self.values)
         self.values.append(None if isinstance(step, str | tuple) else step)
         if isinstance(step, str):
@@ -63,7 +63,7 @@ class Program:
         return at
 
     def _put(self, argument: Any, places: dict[Any, int]) -> int:
-        """The place of a step's argument, its factor and constant put to the symbol before it."""
+        """The index of a step's argument, with the symbol's factor and constant applied first."""
         if not isinstance(argument, Symbol):
             key: Any = ("constant", type(argument), key_of(argument))
             if key not in places:
@@ -93,9 +93,9 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Numbers of many operators, each a result times a factor and a constant, as one array.
+    """Numbers of many operators as one array, each a result times a factor plus a constant.
 
-    at: each row's result among those of a program, [rows].  factor, constant: [rows, 1].
+    at: index of each row's result in a program, [rows].  factor, constant: [rows, 1].
     """
 
     at: NDArray[np.intp]
@@ -104,7 +104,7 @@ class Rows:
 
     @classmethod
     def of(cls, numbers: Sequence[Any], program: Program) -> Rows:
-        """The rows of symbols, whose results the program gives, and of constants."""
+        """The rows for symbols, whose results the program gives, and for constants."""
         symbols = [n if isinstance(n, Symbol) else None for n in numbers]
         constants = [
             float(constant(n)) if s is None else s.constant
@@ -117,7 +117,7 @@ class Rows:
         )
 
     def numbers(self, results: Sequence[Any]) -> list[Any]:
-        """The rows, of results that are numbers or symbols."""
+        """The rows, computed from results that are numbers or symbols."""
         rows = zip(self.at, self.factor[:, 0], self.constant[:, 0], strict=True)
         return [results[at] * f + c if f else c for at, f, c in rows]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-#: Called with the finished share, from 0 to 1, and the present piece of work.
+#: Called with the finished share, from 0 to 1, and the current piece of work.
 Progress = Callable[[float, str], None]
 #: Polled between pieces of work; True ends the run.
 Cancel = Callable[[], bool]
@@ -28,5 +28,5 @@ def never() -> bool:
 
 
 def part(progress: Progress, start: float, end: float) -> Progress:
-    """Progress of a piece of work that takes the share [start, end] of the whole."""
+    """Progress of a piece of work that covers the share [start, end] of the whole."""
     return lambda share, what: progress(start + (end - start) * min(max(share, 0.0), 1.0), what)

@@ -1,10 +1,10 @@
-"""Registries of operator kinds: entries made by decorators, one for each name.
+"""Registries of operator kinds: entries are added by decorators, one per name.
 
     @operator_kind("gemm", "gemm", flops="2 × {m} × {n} × {k}")   on the function that counts it
-    @prices("gemm", formula=gemm_time, ...)                       on what turns it into a latency
+    @prices("gemm", formula=gemm_time, ...)                       on the function that prices it
 
-The class of a kind, the formula of its FLOPs and its latency model are read from these entries
-alone.  A new kind is registered by the file that defines it.
+The class of a kind, the formula of its FLOPs and its latency model come only from these entries.
+A new kind is registered by the file that defines it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(slots=True)
 class Registry(Generic[Entry]):
-    """Entries by name, one for each.
+    """Entries by name, one per name.
 
     what: kind of the entries, for messages ("operator kind").
     """
@@ -77,8 +77,8 @@ class Registry(Generic[Entry]):
 class OperatorKind:
     """A kind of operator.
 
-    operator_class: the class under which it is drawn and validated.  flops: FLOPs of one run as a
-    formula over the names of its dimensions, "" where they are a number of FLOPs an element.
+    operator_class: the class for charts and validation.  flops: FLOPs of one run as a formula over
+    the names of its dimensions, "" where they are a number of FLOPs per element.
     """
 
     name: str

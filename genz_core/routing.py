@@ -1,7 +1,8 @@
-"""How unevenly ranks are loaded by routed experts, and what copies of busy experts even out.
+"""How unevenly routed experts load the ranks, and how far redundant copies of busy experts balance
+it.
 
-The method of placement is that of DeepSeek's expert-parallel load balancer (EPLB): the expert with
-the most rows a copy is copied, then slots go to the rank with the fewest rows that has room.
+The placement method is that of DeepSeek's expert-parallel load balancer (EPLB): the expert with the
+most rows per copy is copied first, then copies go to the rank with the fewest rows and a free slot.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from genz_core.types import Array
 
 
 def checked_counts(counts: Array) -> Array:
-    """Routed rows as [steps, layers, experts]; of two axes one step, of one also one layer.
+    """Routed rows as [steps, layers, experts]; two axes mean one step, one axis also one layer.
 
     Raises:
-        InvalidValue: other axes, negative or missing counts, or a layer that nothing reaches.
+        InvalidValue: more axes, negative or missing counts, or a layer without any rows.
     """
     found = np.asarray(counts, dtype=float)
     if found.ndim not in (1, 2, 3) or not found.size:
@@ -28,7 +29,7 @@ def checked_counts(counts: Array) -> Array:
         )
     found = found.reshape((1,) * (3 - found.ndim) + found.shape)
     if not np.all(np.isfinite(found)) or np.any(found < 0):
-        raise InvalidValue("routing counts hold a number below 0 or none: give rows by expert")
+        raise InvalidValue("routing counts hold a negative or missing number: give rows by expert")
     if np.any(found.sum(axis=(0, 2)) == 0):
         empty = int(np.flatnonzero(found.sum(axis=(0, 2)) == 0)[0])
         raise InvalidValue(f"layer {empty} of the routing counts has no rows: leave it out")
@@ -36,18 +37,18 @@ def checked_counts(counts: Array) -> Array:
 
 
 def busiest_rank(counts: Array, ranks: int, redundant: int = 0) -> float:
-    """Rows of the busiest rank over the mean of all: what `expert_imbalance` is of a run.
+    """Rows of the busiest rank over the mean of all ranks: the `expert_imbalance` of a run.
 
-    Ranks wait for the busiest in every layer and step, so that maxima are added before they are
-    divided.  Without copies experts lie on ranks in order, as engines load them; with copies they
-    are placed anew by the rows of the whole run.
+    Ranks wait for the busiest one in every layer and step, so maxima are summed before the
+    division. Without copies, experts are assigned to ranks in order, as engines load them; with
+    copies, they are placed by the rows of the whole run.
 
     Args:
         counts: routed rows, [steps, layers, experts] or fewer axes, see `checked_counts`.
         ranks: that share the experts.  redundant: copies beside the experts, in every layer.
 
     Raises:
-        InvalidValue: counts that are none, or ranks that do not divide experts and copies.
+        InvalidValue: invalid counts, or ranks that do not divide experts plus copies.
     """
     rows = checked_counts(counts)
     experts = rows.shape[2]

@@ -1,11 +1,12 @@
-"""Schedules of a step: prompts read in chunks, sequences in the micro-batches of a pipeline.
+"""Schedules of a step: prompts in chunks, and sequences in the micro-batches of a pipeline.
 
-Chunks   a step takes at most the engine's tokens: the prompts of a batch are read in full steps and
-         one with the rest, each after the mean of what comes before (attention is linear in it).
+Chunks   a step takes at most the engine's token budget: the prompts of a batch are read in full
+         steps and one with the rest, each priced after the mean of what comes before (attention is
+         linear in it).
 Pipeline whole sequences in m micro-batches, the larger ones first.  A prefill takes the best of m =
-         stages, four times as many, and one for each sequence; a decode step as many as stages.
-Least    of every schedule of whole sequences: the whole batch crosses some stage, one sequence the
-         others before and after it; of decodes that follow one another, the longer of the two.
+         stages, four times as many, and one per sequence; a decode step uses m = stages.
+Least    a bound for every schedule of whole sequences: the whole batch crosses one stage, and one
+         sequence the stages before and after it; for consecutive decode steps, the longer of these.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from genz_core.validity import spread_out
 
 #: Gauss-Legendre nodes and weights on [0, 1]: exact for costs up to degree five in the context.
 NODES, WEIGHTS = (np.polynomial.legendre.leggauss(3)[0] + 1) / 2, np.array([5, 8, 5]) / 18
-_MORE_PARTS = 4.0  # micro-batches over stages of the schedule between few and one a sequence
+_MORE_PARTS = 4.0  # micro-batches per stage, for a schedule between few and one per sequence
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Alike sequences of steps to schedule.
+    """Equal sequences of steps to schedule.
 
     sequences, new, cached: sequences [configs], and tokens of each [nodes, configs]; several nodes
     are averaged by `weights` [nodes].  split: degrees, numbers or [configs].
-    follows: steps follow one another without a gap (decode); else they read prompts.
-    prompt: tokens of each sequence's prompt, number or [configs]; 0 where nobody says.
+    follows: steps follow one another without a gap (decode); otherwise they read prompts.
+    prompt: tokens of each sequence's prompt, number or [configs]; 0 where unknown.
     """
 
     sequences: Array
@@ -56,11 +57,11 @@ class Batches:
 
     @property
     def piped(self) -> bool:
-        """Whether any configuration has more than one stage."""
+        """Whether any configuration has more than one pipeline stage."""
         return bool(np.any(np.asarray(self.split.pp) > 1))
 
     def lanes(self, laid: Sequence[Array]) -> Lanes:
-        """Numbers of sequences laid side by side, [nodes, laid x configs]."""
+        """The lanes for several numbers of sequences, [nodes, laid x configs]."""
         ways = len(laid)
         varying: dict[str, Any] = {
             name: np.tile(np.broadcast_to(degree, (self.size,)), ways)
@@ -83,7 +84,8 @@ def context(isl: Num, osl: Num, node: Num) -> Num:
 
 
 def scheduled(deployed: Deployment, batches: Batches) -> StepEstimate:
-    """Price steps as they are scheduled; its operators are those of the largest micro-batch.
+    """Price steps under their schedule; the operators of the result are those of the largest
+    micro-batch.
 
     Raises:
         MissingSpec: the system states no peak or link that an operator needs.
@@ -104,8 +106,9 @@ def scheduled(deployed: Deployment, batches: Batches) -> StepEstimate:
 
 
 def priced(deployed: Deployment, lanes: Lanes, weights: Array) -> StepEstimate:
-    """Price lanes, their nodes summed with weights [nodes, lanes]: by their plans, where they have
-    some, else through the graph of all of them."""
+    """Price lanes, summing their nodes with weights [nodes, lanes]: by their plans where they have
+    some, otherwise through a graph of all lanes.
+    """
     found = plans(deployed, lanes)
     if found is None:
         group, split = lanes.flat()
@@ -117,23 +120,25 @@ def priced(deployed: Deployment, lanes: Lanes, weights: Array) -> StepEstimate:
 
 
 def reading_engine(deployed: Deployment) -> EngineProfile:
-    """The engine as it reads prompts: whole ones where a pass over all of one is needed."""
+    """The engine as it reads prompts: without chunking where a model needs one pass over the whole
+    prompt.
+    """
     if model_kind(deployed.model) == "decoder":
         return deployed.engine
     return replace(deployed.engine, scheduler="tensorrt_llm")
 
 
 def exceeds(lanes: Lanes, engine: EngineProfile) -> bool:
-    """Whether the prompts of any lane exceed the tokens that a step of a rank takes."""
+    """Whether the prompts of any lane exceed the token budget of a rank's step."""
     if not engine.chunk_tokens:
         return False
     return bool(np.any(lanes.of_rank() * lanes.new > most_tokens(lanes.new, engine)))
 
 
 def chunks(lanes: Lanes, engine: EngineProfile) -> tuple[Lanes, Array]:
-    """Full steps that read the prompts of lanes of one node, and the one with the rest.
+    """Full steps that read the prompts of lanes with one node, and the step with the rest.
 
-    Returns them as nodes, and how many there are of each, [2, lanes].
+    Returns them as nodes, and the number of each, [2, lanes].
     """
     whole = Group(lanes.sequences[0], lanes.new[0], lanes.cached[0])
     nodes = chunk_nodes(whole, lanes.of_rank()[0], lanes.split.cp, engine)
@@ -149,11 +154,11 @@ def chunks(lanes: Lanes, engine: EngineProfile) -> tuple[Lanes, Array]:
 def chunk_nodes(
     whole: Group, of_rank: Num, cp: Num, engine: EngineProfile
 ) -> list[tuple[Group, Array]]:
-    """The mean of the full steps that read prompts and the one with the rest: (its sequences, how
-    many there are).
+    """The mean of the full steps that read prompts and the step with the rest: (their sequences,
+    number of each).
 
-    Tokens, and pairs of queries and keys, are in sum those of whole prompts.  An engine that takes
-    prompts whole (TensorRT-LLM) has one of them in a step at least.
+    Tokens, and pairs of queries and keys, sum to those of whole prompts.  An engine that reads only
+    whole prompts (TensorRT-LLM) has at least one of them in a step.
 
     whole: the prompts, numbers or [lanes]; of_rank: those of the fullest rank.
     """
@@ -161,7 +166,7 @@ def chunk_nodes(
     total, most = of_rank * new, most_tokens(new, engine)
     full = np.floor(total / most)
     rest = total - full * most
-    # A rest of one token would be priced as one that generates: another joins it.
+    # A rest of one token would be priced as a decode step, so another token is added.
     least = np.minimum(2.0 * np.asarray(cp, dtype=float), most / 2.0)
     rest = np.where((rest > 0) & (full > 0), np.maximum(rest, least), rest)
     tokens = np.where(full > 0, (total - rest) / np.maximum(full, 1.0), total)
@@ -183,13 +188,13 @@ def chunk_nodes(
 
 
 def most_tokens(new: Num, engine: EngineProfile) -> Num:
-    """Tokens of a step of a rank at most, for prompts of `new` tokens."""
+    """Token budget of a rank's step, for prompts of `new` tokens."""
     most = float(engine.chunk_tokens) or np.inf
     return np.maximum(most, new) if engine.scheduler == "tensorrt_llm" else most
 
 
 def summed(step: StepEstimate, weights: Array) -> StepEstimate:
-    """Steps that lie side by side, [nodes x configs], added with weights [nodes, configs]."""
+    """Steps that are laid out as [nodes x configs], summed with weights [nodes, configs]."""
     if len(weights) == 1:
         return step
 
@@ -238,8 +243,10 @@ def least_s(deployed: Deployment, batches: Batches) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A split of whole sequences, [configs]: parts, of which `larger` have `large` sequences and
-    the others `small`, one fewer where they do not divide.  Without a pipeline all are one part."""
+    """A split of whole sequences, [configs]: a number of parts, of which `larger` have `large`
+    sequences and the others `small`, one fewer, if the parts do not divide them.  Without a
+    pipeline there is one part.
+    """
 
     parts: Array
     larger: Array
@@ -248,7 +255,9 @@ class _Way:
 
 
 def _ways(batches: Batches) -> list[_Way]:
-    """Splits to choose among: as many parts as were chosen, else those of the module's text."""
+    """Splits to choose among: the requested number of parts, otherwise those of the module's
+    docstring.
+    """
     sequences, size = batches.sequences, batches.size
     chosen = np.broadcast_to(np.asarray(batches.split.micro_batches, dtype=float), (size,))
     stages = np.broadcast_to(np.asarray(batches.split.pp, dtype=float), (size,))
@@ -268,7 +277,7 @@ def _ways(batches: Batches) -> list[_Way]:
 def _in_pipeline(
     step: StepEstimate, ways: Sequence[_Way], least: Array, batches: Batches
 ) -> StepEstimate:
-    """The step with the schedule that takes least time; step: [ways x (large, small) x configs]."""
+    """The step under the fastest schedule; step: [ways x (large, small) x configs]."""
     if not ways:
         return replace(step, least_s=least, wait_s=np.maximum(least - step.operators_s.sum(0), 0.0))
     shape = (len(ways), 2, batches.size)
@@ -295,11 +304,12 @@ def _in_pipeline(
 def _schedule_s(way: _Way, through: Array, stage: Array, *, follows: bool) -> Array:
     """Time of all micro-batches [s], [configs].
 
-    Alone, the others leave the slowest stage one after another behind the first, a large one.
-    Where steps follow, the longer of its way and of the slowest stage's work on all.
+    A single step takes the way of the first, large micro-batch, and the others then leave the
+    slowest stage one after another.  Where steps follow one another, the time is the longer of that
+    way and of the slowest stage's work on all.
 
-    through: the way of a large one over all stages.  stage: time of the slowest stage for a large
-    one and for a small one.
+    through: time of a large one over all stages.  stage: time of the slowest stage for a large one
+    and for a small one.
     """
     work = way.larger * stage[0] + (way.parts - way.larger) * stage[1]
     schedule_s: Array = np.maximum(through, work) if follows else through + work - stage[0]
@@ -315,7 +325,7 @@ def as_batches(
     follows: bool,
     prompt: Num = 0.0,
 ) -> Batches:
-    """Batches of one node, of numbers or arrays [configs]."""
+    """Batches with one node, from numbers or arrays [configs]."""
     sizes, lanes = spread_out(Workload(sequences, new, 1.0, cached), split)
     tokens = sizes["isl"][None], sizes["cached"][None]
     return Batches(sizes["batch"], *tokens, lanes, np.ones(1), follows, prompt)

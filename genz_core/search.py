@@ -1,4 +1,4 @@
-"""Sweeps over every combination of some axes in one call, and Pareto frontiers."""
+"""Sweeps over every combination of several axes in one call, and Pareto frontiers."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def sweep(
 
     Args:
         axes: {batch, isl, osl, tp, pp, dp, ep or cp: values}.
-        engine: default: the generic one.
+        engine: the generic one by default.
         on_error: see `estimate`; a combination that cannot run has a reason code by default.
 
     Raises:
-        InvalidValue: see `grid`; a value that is no size.
+        InvalidValue: see `grid`; a value that is not a size.
     """
     columns = grid(axes)
     load = Workload(**{name: columns[name] for name in _WORKLOAD if name in columns})
@@ -85,11 +85,11 @@ def pareto(costs: Array, gains: Array) -> NDArray[np.bool_]:
 def frontier(costs: Array) -> NDArray[np.bool_]:
     """Whether each point is on the Pareto frontier of any number of figures, [points].
 
-    No other point is at most as large in every figure and smaller in one; of equal points the
+    No other point is at most as large in every figure and smaller in one; among equal points the
     first is kept.  Points with a NaN are never on the frontier.
 
     Args:
-        costs: [figures, points], all to be small: the negative of what should be large.
+        costs: [figures, points], all to be minimised; negate figures to be maximised.
     """
     chosen = np.zeros(costs.shape[1], dtype=bool)
     usable = np.flatnonzero(~np.isnan(costs).any(axis=0))

@@ -1,4 +1,4 @@
-"""How a figure answers to a resource: elasticities, and the factor that meets a target."""
+"""Sensitivity of a figure to a resource: elasticities, and the factor that meets a target."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from genz_core.types import Array, Num
 def elasticity(less: Num, more: Num, factor: float) -> Array:
     """d ln(figure) / d ln(resource) between a resource divided and multiplied by a factor.
 
-    -1 for a time that this resource alone limits, 0 for one that it does not touch.  A time that
-    only depends on speeds has elasticities that sum to -1 over all of them (Euler's theorem on
-    homogeneous functions).
+    -1 for a time that this resource alone limits, 0 for one that it does not touch.  The
+    elasticities of a time that depends only on speeds sum to -1 over all of them (Euler's theorem
+    on homogeneous functions).
 
     Args:
         less, more: the figure with 1 / factor and with factor times the resource.
@@ -35,11 +35,11 @@ def elasticity(less: Num, more: Num, factor: float) -> Array:
 def least_factor(
     meets: Callable[[float], bool], most: float, least: float | None = None, precision: float = 0.01
 ) -> float | None:
-    """The smallest factor on a resource with which something is met; None if even `most` fails.
+    """The smallest factor on a resource at which a condition is met; None if even `most` fails.
 
-    meets: whether a factor does; once met, met with any larger one.  least: where to start, by
-    default 1 / most; it is returned where it meets already.  precision: relative, of the answer,
-    which meets.
+    meets: whether a factor meets the condition; larger factors must meet it, too.  least: start of
+    the search, 1 / most by default; it is returned if it already meets.  precision: relative
+    precision of the answer, which meets the condition.
 
     Raises:
         InvalidValue: most is not above 1.
@@ -61,7 +61,8 @@ def least_factor(
 
 
 def crossing(at: Array, below: Array, above: Array) -> float | None:
-    """Where a rising curve overtakes another, by log-linear interpolation; None if it never does.
+    """The place where a curve overtakes another, by log-linear interpolation; None if it never
+    does.
 
     Args:
         at: places, rising and above 0, [points].  below: the curve that starts lower, above: the

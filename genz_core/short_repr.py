@@ -1,4 +1,6 @@
-"""Text of at most a few lines for objects that hold arrays and long tables of constants."""
+"""Short representations, at most a few lines, of objects that hold arrays and long tables of
+constants.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,12 @@ _MOST = 60
 
 
 def clipped(text: str, most: int = _MOST) -> str:
-    """A text in at most `most` characters, the end replaced by "..." where it is longer."""
+    """A text cut to `most` characters, its end replaced by "..." where it is longer."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def listed(names: Iterable[str], most: int = 400) -> str:
-    """Names separated by commas, the last ones replaced by "..." beyond `most` characters."""
+    """Names separated by commas; those beyond `most` characters are replaced by "..."."""
     return textwrap.shorten(", ".join(names), most, placeholder=" ...")
 
 

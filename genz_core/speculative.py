@@ -1,9 +1,9 @@
-"""Speculative decoding: a model whose steps draft tokens and verify them.
+"""Speculative decoding: a model whose steps verify drafted tokens and draft new ones.
 
-A step of a `SpeculativeModel` verifies a draft of k tokens for every sequence that generates, in
-one pass of the target over 1 + k tokens, and drafts the next k in passes of the draft, one after
-another: the first over all tokens of the target's step, so that the draft's cache keeps up, the
-others over one token a sequence.  N-grams draft without a pass.
+A step of a `SpeculativeModel` verifies a draft of k tokens for every generating sequence, in one
+pass of the target over 1 + k tokens.  It then drafts the next k in consecutive passes of the draft
+model: the first over all tokens of the target's step, so that the draft's cache keeps up, the
+others over one token per sequence.  N-grams draft without a pass.
 Source: Leviathan et al. 2023, arXiv:2211.17192; vLLM 0.11, vllm/v1/spec_decode/eagle.py, `propose`.
 """
 
@@ -18,11 +18,11 @@ from genz_core.acceptance import Acceptance, expected_steps
 from genz_core.diffusion import denoising
 from genz_core.errors import InvalidValue
 from genz_core.memo import ByIdentity
-from genz_core.model_around import ModelAround
+from genz_core.model_wrapper import ModelAround
 from genz_core.types import Array, Graph, Group, Model, Num, Op, Parallelism, Precision, Step
 
 Method = Literal["draft_model", "eagle", "mtp", "ngram"]
-#: Module of the operators of a draft head that read its target's hidden states, once a step.
+#: Module of a draft head's operators that read the target's hidden states, once per step.
 TARGET_STATES = "target_states"
 
 
@@ -30,10 +30,10 @@ TARGET_STATES = "target_states"
 class Speculation:
     """How tokens are drafted, and how many of them are accepted.
 
-    acceptance: of a draft's tokens; their number is that of its positions.
+    acceptance: of a draft's tokens; it has one position per drafted token.
     draft: the draft model or head, None for n-grams.
     modules: equal heads, each with weights and a cache of its own, that draft one token each
-    (multi-token prediction); the last drafts what is left.
+    (multi-token prediction); the last one drafts all further tokens.
 
     Raises:
         InvalidValue: a method without its draft, or n-grams with one.
@@ -61,7 +61,7 @@ class Speculation:
 
     @property
     def single(self) -> int:
-        """Passes of the draft over one token a sequence."""
+        """Passes of the draft over one token per sequence."""
         return self.draft_tokens - self.extending
 
     def __str__(self) -> str:
@@ -74,9 +74,9 @@ class Speculation:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """New tokens of a request that generates: all, those of a draft, and those sampled.
+    """New tokens of a generating request: all, drafted ones, and sampled ones.
 
-    branches: sequences of its own that write them, each as many.
+    branches: sequences of the request, each with that many.
     """
 
     tokens: int = 1
@@ -85,7 +85,7 @@ class Query:
     branches: int = 1
 
     def group(self, sequences: Array, cached: Array, prompt: Num = 0.0) -> Group:
-        """Requests that generate; prompt: tokens of theirs, 0 where nobody says."""
+        """Requests that generate; prompt: tokens of their prompts, 0 where unknown."""
         each, sampled = self.tokens / self.branches, self.sampled / self.branches
         sizes = (each, cached, float(self.drafted), sampled)
         return Group(sequences * self.branches, *sizes, prompt)
@@ -93,11 +93,11 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class SpeculativeModel(ModelAround):
-    """A `Model` whose steps verify a draft and make the next one.
+    """A `Model` whose steps verify a draft and produce the next one.
 
     A graph holds the target's operators and the draft's, which sit on the last pipeline stage;
-    weights and cache of both are held.  A step yields `tokens_per_step` tokens a sequence, so
-    that a decode step's time is not yet the time of a token.
+    weights and cache of both take memory.  A step yields `tokens_per_step` tokens per sequence, so
+    TPOT is the decode step's time divided by that.
     """
 
     speculation: Speculation
@@ -119,7 +119,9 @@ class SpeculativeModel(ModelAround):
         )
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
-        """The operators of a step: its sequences that generate verify, then all are drafted for."""
+        """The operators of a step: its generating sequences verify their drafts, then new tokens
+        are drafted.
+        """
         step = self.verification(step)
         target = self.model.graph(step, parallelism)
         return replace(target, ops=(*target.ops, *self._drafting(step, parallelism)))
@@ -138,7 +140,7 @@ class SpeculativeModel(ModelAround):
         )
 
     def _drafting(self, step: Step, parallelism: Parallelism) -> tuple[Op, ...]:
-        """The draft's passes; `repeat` counts those that are alike."""
+        """The draft's passes; `repeat` counts equal ones."""
         draft, speculation = self.speculation.draft, self.speculation
         if draft is None:
             return ()
@@ -164,15 +166,18 @@ _MODELS: ByIdentity[SpeculativeModel] = ByIdentity()
 
 
 def speculative_model(model: Model, speculation: Speculation) -> SpeculativeModel:
-    """The `SpeculativeModel` of both; the same object each time, so that prices are kept."""
+    """The `SpeculativeModel` of both; one object for equal arguments, so cached prices are
+    reused.
+    """
     return _MODELS.get(lambda: SpeculativeModel(model, speculation), model, speculation)
 
 
 def steps_per_token(model: Model, osl: Num) -> Array:
-    """Mean decode steps in which a sequence gains one of `osl` tokens; less than one with drafts.
+    """Mean decode steps per token of an output of `osl` tokens; less than one with drafts.
 
-    The first token comes with the prompt, the others take the steps of `expected_steps`.  Of a
-    diffusion model: its passes after the first block.
+    The first token comes with the prompt, the others take the steps of `expected_steps`.  For a
+    diffusion
+    model: its passes after the first block.
     """
     gaps = np.maximum(np.asarray(osl, dtype=float) - 1.0, 1.0)
     if refined := denoising(model):
@@ -184,12 +189,14 @@ def steps_per_token(model: Model, osl: Num) -> Array:
 
 
 def after(step: Step) -> Step:
-    """One more token for each sequence of a step."""
+    """The step with one more token per sequence."""
     return Step(tuple(Group(g.sequences, 1.0, g.cached_tokens + g.new_tokens) for g in step.groups))
 
 
 def draft_parallelism(draft: Model, parallelism: Parallelism) -> Parallelism:
-    """The split of a draft: its target's without the pipeline; copied where tp cannot divide it."""
+    """The degrees of a draft: its target's without the pipeline; replicated where tp cannot divide
+    it.
+    """
     tp = np.asarray(parallelism.tp)
     divides = [degree for degree in np.unique(tp) if _divides(draft, int(degree))]
     return replace(parallelism, pp=1, micro_batches=0, tp=np.where(np.isin(tp, divides), tp, 1))

@@ -1,8 +1,8 @@
 """Price of one step: graph x system x engine -> `StepEstimate`, arrays [ops, configs].
 
-A single configuration is an array of length one; `genz_core.alone` fills in one that it prices on
-plain floats, by the same formulas.  Each operator's time is split into parts that sum to it, and
-the operators, the pipeline's wait and the host's time sum to the step.
+A single configuration is an array of length one; `genz_core.alone` prices such a one on plain
+floats, by the same formulas.  Each operator's time is the sum of its parts, and a step is the sum
+of its operators, the pipeline's wait and the host's time.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ from genz_core.types import (
 )
 from genz_core.validity import length, spread, stack
 
-#: The parts that an operator's expected latency falls into, in the order they are drawn.
+#: The parts of an operator's expected latency, in the order in which they are drawn.
 PARTS = ("compute", "tiles", "memory", "bandwidth", "communication", "links", "launch")
-#: {resource that binds an operator: name of what it takes beyond}, in the order that ties go.
+#: {resource that binds an operator: name of its time beyond that bound}, in the order that breaks
+#: ties.
 _BEYOND: Mapping[str, str] = {"communication": "links", "compute": "tiles", "memory": "bandwidth"}
-#: {kind: operator -> the same on the busiest expert-parallel rank}.
+#: {kind: function from an operator to the same operator on the busiest expert-parallel rank}.
 _BUSIEST: Mapping[str, Callable[[Op, Num], Op]] = {
     "moe": on_the_busiest_rank,
     "all_to_all": to_the_busiest_rank,
@@ -47,14 +48,14 @@ _BUSIEST: Mapping[str, Callable[[Op, Num], Op]] = {
 BY_CONFIG = (
     "expected_s", "stage_s", "wait_s", "least_s", "stages", "micro_batches", "host_s", "learned_s",
 )  # fmt: skip
-#: What is read off the operators, of one run of each.
+#: Figures taken from the operators, of one run of each.
 FIGURES = ("compute_s", "memory_s", "communication_s", "flops", "bytes")
 
 
 class Laid:
-    """Graph of steps side by side, whose numbers are worked out when they are asked for.
+    """Graph of several steps, whose numbers are computed on demand.
 
-    outline: its operators in the same order, their numbers maybe those of other sizes.
+    outline: the same operators in the same order, but with numbers that may be of other sizes.
     """
 
     def __init__(self, outline: Graph, make: Callable[[], Graph] | None = None) -> None:
@@ -67,7 +68,7 @@ class Laid:
 
 
 class Figures:
-    """`FIGURES` of every operator, worked out when they are asked for."""
+    """`FIGURES` of every operator, computed on demand."""
 
     def __init__(self, make: Callable[[], Array]) -> None:
         self._make = make
@@ -78,7 +79,7 @@ class Figures:
         return self._make()
 
     def changed(self, change: Callable[..., Array], given: Array | Places) -> Figures:
-        """Those that a function makes of them."""
+        """The figures changed by a function."""
         return Figures(partial(_changed, self, change, given))
 
 
@@ -94,19 +95,19 @@ def _columns_of(values: Array, columns: Places) -> Array:
 class StepEstimate:
     """A priced step; times in seconds.
 
-    laid: the graph that was priced, maybe of several steps side by side; lane: the columns of
-    this step, None for all.
+    laid: the graph that was priced, possibly for several steps; lane: the columns of this step,
+    None for all.
     figures: see `compute_s`, `memory_s`, `communication_s`, `flops` and `bytes`.
     runs: runs of each operator in the step, [ops].  expected_s: expected time of one run,
     [ops, configs].
     stage_s: time of the slowest pipeline stage for the largest micro-batch, [configs].
-    wait_s: of the step beyond that one's way through all stages, [configs].
+    wait_s: time of the step beyond that micro-batch's time through all stages, [configs].
     least_s: least time of the step under any schedule, [configs].
     stages: pipeline stages; micro_batches: runs of one, [configs].  host_s: host time, [configs].
-    learned_s: what measured runs add to physics, or take off it, [configs].
-    node_weights: [nodes, configs], of the contexts that a mean step averages, or the number of
-    chunks that read the prompts (a run is then one in each chunk); the graph's numbers lie node by
-    node, [nodes x configs].  None: one node, once.
+    learned_s: correction by measured runs, positive or negative, [configs].
+    node_weights: [nodes, configs], weights of the contexts that a mean step averages, or the number
+    of chunks of a prompt (a run is then one in each chunk); the graph's numbers are ordered node by
+    node, [nodes x configs].  None: a single node of weight one.
     """
 
     laid: Laid
@@ -164,11 +165,11 @@ class StepEstimate:
 
     @property
     def outline(self) -> Graph:
-        """Names, kinds and places of the operators of the step; its numbers are not to be read."""
+        """Names, kinds and places of the operators of the step; its numbers must not be read."""
         return self.laid.outline
 
     def of_columns(self, columns: Places) -> StepEstimate:
-        """The step of some configurations, which may repeat."""
+        """The step for a selection of configurations, which may repeat."""
         changes: dict[str, Any] = {name: getattr(self, name)[..., columns] for name in BY_CONFIG}
         nodes = 1 if self.node_weights is None else len(self.node_weights)
         starts = np.arange(nodes)[:, None] * self.configs
@@ -199,7 +200,7 @@ class StepEstimate:
         return picked(in_lane, slice(config, None, self.configs))
 
     def explain(self, row: int, config: int = 0) -> Explanation:
-        """Price of one run of operator `row` in one configuration, taken apart into scalars."""
+        """Price of one run of operator `row` in one configuration, broken down into scalars."""
         pricer = Pricer(self.system, self.engine)
         weights = (1.0,) if self.node_weights is None else tuple(self.node_weights[:, config])
         return pricer.explain(self.op(row, config)).mean(weights)
@@ -221,13 +222,14 @@ class StepEstimate:
 
     @property
     def total_s(self) -> Array:
-        """Expected latency of the step, [configs]: operators, pipeline wait, host, and what
-        measured runs add."""
+        """Expected latency of the step, [configs]: operators, pipeline wait, host, and the
+        correction by measured runs.
+        """
         total_s: Array = self.operators_s.sum(0) + self.pipeline_s + self.host_s + self.learned_s
         return total_s
 
     def learned_factor(self, config: int = 0) -> float:
-        """What measured runs make of a step's time beyond its operators' bounds, over physics."""
+        """Factor by which measured runs change a step's time beyond its operators' bounds."""
         learned = float(self.learned_s[config])
         if not learned:
             return 1.0
@@ -243,9 +245,9 @@ class StepEstimate:
         """Parts of each operator's time by name, [ops, configs] each; they sum to `operators_s`.
 
         The resource that binds an operator gets its bound.  Of the rest, "launch" is the time
-        before a kernel works, or that the host takes to launch it; what remains is named after what
-        its kernel waits for: "tiles" (they do not fill, or reach, the peak), "bandwidth" that is
-        not reached, "links" (a collective beyond its bytes).
+        before a kernel starts working, or the host's time to launch it; the remainder is named
+        after its cause: "tiles" (tiles do not fill the device, or do not reach its peak),
+        "bandwidth" (not reached), "links" (time of a collective beyond its bytes).
         """
         bound, pricer = self.bound_s, Pricer(self.system, self.engine)
         binding = np.argmax(np.stack([self.communication_s, self.compute_s, self.memory_s]), axis=0)
@@ -270,8 +272,9 @@ class StepEstimate:
         return mean_s
 
     def bounds(self, config: int = 0) -> list[str]:
-        """What most of each operator's time goes to in one configuration, [ops]: a resource, with
-        what is not reached of it, or "overhead", its launch."""
+        """The main use of each operator's time in one configuration, [ops]: a resource together
+        with its inefficiency, or "overhead", its launch.
+        """
         return _bounds({name: part[:, config] for name, part in self.parts().items()})
 
     def table(self, config: int = 0) -> dict[str, list[object]]:
@@ -316,7 +319,7 @@ def price(
     parallelism: Parallelism,
     engine: EngineProfile,
 ) -> StepEstimate:
-    """Price the operators of one step, one micro-batch; `genz_core.schedule` puts several together.
+    """Price the operators of one step with one micro-batch; `genz_core.schedule` combines several.
 
     Args:
         graph: the operators, as the engine executes them.
@@ -368,7 +371,7 @@ def _rank_sequences(step: Step, parallelism: Parallelism) -> Num:
 
 
 def of_busiest_rank(graph: Graph, parallelism: Parallelism) -> Graph:
-    """The graph of the busiest rank of the experts, which the other devices wait for."""
+    """The graph of the busiest expert rank, which the other devices wait for."""
     imbalance = parallelism.expert_imbalance
     if np.all(np.asarray(imbalance) == 1.0):
         return graph
@@ -379,8 +382,8 @@ def of_busiest_rank(graph: Graph, parallelism: Parallelism) -> Graph:
 def stage_runs(graph: Graph, stages: int) -> Array:
     """Runs of each operator on each pipeline stage, [stages, ops].
 
-    Layer l of L sits on stage floor(l * stages / L); the ends of the model on first and last.  Of
-    the chain of messages between stages, each but the last sends one.
+    Layer l of L is on stage floor(l * stages / L); operators outside the layers are on the first or
+    last stage.  Each stage but the last sends one message.
     """
     if stages == 1:
         return np.array([[0.0 if op.kind == "send_recv" else op.count for op in graph.ops]])

@@ -1,7 +1,8 @@
-"""What measured runs say of an engine's steps, as every price takes it.
+"""Correction of an engine's steps by measured runs, as used in every price.
 
-There is one correction: a scale of all steps, and a wait of a request outside of them.  A first
-token that came sooner than the steps explain makes what prompts add to steps cheaper.
+There is one correction: a scale of all steps, and a wait of a request outside of them.  Where a
+first token came sooner than the steps explain, it reduces the time that prompts add to steps
+instead.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from genz_core.step import StepEstimate
 from genz_core.types import Array, Model, Num, Places, System
 
 _WORTH_A_WORD = 0.005
-#: Share of its bound that what runs teach brings a decode step to at most.  Measured kernels that
-#: stream weights reach no more of the bandwidth; the figure is judgement.
+#: Largest share of its bound that a correction lets a decode step reach. Measured kernels that read
+#: weights reach no more of the bandwidth; the figure is a judgement.
 _REACHED = 0.93
 
 
@@ -25,8 +26,8 @@ _REACHED = 0.93
 class StepCorrection:
     """Measured over priced times of configurations, [configs].
 
-    steps: of a step.  prompts: of what prompts add to a step, on top; at most 1.  wait: time of a
-    request outside of steps, as a share of its first token without it.
+    steps: of a step.  prompts: additional factor of the time that prompts add to a step; at most 1.
+    wait: time of a request outside of steps, as a share of its first token without it.
     """
 
     steps: Array
@@ -34,17 +35,17 @@ class StepCorrection:
     wait: Array
 
     def picked(self, chosen: Places) -> StepCorrection:
-        """That of some configurations."""
+        """A selection of the configurations."""
         return StepCorrection(self.steps[chosen], self.prompts[chosen], self.wait[chosen])
 
     @property
     def corrects(self) -> bool:
-        """Whether any time is another than the priced one."""
+        """Whether it changes any time."""
         return bool(np.any(self.steps != 1.0) or np.any(self.prompts != 1.0) or np.any(self.wait))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said of it beside a single configuration."""
+        """Notes on the correction of a single configuration."""
         scales = {"steps": self.steps, "prompts in them": self.prompts}
         said = [
             f"{name} x {float(scale[0]):.3g}"
@@ -54,9 +55,10 @@ class StepCorrection:
         return (f"measured runs near this load: {', '.join(said)}",) if said else ()
 
     def seconds(self, total: Array, host: Array, least: Array, *, reads: bool = False) -> Array:
-        """Time of steps [s], [configs], no shorter than their bounds `least`.
+        """Corrected time of steps [s], [configs], at least their bounds `least`.
 
-        total, host: priced, with the host's part.  reads: they read prompts and decode nothing.
+        total, host: priced, with the host's part.  reads: the steps read prompts and decode
+        nothing.
         """
         share = self.prompts if reads else 1.0
         steps = np.maximum(self.steps * (host + share * (total - host)), least)
@@ -77,13 +79,13 @@ def step_correction(
     least: Array,
     read: Array | None = None,
 ) -> StepCorrection:
-    """What measured runs say of the steps of a deployment.
+    """The correction of a deployment's steps by measured runs.
 
     Args:
         engine: with the measurements of this model and system applied (`genz_core.deploy`).
-        sizes: where loads lie among runs, `genz_core.measured_runs.SIZES`, [configs, sizes].
-        least: that runs may make of a step, see `least_scale`, [configs].
-        read: tokens of a prompt that are read, where some are cached, [configs].
+        sizes: sizes of the loads, `genz_core.measured_runs.SIZES`, [configs, sizes].
+        least: smallest correction of a step, see `least_scale`, [configs].
+        read: uncached tokens of a prompt, where some are cached, [configs].
     """
     learned = corrected(engine.recipe, taught(engine, model, system, sizes, read), least)
     shape = (len(sizes),)
@@ -94,8 +96,9 @@ def step_correction(
 def taught(
     engine: EngineProfile, model: Model, system: System, sizes: Array, read: Array | None = None
 ) -> tuple[Array, Array] | None:
-    """What measured runs say of `LATENTS` at loads, as `step_correction` takes them, [configs]
-    each; None without any run."""
+    """Expectations of `LATENTS` at loads, with the arguments of `step_correction`, [configs] each;
+    None without any measured run.
+    """
     if (runs := engine.neighbours) is None:
         return None
     facts = run_facts(engine, model, system)
@@ -104,10 +107,9 @@ def taught(
 
 
 def corrected(recipe: Recipe, said: tuple[Num, Num] | None, least: Num) -> StepCorrection:
-    """The correction of a recipe and of what measured runs say, see `taught`; numbers or
-    [configs].
+    """The correction from a recipe and from the expectations of `taught`; numbers or [configs].
 
-    least: that runs may make of a step.
+    least: smallest correction of a step.
     """
     steps = np.log(recipe.tpot_scale)
     wait = np.log(recipe.ttft_scale) - steps
@@ -124,10 +126,11 @@ def corrected(recipe: Recipe, said: tuple[Num, Num] | None, least: Num) -> StepC
 def novelty(
     engine: EngineProfile, model: Model, system: System, sizes: Array, read: Array | None = None
 ) -> tuple[Array, Array]:
-    """How far loads lie from what was measured, for a TPOT and for a TTFT, [configs] each.
+    """Distance of loads from measured ones, for a TPOT and for a TTFT, [configs] each.
 
-    Standard deviation of what measured runs leave open, over that where no run is near, both with
-    noise: 1 where nothing near was measured.  Arguments as of `step_correction`.
+    Standard deviation that remains with the measured runs, over that without any near run, both
+    with
+    noise: 1 where nothing near was measured.  Arguments as in `step_correction`.
     """
     runs, one = engine.neighbours, np.ones(len(sizes))
     if runs is None:
@@ -143,10 +146,10 @@ def novelty(
 
 
 def _as_read(sizes: Array, read: Array | None) -> Array:
-    """Sizes with the tokens of a prompt that are read in place of all of them."""
+    """Sizes with the uncached tokens of a prompt instead of all of them."""
     return sizes if read is None else np.column_stack([read, sizes[:, 1:]])
 
 
 def least_scale(total: Array, bound: Array) -> Array:
-    """The least that runs make of decode steps of this time and bound [s], [configs]."""
+    """Smallest correction factor of decode steps with this time and bound [s], [configs]."""
     return np.minimum(bound / (_REACHED * total), 1.0)

@@ -1,12 +1,12 @@
 """Sizes that are not known yet: formulas run on them once, and on numbers as often as wanted.
 
-A graph is built by plain formulas of its sizes (`Group`).  Run on `Symbol`s, they leave `Results`:
-every distinct result once, in the order they were made, what depends on no size folded into
-constants.  A `Program` (`genz_core.programs`) then evaluates those that are wanted, for numbers or
+A graph is built by plain formulas of its sizes (`Group`).  Run on `Symbol`s, they record `Results`:
+every distinct result once, in order of creation, with everything that depends on no size computed
+as a constant.  A `Program` (`genz_core.programs`) then evaluates the wanted ones, for numbers or
 arrays.
 
-Formulas of kernels try ways side by side: beside arrays of constants a symbol stands for an array,
-where its results allow it.
+Formulas of kernels try several variants at once: combined with arrays of constants, a symbol stands
+for an array, where its results allow it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ Array = NDArray[np.float64]
 
 
 class Unresolved(Exception):
-    """A formula asked for the number behind a symbol, to choose what to do."""
+    """A formula needed the number behind a symbol, to decide what to do."""
 
 
 @dataclass(slots=True)
 class Results:
     """Results of formulas of named sizes; a result is a function of earlier ones.
 
-    `genz_core.formulas.Formulas` adds what NumPy's functions make of them.
+    `genz_core.formulas.Formulas` adds NumPy's functions.
 
-    arrays: symbols may stand beside arrays of constants.
-    steps: of each result, the function and its arguments; of a size, its name.  least: below which
-    no result lies.  shapes: of the results, () of numbers.
+    arrays: symbols may be combined with arrays of constants.
+    steps: of each result, the function and its arguments; of a size, its name.  least: lower bound
+    of each result.  shapes: of the results, () for numbers.
     """
 
     arrays: bool = False
@@ -45,7 +45,7 @@ class Results:
     _known: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
     def size(self, name: str, least: float) -> Symbol:
-        """A size that is `least` or more."""
+        """A size of at least `least`."""
         self.steps.append(name)
         self.least.append(least)
         self.shapes.append(())
@@ -58,9 +58,9 @@ class Results:
         least: float = -inf,
         shape: tuple[int, ...] | None = None,
     ) -> Symbol:
-        """The result of a function of symbols and numbers, the same one for the same arguments.
+        """The result of a function of symbols and numbers; equal arguments give the same result.
 
-        shape: of the result; the one that its arguments broadcast to where none is stated.
+        shape: of the result; by default the shape that its arguments broadcast to.
         """
         key = (function, *map(key_of, given))
         at = self._known.setdefault(key, len(self.steps))
@@ -71,7 +71,7 @@ class Results:
         return Symbol(self, at)
 
     def operand(self, value: Any) -> Symbol | float | bool | Array:
-        """A symbol as it is, a constant as one number, or as an array where these may be."""
+        """A symbol unchanged, a constant as one number, or as an array where arrays are allowed."""
         if isinstance(value, (Symbol, float, bool)):
             return value
         if self.arrays and np.size(value) > 1:
@@ -79,11 +79,11 @@ class Results:
         return constant(value)
 
     def applied(self, ufunc: np.ufunc, *values: Any) -> Any:
-        """The result of NumPy's function of symbols and of constants, folded where it can be."""
+        """The result of a NumPy ufunc on symbols and constants, simplified."""
         raise Unresolved(ufunc.__name__)
 
     def called(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """The result of a function of NumPy that is no ufunc."""
+        """The result of a NumPy function that is not a ufunc."""
         raise Unresolved(function.__name__)
 
     def depends(self, name: str) -> list[bool]:
@@ -98,11 +98,11 @@ class Results:
 
 
 class Symbol:
-    """One of `Results` times a factor, plus a constant; NumPy's functions take it.
+    """One of `Results` times a factor, plus a constant; NumPy's functions accept it.
 
     It may stand for an array of a known shape.
 
-    What would need its value, as a branch does, raises `Unresolved`.
+    Anything that needs its value, such as a branch, raises `Unresolved`.
     """
 
     __slots__ = ("at", "constant", "factor", "formulas")
@@ -114,32 +114,32 @@ class Symbol:
 
     @property
     def key(self) -> tuple[int, float, float]:
-        """Equal for equal symbols of the same formulas."""
+        """A key that is equal for equal symbols of the same formulas."""
         return self.at, self.factor, self.constant
 
     @property
     def least(self) -> float:
-        """A number that it is not below."""
+        """A lower bound of its value."""
         least = self.formulas.least[self.at]
         return least * self.factor + self.constant if self.factor > 0 else -inf
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of what it stands for; () of a number."""
+        """Shape of the value; () for a number."""
         return self.formulas.shapes[self.at]
 
     @property
     def ndim(self) -> int:
-        """Dimensions of its shape."""
+        """Number of dimensions of its shape."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """Numbers that it stands for."""
+        """Number of elements."""
         return prod(self.shape)
 
     def min(self, axis: int) -> Symbol:
-        """The least numbers along an axis."""
+        """The minimum along an axis."""
         shape = (*self.shape[:axis], *self.shape[axis + 1 :])
         return self.formulas.result(least_of, self, axis, least=self.least, shape=shape)
 
@@ -151,14 +151,14 @@ class Symbol:
         return self.formulas.result(row_of, self, least=self.least, shape=(1, *self.shape))
 
     def plain(self) -> Symbol:
-        """The same without a constant beside its result."""
+        """The symbol without its added constant."""
         if not self.constant:
             return self
         bare = Symbol(self.formulas, self.at, self.factor)
         return self.formulas.result(np.add, bare, self.constant, least=self.least)
 
     def scaled(self, factor: float) -> Any:
-        """A multiple of it."""
+        """The symbol times a factor."""
         if not factor:
             return np.float64(0.0)
         return Symbol(self.formulas, self.at, self.factor * factor, self.constant * factor)
@@ -235,17 +235,17 @@ class Symbol:
 
 
 def number(value: Any) -> Array:
-    """A size, or what follows from sizes, for arithmetic: floats, or a symbol as it is."""
+    """A size, or a value derived from sizes, for arithmetic: a float, or a symbol unchanged."""
     return cast(Array, value) if isinstance(value, Symbol) else np.asarray(value, dtype=float)
 
 
 def lower_bound(value: Any) -> float:
-    """A number that a symbol, or a constant, is not below."""
+    """A lower bound of a symbol or a constant."""
     return value.least if isinstance(value, Symbol) else float(np.min(value))
 
 
 def constant(value: Any) -> float | bool:
-    """The one number of a constant among symbols."""
+    """The single number of a constant that is combined with symbols."""
     if isinstance(value, float | bool):
         return value
     array = np.asarray(value)
@@ -256,7 +256,7 @@ def constant(value: Any) -> float | bool:
 
 
 def key_of(value: Any) -> Hashable:
-    """Equal for equal symbols and for equal constants."""
+    """A key that is equal for equal symbols and for equal constants."""
     if isinstance(value, Symbol):
         return value.key
     return (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
@@ -271,12 +271,12 @@ def _shape_of(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def least_of(values: Any, axis: int) -> Any:
-    """The least of an array along an axis."""
+    """The minimum of an array along an axis."""
     return np.minimum.reduce(values, int(axis))
 
 
 def row_of(values: Any) -> Any:
-    """An array [n] as [1, n]."""
+    """An array [n] with shape [1, n]."""
     return values[None]
 
 
@@ -286,7 +286,7 @@ def packed(*values: Any) -> Any:
 
 
 def item(values: Any, at: int) -> Any:
-    """A number of an array."""
+    """An element of an array."""
     return values[int(at)]
 
 

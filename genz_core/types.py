@@ -1,8 +1,8 @@
 """Types of the engine: sizes, degrees, operators, graphs, systems; SI units in the names.
 
 `Num` is a float or an array [configs] with one value per configuration: the same code prices one
-configuration or a hundred thousand.  Data flows one way: an `Op` knows no hardware, a `System` no
-model, an `Estimate` no chart.
+configuration or a hundred thousand.  Dependencies go one way: an `Op` knows no hardware, a `System`
+no model, an `Estimate` no chart.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from genz_core.memory_levels import MemoryLevel
 from genz_core.registry import KINDS, OperatorClass
 from genz_core.short_repr import clipped, listed
 from genz_core.symbols import number
-from genz_core.wires import SWITCH, Topology
+from genz_core.topology_kinds import SWITCH, Topology
 
 if TYPE_CHECKING:
     from genz_core.latency.profile import LatencyProfile
@@ -38,14 +38,14 @@ CacheSource = Literal["checkpoint", "convention", "asked"]
 class Group:
     """Sequences of a step with the same number of new and of cached tokens.
 
-    sequences: their number.  new_tokens: tokens that each feeds in this step.
+    sequences: their number.  new_tokens: tokens of each that this step processes.
     cached_tokens: tokens that each already has in its cache.
-    drafted: of the new tokens, those that a draft proposed.  sampled: those whose successor is
-    sampled: the last one, or all of a draft that is verified.
-    prompt: tokens of each sequence's prompt, 0 where nobody says; a model with an encoder needs it
-    to tell its input from what was generated since.
-    fullest: sequences of the fullest attention rank, where they are no whole ones (parts of
-    prompts); None: whole sequences, dealt evenly.
+    drafted: new tokens that a draft proposed.  sampled: tokens whose successor is sampled: the last
+    one, or all of a draft that is verified.
+    prompt: tokens of each sequence's prompt, 0 where unknown; a model with an encoder needs it to
+    distinguish its input from generated tokens.
+    fullest: sequences of the fullest attention rank, where they are fractions (parts of prompts);
+    None: whole sequences, distributed evenly.
     """
 
     sequences: Num
@@ -58,11 +58,11 @@ class Group:
 
     @property
     def generates(self) -> Mask:
-        """Whether its sequences generate, with one new token beside those of a draft."""
+        """Whether its sequences generate: they have one new token beside those of a draft."""
         return number(self.new_tokens) <= 1.0 + self.drafted
 
     def of_rank(self, ranks: Num) -> Array:
-        """Sequences of the fullest of so many attention ranks; the one place that rounds them."""
+        """Sequences of the fullest of `ranks` attention ranks; the only place that rounds them."""
         if self.fullest is not None:
             return number(self.fullest)
         many = number(ranks)
@@ -71,7 +71,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A forward pass over groups of sequences: prefill or decode one, a mixed batch two or more."""
+    """A forward pass over groups of sequences: one group for prefill or decode, two or more if
+    mixed.
+    """
 
     groups: tuple[Group, ...]
 
@@ -107,12 +109,13 @@ class Parallelism:
     other sequences; the experts span all ranks).  ep, moe_tp: degrees of the experts, with
     moe_tp * ep = tp * dp; moe_tp None means tp * dp / ep.  cp: context parallel (sequence of one
     request split over devices).  sequence_parallel: norms and residuals split over tp, the
-    all-reduce done as reduce-scatter and all-gather.  micro_batches: of a pipelined step;
-    0 means one per stage.  expert_imbalance: routed rows of the busiest ep rank over the mean of
-    all ranks (1: even), as balanced; the others wait for it.  redundant_experts: copies of busy
-    experts beside the model's own, so that ep divides all of them.
-    overlap: what runs beside the exchange of tokens with the experts, see `genz_core.overlap`.
-    order: degrees as devices are numbered, inner first, see `genz_core.degrees.stride_of`.
+    all-reduce done as reduce-scatter and all-gather.  micro_batches: of a pipelined step; 0 means
+    one per stage.  expert_imbalance: routed rows of the busiest ep rank over the mean of all ranks
+    after balancing (1: even); the others wait for it.  redundant_experts: copies of busy experts
+    beside the model's own, so that ep divides all of them.
+    overlap: work that runs during the exchange of tokens with experts, see `genz_core.overlap`.
+    order: degrees in the order in which devices are numbered, innermost first, see
+    `genz_core.degrees.stride_of`.
     """
 
     tp: Num = 1
@@ -143,7 +146,7 @@ class Parallelism:
 class Workload:
     """A static batch of requests; numbers or arrays [configs].
 
-    batch: requests at once.  isl, osl: prompt and output tokens of each.  cached: tokens of the
+    batch: number of requests.  isl, osl: prompt and output tokens of each.  cached: tokens of the
     prompt that are in a prefix cache.
     """
 
@@ -161,7 +164,7 @@ class Precision:
     by_layer: {(layer, role): format} where a checkpoint differs from layer to layer.
     kv: cache.  activations: between operators.  compute: forced arithmetic type, "" for the
     type that weights and activations imply on the system at hand.
-    mixture: name of a mixture of formats ("q4_k_m") that the map is, "" for none.
+    mixture: name of the mixture of formats ("q4_k_m") that the map represents, "" for none.
     source: origin of the map, shown to the user.
     kv_source: origin of the cache's format.  "checkpoint": the model as published, or a weight
     format that implies one (`NumberFormat.cache`); "asked": the user's choice, by a name or an
@@ -203,9 +206,9 @@ class Op:
     message_bytes: per device, before the algorithm's factor; group: devices that
     take part; stride: devices between two neighbours of the group, which decides the tier.
     compute, weights, activations, kv: number formats.  forced: the user chose the arithmetic, so
-    no engine chooses another.  dims: the shape that the latency model reads.
-    layers: indices of the layers that have it, empty for the ends of the model, which sit on the
-    `first` or the `last` pipeline stage.  repeat: runs per layer.  module: path in the model.
+    no engine chooses another.  dims: the shape, as the latency model uses it.
+    layers: indices of the layers that have it, empty for operators outside the layers, which are on
+    the `first` or the `last` pipeline stage.  repeat: runs per layer.  module: path in the model.
     Multiply by `count` for the step.
     """
 
@@ -242,7 +245,7 @@ class Op:
 
     @property
     def operator_class(self) -> OperatorClass:
-        """Class under which the kind is drawn and validated."""
+        """Class for charts and validation."""
         return KINDS[self.kind].operator_class
 
     @property
@@ -258,7 +261,7 @@ class Op:
 
     @property
     def far_bytes(self) -> Num:
-        """Of the traffic of one run, that of the second memory."""
+        """Traffic of one run with the second memory."""
         cache = self.kv_read_bytes + self.kv_write_bytes
         return self.weight_bytes * self.far_weights + cache * self.far_kv
 
@@ -271,7 +274,9 @@ _NUMBERS = (
 
 
 def picked(op: Op, columns: slice | Mask | Places) -> Op:
-    """The operator in some of its configurations; scalars, equal in all of them, stay scalars."""
+    """The operator in a selection of its configurations; scalars are equal in all of them and stay
+    scalars.
+    """
 
     def selected(value: Num) -> Num:
         return np.asarray(value)[columns] if np.size(value) > 1 else value
@@ -283,7 +288,7 @@ def picked(op: Op, columns: slice | Mask | Places) -> Op:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The operators of one step in the order they run.
+    """The operators of one step in the order in which they run.
 
     layers: decoder layers of the model (the pipeline splits them).  notes: assumptions and
     rewrites of the builder, in words.
@@ -319,17 +324,17 @@ class Model(Protocol):
 
     @property
     def active_parameters(self) -> float:
-        """Parameters that one token uses."""
+        """Parameters that are used for one token."""
         ...
 
     @property
     def max_context(self) -> int | None:
-        """Tokens that its positions are made for, None without a limit."""
+        """Tokens that its positions allow, None without a limit."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Resolutions, assumptions and rewrites on the way from its name, in words."""
+        """Notes on how its name was resolved, on assumptions and on rewrites, in words."""
         ...
 
     @property
@@ -338,7 +343,7 @@ class Model(Protocol):
         ...
 
     def with_precision(self, precision: Precision) -> Model:
-        """The same model in other number formats; its notes stay as they are."""
+        """The same model in other number formats; its notes are unchanged."""
         ...
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
@@ -346,7 +351,9 @@ class Model(Protocol):
         ...
 
     def invalid(self, parallelism: Parallelism) -> str | None:
-        """Sentence on scalar degrees that cannot split the model, with near ones; else None."""
+        """A sentence on degrees that cannot split the model, with near ones that can; None if they
+        can.
+        """
         ...
 
 
@@ -359,9 +366,9 @@ class Link:
 
     bytes_per_s: per device and direction, all its links together.  latency_s: per message.
     domain: devices reached without leaving the tier (8 in an HGX node, 72 in NVL72; 0 for no
-    limit).  in_network: whether its switches reduce (NVLink SHARP and alike).
-    topology: how its devices are wired.  reached: share of the rate that transfers get after the
-    protocol's overhead, where it is stated; None elsewhere.
+    limit).  in_network: its switches reduce (NVLink SHARP and similar).
+    topology: how its devices are wired.  reached: share of the rate that remains after the
+    protocol's overhead, where it is stated; otherwise None.
     """
 
     name: str
@@ -375,17 +382,17 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """An accelerator and the links to its neighbours, from a datasheet; SI units.
+    """An accelerator and its links to others, from a datasheet; SI units.
 
     peak_flops_per_s: dense, by arithmetic type (fp64 fp32 tf32 bf16 fp16 fp8 int8 fp4 int4).
     compute_units: streaming multiprocessors, compute units or cores.
-    boost_factor: highest clock over that of the peaks, 1 where none is known (they are rated ones);
-    bounds use it, expectations do not.
-    second_memory: a slower one that it reads by itself.
-    links: scale-up first, scale-out last.  family: silicon that shares fitted efficiencies
-    ("hopper").  assumptions: figures of kind `assumed`, in words.  latency: fitted constants of
-    its operators; None for the engine's defaults.  notes: how a name was understood that fits
-    several systems, or is part of one's; they tell no two systems apart.
+    boost_factor: highest clock over the clock of the stated peaks, 1 where unknown; bounds use it,
+    expectations do not.
+    second_memory: a slower memory that the device can read directly.
+    links: scale-up first, scale-out last.  family: chips that share fitted efficiencies ("hopper").
+    assumptions: figures of kind `assumed`, in words.  latency: fitted constants of its operators;
+    None for the engine's defaults.  notes: how an ambiguous or partial name was understood; ignored
+    when systems are compared.
     """
 
     slug: str
@@ -428,7 +435,7 @@ class System:
         """Dense peak for an arithmetic type [FLOP/s].
 
         Raises:
-            MissingSpec: the datasheet states none (say fp8 on an A100).
+            MissingSpec: the datasheet states none (for example fp8 on an A100).
         """
         try:
             return self.peak_flops_per_s[compute]

@@ -1,4 +1,4 @@
-"""Configurations side by side: arrays of one length, and reason codes of invalid ones."""
+"""Arrays of configurations: all of one length, with reason codes for invalid ones."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from genz_core.types import DEGREES, Array, Mask, Model, Num, Parallelism, Workl
 _SIZES = ("batch", "isl", "osl", "cached")
 _SPLIT = (*DEGREES, "micro_batches", "expert_imbalance", "redundant_experts")
 _MAY_BE_ZERO = ("cached", "micro_batches", "redundant_experts")
-#: Treatment of a configuration that cannot run: raise its error, or a reason code in its row.
+#: What to do with a configuration that cannot run: raise its error, or put a reason code in its
+#: row.
 OnError = Literal["raise", "status"]
 
 
 def length(*values: Num) -> int:
-    """Number of configurations that values describe together; 1 where all are numbers."""
+    """Number of configurations that the values describe; 1 where all are numbers."""
     sizes = {np.size(value) for value in values} - {1}
     if len(sizes) < 2:
         return sizes.pop() if sizes else 1
@@ -35,7 +36,7 @@ def length(*values: Num) -> int:
 
 
 def stack(rows: Iterable[Num], size: int) -> Array:
-    """Array [rows, configs] of rows that are numbers or arrays [configs]."""
+    """Array [rows, configs] from rows that are numbers or arrays [configs]."""
     values = list(rows)
     stacked = np.empty((len(values), size))
     for at, row in enumerate(values):
@@ -60,12 +61,12 @@ def columns(workload: Workload, parallelism: Parallelism) -> dict[str, Array]:
 
 
 def spread(values: Array, size: int) -> Array:
-    """Array [size] of a number or of an array; `np.broadcast_to` takes ten times as long."""
+    """A number or an array as an array [size]; ten times as fast as `np.broadcast_to`."""
     return values.reshape(size) if values.size == size else np.full(size, values)
 
 
 def _floats(name: str, value: Num) -> Array:
-    """A number as floats; `InvalidValue` names one that no float holds."""
+    """A number as floats; `InvalidValue` names one that is too large for a float."""
     try:
         return np.asarray(value, dtype=float)
     except OverflowError:
@@ -73,13 +74,15 @@ def _floats(name: str, value: Num) -> Array:
 
 
 def _alike(column: Array) -> Num:
-    """The number that all configurations share, so that weights are counted once, or [configs]."""
+    """The number that all configurations share, so that weights are counted once; otherwise
+    [configs].
+    """
     same = column.size == 1 or (column == column[0]).all()
     return float(column[0]) if same else column
 
 
 def split_of(parallelism: Parallelism, numbers: Mapping[str, Num]) -> Parallelism:
-    """The parallelism with the degrees of other configurations, named as in `columns`."""
+    """The parallelism with other degrees, named as in `columns`."""
     names = (*_SPLIT, "moe_tp")
     changed: dict[str, Any] = {name: numbers[name] for name in names if name in numbers}
     return replace(parallelism, **changed)
@@ -108,8 +111,8 @@ def spread_out(
 class Checked:
     """Configurations and their reason codes, [configs].
 
-    status: "ok" or a reason code.  complaints: {configuration: the sentence behind its code}.
-    workload, parallelism: the configurations, invalid ones replaced by ones that can run.
+    status: "ok" or a reason code.  complaints: {configuration: sentence that explains its code}.
+    workload, parallelism: the configurations, with invalid ones replaced by ones that can run.
     """
 
     status: NDArray[np.str_]
@@ -158,7 +161,7 @@ _ERRORS: Mapping[str, type[RidgelineError]] = {
 def raise_for_status(
     status: NDArray[np.str_], message: Callable[[int], str], ignore: Collection[str] = ()
 ) -> None:
-    """Raise the typed error of the first configuration with a reason code.
+    """Raise the error of the first configuration with a reason code.
 
     Args:
         status: reason codes, [configs].
@@ -206,7 +209,7 @@ def _size_complaint(numbers: Mapping[str, Array], at: int, batch_is: str) -> str
 def _split_complaints(
     model: Model, parallelism: Parallelism, numbers: Mapping[str, Array]
 ) -> dict[int, str]:
-    """{configuration: sentence} of degrees that do not divide the model.
+    """{configuration: sentence} for degrees that do not divide the model.
 
     Each distinct combination of degrees is checked once.
     """

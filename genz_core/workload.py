@@ -4,7 +4,7 @@ ttft_s   prefill of the batch, to the first token
 tpot_s   mean decode step over the output
 e2e_s    ttft + tpot * (osl - 1)
 
-An encoder has the first alone; a diffusion model's steps are passes over prompt and answer.
+An encoder only has the first; a diffusion model's steps are passes over prompt and answer.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from genz_core.validity import OnError, check, columns, raise_for_status, spread
 
 OUT_OF_MEMORY = OutOfMemory.code
 CONTEXT_TOO_LONG = ContextTooLong.code
-#: Reason codes of configurations that keep their times: they would run if they fitted.
+#: Reason codes of configurations that keep their times, because they would run with enough memory.
 WITH_TIMES = (OUT_OF_MEMORY, CONTEXT_TOO_LONG)
-#: Places in the module tree of what encodes a prompt in front of a decoder.
+#: Modules that encode a prompt before the decoder.
 ENCODERS = ("encoder.", "vision.")
 
 
@@ -56,10 +56,10 @@ class Estimate:
     """A workload priced on a system; every figure is an array [configs].
 
     prefill: the step that reads the prompts.  decode: the mean step over the output.
-    status: "ok" or a reason code per configuration; times of invalid ones are NaN, those of ones
-    with a code of `WITH_TIMES` are kept.
-    correction: what measured runs say of the steps, which is in them.
-    complaints: {configuration: sentence} where it is not the memory.
+    status: "ok" or a reason code per configuration; times of invalid ones are NaN, except for codes
+    in `WITH_TIMES`.
+    correction: correction of the steps by measured runs, which the times include.
+    complaints: {configuration: sentence} for reasons other than memory.
     offload: bytes moved off the device.  notes: assumptions, in words.
     """
 
@@ -79,7 +79,7 @@ class Estimate:
 
     @property
     def valid(self) -> NDArray[np.bool_]:
-        """Whether each configuration has times: it can run, or does not fit."""
+        """Whether each configuration has times: it can run, or only lacks memory."""
         timed: NDArray[np.bool_] = self.status == "ok"
         if timed.all():
             return timed
@@ -89,11 +89,11 @@ class Estimate:
 
     @property
     def fits(self) -> NDArray[np.bool_]:
-        """Whether each configuration fits its devices, with what is moved off them."""
+        """Whether each configuration fits on its devices, after offload."""
         return self.memory.fits if self.offload is None else self.offload.fits
 
     def message(self, config: int = 0) -> str:
-        """Sentence behind a configuration's reason code; "" where it is "ok"."""
+        """The sentence that explains a configuration's reason code; "" where it is "ok"."""
         if self.status[config] == OUT_OF_MEMORY:
             return self.memory.reason(config)
         return self.complaints.get(config, "")
@@ -108,7 +108,8 @@ class Estimate:
     def raise_for_status(self, ignore: Collection[str] = ()) -> None:
         """Raise the error of the first configuration that cannot run.
 
-        ignore: reason codes that raise nothing, `OUT_OF_MEMORY` where times are wanted anyway.
+        ignore: reason codes that raise nothing, such as `OUT_OF_MEMORY` where times are wanted
+        anyway.
 
         Raises:
             InvalidParallelism, OutOfMemory: see `estimate`.
@@ -117,38 +118,41 @@ class Estimate:
 
     @property
     def ttft_s(self) -> Array:
-        """Prefill of the batch, to the first token [s]: no server is in the way."""
+        """Prefill of the batch, to the first token [s], without a server."""
         return self._masked(self.prefill.total_s * self._first_passes)
 
     @property
     def tpot_s(self) -> Array:
-        """Mean time of a token over the output: a decode step's, less where drafts are kept [s].
+        """Mean time per token over the output [s]: that of a decode step, less where drafts are
+        accepted.
 
-        NaN of an encoder, which puts none out.
+        NaN for an encoder, which generates none.
         """
         return self._masked(self.decode.total_s * self._steps_per_token, generated=True)
 
     @property
     def e2e_s(self) -> Array:
-        """Time of the whole batch, ttft + tpot * (osl - 1) [s]; of an encoder its one pass."""
+        """Time of the whole batch, ttft + tpot * (osl - 1) [s]; for an encoder, its single pass."""
         if not generates(self.model):
             return self.ttft_s
         return self.ttft_s + self.tpot_s * (np.asarray(self.workload.osl) - 1.0)
 
     @property
     def output_tokens_per_s(self) -> Array:
-        """Of the whole deployment: batch * osl tokens in e2e seconds; NaN of an encoder."""
+        """Output tokens per second of the whole deployment, batch * osl tokens in e2e seconds; NaN
+        for an encoder.
+        """
         tokens = np.asarray(self.workload.batch) * self.workload.osl / self.e2e_s
         return tokens if generates(self.model) else np.full_like(tokens, np.nan)
 
     @property
     def sequences_per_s(self) -> Array:
-        """Of the whole deployment: batch sequences in e2e seconds."""
+        """Sequences per second of the whole deployment, batch sequences in e2e seconds."""
         return np.asarray(self.workload.batch, dtype=float) / self.e2e_s
 
     @property
     def encoder_s(self) -> Array:
-        """Time of what encodes a prompt in front of a decoder, in TTFT [s]; 0 without any."""
+        """Part of TTFT in the encoder of a prompt that precedes a decoder [s]; 0 without one."""
         rows = np.array([op.module.startswith(ENCODERS) for op in self.prefill.outline.ops])
         return self._masked(self.prefill.operators_s[rows].sum(0))
 
@@ -191,7 +195,7 @@ class Estimate:
         return steps_per_token(self.model, self.workload.osl)
 
     def _masked(self, values: Array, *, generated: bool = False) -> Array:
-        """Values of configurations that have any; generated: figures of tokens put out."""
+        """Values, NaN where a configuration has none; generated: figures of generated tokens."""
         has = self.valid if not generated or generates(self.model) else np.zeros_like(self.valid)
         return np.where(has, values, np.nan)
 
@@ -206,11 +210,11 @@ def estimate(
     *,
     on_error: OnError = "raise",
 ) -> Estimate:
-    """Estimate of a static batch: prefill, decode, memory and the figures that follow.
+    """Estimate of a static batch: prefill, decode, memory and figures derived from them.
 
     Args:
-        workload, parallelism: numbers, or arrays of configurations side by side.
-        engine: default: the generic one.
+        workload, parallelism: numbers, or arrays [configs].
+        engine: the generic one by default.
         spill: move what does not fit to host memory or disk, "weights",
             "kv" or "experts", or weights and cache to the system's second memory, "levels", at
             its cost.
@@ -218,7 +222,7 @@ def estimate(
             reason code in its "status"; one that does not fit then keeps its times.
 
     Raises:
-        InvalidValue: a size below one, or one that is no whole number.
+        InvalidValue: a size below one, or one that is not a whole number.
         InvalidParallelism: degrees that do not divide the model.
         OutOfMemory: a configuration that does not fit.
     """
@@ -293,12 +297,14 @@ def bounds(
     parallelism: Parallelism | None = None,
     engine: EngineProfile | None = None,
 ) -> tuple[Array, Array]:
-    """Least time of prefill and of the mean decode step [s], [configs] each: `estimate`'s bounds
-    without its expectations, some twenty times as fast.
+    """Least time of prefill and of the mean decode step [s], [configs] each.
+
+    These are the bounds of `estimate` without its expected times, computed about twenty times as
+    fast.
 
     Args:
         workload, parallelism: numbers or arrays [configs] that can run, see `estimate`.
-        engine: decides the form of the model; default: the generic one.
+        engine: decides the form of the model; the generic one by default.
 
     Raises:
         MissingSpec: the system states no peak or link that an operator needs.
@@ -319,7 +325,7 @@ def prefill(
 
     Args:
         workload, parallelism: numbers or arrays [configs] that can run, see `estimate`.
-        engine: default: the generic one.
+        engine: the generic one by default.
 
     Raises:
         MissingSpec: the system states no peak or link that an operator needs; so do the
@@ -368,9 +374,8 @@ def _phases(
 
 
 def _prompts(model: Model, workload: Workload, parallelism: Parallelism) -> Batches:
-    """The prompts of a workload; cached ones lie in a prefix cache.
-
-    Of a diffusion model a pass over prompt and answer.
+    """The prompts of a workload, partly in a prefix cache; for a diffusion model a pass over prompt
+    and answer.
     """
     isl, cached = np.asarray(workload.isl, dtype=float), workload.cached
     fresh = isl - cached
@@ -380,7 +385,7 @@ def _prompts(model: Model, workload: Workload, parallelism: Parallelism) -> Batc
 
 
 def _outputs(model: Model, workload: Workload, parallelism: Parallelism) -> Batches:
-    """Decode steps at the nodes of the output, [nodes, configs]; passes of a diffusion model."""
+    """Decode steps (or diffusion passes) at the nodes of the output, [nodes, configs]."""
     sizes, split = spread_out(workload, parallelism)
     isl, osl = sizes["isl"], sizes["osl"]
     cached = number(context(isl, osl, NODES[:, None]))
@@ -405,7 +410,7 @@ def mixed(
 
 
 def _among_runs(load: Workload, split: Parallelism) -> tuple[Array, Array]:
-    """Where batches lie among measured runs, and the tokens of a prompt that are read."""
+    """Sizes for the comparison with measured runs, and the uncached tokens of a prompt."""
     numbers = columns(load, split)
     names = {"concurrency": "batch"}
     sizes = np.stack([numbers[names.get(name, name)] for name in SIZES], axis=-1)
@@ -413,5 +418,5 @@ def _among_runs(load: Workload, split: Parallelism) -> tuple[Array, Array]:
 
 
 def _with_offload(step: StepEstimate, moved: Offload | None) -> StepEstimate:
-    """Add the time of what was offloaded to the step's host time."""
+    """Add the time of offload to the step's host time."""
     return step if moved is None else replace(step, host_s=step.host_s + moved.seconds(step))

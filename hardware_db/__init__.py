@@ -1,9 +1,9 @@
 """Hardware and serving engines: sourced figures as YAML, read into the engine's types.
 
-`load("h100")` gives the `System` of a slug, an alias or a marketing name, of a YAML file or of a
-mapping; `facts("h100")` the same with the source of every number; `load_yaml(text)` reads an
-uploaded document; `what_if(system, bandwidth=2)` scales a system's resources;
-`load_engine("vllm")` gives an `EngineProfile` with its measurements.
+`load("h100")` gives the `System` for a slug, an alias, a marketing name, a YAML file or a mapping;
+`facts("h100")` gives the same with the source of every number;  `load_yaml(text)` reads an uploaded
+document; `what_if(system, bandwidth=2)` scales a system's resources; `load_engine("vllm")` gives an
+`EngineProfile` with its measurements.
 
     system_files  system_schema  lookup       systems: files, schema, names
     mig            memory_stacks              slices of a device, memory of other generations
@@ -78,7 +78,7 @@ def names() -> list[str]:
 
 
 def variants(name: str) -> tuple[str, ...]:
-    """Slugs of the systems that a name fits, the one that it is taken for first.
+    """Slugs of the systems that a name fits, starting with the one that it is taken for.
 
     >>> variants("H100")
     ('h100-sxm5-80gb', 'h100-nvl-94gb', 'h100-pcie-80gb')
@@ -95,7 +95,7 @@ def spellings() -> Mapping[str, str]:
 
 
 def left_out() -> tuple[str, ...]:
-    """Why predictions are made without some of the user's own files, a sentence each."""
+    """Sentences on why some of the user's own files are left out of predictions."""
     readers = system_files.own_systems, own_engines, own_profiles, recipes.own_recipes
     return tuple(sentence for read in readers for sentence in read().left_out.values())
 
@@ -116,9 +116,9 @@ def load(system: str | Path | Mapping[str, Any]) -> System:
     """A system in the engine's types, SI units, with its latency constants.
 
     Args:
-        system: a slug, an alias or the beginning of one, which opens no file but those of the
-            library, also of a MIG slice ("NVIDIA H100 80GB HBM3 MIG 1g.10gb"); the `Path` of a
-            YAML file, or a mapping of the same form.
+        system: a slug, an alias or the beginning of one, also of a MIG slice ("NVIDIA H100 80GB
+            HBM3 MIG 1g.10gb"), which opens only files of the library; the `Path` of a YAML file, or
+            a mapping of the same form.
 
     Raises:
         UnknownSystem: no system has that name, or several fit; they or the near ones are listed.
@@ -137,10 +137,11 @@ def load(system: str | Path | Mapping[str, Any]) -> System:
 
 
 def load_yaml(text: str, profile: str = "") -> System:
-    """A system from the text of an uploaded or typed document, which is not trusted.
+    """A system from the text of an uploaded or typed document, which is treated as untrusted.
 
     Args:
-        profile: text of the latency profile that was fitted for it, "" for the one that applies.
+        profile: text of the latency profile that was fitted for it, "" for the one found in the
+            library.
 
     Raises:
         InvalidValue: one sentence on the first key that does not fit.

@@ -1,7 +1,7 @@
 """Measured acceptance of drafted tokens: by model and method, or the mean of a method.
 
 The table `measurements/speculative_acceptance.csv` holds mean tokens of a step by the number of
-drafted ones.  They depend on what is written: all were measured on coding prompts.
+drafted ones.  They depend on the text that is generated; all were measured on coding prompts.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from genz_core.speculative import Method
 from hardware_db.tables import table
 
 Thinking = Literal["on", "off"]
-#: Number formats at the end of a checkpoint's name, which change little of what it writes.
+#: Number formats at the end of a checkpoint's name, which hardly change what it generates.
 _FORMAT = re.compile(r"-(bf16|fp8|nvfp4|mxfp4|int4|awq|gptq)$")
 
 
 def measured_acceptance(
     model: str, method: Method, draft_tokens: int, thinking: Thinking | None = None
 ) -> Acceptance:
-    """Acceptance of a model's drafts, its source in words.
+    """Acceptance of a model's drafts, with its source in words.
 
     Args:
         model: its name; one that was not measured gets the mean of those that were.
-        method: "mtp" or "eagle"; how others draft says too little about their acceptance.
-        thinking: of the runs to take, None for all.
+        method: "mtp" or "eagle"; other methods differ too much for a mean to be useful.
+        thinking: which runs to use, None for all.
 
     Raises:
-        InvalidValue: a method or a number of drafted tokens that nobody measured.
+        InvalidValue: a method or a number of drafted tokens that was not measured.
     """
     runs = {key: lengths for key, lengths in _runs().items() if key[1] == method}
     if not runs:
@@ -71,7 +71,7 @@ def _bare(name: str) -> str:
 
 @cache
 def _runs() -> Mapping[tuple[str, ...], tuple[float, ...]]:
-    """{(model, method, thinking, recipe): mean tokens of a step with 1, 2, ... drafted ones}."""
+    """{(model, method, thinking, recipe): mean tokens of a step with 1, 2, ... drafted tokens}."""
     runs: dict[tuple[str, ...], dict[int, float]] = {}
     for row in table("measurements", "speculative_acceptance"):
         key = (_bare(row["model"]), row["method"], row["thinking"], row["recipe"])

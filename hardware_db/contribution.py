@@ -1,4 +1,4 @@
-"""What a YAML file of a system says, and what it lacks before it can ship."""
+"""Checks a system's YAML file: its figures, and what it lacks before it can ship."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hardware_db import system_files, yaml_document
 from hardware_db.own_files import read_text
 from hardware_db.system_schema import SystemRecord
 
-#: Figures that predictions want, by the keys of a file, and what lacks without them.
+#: Figures that predictions use, by the keys of a file, and what is missing without them.
 _WANTED = {
     "tdp_w": "no power: energy per token is not known",
     "links": "no links: several devices cannot be priced",
     "host": "no host link: nothing can be offloaded",
 }
-#: Operations a byte at which machines sit whose figures fit each other.
+#: Plausible range of FLOPs per byte (peak over bandwidth).
 _RIDGE = (15.0, 1000.0)
 
 

@@ -1,9 +1,9 @@
 """The user's data folder: own systems, profiles, engines and recipes beside the shipped ones.
 
-systems/*.yaml   profiles/*.yaml   engines/*.yaml   recipes.csv
+    systems/*.yaml   profiles/*.yaml   engines/*.yaml   recipes.csv
 
-A second folder may be laid over it (`overlay`): the visitor of a shared server reads the user's
-files and writes to a folder of the visitor's own.
+A second folder may be laid over it (`overlay`): a visitor of a shared server reads the user's
+files, but writes to a folder of their own.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ _OVERLAY: ContextVar[Path | None] = ContextVar("overlay", default=None)
 
 
 def data_folder() -> Path:
-    """Path of the folder that is written: the overlay, else the user's; it need not exist."""
+    """Path of the folder for writing: the overlay, otherwise the user's; it need not exist."""
     return overlaid() or users_folder()
 
 
 def overlaid() -> Path | None:
-    """Path of the folder that lies over the user's, None for none."""
+    """Path of the folder laid over the user's, None if there is none."""
     return _OVERLAY.get()
 
 
 def data_folders() -> tuple[Path, ...]:
-    """Paths of the folders that are read; files of a later one stand in for earlier ones."""
+    """Paths of the folders for reading; files of later folders replace those of earlier ones."""
     over = overlaid()
     return (users_folder(), over) if over else (users_folder(),)
 
 
 @contextmanager
 def overlay(folder: Path | None) -> Iterator[None]:
-    """Lay a folder over the user's within the block; None lays nothing."""
+    """Lay a folder over the user's within the block; None changes nothing."""
     token = _OVERLAY.set(folder)
     try:
         yield
@@ -66,7 +66,7 @@ def stamp() -> frozenset[tuple[Path, int]]:
 
 
 def edition(folder: Path) -> str:
-    """A short digest of the files of one folder and their times, "" while there are none."""
+    """A short digest of the files of a folder and their times, "" if there are none."""
     files = sorted((str(path), changed_ns) for path, changed_ns in _files(folder))
     return hashlib.sha256(repr(files).encode()).hexdigest()[:16] if files else ""
 
@@ -77,9 +77,9 @@ def _files(folder: Path) -> Iterator[tuple[Path, int]]:
 
 
 def dated_files(folder: Path, pattern: str) -> list[tuple[Path, int]]:
-    """Files of a folder that fit a pattern, by name, with the time of their change [ns].
+    """Files of a folder that match a pattern, by name, with their modification time [ns].
 
-    A link to nowhere, a folder, and what is removed meanwhile are none.
+    Dangling links, folders, and files that are removed meanwhile are left out.
     """
     found = []
     for path in sorted(folder.glob(pattern)):

@@ -61,9 +61,9 @@ def load_engine(name: str = GENERIC, version: str = "", *, own: bool = True) -> 
 
     Args:
         name: as for `engine_facts`; "" for the generic engine.
-        version: release, build or month (`hardware_db.engine_versions`); that in the name unless
-            told.  One that nobody measured is priced and marked `unmeasured`.
-        own: whether recipes that the user calibrated stand in for shipped ones.
+        version: release, build or month (`hardware_db.engine_versions`); by default the one in the
+            name.  A version without measurements is priced and marked `unmeasured`.
+        own: whether the user's own recipes replace shipped ones.
 
     Raises:
         UnknownEngine: no profile has that name or alias, or the version cannot be read; the near
@@ -89,7 +89,7 @@ def load_engine(name: str = GENERIC, version: str = "", *, own: bool = True) -> 
 
 
 def ran_otherwise(name: str, version: str) -> bool:
-    """Whether an engine of a version has other constants or defaults than today's.
+    """Whether this version of an engine has other constants or defaults than today's.
 
     Raises:
         UnknownEngine: see `engine_facts`.
@@ -101,9 +101,9 @@ def ran_otherwise(name: str, version: str) -> bool:
 
 
 def known_versions(record: EngineRecord) -> list[str]:
-    """Versions of an engine that runs were measured of, and the last of each era; oldest first.
+    """Measured versions of an engine, and the last version of each era; oldest first.
 
-    Builds without a number ("nightly-...") stand last.
+    Builds without a number ("nightly-...") come last.
     """
     found = {row["version"] for row in table("engines", "runs") if row["engine"] == record.id}
     found |= {era.until for era in record.eras}
@@ -118,8 +118,8 @@ def _age(version: str) -> tuple[bool, tuple[int, ...], str]:
 def _named(name: str) -> tuple[EngineRecord, str]:
     """The record of an engine's name and the version that the name carries, "" for none.
 
-    What follows a known engine's name is its version: "vllm banana" is a version that cannot be
-    read, not an engine that nobody knows.
+    What follows a known engine's name is its version: "vllm banana" is an unreadable version of
+    vllm, not an unknown engine.
 
     Raises:
         UnknownEngine: see `engine_facts`.
@@ -135,7 +135,7 @@ def _named(name: str) -> tuple[EngineRecord, str]:
 
 
 def _check_measured(record: EngineRecord, version: str) -> None:
-    """Refuse a version that cannot be read, unless a measured build is called so.
+    """Refuse a version that cannot be read, unless a measured build has that name.
 
     Raises:
         UnknownEngine: its message lists the known versions.
@@ -154,9 +154,9 @@ def _check_measured(record: EngineRecord, version: str) -> None:
 
 
 def engines_for(system: System) -> tuple[str, ...]:
-    """Engines that run on a system by their own documentation, the default first.
+    """Engines that run on a system according to their documentation, the default first.
 
-    The generic one where no engine says so.
+    The generic engine where none does.
     """
     found = [
         record.id
@@ -169,18 +169,18 @@ def engines_for(system: System) -> tuple[str, ...]:
 def require_runs_on(
     name: str, system: System, version: str = "", formats: Iterable[str] = ()
 ) -> None:
-    """Refuse an engine on a system that it does not run on by its own documentation.
+    """Refuse an engine on a system that its documentation does not list.
 
     A system without a vendor (a user's own, a hypothetical one) is not refused.
 
     Args:
-        name, version: as of `load_engine`.
+        name, version: as in `load_engine`.
         formats: of the weights.
 
     Raises:
         UnsupportedEngine: it names the systems that the engine runs on, and engines that run here,
             or the first release that runs there.
-        UnknownEngine: as of `engine_facts`.
+        UnknownEngine: as in `engine_facts`.
     """
     record, named = _named(name or GENERIC)
     if not system.vendor:
@@ -199,10 +199,10 @@ def require_runs_on(
 def _require_release(
     record: EngineRecord, system: System, version: str, formats: tuple[str, ...]
 ) -> None:
-    """Refuse a release that a system or formats of weights came after, or went before.
+    """Refuse a release that does not support a system, or formats of weights, yet or any more.
 
     Raises:
-        UnsupportedEngine: it names the first release, or the last.
+        UnsupportedEngine: the message names the first release, or the last.
     """
     for bounds in record.bounds:
         if why := bounds.refusal(system, formats, version):
@@ -212,7 +212,7 @@ def _require_release(
 
 
 def default_engine(system: System) -> str:
-    """The engine that a question means which names none: vllm where it runs, else generic."""
+    """The engine for a question that names none: vllm where it runs, otherwise generic."""
     return _DEFAULT if _DEFAULT in engines_for(system) else GENERIC
 
 
@@ -244,18 +244,18 @@ def _fold(name: str) -> str:
 
 
 def own_engines() -> OwnFiles[EngineRecord]:
-    """The user's own engines but for damaged ones."""
+    """The user's own engines, without damaged ones."""
     return read_all("engines/*.yaml", _own, "mend it or move it away")
 
 
 def _records() -> Mapping[str, EngineRecord]:
-    """{name: record} of the engines that ship, the user's own in place of theirs."""
+    """{name: record} of the shipped engines, with the user's own replacing them."""
     return {**_shipped(), **own_engines().announced().records}
 
 
 @lru_cache(maxsize=64)
 def _own(path: Path, _modified: int) -> EngineRecord:
-    """The record in a user's file, cached by the time of its last change."""
+    """The record in a user's file, cached by the file's modification time."""
     return engine_record(yaml_document.parse(read_text(path), "it"), "it")
 
 

@@ -1,6 +1,6 @@
 """Schema of a serving engine's YAML, and the conversion of its units to SI.
 
-As in a system's YAML a number carries its value, source and kind, and its unit stands in its key.
+As in a system's YAML, a number has a value, a source and a kind, and its unit is part of its key.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FIGURES: Mapping[str, tuple[str, float]] = {
     "delivery_jitter": ("delivery_jitter", 1.0),
     "sampling_s": ("sampling_us", MICRO),
 }
-#: Rates of an engine's own kernels, over those of the system's profile.
+#: Rates of an engine's own kernels, relative to those of the system's profile.
 _OF_KERNELS = (
     "compute_efficiency", "memory_efficiency", "attention_efficiency", "four_bit_efficiency",
     "expert_efficiency",
@@ -59,9 +59,9 @@ _POLICIES = (
 class OnCpu(BaseModel):
     """Figures of an engine that differ on CPUs; the others are as on GPUs.
 
-    What was fitted on GPUs says nothing of a CPU's kernels: rates that are not stated here are
-    those of the system's latency profile.  source: key of the file's sources that says it runs
-    there.  products: as of the engine.
+    Fits on GPUs say nothing about a CPU's kernels: rates that are not stated here are those of the
+    system's latency profile.  source: key of the file's sources that says it runs there.  products:
+    as in the engine.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -92,12 +92,12 @@ class OnCpu(BaseModel):
 
 
 class OnStart(BaseModel):
-    """What an engine's server sets itself where it is told nothing, on some devices.
+    """Defaults that an engine's server chooses on some devices.
 
-    source: key of the file's sources.  until, until_month: last release and month (YYYY-MM) that
-    did so, "" for today's.  below_gib: on devices of less memory; named: parts of slugs of others
-    that count, too; on all devices without both.
-    outside_gib: of a device that it leaves to the rest, which fixes its share of the memory.
+    source: key of the file's sources.  until, until_month: last release and month (YYYY-MM) with
+    these defaults, "" for today's.  below_gib: they apply to devices with less memory; named: parts
+    of slugs of further devices that they apply to; to all devices if neither is given.
+    outside_gib: memory that it leaves to everything else, which determines its share of the memory.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -113,11 +113,11 @@ class OnStart(BaseModel):
     outside_gib: Fact | None = None
 
     def holds(self, version: str) -> bool:
-        """Whether a version of the engine did so; "" for today's."""
+        """Whether a version of the engine has these defaults; "" for today's."""
         return not self.until or is_until(version, self.until, self.until_month)
 
     def defaults(self) -> ServerDefaults:
-        """The same in the engine's types, SI units."""
+        """The defaults in the engine's types, SI units."""
         everywhere = self.below_gib is None and not self.named
         below = math.inf if everywhere else (self.below_gib or 0.0) * GIBI
         counts = {name: getattr(self, name) for name in ("chunk_tokens", "max_sequences")}
@@ -134,7 +134,8 @@ _KINDS = {
 
 
 class RunsOn(BaseModel):
-    """Systems that an engine runs on: any of the kinds, of any of the vendors; () for all vendors.
+    """Systems that an engine runs on: any of the kinds, from any of the vendors; () for all
+    vendors.
 
     source: key of the file's sources that says so.
     """
@@ -155,7 +156,7 @@ class RunsOn(BaseModel):
 
 
 class Pads(BaseModel):
-    """What an engine fills up where a degree does not divide it, see `genz_core.engine.Padding`.
+    """What an engine pads where a degree does not divide it, see `genz_core.engine.Padding`.
 
     source: key of the file's sources that says so.  vendors: of the systems on which it does.
     """
@@ -184,9 +185,10 @@ class Loads(BaseModel):
 class Bounds(BaseModel):
     """The first release or the last one that runs on some silicon, or some formats of weights.
 
-    source: key of the file's sources that says so.  what: it, in words.  families: of systems;
+    source: key of the file's sources that says so.  what: the silicon or formats, in words.
+    families: of systems;
     named: parts of slugs; formats: of weights.  since: its first release, since_month: its month
-    (YYYY-MM), "" where the source tells none; last: its last release, last_month: its month.
+    (YYYY-MM), "" where the source states none; last: its last release, last_month: its month.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -202,9 +204,9 @@ class Bounds(BaseModel):
     last_month: str = ""
 
     def refusal(self, system: System, formats: Iterable[str], version: str) -> str:
-        """Why a version does not run there, in words; "" where it may.
+        """Why a version does not run with a system or formats, in words; "" where it does.
 
-        version: "" for today's, which `last` leaves out.
+        version: "" for today's, which `last` excludes.
         """
         silicon = system.family in self.families or any(part in system.slug for part in self.named)
         if not silicon and not set(formats) & set(self.formats):
@@ -219,13 +221,14 @@ class Bounds(BaseModel):
 class EngineRecord(BaseModel):
     """An engine as its YAML states it: every figure with its source and kind.
 
-    versions: range that was measured.  eras: older ones that ran otherwise, oldest first.
+    versions: measured range.  eras: older versions that behaved differently, oldest first.
     extra: an eager engine's `EagerFacts`, SI units.  on_cpu: what differs on CPUs; absent where it
-    runs on none.  on_start: what its server sets itself, the first that holds first.  runs_on:
+    does not run on CPUs.  on_start: defaults of its server, in order of precedence.  runs_on:
     systems that plans try it on, absent for none.  only_on: all systems that it runs on, where its
-    documentation names them; it is refused elsewhere.  bounds: releases that are refused on some.
-    pads: what it fills up where a degree does not divide it, and refuses otherwise.
-    loads: formats in which it loads published checkpoints other than they are.
+    documentation lists them; it is refused elsewhere.  bounds: releases that are refused on some
+    systems.
+    pads: sizes that it pads where a degree does not divide them; others it refuses.
+    loads: published checkpoints that it loads in another format.
     The other keys are those of `EngineProfile`, in the units of their names.
     """
 
@@ -280,7 +283,7 @@ class EngineRecord(BaseModel):
     def profile(self, version: str = "") -> EngineProfile:
         """The engine in the engine's types, SI units; without measurements.
 
-        version: whose server's defaults it starts with, "" for today's.
+        version: whose server defaults it has, "" for today's.
         """
         figures: dict[str, Any] = {
             field: getattr(self, key).value * unit

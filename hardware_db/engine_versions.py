@@ -1,8 +1,8 @@
 """Versions of serving software: how they are written, which is older, and the eras of an engine.
 
 A version is a release ("0.9.0", "v1.0.0rc3"), a build ("b6918") or the month of a run ("2024-05",
-also the date inside "nightly-dev-20260402").  An engine's YAML lists its eras: stretches of its
-history in which it ran so differently that its measurements tell of them alone.
+also the date inside "nightly-dev-20260402").  An engine's YAML lists its eras: periods in which it
+behaved so differently that their measurements apply only to them.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _NUMBERS = re.compile(r"[vb]?(\d+(?:\.\d+)*)")
 _READABLE = re.compile(
     r"[vb]?\d+(?:\.(?:\d+|x))*(?:[.+_-]?(?:rc|post|dev|alpha|beta|a|b)\d*)*(?:[+-][\w.]+)*"
 )
-#: The version at the end of an engine's name, as tables print it: "vLLM 0.6.3", "llama.cpp b6918".
+#: The version at the end of an engine's name, as in tables: "vLLM 0.6.3", "llama.cpp b6918".
 _IN_NAME = re.compile(r"[\s@-]v?(b?\d[\w.]*(?:-\d\d)?)\b[^\w]*(?:[(\[].*)?$")
 
 
 class Era(BaseModel):
-    """A stretch of an engine's history, up to a release and a month.
+    """A period of an engine's history, up to a release and a month.
 
     id: a word for it.  until: its last release or build.  until_month: its last month, YYYY-MM.
-    changed: what the next one does otherwise.  source: key of the file's sources.
+    changed: what the next era does differently.  source: key of the file's sources.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -40,14 +40,14 @@ class Era(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version that can be placed: by its numbers or by its month, () for what it has not."""
+    """A version that can be ordered, by its numbers or by its month; () for what it lacks."""
 
     numbers: tuple[int, ...] = ()
     month: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, text: str) -> Version:
-        """The version of a text; one without number or month for a text that tells none."""
+        """The version in a text; without number and month where the text states neither."""
         text = text.strip()
         if dated := _MONTH.search(text):
             return cls(month=(int(dated[1]), int(dated[2])))
@@ -57,7 +57,7 @@ class Version:
 
 
 def is_readable(text: str) -> bool:
-    """Whether a text states a release, a build or a month, as `Version` reads them.
+    """Whether a text states a release, a build or a month that `Version` can read.
 
     Suffixes of releases are understood: "1.0.0rc3", "0.5.6.post2", "0.6.3+cu124".
     """
@@ -66,13 +66,13 @@ def is_readable(text: str) -> bool:
 
 
 def in_name(name: str) -> str:
-    """The version that an engine's name carries: "0.6.3" of "vLLM 0.6.3", "" where it has none."""
+    """The version in an engine's name: "0.6.3" for "vLLM 0.6.3", "" where there is none."""
     found = _IN_NAME.search(name.partition("/")[0].strip())
     return found[1] if found else ""
 
 
 def era_of(eras: Sequence[Era], version: str) -> Era | None:
-    """The era of a version; None for today's and for a text that tells none.
+    """The era of a version; None for today's, and for a text without a version.
 
     eras: oldest first.
     """
@@ -80,7 +80,8 @@ def era_of(eras: Sequence[Era], version: str) -> Era | None:
 
 
 def is_until(version: str, until: str, until_month: str) -> bool:
-    """Whether a version is a release up to `until`, of its patches too, or a month up to the month.
+    """Whether a version is a release up to `until` (including its patches), or a month up to the
+    month.
 
     >>> is_until("0.20.2", "0.20", "2026-05"), is_until("0.21.0", "0.20", "2026-05")
     (True, False)
@@ -104,7 +105,7 @@ def is_before(version: str, since: str, since_month: str = "") -> bool:
 
 
 def is_beyond(versions: str, version: str) -> bool:
-    """Whether a release lies outside a range "0.9 - 0.19"; no month and no unknown text does."""
+    """Whether a release lies outside a range "0.9 - 0.19"; False for months and unknown texts."""
     asked = Version.of(version).numbers
     first, _, last = versions.partition(" - ")
     least, most = Version.of(first).numbers, Version.of(last).numbers

@@ -1,8 +1,8 @@
 """Intervals of predictions: quantiles of measured / predicted on held-out points.
 
-Those of steps and requests are written by the fit of the engines (`app/engine_fit`), with their
-coverage on points that fitted neither the model nor the interval in `coverage.csv`.  Those of
-operators are written by the fit of the profiles (`python -m hardware_db.fit`).
+Those of steps and requests are written by the fit of the engines (`app/engine_fit`); their coverage
+on points used neither for the model nor for the interval is in `coverage.csv`.  Those of operators
+are written by the fit of the profiles (`python -m hardware_db.fit`).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from hardware_db.engine_files import GENERIC
 from hardware_db.tables import table
 
 LEVEL = 0.8
-#: High end beyond which an interval says nothing; such a figure is not validated.
+#: Upper end above which an interval is useless; such a figure counts as not validated.
 WIDEST = 2.5
-#: Open requests of a rank up to which loads err alike, and the most that were measured.
+#: Open requests per rank up to which errors do not depend on the load, and the most that were
+#: measured.
 CROWD, MOST_CROWD = 64.0, 512.0
-#: The novelty of a load among measured ones (the median of configurations held out), of which the
-#: shipped ends are.
+#: Novelty that the shipped intervals correspond to: the median of held-out configurations.
 USUAL_NOVELTY = 0.25
-_DECILE = 1.2815515655446004  # of a standard normal, beyond which a tenth lies
+_DECILE = 1.2815515655446004  # quantile of a standard normal with a tenth of the mass above it
 _LEAST_SPREAD = 1e-6
-#: Prompt tokens above which prompts are long, whose reading is most of a first token.
+#: Prompt tokens above which prompts count as long, since reading them dominates the first token.
 LONG_PROMPT = 4096
 _BEYOND_RANGE = Path(__file__).parent / "beyond_range.yaml"
-#: {`EngineProfile.measured_on`: kind of the held-out points that an interval rests on}.
+#: {`EngineProfile.measured_on`: kind of held-out points that an interval is based on}.
 _UNDER_LOAD = ("ttft_s", "tpot_s", "e2e_s")
 _OF_LOAD = {"recipe": "recipe", "own": "few", "own_few": "none", "device": "none", "": "none"}
 _OF_BATCH = {"recipe": "device", "own": "none", "own_few": "none", "device": "device", "": "none"}
@@ -49,9 +49,10 @@ _TIMED = (GENERIC, "sglang", "trtllm", "vllm")
 class Interval:
     """An 80 % interval as factors of the prediction, and the held-out points behind it.
 
-    It contains the prediction: where most points lay on one side, it is widened to the other.
-    low, high: numbers, or arrays of them, NaN where the interval would say nothing.
-    novelty, crowd: powers by which its logarithms grow, see `stretch`.
+    It always contains the prediction: where most points lie on one side, it is extended to the
+    other.
+    low, high: numbers or arrays, NaN where the interval would be useless.
+    novelty, crowd: exponents by which its logarithms grow, see `stretch`.
     """
 
     low: Num
@@ -66,7 +67,7 @@ class Interval:
         object.__setattr__(self, "high", high if np.ndim(high) else float(high))
 
     def at(self, novelty: Array, users: Array) -> Interval | None:
-        """The interval of each load, None where it says nothing of any; arguments: `stretch`."""
+        """The interval of each load, None where it is useless for all; arguments: see `stretch`."""
         factor = stretch(novelty, users, self.novelty, self.crowd)
         low, high = (np.exp(np.log(end) * factor) for end in (self.low, self.high))
         told = high <= WIDEST
@@ -75,7 +76,7 @@ class Interval:
         return Interval(np.where(told, low, np.nan), np.where(told, high, np.nan), self.points)
 
     def widened(self, distance: Array, without: Mask, load: str) -> Interval | None:
-        """The interval of configurations of which some lie beyond what was measured.
+        """The interval widened for configurations beyond what was measured.
 
         distance: beyond the measured range, in natural logarithms, [configs] or one for all.
         without: configurations that have no interval at all, likewise.  load: "batch" or "served".
@@ -93,15 +94,15 @@ class Interval:
 
 @cache
 def growth(load: str) -> float:
-    """By how much an interval's logarithms grow with the distance from the measured range.
+    """Growth of an interval's logarithms with the distance from the measured range.
 
-    load: "batch" or "served".  See `beyond_range.yaml`, which states where the figures are from.
+    load: "batch" or "served".  See `beyond_range.yaml`, which states the origin of the figures.
     """
     return float(yaml.safe_load(_BEYOND_RANGE.read_text(encoding="utf-8"))[load]["value"])
 
 
 def wider(one: Interval | None, other: Interval | None) -> Interval | None:
-    """The ends of two intervals that lie further out; None where either is."""
+    """The wider ends of two intervals; None where either is None."""
     if one is None or other is None:
         return None
     low, high = np.minimum(one.low, other.low), np.maximum(one.high, other.high)
@@ -109,11 +110,11 @@ def wider(one: Interval | None, other: Interval | None) -> Interval | None:
 
 
 def stretch(novelty: Array, users: Array, near: float, crowd: float) -> Array:
-    """How many times as wide as of a load of usual novelty an interval's logarithms are, [loads].
+    """Factor on an interval's logarithms relative to a load of usual novelty, [loads].
 
-    novelty: standard deviation of what measured runs leave open, over that where there is none.
-    users: open requests of an attention rank; beyond `CROWD` of them queues and a full cache make
-    each run its own.  near, crowd: powers of both.
+    novelty: standard deviation that remains with the measured runs, over that without any.
+    users: open requests of an attention rank; beyond `CROWD` of them, queues and a full cache make
+    runs differ.  near, crowd: exponents of the two.
     """
     crowded = np.clip(np.asarray(users, dtype=float), CROWD, MOST_CROWD) / CROWD
     usual = np.asarray(novelty, dtype=float) / USUAL_NOVELTY
@@ -125,17 +126,17 @@ def load_interval(
 ) -> Interval | None:
     """The interval of a step's or a request's figure.
 
-    None where too few points were measured, or where they lie so far off that it tells nothing.
+    None where too few points were measured, or where the interval is useless.
 
-    The held-out points of an engine count beside those of others, the less the more it has of its
-    own; an engine without any measurement has the interval of the generic one.
+    The held-out points of other engines count as well, with a weight that falls with the number of
+    the engine's own points; an engine without measurements has the interval of the generic one.
 
     Args:
         metric: "prefill", "decode", "e2e" (static batches), "ttft_s", "tpot_s", "e2e_s" (serving).
         tier: of the latency profile ("measured", "sibling", "default").
         engine: with the measurements of the system applied (`genz_core.deploy`); `measured_on`
-            decides which held-out points count, and whether its release was among them.
-        novelty, users: of loads, see `stretch`; default: a load of usual novelty.
+            decides which held-out points count; so does whether its release is among them.
+        novelty, users: of loads, see `stretch`; by default a load of usual novelty.
     """
     points = (_OF_LOAD if metric in _UNDER_LOAD else _OF_BATCH)[engine.measured_on]
     if engine.unmeasured:
@@ -153,10 +154,10 @@ def load_interval(
 
 
 def probability_below(slack: Array, interval: Interval) -> Array:
-    """P(measured / predicted < exp(slack)); NaN where the interval is.
+    """P(measured / predicted < exp(slack)); NaN where there is no interval.
 
-    slack: ln(target / predicted), NaN for a figure that there is none of: 0.
-    interval: of measured / predicted, of all or of each.
+    slack: ln(target / predicted); NaN, for a missing figure, gives probability 0.
+    interval: of measured / predicted, one for all or one each.
     """
     low, high = np.log(interval.low), np.log(interval.high)
     centre = (low + high) / 2.0
@@ -167,16 +168,16 @@ def probability_below(slack: Array, interval: Interval) -> Array:
 
 
 def _normal_below(deviations: Array) -> Array:
-    """P(a standard normal number lies below each), by the C library's error function."""
+    """P(a standard normal number is below each value), by the C library's error function."""
     flat = [math.erfc(-value * math.sqrt(0.5)) / 2.0 for value in deviations.ravel().tolist()]
     return np.array(flat).reshape(deviations.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Deployments that were measured apart from plain ones.
+    """Deployments that were measured separately from plain ones.
 
-    name: "pools" (prompts have workers of their own) or "drafts" (the model drafts by its own
+    name: "pools" (prompts have separate workers) or "drafts" (the model drafts with its own
     module).  isl: prompt tokens, a number or [loads].
     """
 
@@ -185,10 +186,10 @@ class Kind:
 
 
 def kind_interval(metric: str, kind: Kind, *, widest: float = WIDEST) -> Interval | None:
-    """The interval of a figure of a kind of deployments, by the length of its prompts.
+    """The interval of a figure for a kind of deployment, by the length of its prompts.
 
-    None where too few runs were measured, or where they lie so far off that it tells nothing.
-    metric: "ttft_s", "tpot_s" or "e2e_s".  widest: high end beyond which it does.
+    None where too few runs were measured, or where the interval is useless.
+    metric: "ttft_s", "tpot_s" or "e2e_s".  widest: upper end above which it counts as useless.
     """
     ends = {
         row["prompts"]: (float(row["low"]), float(row["high"]), int(row["points"]))
@@ -208,9 +209,9 @@ def kind_interval(metric: str, kind: Kind, *, widest: float = WIDEST) -> Interva
 
 
 def held_out_interval(metric: str, tier: str, known: str, engine: str) -> Interval:
-    """The row of `engines/intervals.csv` of an engine, of all engines where it has none.
+    """The row of `engines/intervals.csv` for an engine, or for all engines where it has none.
 
-    known: kind of the held-out points that it rests on, "recipe" or "none" for example.
+    known: kind of the held-out points that it is based on, for example "recipe" or "none".
 
     Raises:
         KeyError: there is none for all engines either.
@@ -225,8 +226,8 @@ def load_operator_interval(operator: str, fit: Fit, engine: str) -> Interval | N
 
     Args:
         operator: class of its latency model.
-        fit: record of the constants that price it; None for constants the user fitted: there is
-            no held-out data for them.
+        fit: record of the constants that price it; None for constants fitted by the user, which
+            have no held-out data.
         engine: a profile's name; None for engines whose kernels are not in the operator tables.
     """
     if engine not in _TIMED or not _published(fit):
@@ -242,7 +243,7 @@ def validated_tier(profile: LatencyProfile | None) -> str:
 
 
 def _published(fit: Fit) -> bool:
-    """Whether constants were fitted on the tables that the residuals were held out of."""
+    """Whether constants were fitted on the same tables that the residuals were held out of."""
     sources = _residuals()[0]
     return all(part.startswith(sources) for part in fit.data_set.split("; "))
 

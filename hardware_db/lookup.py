@@ -1,13 +1,13 @@
-"""Slug of a system from a name as people type it and programs print it.
+"""The slug of a system, from a name as people type it or as programs print it.
 
 Names are compared twice.  First as one word without case, separators and vendor words, so that
 `NVIDIA GeForce RTX 4090`, `rtx-4090` and `RTX4090` are one.  Then as a set of parts: a name also
 fits a system when each of its parts is true of the system (`A100 SXM4 80GB HBM2e`), which drops
 suffixes that do not tell devices apart and keeps those that do.  Last as the beginning of a name
-(`MI325`), where no other system's begins so; a number alone is none.
+(`MI325`), if only one system's name begins with it; a number alone does not count.
 
-Which of several boards a bare name means (`H200`, `A100`) is data: the board's YAML lists it among
-the aliases.  `found` names the other boards beside it.
+Which board a bare name means (`H200`, `A100`) is data: that board's YAML lists the name among its
+aliases.  `found` names the other boards, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from genz_core.errors import LONGEST_NAME, UnknownSystem
 
-#: Words that no two devices differ by: vendors, brands and what every card is.
+#: Words that distinguish no devices: vendors, brands and generic words.
 NOISE: frozenset[str] = frozenset(
     {"nvidia", "amd", "intel", "google", "aws", "amazon", "apple", "corporation", "inc", "tm", "r"}
     | {"furiosaai", "tenstorrent", "qualcomm", "meta", "huawei"}
@@ -28,12 +28,14 @@ NOISE: frozenset[str] = frozenset(
     | {"vf"}  # a virtual function of a whole device, as in "AMD Instinct MI300X VF"
 )
 _PARTS = re.compile(r"[a-z]+|\d+(?:\.\d+)?")
-#: Other systems that a note on a bare name lists at most.
+#: Most other systems that a note on a bare name lists.
 _MOST_OTHERS = 4
 
 
 def fold(name: str, noise: frozenset[str] = NOISE) -> str:
-    """A name as a single word: without case, separators and vendor words, if others remain."""
+    """A name as a single word: in lower case, without separators, and without vendor words if
+    others remain.
+    """
     words = re.findall(r"[a-z0-9.+]+", name.casefold())
     return "".join(word for word in words if word not in noise) or "".join(words)
 
@@ -46,9 +48,9 @@ def parts(name: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class NamedSystem:
-    """Names of a system, and words that are true of it.
+    """Names of a system, and words that describe it.
 
-    names: slug, full name and aliases.  traits: memory size and type, family, as of `parts`.
+    names: slug, full name and aliases.  traits: memory size and type, family, as in `parts`.
     """
 
     slug: str
@@ -57,9 +59,9 @@ class NamedSystem:
 
 
 def index(systems: Collection[NamedSystem]) -> dict[str, str]:
-    """{folded name: slug}; of two systems with the same name the first keeps it."""
+    """{folded name: slug}; where two systems have the same name, the first keeps it."""
     slugs: dict[str, str] = {}
-    for noise in (NOISE, frozenset[str]()):  # then with vendor words, as in RTX4090
+    for noise in (NOISE, frozenset[str]()):  # then including vendor words, as in RTX4090
         for system in systems:
             for name in system.names:
                 slugs.setdefault(fold(name, noise), system.slug)
@@ -67,7 +69,7 @@ def index(systems: Collection[NamedSystem]) -> dict[str, str]:
 
 
 def exact(name: str, slugs: Mapping[str, str]) -> str | None:
-    """The slug of a whole name in an `index`, None where it has none or is longer than any."""
+    """The slug for a whole name in an `index`, None where there is none or the name is too long."""
     return slugs.get(fold(name)) if len(name) <= LONGEST_NAME else None
 
 
@@ -75,9 +77,8 @@ def exact(name: str, slugs: Mapping[str, str]) -> str | None:
 class Found:
     """The system that a name stands for.
 
-    note: which other systems the name could mean, or that it is the beginning of one's name; ""
-    where the name tells the system from all others.  others: slugs that it could mean, nearest
-    first.
+    note: which other systems the name could mean, or that it is only the beginning of a name; ""
+    where it is unambiguous.  others: slugs that it could also mean, nearest first.
     """
 
     slug: str
@@ -88,7 +89,7 @@ class Found:
 def found(name: str, slug: str, systems: Collection[NamedSystem]) -> Found:
     """A whole name's system, with a note where names of other systems begin with that name.
 
-    A slug and a full name stand for one system alone.
+    A slug or a full name stands for one system only.
     """
     named = next((system for system in systems if system.slug == slug), None)
     if named is None or fold(name) in map(fold, (slug, *named.names[:2])):
@@ -114,7 +115,7 @@ def _sequence(name: str) -> list[str]:
 
 
 def _alternatives(names: Sequence[str]) -> str:
-    """Names as a phrase: "a, b or c"."""
+    """Names joined as "a, b or c"."""
     return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
@@ -145,7 +146,9 @@ def resolve(name: str, systems: Collection[NamedSystem], slugs: Mapping[str, str
 
 
 def _beginning(name: str, systems: Collection[NamedSystem]) -> list[str]:
-    """Slugs of the systems a name of which begins with what was typed, vendor words or not."""
+    """Slugs of the systems with a name that begins with what was typed, with or without vendor
+    words.
+    """
     fits: set[str] = set()
     for noise in (NOISE, frozenset[str]()):
         start = fold(name, noise)
@@ -159,7 +162,7 @@ def _beginning(name: str, systems: Collection[NamedSystem]) -> list[str]:
 
 
 def _fitting(words: frozenset[str], systems: Collection[NamedSystem]) -> list[str]:
-    """Slugs of the systems of which all words are true, by the longest name among the words."""
+    """Slugs of the systems that all words describe, ordered by the longest name among the words."""
     scores: dict[str, int] = {}
     for system in systems:
         names = [parts(name) for name in system.names]

@@ -1,6 +1,6 @@
-"""Measured runs and what they teach of an engine's steps.
+"""Measured runs, from which corrections of an engine's steps are learned.
 
-`engines/runs.csv` has a row a run, `engines/kernels.csv` how runs spread and how near is near
+`engines/runs.csv` has one row per run; `engines/kernels.csv` holds the covariances between runs
 (`genz_core.measured_runs`); both are written by `python -m app.engine_fit`.
 """
 
@@ -25,7 +25,7 @@ from genz_core.types import Array
 from hardware_db.tables import table
 
 FACTS = ("weights", "system", "family", "version", "drafts")
-#: Figures of a run, of which the file has ln(measured / physics).
+#: Figures of a run, stored as ln(measured / physics).
 FIGURES = ("tpot_s", "ttft_s")
 
 
@@ -55,7 +55,7 @@ def _column(rows: Sequence[Mapping[str, str]], name: str) -> Array:
 
 
 def shipped_recipes() -> Iterable[tuple[Mapping[str, str], int]]:
-    """A row of each engine, model, system and weight format that was measured, and its runs."""
+    """A row for each measured engine, model, system and weight format, with the number of runs."""
     counts: dict[tuple[str, ...], int] = defaultdict(int)
     first: dict[tuple[str, ...], Mapping[str, str]] = {}
     for row in table("engines", "runs"):
@@ -67,7 +67,7 @@ def shipped_recipes() -> Iterable[tuple[Mapping[str, str], int]]:
 
 @cache
 def kernels() -> Mapping[str, Kernel]:
-    """How each of `genz_core.measured_runs.LATENTS` spreads."""
+    """The covariance of each of `genz_core.measured_runs.LATENTS`."""
     terms: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
     for row in table("engines", "kernels"):
         terms[row["latent"]][row["term"], row["of"]] = float(row["value"])

@@ -1,4 +1,4 @@
-"""Memory of so many stacks of a generation: what a system would have with another memory."""
+"""Bandwidth of a number of stacks of a memory generation, for systems with other memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _BITS = 8.0
 
 @dataclass(frozen=True, slots=True)
 class MemoryGeneration:
-    """Stacks of a generation: interface times the rate of a pin [bytes/s], and who says so."""
+    """Stacks of a generation: interface width times the rate of a pin [bytes/s], with the
+    source.
+    """
 
     name: str
     bytes_per_s: float
@@ -24,7 +26,9 @@ class MemoryGeneration:
 
 @cache
 def generations() -> Mapping[str, MemoryGeneration]:
-    """The generations that are known, by name; each pin rate is of the standard or first parts."""
+    """The known generations by name; each pin rate is that of the standard or of the
+    first parts.
+    """
     return {
         row["generation"]: MemoryGeneration(
             row["generation"],
@@ -36,10 +40,10 @@ def generations() -> Mapping[str, MemoryGeneration]:
 
 
 def memory_bandwidth(generation: str, stacks: int) -> float:
-    """Bandwidth of so many stacks at the full rate of their generation [bytes/s].
+    """Bandwidth of a number of stacks at the full rate of their generation [bytes/s].
 
     Raises:
-        InvalidValue: an unknown generation, or a number of stacks that cannot be.
+        InvalidValue: an unknown generation, or an impossible number of stacks.
     """
     known = generations()
     if generation not in known:

@@ -1,4 +1,4 @@
-"""Slices of a GPU that NVIDIA's Multi-Instance GPU makes: "NVIDIA H100 80GB HBM3 MIG 1g.10gb".
+"""Slices of a GPU under NVIDIA's Multi-Instance GPU: "NVIDIA H100 80GB HBM3 MIG 1g.10gb".
 
 A profile "<g>g.<n>gb" has g of seven shares of the SMs (of four on the A30) and n GB, in eighths of
 the memory, with as many eighths of its bandwidth and of the cache (MIG User Guide, "Supported MIG
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from genz_core.errors import UnknownSystem
 from genz_core.types import System
 
-#: Words that begin what a slice assumes; nobody measured one.
+#: Words that begin the assumption on a slice; no slice was measured.
 SLICE = "a MIG slice: "
 _NAME = re.compile(r"(.+?)\s+MIG\s+(?:\d+c\.)?(\d)g\.(\d+)gb\b.*", re.IGNORECASE | re.DOTALL)
 _EIGHTHS = 8
@@ -22,7 +22,7 @@ _GIGABYTE = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A slice by its device's name: shares of the SMs and gigabytes of memory."""
+    """A slice of a device: shares of the SMs and gigabytes of memory."""
 
     device: str
     profile: str
@@ -31,7 +31,7 @@ class Slice:
 
 
 def parsed(name: str) -> Slice | None:
-    """The slice that a device's name states; None where it states a whole device."""
+    """The slice that a device's name states; None where it names a whole device."""
     match = _NAME.fullmatch(name.strip())
     if match is None:
         return None
@@ -40,7 +40,7 @@ def parsed(name: str) -> Slice | None:
 
 
 def sliced(whole: System, part: Slice) -> System:
-    """The system of a slice: SMs, memory, bandwidth and cache by its shares, no links.
+    """The system of a slice: SMs, memory, bandwidth and cache by its shares, without links.
 
     Raises:
         UnknownSystem: the device has no such slice.

@@ -1,6 +1,7 @@
-"""The user's own files, read one by one: a damaged one is left out, with a sentence.
+"""The user's own files, read one by one; a damaged one is left out, with a sentence on why.
 
-Whoever predicts without one hears a `LeftOutWarning`; `hardware_db.left_out()` gives all sentences.
+A prediction without such a file gives a `LeftOutWarning`; `hardware_db.left_out()` lists all
+sentences.
 """
 
 from __future__ import annotations
@@ -24,28 +25,30 @@ class LeftOutWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class OwnFiles(Generic[Record]):
-    """What was read of the user's files.
+    """The user's files that could be read.
 
-    records: by the stem of the file.  left_out: why a file is not among them, by its stem.
+    records: by the stem of the file name.  left_out: reasons why files are left out, by stem.
     """
 
     records: dict[str, Record] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
 
     def announced(self) -> OwnFiles[Record]:
-        """The same, after a warning of what is left out."""
+        """The same object, after a warning about each file that is left out."""
         for sentence in self.left_out.values():
             warnings.warn(sentence, LeftOutWarning, stacklevel=3)
         return self
 
 
 def read_all(pattern: str, read: Callable[[Path, int], Record], remedy: str) -> OwnFiles[Record]:
-    """The records of the user's files that fit a pattern; later folders stand in for earlier ones.
+    """The records of the user's files that fit a pattern; those of later folders replace those of
+    earlier ones.
 
     Args:
         pattern: below the data folders, "systems/*.yaml".
-        read: the record of a file and of the time of its last change; raises `RidgelineError`.
-        remedy: what to do about a damaged file, "mend it or move it away".
+        read: function of a file and its modification time that returns the record; raises
+            `RidgelineError`.
+        remedy: advice on a damaged file, "mend it or move it away".
     """
     found: OwnFiles[Record] = OwnFiles()
     for path, modified in _dated(pattern):
@@ -59,7 +62,7 @@ def read_all(pattern: str, read: Callable[[Path, int], Record], remedy: str) -> 
 
 
 def left_out(path: Path, reason: str, remedy: str) -> str:
-    """The sentence on a file that is left out; it does not tell where the data folder is."""
+    """The sentence on a file that is left out; it does not reveal the path of the data folder."""
     file = path.relative_to(next(f for f in data_folders() if path.is_relative_to(f)))
     reason = reason.replace(str(path), path.name)
     return f"{file.as_posix()} of the data folder is left out: {reason}; {remedy}"
@@ -68,10 +71,10 @@ def left_out(path: Path, reason: str, remedy: str) -> str:
 def read_text(path: Path, label: str = "it") -> str:
     """The text of a file of bounded size.
 
-    label: of the file in messages.
+    label: name of the file in messages.
 
     Raises:
-        InvalidValue: it cannot be opened, is too large, or is no UTF-8 text.
+        InvalidValue: it cannot be opened, is too large, or is not UTF-8 text.
     """
     try:
         with path.open("rb") as file:

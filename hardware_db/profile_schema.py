@@ -1,4 +1,4 @@
-"""Schema of a latency profile's YAML, and profiles combined and layered.
+"""Schema of a latency profile's YAML, and how profiles are combined and layered.
 
 name: h100_sxm
 family: hopper
@@ -30,7 +30,8 @@ from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.latency.parameters import CLASSES, Parameters, describe
 from genz_core.latency.profile import Fit, LatencyProfile, Tier
 
-#: The safe loader, compiled where libyaml is there: profiles are read when a system is loaded.
+#: The safe loader, in C where libyaml is available, because profiles are read when a system is
+#: loaded.
 _LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ENTRY_KEYS = {"parameters", "spread", "data_set", "points", "held_out", "date"}
 _SIGNIFICANT_DIGITS = 5
@@ -40,7 +41,7 @@ _SIGNIFICANT_DIGITS = 5
 class FittedProfile:
     """The constants in a profile file, {(class, format): parameters}, with the record of each fit.
 
-    systems: slugs of the devices that were measured; none for typical constants.
+    systems: slugs of the devices that were measured; empty for typical constants.
     """
 
     name: str
@@ -57,14 +58,14 @@ def read(path: Path, tier: Tier) -> FittedProfile:
     tier: of its fits.
 
     Raises:
-        InvalidValue: it is no profile; the message names the key that does not fit.
+        InvalidValue: it is not a profile; the message names the offending key.
     """
     data = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
     return fitted_profile(data, path.name, tier)
 
 
 def head(path: Path) -> FittedProfile:
-    """The profile in a shipped YAML file, without its constants and fits, which are not read."""
+    """The profile in a shipped YAML file, without reading its constants and fits."""
     data = yaml.load(path.read_text(encoding="utf-8").partition("\nclasses:")[0], Loader=_LOADER)
     return _without_constants(data)
 
@@ -180,7 +181,7 @@ def _round(value: float, digits: int = _SIGNIFICANT_DIGITS) -> float:
 
 @dataclass(slots=True)
 class _Pool:
-    """Parameter sets of one class and format from several profiles, with a weight each."""
+    """Parameter sets of one class and format from several profiles, each with a weight."""
 
     sets: list[Parameters] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
@@ -203,11 +204,11 @@ def combine(
     """The typical profile of several: geometric means of their constants.
 
     The spread of each constant (standard deviation of its logarithm, over families or devices) is
-    kept: it is the width of the prior in few-shot calibration.
+    stored as the width of its prior in few-shot calibration.
 
     Args:
         name, tier: of the result.
-        by_family: each family counts once, for any number of measured devices; otherwise each
+        by_family: each family counts once, whatever its number of measured devices; otherwise each
             device does.
     """
     pools: dict[tuple[str, str], _Pool] = {}
@@ -230,7 +231,7 @@ def combine(
     )
 
 
-#: Least spread of a constant, for pools of devices that are alike.
+#: Least spread of a constant, for pools of similar devices.
 _LEAST_SPREAD = 0.20
 
 
@@ -252,7 +253,7 @@ def _average(pool: _Pool) -> tuple[Parameters, dict[str, float]]:
 
 
 def layered(name: str, layers: Sequence[FittedProfile], note: str = "") -> LatencyProfile:
-    """The complete profile of some layers: each class and format from the first that has it.
+    """A profile merged from layers: each class and format comes from the first layer that has it.
 
     Its tier is that of the first layer.
     """

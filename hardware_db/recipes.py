@@ -1,11 +1,11 @@
-"""Measured factors of an engine on a device, and recipes: of one model and format there.
+"""Measured factors of an engine on a device, and recipes: factors for one model and format there.
 
-More than half of a prediction's error is common to all runs on a device, or of one recipe:
-kernels, flags, streaming intervals that no label names.  Every engine that is loaded carries its
+More than half of a prediction's error is common to all runs on a device, or to all runs of one
+recipe: kernels, flags, streaming intervals that no label names.  Every engine is loaded with its
 measurements (`EngineMeasurements`), and `genz_core.deploy` applies those of the model and system.
 Shipped files are written by ``python -m app.engine_fit``; recipes that the user calibrated are in
-the data folder and stand in for shipped ones.  The same file holds scales of the step that a
-simulation applies, a row each, scoped to the degrees of one deployment.
+the data folder and replace shipped ones.  The same file holds step scales for simulations, one per
+row, each for the degrees of one deployment.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from hardware_db.tables import table
 from hardware_db.whole_file import write_whole
 
 _FILE = "recipes.csv"
-#: {level of measured factors, the name of its file: column of what it holds for}.
+#: {level of measured factors, which is the name of its file: column with the labels of the level}.
 _LEVELS = {"devices": "system", "silicon": "family", "eras": "era"}
 _REQUIRED = (*RecipeKey.__slots__, "model", *asdict(Recipe()))
 _REMEDY = "mend it, or calibrate anew"
-#: Columns of a scale of the step, the degrees of its deployment first.
+#: Columns of a step scale, starting with the degrees of its deployment.
 _STEP_COLUMNS = ("degrees", "step_scale", "step_tpot_s", "step_load", "step_date")
 _COLUMNS = (*_REQUIRED, *FIELDS, *_STEP_COLUMNS)
 
@@ -45,8 +45,8 @@ _COLUMNS = (*_REQUIRED, *FIELDS, *_STEP_COLUMNS)
 class StepScale:
     """Measured over simulated time of a step of one deployment.
 
-    tpot_s: the measured mean that it came from.  load: under which, in words.  date: of the
-    calibration, YYYY-MM-DD.
+    tpot_s: the measured mean that it is derived from.  load: of that measurement, in words.  date:
+    of the calibration, YYYY-MM-DD.
     """
 
     scale: float
@@ -56,7 +56,7 @@ class StepScale:
 
     @property
     def sentence(self) -> str:
-        """What was measured, when, and what it does."""
+        """A sentence on what was measured, when, and its effect."""
         return (
             f"steps x {self.scale:.3f}: your measured TPOT of {self.tpot_s * 1e3:.4g} ms "
             f"({self.load}, {self.date})"
@@ -66,15 +66,15 @@ class StepScale:
 def load_recipe(key: RecipeKey, *, own: bool = True) -> MeasuredRecipe | None:
     """The measured recipe of a key, None if there is none.
 
-    own: whether a calibration of the user stands in for a shipped one.
+    own: whether the user's own calibration replaces a shipped one.
     """
     return (_own_recipes().get(key) if own else None) or _shipped().get(key)
 
 
 def engine_measurements(engine: str, *, own: bool = True) -> EngineMeasurements:
-    """Factors by device and era and recipes of an engine, by the name of its profile.
+    """Factors by device and era, and recipes, of an engine, by the name of its profile.
 
-    own: whether calibrations of the user stand in for shipped recipes.
+    own: whether the user's own calibrations replace shipped recipes.
     """
     recipes = {**_shipped(), **(_own_recipes() if own else {})}
     recipes = {key: recipe for key, recipe in recipes.items() if key.engine == engine}
@@ -91,12 +91,12 @@ def own_file() -> Path:
 
 
 def keep_recipe(key: RecipeKey, measured: MeasuredRecipe) -> Path:
-    """Save a recipe of the user in place of an earlier one of the same key; returns the file.
+    """Save a recipe of the user, replacing an earlier one with the same key; returns the file.
 
     A damaged file is kept beside it, as recipes.csv.damaged-1.
 
     Raises:
-        InvalidValue: the file cannot be written; the old one stays.
+        InvalidValue: the file cannot be written; the old one is unchanged.
     """
     with _changing(own_file()):
         own = _file_of(own_file())
@@ -123,10 +123,10 @@ def step_scale(key: RecipeKey, parallelism: Parallelism) -> StepScale | None:
 
 
 def keep_step_scale(key: RecipeKey, parallelism: Parallelism, scale: StepScale) -> Path:
-    """Save a scale of the step in place of an earlier one of the deployment; returns the file.
+    """Save a step scale, replacing an earlier one of the deployment; returns the file.
 
     Raises:
-        InvalidValue: the file cannot be written; the old one stays.
+        InvalidValue: the file cannot be written; the old one is unchanged.
     """
     with _changing(own_file()):
         own = _file_of(own_file())
@@ -153,7 +153,7 @@ def _degrees(parallelism: Parallelism) -> str:
 
 @contextmanager
 def _changing(path: Path) -> Iterator[None]:
-    """Keep other processes from changing a file within the block.
+    """Lock a file against changes by other processes within the block.
 
     Raises:
         InvalidValue: the folder cannot be written.
@@ -195,7 +195,9 @@ def _copy_aside(path: Path) -> None:
 
 
 def own_recipes() -> OwnFiles[Mapping[RecipeKey, MeasuredRecipe]]:
-    """The user's own recipes by the folder of their file, and why lines or files are left out."""
+    """The user's own recipes by the folder of their file, and reasons why lines or files are left
+    out.
+    """
     files = {folder: _file_of(folder / _FILE) for folder in data_folders()}
     return OwnFiles(
         {str(folder): file.recipes for folder, file in files.items()},
@@ -205,7 +207,7 @@ def own_recipes() -> OwnFiles[Mapping[RecipeKey, MeasuredRecipe]]:
 
 
 def _own_recipes() -> Mapping[RecipeKey, MeasuredRecipe]:
-    """The user's own recipes; those of later folders stand in for earlier ones."""
+    """The user's own recipes; those of later folders replace those of earlier ones."""
     found: dict[RecipeKey, MeasuredRecipe] = {}
     for recipes in own_recipes().announced().records.values():
         found |= recipes
@@ -214,7 +216,9 @@ def _own_recipes() -> Mapping[RecipeKey, MeasuredRecipe]:
 
 @dataclass(frozen=True, slots=True)
 class _RecipeFile:
-    """What was read of a user's file.  left_out: why lines, or the whole, are not among it."""
+    """The content of a user's file.  left_out: reasons why lines, or the whole file, are
+    left out.
+    """
 
     recipes: Mapping[RecipeKey, MeasuredRecipe] = field(default_factory=dict)
     step_scales: Mapping[tuple[RecipeKey, str], StepScale] = field(default_factory=dict)
@@ -239,7 +243,7 @@ def _read_own(path: Path, _modified: int) -> _RecipeFile:
 
 
 def _check_header(names: Sequence[str] | None) -> None:
-    """Refuse a table without the columns of recipes, or with a column that is none of theirs."""
+    """Refuse a table that lacks a column of recipes or has an unknown one."""
     missing = [name for name in _REQUIRED if name not in (names or ())]
     unknown = [name for name in names or () if name not in _COLUMNS]
     if missing:
@@ -249,7 +253,7 @@ def _check_header(names: Sequence[str] | None) -> None:
 
 
 def _by_line(path: Path, rows: csv.DictReader[str]) -> _RecipeFile:
-    """The recipes of the lines that can be read, and a sentence for each of the others."""
+    """The recipes of the readable lines, and a sentence for each other line."""
     recipes: dict[RecipeKey, MeasuredRecipe] = {}
     scales: dict[tuple[RecipeKey, str], StepScale] = {}
     refused = []
@@ -267,7 +271,9 @@ def _by_line(path: Path, rows: csv.DictReader[str]) -> _RecipeFile:
 
 @cache
 def _shipped() -> Mapping[RecipeKey, MeasuredRecipe]:
-    """The recipes that ship: what was measured, which corrects by its runs and scales nothing."""
+    """The shipped recipes: measured combinations, which are corrected by their runs and have no
+    scales.
+    """
     return {
         _key(row): MeasuredRecipe(Recipe(points=count), {}, row["model"])
         for row, count in measured_runs.shipped_recipes()
@@ -309,7 +315,7 @@ def _factors(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _factor(row: Mapping[str, Any], name: str) -> float:
-    """A factor of a row.  Raises `ValueError` for what no factor can be."""
+    """A factor in a row.  Raises `ValueError` for an impossible value."""
     value = float(row[name])
     if not 0.0 < value < math.inf:
         raise ValueError(f"{name} is {value:g}")

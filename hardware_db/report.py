@@ -113,7 +113,7 @@ def page() -> str:
 
 
 def _kinds(records: Iterable[SystemRecord]) -> Iterator[str]:
-    """Figures of each kind of every system, and the documents behind them."""
+    """Number of figures of each kind for every system, and the documents behind them."""
     kinds = ("datasheet", "derived", "measured", "assumed")
     yield _row("system", *kinds, "documents", "with an address")
     yield _row("---", *["---:"] * (len(kinds) + 2))
@@ -127,7 +127,7 @@ def _kinds(records: Iterable[SystemRecord]) -> Iterator[str]:
 
 
 def _vendor_tables(records: Iterable[SystemRecord]) -> Iterator[str]:
-    """The headline figures of all systems, a table for each vendor."""
+    """The headline figures of all systems, in one table per vendor."""
     by_vendor = defaultdict(list)
     for record in records:
         by_vendor[record.vendor].append(record)
@@ -168,7 +168,7 @@ def _second_memories(records: Iterable[SystemRecord]) -> Iterator[str]:
 
 
 def _rents(records: Iterable[SystemRecord]) -> Iterator[str]:
-    """Table of the rents of an hour, a market a column."""
+    """Table of hourly rents, one market per column."""
     yield _row("system", *(market.replace("_", " ") for market in MARKETS))
     yield _row("---", *["---:"] * len(MARKETS))
     for record in records:
@@ -189,12 +189,12 @@ def _instances(records: Iterable[SystemRecord]) -> Iterator[str]:
 
 
 def _dated(price: Price | None) -> str:
-    """A price with its day; "" for none."""
+    """A price with its date; "" for none."""
     return "" if price is None else f"{price.value:g} ({price.date})"
 
 
 def _unconfirmed(records: Iterable[SystemRecord]) -> Iterator[str]:
-    """Table of the figures that a document is said to state and that could not be confirmed."""
+    """Table of figures that a document is said to state but that could not be confirmed."""
     yield _row("system", "figures", "said to be in")
     yield _row("---", "---", "---")
     for record in records:
@@ -213,7 +213,7 @@ def _unconfirmed(records: Iterable[SystemRecord]) -> Iterator[str]:
 
 
 def _assumed(records: Iterable[SystemRecord]) -> Iterator[str]:
-    """Table of the assumptions without a document, with the number of systems that share each."""
+    """Table of assumptions without a document, with the number of systems that share each."""
     users = defaultdict(set)
     for record in records:
         for path, fact in record.figures():

@@ -20,7 +20,7 @@ def sentence(error: ValidationError, label: str, form: type[BaseModel]) -> str:
 
 
 def _rank(kind: str) -> int:
-    """Order of errors: unknown keys first, a missing key is often a misspelt one."""
+    """Order of errors: unknown keys first, because a missing key is often a misspelt one."""
     return 0 if kind == "extra_forbidden" else 1
 
 
@@ -42,7 +42,7 @@ def _complaint(item: dict[str, Any], form: type[BaseModel]) -> str:
 
 
 def _printable(part: Any) -> str:
-    """A key as it is written, or in quotes where it has characters that break a line."""
+    """A key unchanged, or quoted if it contains characters that break a line."""
     text = str(part)
     return text if text.isprintable() else repr(text)
 
@@ -62,7 +62,7 @@ def _unknown_key(path: str, form: type[BaseModel], loc: tuple[Any, ...]) -> str:
 
 
 def _form_at(form: type[BaseModel], loc: tuple[Any, ...]) -> type[BaseModel]:
-    """Schema at a place in a document; inside a free mapping it is that of the mapping."""
+    """Schema at a place in a document; inside a free mapping, the schema of that mapping."""
     for part in loc:
         field = form.model_fields.get(str(part))
         inner = _model_in(field.annotation) if field is not None else None

@@ -1,7 +1,7 @@
-"""What a site draws beside its devices: host and network of each, and the site over all of it.
+"""Power that a site draws beside its devices: host and network of each device, and overhead on all.
 
-`technology/site_power.csv` has a row a figure, with its kind and source; rows of "*" are estimates
-for devices of which no server's maximum is known.
+`technology/site_power.csv` has one row per figure, with its kind and source; rows of "*" are
+estimates for devices whose server's maximum power is not known.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class PowerFigure:
 
 @dataclass(frozen=True, slots=True)
 class SitePower:
-    """host_w, network_w: of a device [W].  pue: power of the site over that of what it runs."""
+    """host_w, network_w: per device [W].  pue: power of the site over that of its equipment."""
 
     host_w: PowerFigure
     network_w: PowerFigure
@@ -35,10 +35,10 @@ class SitePower:
 
 
 def site_power(system: System) -> SitePower:
-    """The figures of a system: of its own server where that is known, else the estimate.
+    """The figures of a system: of its own server where that is known, otherwise the estimate.
 
-    A processor, or a chip with its host inside, has no host beside it; a device that states no
-    link beyond its node has no share of a network.
+    A processor, or a chip with its host inside, has no separate host; a device that states no link
+    beyond its node has no share of a network.
     """
     own = _rows(system.slug)
     general = _rows("*")

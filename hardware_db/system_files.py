@@ -1,7 +1,7 @@
-"""System files: those that ship, the user's own in `systems/` of the data folder, and others.
+"""System files: shipped ones, the user's own in `systems/` of the data folder, and others.
 
-A user's file is read like a shipped one, under the slug that is its file name, and stands in for
-a shipped system of that name.
+A user's file is read like a shipped one, under the slug that is its file name, and replaces a
+shipped system of that name.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from hardware_db.system_schema import SystemRecord, system_record
 
 SHIPPED = Path(__file__).parent / "systems"
 _MAX_INCLUDES = 4
-#: Keys of a shipped document that a document which includes it does not inherit.
+#: Keys of a shipped document that are not inherited by a document that includes it.
 _NOT_INHERITED = ("aliases", "notes", "price", "instances")
-#: The entries of a shipped document that name it; each ends before the next line that starts one.
+#: Entries of a shipped document that hold its names; each ends before the next line that starts a
+#: key.
 _NAMES = re.compile(r"^(?:id|name|aliases):.*?(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -33,13 +34,13 @@ def shipped() -> Mapping[str, Path]:
 
 
 def own() -> dict[str, tuple[Path, int]]:
-    """{slug: file and the time of its last change [ns]} of the user's systems."""
+    """{slug: (file, modification time [ns])} of the user's systems."""
     folders = (dated_files(folder, "systems/*.yaml") for folder in data_folders())
     return {path.stem: (path, modified) for found in folders for path, modified in found}
 
 
 def own_systems() -> OwnFiles[SystemRecord]:
-    """The user's own systems but for damaged ones."""
+    """The user's own systems, without damaged ones."""
     return read_all("systems/*.yaml", _record, "mend it or move it away")
 
 
@@ -50,7 +51,7 @@ def slugs() -> list[str]:
 
 
 def read(path: Path) -> SystemRecord:
-    """The record in a file, laid over the shipped document that it includes.
+    """The record in a file, merged with the shipped document that it includes.
 
     A shipped system gets its rental prices and the instance types that carry it.
 
@@ -64,7 +65,7 @@ def read(path: Path) -> SystemRecord:
 
 
 def complete(data: Mapping[str, Any], label: str) -> SystemRecord:
-    """The record of a document, laid over the shipped document that it includes, if any.
+    """The record of a document, merged with the shipped document that it includes, if any.
 
     Args:
         data: keys and values as in a system's YAML.
@@ -78,7 +79,7 @@ def complete(data: Mapping[str, Any], label: str) -> SystemRecord:
     for _ in range(_MAX_INCLUDES):
         base = documents[-1].pop("include", None)
         if base is None:
-            # the innermost first: a null takes away what any document below it states
+            # the innermost first, so that a null removes what any document below it states
             return system_record(reduce(yaml_document.overlay, reversed(documents)), label)
         documents.append(_included(base, label))
     raise InvalidValue(f"{label} includes through more than {_MAX_INCLUDES} files")
@@ -98,7 +99,7 @@ def find(name: str) -> SystemRecord:
 
 
 def note(name: str) -> str:
-    """How a name was understood where it fits several systems or is part of a name; else "".
+    """How an ambiguous or partial name was understood; "" for an exact one.
 
     Raises:
         UnknownSystem: as `find`.
@@ -107,7 +108,7 @@ def note(name: str) -> str:
 
 
 def variants(name: str) -> tuple[str, ...]:
-    """Slugs of the systems that a name fits, the one that it is taken for first.
+    """Slugs of the systems that a name fits, starting with the one that it is taken for.
 
     Raises:
         UnknownSystem: as `find`.
@@ -126,7 +127,7 @@ def spellings() -> Mapping[str, str]:
 
 @lru_cache(maxsize=1024)
 def _found(name: str, own_files: tuple[tuple[Path, int], ...]) -> lookup.Found:
-    """The system that a name stands for; an error is raised anew."""
+    """The system that a name stands for; cached errors are raised as new objects."""
     slug = lookup.exact(name, _slugs_by_name(own_files))
     if slug is None:  # words of a name, or none
         return lookup.resolve(name, _directory(own_files), {})
@@ -135,7 +136,7 @@ def _found(name: str, own_files: tuple[tuple[Path, int], ...]) -> lookup.Found:
 
 @lru_cache(maxsize=512)
 def _record(path: Path, _modified: int) -> SystemRecord:
-    """The record in a file, whose name must be its id; cached by the time of its last change."""
+    """The record in a file, whose name must be its id; cached by the file's modification time."""
     record = read(path)
     if record.id != path.stem:
         raise InvalidValue(f"{path.name} states id {record.id!r}; name the file {record.id}.yaml")
@@ -148,7 +149,7 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 
 def _included(base: object, label: str) -> dict[str, Any]:
-    """The shipped document `base` but for the keys that belong to it alone."""
+    """The shipped document `base`, without the keys that are not inherited."""
     names, name = shipped(), str(base)
     if name not in names:
         raise UnknownSystem("system", name, names, f"{label} includes it; name a shipped one.")
@@ -157,7 +158,7 @@ def _included(base: object, label: str) -> dict[str, Any]:
 
 
 def _files(own_files: tuple[tuple[Path, int], ...]) -> Iterator[tuple[Path, int]]:
-    """Shipped files that none of the user's stands in for, then those."""
+    """Shipped files that no user's file replaces, followed by the user's files."""
     replaced = {path.stem for path, _ in own_files}
     yield from ((path, 0) for slug, path in shipped().items() if slug not in replaced)
     yield from own_files
@@ -167,7 +168,7 @@ def _files(own_files: tuple[tuple[Path, int], ...]) -> Iterator[tuple[Path, int]
 def _slugs_by_name(own_files: tuple[tuple[Path, int], ...]) -> dict[str, str]:
     """{folded name: slug} of all systems.
 
-    Slugs come before other names, shipped systems before the user's own, and those before the
+    Slugs take precedence over other names, shipped systems over the user's own, and these over the
     instance types of clouds.
     """
     named = _named_systems(own_files)
@@ -184,7 +185,9 @@ def _named_systems(own_files: tuple[tuple[Path, int], ...]) -> tuple[lookup.Name
 
 
 def _named(path: Path, modified: int) -> lookup.NamedSystem:
-    """The names of the system in a file; of one that ships without reading the rest of it."""
+    """The names of the system in a file; for a shipped one, without reading the rest of
+    the file.
+    """
     if path.parent != SHIPPED:
         return _described(path, modified)
     entries = "".join(_NAMES.findall(path.read_text(encoding="utf-8")))
@@ -194,12 +197,12 @@ def _named(path: Path, modified: int) -> lookup.NamedSystem:
 
 @lru_cache(maxsize=4)
 def _directory(own_files: tuple[tuple[Path, int], ...]) -> tuple[lookup.NamedSystem, ...]:
-    """All systems with their names, and what is true of them."""
+    """All systems with their names, and the words that describe them."""
     return tuple(_described(path, modified) for path, modified in _files(own_files))
 
 
 def _described(path: Path, modified: int) -> lookup.NamedSystem:
-    """Names and traits of the system in a file; its slug alone if it does not fit the schema."""
+    """Names and traits of the system in a file; only its slug if it does not fit the schema."""
     try:
         record = _record(path, modified)
     except RidgelineError:

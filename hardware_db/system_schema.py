@@ -1,9 +1,9 @@
 """Schema of a system's YAML, and the conversion of its units to SI.
 
-A number is never bare: it carries `value`, `source` (a key of the file's `sources`) and `kind`.
-The unit stands in the key, and a figure outside what that unit makes plausible is refused, which
-catches bytes typed as GB and FLOP/s typed as TFLOP/s.  Peaks are dense; a link's figure is per
-device and per direction.
+Every number has `value`, `source` (a key of the file's `sources`) and `kind`.
+The unit is part of the key, and a figure that is implausible in that unit is refused, which catches
+bytes typed as GB and FLOP/s typed as TFLOP/s.  Peaks are dense; a link's figure is per device and
+per direction.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from genz_core.errors import InvalidValue
 from genz_core.memory_levels import Held, MemoryLevel
+from genz_core.topology_kinds import SWITCH, Topology
 from genz_core.types import Link, System
-from genz_core.wires import SWITCH, Topology
 from hardware_db.schema_errors import sentence
 
 Kind = Literal["datasheet", "derived", "measured", "assumed"]
@@ -38,8 +38,8 @@ class _Form(BaseModel):
 class Source(_Form):
     """Document that figures are from.
 
-    retrieved: day on which they were read.  seen_in: place where they were read instead, when the
-    document itself could not be opened.
+    retrieved: day on which they were read.  seen_in: where they were read instead, if the document
+    itself could not be opened.
     """
 
     title: str = Field(min_length=3)
@@ -49,7 +49,7 @@ class Source(_Form):
 
 
 class Fact(_Form):
-    """A sourced number.  note: derivation, or reason of an assumption."""
+    """A sourced number.  note: derivation, or reason for an assumption."""
 
     value: float = Field(ge=0, allow_inf_nan=False, strict=True)
     source: str
@@ -86,7 +86,7 @@ Tflops = Annotated[Fact, _within(1e-3, 1e6)]
 Gigabytes = Annotated[Fact, _within(0.1, 1e5)]
 Megabytes = Annotated[Fact, _within(0.01, 1e5)]
 GbPerS = Annotated[Fact, _within(0.01, 1e6)]
-#: Of a device's own memory, which may be SRAM all over a wafer.
+#: For a device's own memory, which may be SRAM across a whole wafer.
 OwnGbPerS = Annotated[Fact, _within(0.01, 1e8)]
 Microseconds = Annotated[Fact, _within(1e-3, 1e4)]
 Count = Annotated[Fact, _within(0, 1e6)]
@@ -97,7 +97,7 @@ Factor = Annotated[Fact, _within(1.0, 2.0)]
 
 
 class TopologyForm(_Form):
-    """How the devices of a tier are wired, see `genz_core.wires.Topology`; one source for all."""
+    """How the devices of a tier are connected, with one source for all fields; see `Topology`."""
 
     form: Literal["switch", "rails", "mesh", "ring", "torus", "dragonfly", "pcie"]
     shape: tuple[int, ...] = ()
@@ -112,7 +112,7 @@ class TopologyForm(_Form):
     @model_validator(mode="after")
     def _complete(self) -> TopologyForm:
         if (self.form == "torus") != bool(self.shape) or not all(d > 0 for d in self.shape):
-            raise ValueError("a torus, and nothing else, has a shape: devices by dimension")
+            raise ValueError("only a torus has a shape, and it needs one: devices by dimension")
         if (self.form == "dragonfly" or self.oversubscription > 1.0) and not self.pod:
             raise ValueError("give pod: the devices of a dragonfly's group or below one switch")
         if self.kind in ("assumed", "derived") and not self.note:
@@ -120,7 +120,7 @@ class TopologyForm(_Form):
         return self
 
     def topology(self) -> Topology:
-        """The same in the engine's types."""
+        """The topology in the engine's types."""
         return Topology(
             self.form, self.shape, self.closes_at, self.pod, self.oversubscription, self.nics
         )
@@ -129,8 +129,8 @@ class TopologyForm(_Form):
 class LinkForm(_Form):
     """A tier of interconnect.  domain: devices reached without leaving it, 0 for no limit.
 
-    topology: a switch where it is not stated.  reached: share of the rate that is left after the
-    protocol's overhead.
+    topology: a switch if not stated.  reached: share of the rate that remains after the protocol's
+    overhead.
     """
 
     name: str
@@ -175,9 +175,9 @@ class Host(_Form):
 
 
 class SecondMemoryForm(_Form):
-    """A slower memory that the device reads by itself, see `genz_core.memory_levels.MemoryLevel`.
+    """A slower memory that the device can read directly, see `genz_core.memory_levels.MemoryLevel`.
 
-    memory_gib, gb_per_s: a device's share, at the rate at which it reads it: the lesser of the
+    memory_gib, gb_per_s: a device's share, and the rate at which it can be read: the smaller of the
     memory's and its link's.  holds: "weights", "cache" or both.  reached: share of that rate.
     """
 
@@ -188,15 +188,15 @@ class SecondMemoryForm(_Form):
     reached: Share | None = None
 
     def level(self) -> MemoryLevel:
-        """The same in the engine's types."""
+        """The memory in the engine's types."""
         size, rate = self.memory_gib.value * GIBI, self.gb_per_s.value * GIGA
         return MemoryLevel(self.name, size, rate, self.holds, _si(self.reached, 1.0))
 
 
 class Prices(_Form):
-    """Price of the device at launch, and of an hour of it: a market a key.
+    """Price of the device at launch, and hourly rents, with one key per market.
 
-    usd_per_hour: what the author of the file pays, before any market's.
+    usd_per_hour: what the author of the file pays; it takes precedence over any market.
     """
 
     launch_usd: Price | None = None
@@ -206,7 +206,9 @@ class Prices(_Form):
     marketplace_usd_per_hour: Price | None = None
 
     def rents(self) -> dict[str, Price]:
-        """{market: price of an hour}, first the one that counts: "own", "on_demand" and so on."""
+        """{market: price of an hour}, starting with the one that counts: "own", "on_demand" and so
+        on.
+        """
         markets = {
             "own": self.usd_per_hour,
             "on_demand": self.on_demand_usd_per_hour,
@@ -217,7 +219,9 @@ class Prices(_Form):
 
 
 class Instance(_Form):
-    """An instance type of a cloud.  devices: how many it carries.  usd_per_hour: of all of it."""
+    """An instance type of a cloud.  devices: number of devices.  usd_per_hour: of the whole
+    instance.
+    """
 
     name: str = Field(min_length=2)
     cloud: str
@@ -229,8 +233,7 @@ class Instance(_Form):
 class SystemRecord(_Form):
     """A system as its YAML states it: every figure with its source and kind.
 
-    boost_factor: the highest clock, stated or measured, over that of the peaks; absent, the peaks
-    are the rated ones.
+    boost_factor: highest clock, stated or measured, over the clock of the peaks; 1 if absent.
     """
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")

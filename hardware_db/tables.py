@@ -1,4 +1,4 @@
-"""Tables that ship: measurements of others, and errors and factors of the fits.
+"""Tables that ship: published measurements, and the errors and factors of the fits.
 
     measurements/   published and serving points, acceptance of drafts, what peers publish
     profiles/       errors of the operators' fit, points that fitted nothing
@@ -16,19 +16,19 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-Room = Literal["measurements", "profiles", "engines", "technology"]
+TableFolder = Literal["measurements", "profiles", "engines", "technology"]
 HERE = Path(__file__).parent
 
 
-def folder(room: Room) -> Path:
-    """Folder of the tables of a room."""
-    return HERE / room
+def folder(folder_name: TableFolder) -> Path:
+    """Path of one of the folders above."""
+    return HERE / folder_name
 
 
 @cache
-def table(room: Room, name: str) -> tuple[dict[str, str], ...]:
+def table(folder_name: TableFolder, name: str) -> tuple[dict[str, str], ...]:
     """Rows of a table, {column: text} each; empty if `name`.csv does not exist."""
-    path = folder(room) / f"{name}.csv"
+    path = folder(folder_name) / f"{name}.csv"
     if not path.is_file():
         return ()
     return tuple(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))

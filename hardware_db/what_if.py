@@ -1,4 +1,4 @@
-"""Systems with scaled resources, for questions such as twice the bandwidth."""
+"""Systems with scaled resources, for questions such as "what if the bandwidth doubled?"."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def what_if(
 
     Args:
         peak: factor of every dense peak.  bandwidth, capacity: of the memory.
-        link: of the bandwidth of all tiers; their latencies stay, as does the cache.
+        link: of the bandwidth of all tiers; latencies and the cache are unchanged.
 
     Raises:
         InvalidValue: a multiplier that is not a positive finite number.
@@ -48,5 +48,7 @@ def what_if(
 
 
 def is_hypothetical(system: System) -> bool:
-    """Whether a system is scaled or a slice of one, so that no measurement of it exists."""
+    """Whether a system is scaled, or a slice of another one, so that no measurement of it
+    exists.
+    """
     return any(note.startswith((_PREFIX, SLICE)) for note in system.assumptions)

@@ -1,4 +1,4 @@
-"""Writing of files that appear whole or not at all."""
+"""Writing files atomically: they appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from genz_core.errors import InvalidValue, RidgelineError
 def write_whole(path: Path, error: type[RidgelineError] = InvalidValue) -> Iterator[Path]:
     """Path of a draft beside `path`, which replaces `path` when the context ends without error.
 
-    No two drafts have the same name; the old file stays if the context fails.  The folder is
-    created if it is missing.
+    Drafts have unique names; the old file is kept if the context fails.  The folder is created if
+    it is missing.
 
     Raises:
         error: the file system refuses.

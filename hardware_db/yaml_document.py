@@ -1,4 +1,4 @@
-"""YAML documents that are not trusted: text to plain data, and a document laid over another.
+"""Untrusted YAML documents: text to plain data, and merging one document over another.
 
 The text is bounded in size, depth and number of entries before anything is built from it; anchors
 (which can make a few lines expand to gigabytes), tags that would construct objects, and duplicate
@@ -26,7 +26,7 @@ else:
 
 
 class _StrictLoader(_SafeLoader):
-    """The safe loader, which refuses duplicate keys and keys that are no text."""
+    """The safe loader, which also refuses duplicate keys and keys that are not texts."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Hashable] = set()
@@ -65,7 +65,7 @@ def parse(text: str, label: str = "the YAML", *, ships: bool = False) -> dict[st
     Args:
         text: a single document.
         label: name of the document in messages ("systems/h100.yaml").
-        ships: whether it comes with the package, and is trusted to be of usual size and depth.
+        ships: whether it comes with the package, and so is trusted in size and depth.
 
     Raises:
         InvalidValue: too large or too deep, anchors, tags, a key twice, or not a mapping.
@@ -117,10 +117,10 @@ def _kind(data: object) -> str:
 
 
 def overlay(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """Document `base` with `change` laid over it: mappings merge, other values are replaced.
+    """Document `base` with `change` merged over it: mappings merge, other values are replaced.
 
-    A value of null takes the key away.  A sourced number (a mapping with `value`) is replaced
-    whole, so that a changed figure never keeps the source of the old one.
+    A value of null removes the key.  A sourced number (a mapping with `value`) is replaced as a
+    whole, so a changed figure never keeps the source of the old one.
     """
     merged = dict(base)
     for key, new in change.items():

@@ -1,11 +1,11 @@
 """Draft heads of a model: its multi-token-prediction module, and EAGLE heads.
 
-speculation(model, method, acceptance)   what drafts for a model, by a method's name
-prediction_module(model)                 the module that the checkpoint brings
+speculation(model, method, acceptance)   the drafting of a model, by a method's name
+prediction_module(model)                 the module in the checkpoint
 eagle(model)                             an EAGLE head of the model's width, version 1, 2 or 3
 
-A draft is a model of its own, whose graph starts from hidden states of its target and whose token
-table (and mostly its head) is the target's, so that it holds neither.
+A draft is a model of its own.  Its graph starts from hidden states of its target, and it uses the
+target's token table (and usually its head), so it holds neither.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from model_registry.spec import (
 )
 
 EagleVersion = Literal[1, 2, 3]
-#: Tokens that the head of an EAGLE-3 checkpoint tells apart, as published heads do.
+#: Size of the vocabulary of an EAGLE-3 head, as in published ones.
 EAGLE3_VOCABULARY = 32_000
-_HEAD_DIM, _GROUP = 128, 8  # of an EAGLE head whose target has no plain attention
+_HEAD_DIM, _GROUP = 128, 8  # head size for an EAGLE head whose target has no plain attention
 
 
 def speculation(
@@ -44,12 +44,12 @@ def speculation(
     *,
     version: EagleVersion = 3,
 ) -> Speculation:
-    """What drafts for a model.
+    """The speculation of a model.
 
     Args:
         method: "mtp" (the model's own module), "eagle", "draft_model", or "ngram".
         acceptance: of its drafts; as many tokens are drafted as it has positions.
-        draft: the model of "draft_model", or a head in place of the derived one.
+        draft: the model of "draft_model", or a head instead of the derived one.
         version: of a derived EAGLE head.
 
     Raises:
@@ -65,13 +65,13 @@ def speculation(
 
 
 def prediction_module(model: Model) -> DescribedModel:
-    """The multi-token-prediction module of a model, one of `modules(model)` equal ones.
+    """The multi-token-prediction module of a model; it has `modules(model)` equal ones.
 
     It holds its norms, the projection of state and embedding, and its layers.
     Source: DeepSeek-V3, arXiv:2412.19437, section 2.2.
 
     Raises:
-        UnsupportedModel: the config announces none, or nobody has described it.
+        UnsupportedModel: the config announces none, or its architecture is not described.
     """
     spec = _described(model).spec
     if not spec.mtp_layers:
@@ -89,7 +89,9 @@ def modules(model: Model) -> int:
 
 
 def mtp_parameters(model: Model) -> float:
-    """Parameters of all multi-token-prediction modules of a model, without what they share."""
+    """Parameters of all multi-token-prediction modules of a model, without those that
+    they share.
+    """
     return modules(model) * prediction_module(model).parameters if modules(model) else 0.0
 
 
@@ -97,9 +99,10 @@ def eagle(model: Model, version: EagleVersion = 3) -> DescribedModel:
     """An EAGLE head for a model: one dense layer of its width, 16 bit.
 
     Versions 1 and 2 have the same head (2 drafts a tree): the last hidden state and the embedding
-    are projected to one and the target's LM head is read.  Version 3 fuses three hidden states,
-    reads state and embedding side by side, and has a head of 32,000 tokens.
-    Attention is the target's, the feed-forward as wide as its dense ones or the experts of a token.
+    are projected to one vector, and the target's LM head is used.  Version 3 fuses three hidden
+    states, reads state and embedding side by side, and has a head of 32,000 tokens.
+    The attention is as in the target; the feed-forward is as wide as the target's dense ones, or as
+    the experts of a token.
     Source: arXiv:2401.15077; arXiv:2406.16858; arXiv:2503.01840.
 
     Raises:

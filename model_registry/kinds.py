@@ -1,9 +1,9 @@
-"""What a checkpoint is: a decoder, which generates token by token, or something else.
+"""The kind of a checkpoint: a decoder, which generates token by token, or something else.
 
-An encoder, an encoder-decoder, a front end of images or speech, or a diffusion language model has
-modules of the same shapes as a decoder and would be priced as what it is not.  So the type, the
-class and the switches of a config say what it is before anything is built: a kind that a builder
-describes is priced as that, any other is refused in a sentence.
+An encoder, an encoder-decoder, a front end for images or speech, or a diffusion language model has
+modules with the shapes of a decoder's, and would be mispriced as one.  So the type, the class and
+the switches of a config decide the kind before anything is built: a kind that a builder describes
+is priced as such, and any other is refused with a message.
 
 Types are those of transformers' auto classes (src/transformers/models/auto/modeling_auto.py) and
 of the publishers' own code.
@@ -95,7 +95,7 @@ _TYPES: Mapping[str, Kind] = {
     **dict.fromkeys(_DRAFTS, "draft model"),
     "xlnet": "permutation language model",
 }
-#: Kinds by the name of a class, for types that publishers bring along; the first that fits.
+#: Kinds by the name of a class, for types that publishers define; the first match counts.
 _CLASSES: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile(r"^(LLaDA|Dream|SDAR|MDLM|DiffuCoder)|Diffusion"), "diffusion language model"),
     (re.compile(r"For(CTC|AudioClassification|AudioFrameClassification|XVector)$"),
@@ -108,7 +108,7 @@ _CLASSES: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile(r"For(Sequence|Token)Classification$|For(MultipleChoice|QuestionAnswering)$"
                 r"|RewardModel$|ForTextEncoding$"), "classifier"),
 )  # fmt: skip
-#: What a checkpoint of each kind does instead of generating from a cache, as the sentence says it.
+#: What a checkpoint of each kind does instead of generating with a cache, as worded in the message.
 _INSTEAD: Mapping[Kind, str] = {
     "encoder-only": "reads its whole input at once and generates no tokens",
     "encoder-decoder": "runs an encoder first and attends to it from every layer of its decoder",
@@ -123,7 +123,7 @@ _REMEDY: Mapping[Kind, str] = {
     "draft model": "give the model that it drafts for and a draft length",
     "classifier": "give the config of its base model and read the prefill alone",
 }
-#: Names of well-known checkpoints of other kinds, which no config comes with.
+#: Names of well-known checkpoints of other kinds, for which no config is given.
 _NAMES: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile(r"whisper|\bt5\b|t5gemma|flan-(t5|ul2)|\bm?bart\b|nllb|marian|opus-mt|pegasus"
                 r"|madlad|moonshine", re.I), "encoder-decoder"),
@@ -137,7 +137,7 @@ _NAMES: tuple[tuple[re.Pattern[str], Kind], ...] = (
 
 
 def refuse_other_names(name: str) -> None:
-    """Let a name pass that is not known as one of another kind.
+    """Raise if a name is known as a checkpoint of another kind.
 
     Raises:
         NotADecoder: the name is of an encoder, an encoder-decoder or a diffusion model.
@@ -151,9 +151,9 @@ _TEXT_SECTIONS = ("text_config", "language_config", "llm_config")
 
 
 def refuse_other_kinds(config: Mapping[str, Any], name: str = "") -> None:
-    """Let the config of a decoder pass, whatever else it holds; types that nobody knows pass too.
+    """Raise if a config is not a decoder's; unknown types pass.
 
-    For configs that no builder describes.
+    It is for configs that no builder describes.
 
     Raises:
         NotADecoder: the type, class or switches of the config are those of another kind.
@@ -163,7 +163,7 @@ def refuse_other_kinds(config: Mapping[str, Any], name: str = "") -> None:
 
 
 def not_a_decoder(kind: Kind, mark: str, name: str = "") -> NotADecoder:
-    """The refusal of a checkpoint.  mark: what of its config says so."""
+    """The error that refuses a checkpoint.  mark: the entry of its config that shows the kind."""
     article = "an" if kind.startswith("e") else "a"
     remedy = _REMEDY.get(kind, "give the config of a causal language model")
     label = f"{name[:200]}: " if name else ""
@@ -176,9 +176,10 @@ def not_a_decoder(kind: Kind, mark: str, name: str = "") -> NotADecoder:
 
 
 def other_kind(config: Mapping[str, Any]) -> tuple[Kind, str] | None:
-    """(kind, the entry of a config that says so) of what is no decoder; None for a decoder.
+    """(kind, the config entry that shows it) of a checkpoint that is not a decoder; None for a
+    decoder.
 
-    An image or sound model whose text model is a decoder counts as that decoder.
+    An image or sound model whose text model is a decoder counts as a decoder.
     """
     sections = [config, *(config.get(key) for key in _TEXT_SECTIONS)]
     for section in (part for part in sections if isinstance(part, Mapping)):

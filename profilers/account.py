@@ -1,7 +1,7 @@
-"""The sums that every measurement must meet, made before anything is said of it.
+"""The consistency checks that every measurement must pass before any finding is drawn from it.
 
-A check passes, fails, or cannot be made where a figure is missing.  What fails teaches nothing: the
-file contradicts itself, and no figure of it says which one is wrong.
+A check passes, fails, or cannot be made because a figure is missing.  Nothing is learnt from a
+measurement that fails one: its file contradicts itself, and does not say which figure is wrong.
 """
 
 from __future__ import annotations
@@ -15,25 +15,29 @@ from typing import Any, Literal
 from profilers.serving_results.measurement import ServingMeasurement
 
 Outcome = Literal["passed", "failed", "not made"]
-#: Both sides of a sum may differ by so much: rounded figures, and clients' own time.
+#: Relative difference that the two sides of a check may have: figures are rounded, and clients
+#: spend time of their own.
 TOLERANCE = 0.1
-#: Deviation over mean of lengths and gaps of requests, where a file does not state it.
+#: Standard deviation over mean of the lengths and gaps of requests, assumed where a file does not
+#: state it.
 _USUAL_SPREAD = 0.5
-#: Requests of which each user of a closed loop may miss the start and the end.
+#: Requests of each user of a closed loop that may lie outside the measured interval, at its start
+#: and end.
 _EDGES = 2.0
-#: Share of a run's requests that its table must hold to stand for them.
+#: Share of a run's requests that the table of requests must hold to represent the run.
 _NEARLY_ALL = 0.9
 _CHUNKS = "the client counts pieces of the stream that are not one token each"
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One sum.
+    """One consistency check.
 
-    name: of the sum.  left, right: its two sides in `unit`, NaN where one is not known; right is
-    the limit where the sum is one.  why: the likely cause of a failure, or why the check cannot be
-    made.  phase: whose step it is of, "" for the whole measurement.  part: the class of operators
-    that it is of, "" for all: findings on others may rest on the step.
+    name: what is checked.  left, right: its two sides in `unit`, NaN where one is not known;
+    `right` is the limit where the check is an inequality.  why: the likely cause of a failure, or
+    why the check cannot be made.  phase: the phase that it covers, "" for the whole measurement.
+    part: the operator class that it covers, "" for all; findings on other classes may still use the
+    step.
     """
 
     name: str
@@ -47,13 +51,13 @@ class Check:
 
     @property
     def name_in_full(self) -> str:
-        """The sum, and of what."""
+        """The name of the check and of the phase and operator class that it covers."""
         of = " ".join(word for word in (self.part, "in" if self.part else "", self.phase) if word)
         return f"{self.name} of {of}" if of else self.name
 
     @property
     def sentence(self) -> str:
-        """The check in words: the sum, its two sides, the likely cause."""
+        """The check in words: its name, its two sides, and the likely cause of a failure."""
         name = self.name_in_full
         if self.outcome == "not made":
             return f"{name}: cannot be checked, {self.why}"
@@ -66,8 +70,9 @@ class Check:
 
 
 def rows(checks: Sequence[Check]) -> list[dict[str, Any]]:
-    """Checks as a reader sees them, those that failed first, both sides with their unit; equal
-    ones in one row."""
+    """Rows of checks for a table, failed ones first, both sides with their unit; equal checks share
+    a row.
+    """
     order = sorted(checks, key=lambda one: ("failed", "passed", "not made").index(one.outcome))
     shown = Counter(
         (one.name_in_full, one.outcome, _side(one.left, one.unit), _side(one.right, one.unit),
@@ -91,7 +96,9 @@ def _side(value: float, unit: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Four digits, or all before the point: never a power of ten."""
+    """The number with four significant digits, or with all digits before the point; never as a
+    power of ten.
+    """
     return f"{value:,.0f}" if 1000.0 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
@@ -101,15 +108,15 @@ def failed(checks: tuple[Check, ...]) -> tuple[Check, ...]:
 
 
 def judged(name: str, left: float, right: float, unit: str, why: str, slack: float = 0.0) -> Check:
-    """A check that both sides are equal, within the tolerance and `slack` [unit]."""
+    """A check that both sides are equal, within the relative tolerance and `slack` [unit]."""
     apart = abs(left - right) > TOLERANCE * max(abs(left), abs(right)) + slack
     return Check(name, "failed" if apart else "passed", left, right, unit, why if apart else "")
 
 
 def of_result(measurement: ServingMeasurement) -> tuple[Check, ...]:
-    """The sums of a serving benchmark's result; of a phase alone there are none.
+    """Checks of a serving benchmark's result; none for a measurement of a single phase.
 
-    That of bytes over parameters is made by whoever knows how many bits a format has.
+    The check of bytes against parameters is made elsewhere, where the bits of the format are known.
     """
     if measurement.phase:
         return ()
@@ -123,10 +130,11 @@ _E2E = "E2E = TTFT + (OSL - 1) x TPOT"
 
 
 def _whole_request(m: ServingMeasurement) -> Check:
-    """TPOT by E2E and TTFT of the same requests, against the TPOT that is stated.
+    """TPOT computed from E2E and TTFT of the same requests, against the TPOT that the file states.
 
-    Of each request where the file lists them, else of the means.  The mean of a product is not the
-    product of means: both may differ by the product of the deviations of OSL and TPOT.
+    It is computed for each request where the file lists them, otherwise from the means.  The mean
+    of a product is not the product of the means: they may differ by the product of the standard
+    deviations of OSL and TPOT.
     """
     name, spread = _E2E, m.decode_tpot_s
     if spread.mean is None and m.itl_s.mean is not None:
@@ -178,9 +186,10 @@ _LITTLE = "open requests = requests/s x E2E"
 
 
 def _little(m: ServingMeasurement) -> Check:
-    """Little's law: against the mean of open requests, else against their limit.
+    """Little's law: the mean number of open requests, against the stated mean or the concurrency
+    limit.
 
-    A closed loop keeps its users busy but for their first and last request.
+    In a closed loop each user is idle only before the first and after the last request.
     """
     rate, whole, load = m.throughput.requests_per_s, _e2e_s(m), m.load
     if not rate or not whole:
@@ -189,7 +198,7 @@ def _little(m: ServingMeasurement) -> Check:
     found, stated = rate * whole, load.concurrency_mean
     if stated:
         everyone = load.requests is not None and load.requests == load.completed
-        if found < stated and not everyone:  # requests that never ended were open, too
+        if found < stated and not everyone:  # requests that never ended were open as well
             return Check(_LITTLE, "passed", found, stated, "requests")
         return judged(_LITTLE, found, stated, "requests", _LITTLE_CAUSE)
     limit = load.concurrency
@@ -216,7 +225,7 @@ _IDLE_CAUSE = (
 
 
 def _e2e_s(m: ServingMeasurement) -> float | None:
-    """Mean E2E [s], of TTFT and TPOT where it is not stated."""
+    """Mean E2E [s]; computed from TTFT and TPOT where it is not stated."""
     if m.e2e_s.mean is not None:
         return m.e2e_s.mean
     first, gap, osl = m.ttft_s.mean, m.decode_tpot_s.mean, m.lengths.osl.mean
@@ -235,7 +244,7 @@ def _tokens(m: ServingMeasurement) -> Check:
     why = f"{_CHUNKS}, or failed or warm-up requests stand in one of both rates"
     out, load = rates.output_tokens_per_s, m.load
     sums = [rates.requests_per_s * osl]
-    if load.completed and load.duration_s:  # a client may print few digits of a rate
+    if load.completed and load.duration_s:  # a client may print a rate with few digits
         sums.append(load.completed / load.duration_s * osl)
     nearest = min(sums, key=lambda found: abs(found - out))
     return judged(_TOKENS, out, nearest, "tokens/s", why)

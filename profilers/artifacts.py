@@ -22,7 +22,7 @@ import yaml
 
 from genz_core.errors import MeasurementError
 from profilers import stakeholder_summary
-from profilers.material import Material
+from profilers.run_bundle import Material
 from profilers.schema import Measurement
 from profilers.wording import markdown_table, percent, seconds, shortened
 
@@ -32,7 +32,7 @@ _TOP = 40
 
 
 def write_artifacts(folder: Path, material: Material) -> list[Path]:
-    """Write every artifact that the material allows; returns their paths.
+    """Write every artifact that the bundle has data for; returns their paths.
 
     Raises:
         MeasurementError: the folder cannot be written or the disk is full.
@@ -108,7 +108,9 @@ def _prompt_parts(material: Material) -> list[str]:
 
 
 def _stage_parts(material: Material) -> list[str]:
-    """Kernels, else operators, of a run without phases; nothing of a sweep, whose steps stand."""
+    """Sections on kernels, or else operators, of a run without phases; empty for a sweep, which
+    lists its steps.
+    """
     if material.kernels is not None and len(material.kernels):
         time_s = float(material.kernels["duration_s"].sum())
         launches = int(material.kernels["count"].sum())

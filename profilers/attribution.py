@@ -1,9 +1,9 @@
-"""Operators, phases and classes of kernels, with the source of each attribution.
+"""Phase, operator class and attribution source of each kernel.
 
 The sources, strongest first (`schema.ATTRIBUTIONS`): a torch link from kernel to operator, the
-innermost NVTX range around the launch, the NVTX state inside an ncu report, a phase pattern on
-the ranges around a kernel or on the report's label, the words in the kernel's name.  The readers
-follow the links, because they see them; the names and patterns are read here.
+innermost NVTX range around the launch, the NVTX state inside an ncu report, a phase pattern that
+matches the ranges around a kernel or the report's label, the words in the kernel's name.  The
+readers follow the links, since only they see them; names and patterns are interpreted here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profilers import patterns as expressions
+from profilers import linear_regex as expressions
 from profilers import time_spans
 from profilers.gemms import gemm_flops
 from profilers.kernel_classes import OPERATOR_CLASSES, UNCLASSIFIED, class_of_name
@@ -27,14 +27,14 @@ from profilers.schema import ATTRIBUTIONS, Report
 #: Attributions that tie a kernel to an operator or range of the program.
 LINKS = ("torch_link", "nvtx_range", "ncu_nvtx")
 
-#: Ranges that PyTorch's profiler puts around each call of its `step`.
+#: Ranges that PyTorch's profiler opens around each call of its `step`.
 _PROFILER_STEP = re.compile(r"ProfilerStep#\d+$")
 _CODE = {name: code for code, name in enumerate(OPERATOR_CLASSES)}
 
 
 @dataclass(frozen=True, slots=True)
 class PhasePattern:
-    """A regular expression, searched without case, whose match puts a range into a phase."""
+    """A case-insensitive regular expression; ranges that it matches belong to the phase."""
 
     phase: str
     pattern: str
@@ -43,7 +43,7 @@ class PhasePattern:
         """The pattern, ready to search.
 
         Raises:
-            InvalidValue: it is no regular expression, or not matched in linear time.
+            InvalidValue: it is not a regular expression, or cannot be matched in linear time.
         """
         return expressions.compiled(self.pattern)
 
@@ -53,8 +53,9 @@ class PhasePattern:
 _BEFORE_STEP = "|".join(
     ["^", "[^.r]", *(f"(?:^|[^{'profiler'[at]}]){'profiler'[at + 1 :]}" for at in range(7))]
 )
-#: The first that matches wins.  The first three read vLLM's step names, which always hold both
-#: words: execute_<n>_context_<prompts>(...)_generation_<decodes>(...); the next two TensorRT-LLM's.
+#: The first match wins. The first three read vLLM's step names, which always hold both words:
+#: execute_<n>_context_<prompts>(...)_generation_<decodes>(...); the next two read those of
+#: TensorRT-LLM.
 DEFAULT_PHASES: tuple[PhasePattern, ...] = (
     PhasePattern("decode", r"context_0(?:\D.*)?generation_[1-9]"),
     PhasePattern("prefill", r"context_[1-9].*generation_0(?:\D|$)"),
@@ -97,8 +98,9 @@ def attribute(report: Report, patterns: Sequence[PhasePattern] = DEFAULT_PHASES)
 def _phases(
     kernels: pd.DataFrame, label: str, patterns: Sequence[PhasePattern]
 ) -> tuple[pd.Categorical, pd.Categorical]:
-    """Phase of each kernel by its path of ranges, innermost first, else by the report's label;
-    and which of both it was."""
+    """Phase of each kernel, and whether its path of ranges (innermost first) or the report's label
+    gave it.
+    """
     compiled = [(pattern.phase, pattern.compiled()) for pattern in patterns]
     names = list(dict.fromkeys(pattern.phase for pattern in patterns))
 
@@ -124,8 +126,9 @@ def _phases(
 def _steps(
     report: Report, kernels: pd.DataFrame, patterns: Sequence[PhasePattern]
 ) -> pd.arrays.IntegerArray:
-    """Row of the outermost range of its phase around each kernel; of a step of PyTorch's
-    profiler where no phase is named."""
+    """Row of the outermost range of the phase around each kernel, or of the PyTorch profiler's step
+    where no range names a phase.
+    """
     ranges = report.ranges
     parent = ranges["parent"].fillna(-1).to_numpy(dtype=np.int64)
     row = kernels["range_id"].fillna(-1).to_numpy(dtype=np.int64)
@@ -171,13 +174,15 @@ def _class_codes(names: pd.Series, rows: NDArray[np.bool_] | None = None) -> NDA
 
 
 def _dispatched(operators: pd.Series) -> NDArray[np.bool_]:
-    """Whether each row's operator is of a framework's dispatcher, as in "aten::mm"."""
+    """Whether each row's operator belongs to a framework's dispatcher, as "aten::mm" does."""
     flags = np.array(["::" in str(name) for name in operators.cat.categories] + [False], dtype=bool)
     return flags[operators.cat.codes.to_numpy()]
 
 
 def _sources(kernels: pd.DataFrame) -> pd.Categorical:
-    """Source of each row's attribution: the reader's link, else the strongest guess."""
+    """Source of each row's attribution: the link that the reader found, otherwise the strongest
+    guess.
+    """
     by_reader = kernels["attributed_by"].astype(object).to_numpy()
     linked = np.isin(by_reader.astype(str), LINKS)
     phased = kernels["phase"].notna().to_numpy()

@@ -13,15 +13,15 @@ def operators_by_shape(kernels: pd.DataFrame) -> pd.DataFrame:
     """A row for each operator, shapes of its inputs and phase, the longest first.
 
     Columns: phase, operator, input_shapes (JSON list), kernels (launches), duration_s (their sum),
-    mean_s (of a launch), share (of the time of all kernels, also those without shapes).
+    mean_s (of a launch), share (of the time of all kernels, including those without shapes).
 
     Raises:
-        ReportError: no kernel has shapes; the sentence says how they are recorded.
+        ReportError: no kernel has shapes; the message says how to record them.
     """
     known = kernels.dropna(subset=["operator", "input_shapes"])
     if not len(known):
         raise ReportError(
-            "this report has no shapes of inputs: record them, as record_shapes=True of the "
+            "this report has no input shapes: record them, as record_shapes=True of the "
             "PyTorch profiler and emit_nvtx(record_shapes=True) under Nsight Systems do"
         )
     keys = known[_KEYS].astype(object)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from profilers.schema import Report
 
-#: Most events of an exported trace: browsers are slow with more.
+#: Largest number of events in an exported trace; browsers are slow with more.
 MAX_EVENTS = 200_000
 #: The format counts in microseconds.
 _MICROSECONDS = 1e6
@@ -19,8 +19,8 @@ _MICROSECONDS = 1e6
 def chrome_trace(report: Report) -> str:
     """Kernels, copies and ranges as the JSON of a Chrome trace: the first `MAX_EVENTS` by start.
 
-    Kernels and copies lie on a lane a stream, ranges on a lane a thread; rows without a start or
-    a duration are left out.
+    Each stream has a lane of kernels and copies, each thread a lane of ranges; rows without a start
+    or a duration are left out.
     Source: "Trace Event Format", complete events (ph "X"; ts and dur in microseconds).
     """
     kernels = _events(report.kernels, "name", ("process", "device", "stream"), "kernel")
@@ -35,7 +35,7 @@ def _events(
 ) -> list[dict[str, Any]]:
     """A complete event for each row that has a place on the timeline.
 
-    named: column of the event's name.  lane: process, then the columns that name the lane.
+    named: column that holds the event's name.  lane: process, then the columns that name the lane.
     """
     timed = table.dropna(subset=["start_s", "duration_s"])
     places = timed[list(lane)].astype(object).where(timed[list(lane)].notna(), 0)

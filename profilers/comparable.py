@@ -1,10 +1,11 @@
-"""Rows that cannot be compared: a measurement that beats what the device allows."""
+"""Rows that cannot be compared, because the measurement is faster than the device allows."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-#: A measured time below the bound by this factor is no rounding: MFU or MBU would be above one.
+#: A measured time below the bound by more than this factor is no rounding error: MFU or MBU would
+#: exceed one.
 BELOW_BOUND = 0.97
 REASON = (
     "measured below the bound, MFU or MBU above one: the run did less than was priced (tokens, "
@@ -13,7 +14,8 @@ REASON = (
 
 
 def with_reasons(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with not_comparable: why a row's ratio means nothing, "" where it does.
+    """The table with a column not_comparable: why a row's ratio is meaningless, "" where it is
+    meaningful.
 
     table: bound_s and measured_s [s].
     """

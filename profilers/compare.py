@@ -1,12 +1,12 @@
 """Compare an estimate with a measurement: by phase, operator class and operator.
 
-All times are of one step.  ratio is measured over predicted; gap_s is measured minus predicted,
-and gap_share its part of all gaps of the phase: signed, their absolute values sum to one.  low_s
-and high_s are the ends of the prediction's interval, NaN where there is none, and inside is
-whether the measurement lies in it.
+All times are of one step.  ratio is measured over predicted, gap_s is measured minus predicted, and
+gap_share is a row's gap over the sum of the absolute gaps of its phase.  low_s and high_s are the
+ends of the prediction's interval, NaN where there is none; inside is whether the measurement lies
+in it.
 
-Of reports with a timeline measured_s is kernel time inside the steps, and what lies outside of
-them does not count; of a run on a wall clock it is the time of the step.
+For reports with a timeline, measured_s is kernel time inside the steps, and kernels outside of
+steps do not count; for a run timed by wall clock it is the time of the step.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from profilers.account import Check, failed
 from profilers.comparable import with_reasons
 from profilers.expected import Expected
 from profilers.findings import CAUSES_OF_FAILURE, Finding, all_findings
-from profilers.matching import ENDS, split_by_shape
 from profilers.measured_step import HOST, OTHER, compare_phase, fit_notes, measured_phase
 from profilers.mixed_steps import expected_mixed
 from profilers.schema import PHASES, Measurement, PhaseTiming, Report
 from profilers.summary_steps import counted_note, summary_steps
+from profilers.table_join import ENDS, split_by_shape
 
 __all__ = ["HOST", "OTHER", "Comparison", "Expected", "compare", "in_phase", "step_count"]
 
@@ -41,15 +41,15 @@ class Comparison:
     phases: phase, basis, steps, bound_s, predicted_s, low_s, high_s, measured_s, inside, ratio,
     gap_s, gap_share, not_comparable (why, or ""); also wall_s (on the device, from the first to
     the last activity of a step), busy_s and idle_s of it, idle_cause, exposed_communication_s,
-    predicted_wall_s (with the host), joined_share (of kernel time, with a predicted operator),
-    repeats (how often the launches hold what one step runs).
+    predicted_wall_s (with the host), joined_share (share of kernel time that joined a predicted
+    operator), repeats (measured over predicted launches of a step).
     classes: phase, class, bound_s ... as above; "host" is time outside of all operators, "other"
     that of unclassified ones.
     operators: phase, class, name, measured_as, kernels, matched_by, runs, launches, bound_s ... as
     above; "nothing predicted" names what joined no operator.
-    findings: sentences, most seconds first.  notes: what was left out and what does not fit.
-    truncated: where reports break off, a sentence each, which are the first notes, too.
-    checks: the sums that the measurement must meet; no finding rests on a step that fails one.
+    findings: sentences, most seconds first.  notes: what was left out, and what does not match.
+    truncated: a sentence for each report that breaks off; the same sentences lead `notes`.
+    checks: consistency checks of the measurement; no finding uses a step that fails one.
     """
 
     phases: pd.DataFrame
@@ -62,7 +62,7 @@ class Comparison:
 
     @property
     def failed(self) -> tuple[Check, ...]:
-        """The sums that the measurement does not meet, so that it teaches nothing."""
+        """The failed checks; nothing is learnt from a measurement that has any."""
         return failed(self.checks)
 
     @property
@@ -87,17 +87,18 @@ def compare(
     """Compare a measurement with the estimate of the same work.
 
     Args:
-        reports: what the measurement was made from: launches, shapes, modules, copies, idle times.
-        steps: number of steps in each phase of the measurement, for summaries, which lack it;
-            those that it leaves out are counted by `summary_steps`.
-        devices: that ran side by side and whose operator times the measurement sums.
+        reports: the reports behind the measurement, for launches, shapes, modules, copies and idle
+            times.
+        steps: number of steps in each phase, for summaries that do not state it; phases left out
+            here are counted by `summary_steps`.
+        devices: number of devices in parallel whose operator times the measurement sums.
         config: the configuration of the estimate.
         expected: the predicted steps by phase with their intervals; without them, none have one.
             Mixed steps are priced as the batches that their ranges describe.
 
     Raises:
-        InvalidValue: the measurement has no phase that the estimate prices, or is of some kernels
-            that ncu ran alone.
+        InvalidValue: the measurement has no phase that the estimate prices, or holds only selected
+            kernels that ncu ran alone.
     """
     priced, notes = _priced(estimate, measurement, reports, config, expected)
     if not priced:
@@ -141,9 +142,9 @@ def compare(
 
 
 def _resting(findings: Sequence[Finding], checks: Sequence[Check]) -> tuple[Finding, ...]:
-    """The findings of steps that meet their sums, and those that say why a step does not.
+    """The findings about steps that pass their checks, and those that say why a step fails one.
 
-    A class of operators beyond the hardware takes no other finding with it.
+    An operator class that beats the hardware limit removes only the findings about that class.
     """
     apart = {one.phase for one in checks if one.outcome == "failed" and not one.part}
     return tuple(
@@ -158,7 +159,7 @@ def _priced(
     config: int,
     expected: Mapping[str, Expected] | None,
 ) -> tuple[dict[str, Expected], list[str]]:
-    """The predicted step of each phase of the measurement, and why one has none."""
+    """The predicted step of each phase of the measurement, and why a phase has none."""
     named = {*measurement.phases, *measurement.operators["phase"].dropna()}
     priced: dict[str, Expected] = {}
     notes = []
@@ -178,12 +179,12 @@ def _priced(
     return priced, notes
 
 
-#: Launches of ncu below this share of a step's operators are picked kernels and no step.
+#: Fewer ncu launches than this share of a step's operators are selected kernels, not a step.
 _A_STEP = 0.5
 
 
 def _refuse_some_kernels(step: Expected, reports: Sequence[Report], phase: str) -> None:
-    """Refuse kernels that were picked for ncu: their sum says nothing of a step.
+    """Refuse reports of kernels that were selected for ncu: their sum is not the time of a step.
 
     Raises:
         InvalidValue: the reports hold far fewer launches than a step has operators.
@@ -198,7 +199,8 @@ def _refuse_some_kernels(step: Expected, reports: Sequence[Report], phase: str) 
     if launched < _A_STEP * runs:
         raise InvalidValue(
             f"ncu timed {launched:,} launches, and a step of {phase} runs {runs:,.0f} operators: "
-            "picked kernels are no step; `ridgeline import` and page Upload show what each "
+            "selected kernels do not make a step; `ridgeline import` and page Upload show "
+            "what each "
             "reaches"
         )
 
@@ -216,7 +218,7 @@ def in_phase(measurement: Measurement, phase: str) -> Measurement:
 def step_count(measurement: Measurement, phase: str, steps: Mapping[str, int] | None = None) -> int:
     """Number of steps of a phase in the operator table.
 
-    A live run profiles one request; a report holds as many steps as it has timings.
+    A live run profiles one request; a report has as many steps as timings.
 
     Args:
         steps: overrides by phase.
@@ -251,7 +253,9 @@ def _with_ratios(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def lies_inside(low_s: float, high_s: float, measured_s: float) -> bool | None:
-    """Whether a measurement lies in an interval; None without either."""
+    """Whether a measurement lies in an interval; None where there is no interval or no
+    measurement.
+    """
     if math.isnan(low_s) or not measured_s > 0:
         return None
     return bool(low_s <= measured_s <= high_s)

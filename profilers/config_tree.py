@@ -1,6 +1,6 @@
-"""Settings as nested mappings: read from YAML, laid over each other, changed field by field.
+"""Settings as nested mappings: read from YAML, merged, and changed field by field.
 
-The standard tree holds every field with its default; its values say of which kind a field is.
+The standard tree holds every field with its default; the defaults fix the type of each field.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Tree = dict[str, Any]
 FieldPath = tuple[str, ...]
 
 _MAX_BYTES = 1 << 20
-#: What a kind is called in sentences.
+#: Names of the types in messages.
 _KIND_NAMES = {"str": "text", "int": "a whole number", "bool": "true or false"}
 
 
@@ -36,7 +36,7 @@ def read_tree(path: Path) -> Tree:
         raise InvalidValue(f"{path} cannot be read: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise InvalidValue(f"{path.name} is no YAML: {reason}") from None
+        raise InvalidValue(f"{path.name} is not YAML: {reason}") from None
     if not isinstance(tree, dict):
         raise InvalidValue(f"{path.name} holds no mapping of fields")
     return tree
@@ -45,13 +45,13 @@ def read_tree(path: Path) -> Tree:
 def lay_over(
     tree: Tree, partial: Mapping[str, Any], standard: Tree, source: str, prefix: str = ""
 ) -> None:
-    """Lay a partial tree over a whole one, in place.
+    """Merge a partial tree into a whole one, in place.
 
     Args:
-        source: where the partial tree comes from, for messages.  prefix: of its field names.
+        source: where the partial tree comes from, for messages.  prefix: prefix of its field names.
 
     Raises:
-        InvalidValue: a field that the standard tree lacks, or a value of another kind.
+        InvalidValue: a field that the standard tree lacks, or a value of another type.
     """
     for key, value in partial.items():
         name = f"{prefix}{key}"
@@ -71,10 +71,10 @@ def set_field(tree: Tree, key: str, text: str, standard: Tree) -> None:
     """Set one field of a tree to a value typed as text, in place.
 
     Args:
-        key: the field in full ("run.batch") or its last part, where that is unambiguous.
+        key: the field's full name ("run.batch") or its last part, where that is unambiguous.
 
     Raises:
-        InvalidValue: no such field or several, no YAML, or a value of another kind.
+        InvalidValue: no such field or several, invalid YAML, or a value of another type.
     """
     path = _field_path(standard, key)
     value = _parsed(key, text, _value_at(standard, path))
@@ -105,7 +105,7 @@ def _field_path(standard: Tree, key: str) -> FieldPath:
         return matches[0]
     names = [".".join(leaf) for leaf in matches or leaves]
     if matches:
-        raise InvalidValue(f"{key!r} is in several places: {', '.join(names)}")
+        raise InvalidValue(f"{key!r} is ambiguous; give one of {', '.join(names)}")
     full_names = {name.rpartition(".")[2]: name for name in names}
     close = difflib.get_close_matches(key, [*names, *full_names], n=3, cutoff=0.5)
     near = ", ".join(dict.fromkeys(full_names.get(name, name) for name in close))
@@ -121,22 +121,24 @@ def _value_at(tree: Tree, path: FieldPath) -> Any:
 
 
 def _parsed(key: str, text: str, default: Any) -> Any:
-    """A value typed on the command line, of the kind that the field has."""
+    """A value typed on the command line, converted to the type of the field."""
     try:
         value = yaml.safe_load(text) if text else ""
     except (yaml.YAMLError, RecursionError):
         raise InvalidValue(f"{key}={text!r} is no value that YAML reads") from None
-    as_typed = isinstance(default, str) and isinstance(value, (int, float))  # 1:8:2 is 3722
+    as_typed = isinstance(default, str) and isinstance(
+        value, (int, float)
+    )  # because YAML reads 1:8:2 as 3722
     return _checked(key, text if as_typed else value, default)
 
 
 def _checked(key: str, value: Any, default: Any) -> Any:
-    """The value, if it is of the kind of the field's default.
+    """The value, if it has the type of the field's default.
 
-    Numbers pass as text where text is due, "a,b" as a list, whole numbers as fractions.
+    A number is accepted for a text, "a,b" for a list, and a whole number for a fraction.
 
     Raises:
-        InvalidValue: another kind.
+        InvalidValue: another type.
     """
     if isinstance(default, str) and isinstance(value, (int, float)):
         value = str(value)

@@ -1,4 +1,4 @@
-"""A predicted step in the form in which measurements are compared with it."""
+"""A predicted step in the form that measurements are compared with."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from typing import Any
 from genz_core.step import StepEstimate
 from profilers.program import Planned, planned, planned_of_table
 
-#: Rounding error of differences of sums.
+#: Rounding error allowed in differences of sums.
 ROUNDING_S = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A predicted step: its operators, and the times beside them [s].
+    """A predicted step: its operators, and the time beside them [s].
 
     operators: `StepEstimate.table`, with low_s and high_s where the operators have intervals.
     low_s, high_s: ends of the interval of the whole step on a wall clock, NaN where there is none.
-    program: the same operators in the order of the table, for joining; () to take what the table
-    tells of them.
+    program: the same operators in the order of the table, for joining; () to derive them from it.
     """
 
     operators: Mapping[str, Sequence[Any]]

@@ -1,4 +1,4 @@
-"""Rule-based findings on a comparison, ranked by the seconds of a step that each could gain."""
+"""Rule-based findings of a comparison, ranked by the seconds of a step that each could save."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from genz_core.workload import Estimate
 from profilers.comparable import REASON
 from profilers.idle import CAUSES
 from profilers.kernel_classes import class_of_name
-from profilers.matching import NOTHING
 from profilers.measured_step import DEVICE_BASES, MeasuredPhase
 from profilers.profile_account import time_by_format
 from profilers.schema import Measurement
+from profilers.table_join import NOTHING
 from profilers.wording import count, percent, seconds, shortened
 
-#: What a class is called inside a sentence.
+#: Names of operator classes inside a sentence.
 CLASS_WORDS: Mapping[str, str] = {
     "gemm": "matrix products",
     "moe": "experts",
@@ -29,8 +29,8 @@ CLASS_WORDS: Mapping[str, str] = {
     "collective": "collectives",
     "other": "unclassified kernels",
 }
-_SAME = ({"bf16", "fp16"},)  # one peak on all systems
-#: Findings that say why a sum fails: they stand where no other does.
+_SAME = ({"bf16", "fp16"},)  # classes whose peak is the same number on all systems
+#: Findings that explain a failed check; they replace all others.
 CAUSES_OF_FAILURE = ("not comparable", "precision", "other device", "clocks")
 
 LOW_ROOF, SHORT_KERNEL_S, MANY_LAUNCHES = 0.6, 5e-6, 200
@@ -41,9 +41,9 @@ _MUCH_IDLE, _MUCH_COPIED, _MUCH_EXPOSED = 0.1, 0.05, 0.05
 class Finding:
     """A finding in a sentence.
 
-    kind: its rule.  seconds: of a step, that could be gained; 0 where the finding is a caution.
-    operator: the predicted operator that it is most about, "" for none.  kernels: the names of its
-    longest kernels, "" for none.
+    kind: its rule.  seconds: time of a step that could be saved; 0 where the finding is a caution.
+    operator: the predicted operator that it concerns most, "" for none.  kernels: names of the
+    longest kernels of that operator, "" for none.
     """
 
     kind: str
@@ -65,7 +65,7 @@ def all_findings(
 ) -> tuple[Finding, ...]:
     """Findings of all rules on the tables of a `Comparison`, most seconds first.
 
-    measured: what the tables were made from, by phase.
+    measured: the measured phases behind the tables.
     """
     findings: list[Finding] = []
     for whole in phases.to_dict("records"):
@@ -88,7 +88,7 @@ def all_findings(
 def _not_comparable(
     whole: Mapping[str, float], rows: pd.DataFrame, operators: pd.DataFrame
 ) -> Iterator[Finding]:
-    """A phase, and classes of it, that took less time than their bound."""
+    """A phase that took less time than its bound, and the classes of it that did."""
     phase = str(whole["phase"])
     subjects = [(f"A whole step of {phase}", "takes", whole)] if whole["not_comparable"] else [
         (*_subject(str(row["class"]), "take", "takes"), row)
@@ -107,7 +107,7 @@ def _not_comparable(
 
 
 def _named(operators: pd.DataFrame) -> tuple[str, str]:
-    """Name and kernels of the predicted operator that lost most."""
+    """Name and kernels of the predicted operator that lost most time."""
     predicted = operators[operators["name"] != NOTHING]
     if not len(predicted) or not predicted["lost"].notna().any():
         return "", ""
@@ -151,8 +151,9 @@ def _idle(found: MeasuredPhase) -> Iterator[Finding]:
 def _launch_bound(
     found: MeasuredPhase, whole: Mapping[str, float], rows: pd.DataFrame
 ) -> Iterator[Finding]:
-    """Steps whose time lies between operators, or whose kernels are as short as a launch; where a
-    timeline tells of the gaps themselves, see `_idle`."""
+    """Steps spent between operators, or made of kernels as short as a launch; where a timeline
+    shows the gaps themselves, see `_idle`.
+    """
     phase, total = found.phase, found.total_s
     busy, launches = float(rows["measured_s"].sum()), float(rows["launches"].sum())
     if found.clocks is not None or not launches:
@@ -177,7 +178,7 @@ def _launch_bound(
 def _roofs(
     whole: Mapping[str, float], rows: pd.DataFrame, operators: pd.DataFrame
 ) -> Iterator[Finding]:
-    """Operator classes far below their bound and slower than predicted."""
+    """Operator classes that are far from their bound and slower than predicted."""
     phase, total = str(whole["phase"]), float(whole["measured_s"])
     for row in rows.to_dict("records"):
         bound, measured, predicted = row["bound_s"], row["measured_s"], row["predicted_s"]
@@ -202,7 +203,7 @@ def _roofs(
 def _copies(
     found: MeasuredPhase, whole: Mapping[str, float], rows: pd.DataFrame
 ) -> Iterator[Finding]:
-    """Copies, casts and fills, joined with no operator, that take more than 5 % of a step."""
+    """Copies, casts and fills that joined no operator and take more than 5 % of a step."""
     total = float(whole["measured_s"])
     if found.launches is not None:
         mine = rows[(rows["name"] == NOTHING) & rows["kernels"].map(_copies_data)]
@@ -228,7 +229,7 @@ def _copies_data(kernels: str) -> bool:
 
 
 def _precision(found: MeasuredPhase, estimate: Estimate, config: int) -> Iterator[Finding]:
-    """Matrix products whose kernel names spell another number format than the predicted one."""
+    """Matrix products whose kernel names indicate another number format than the predicted one."""
     table = getattr(estimate, found.phase).table(config)
     chosen = np.array(table["class"]) == "gemm"
     spent = time_by_format(found)
@@ -250,7 +251,7 @@ def _precision(found: MeasuredPhase, estimate: Estimate, config: int) -> Iterato
 
 
 def _clocks(estimate: Estimate, measurement: Measurement, longest: float) -> Iterator[Finding]:
-    """Clocks below the datasheet's, as NVML or the report state them."""
+    """Clocks below the datasheet's, as reported by NVML or the report."""
     ran = measurement.facts.get("sm_clock_hz_mean")
     if ran is None and measurement.system is not None:
         ran = measurement.system.clock_hz
@@ -266,7 +267,9 @@ def _clocks(estimate: Estimate, measurement: Measurement, longest: float) -> Ite
 
 
 def _other_device(estimate: Estimate, measurement: Measurement) -> Iterator[Finding]:
-    """A device that is plainly not the one of the estimate; threads of a CPU are no such sign."""
+    """A device that is clearly not the one of the estimate; a CPU's thread count is no evidence of
+    that.
+    """
     device, system = measurement.system, estimate.system
     if device is None or system.kind == "cpu":
         return

@@ -1,4 +1,6 @@
-"""Gaps of a report: when a device ran neither a kernel nor a copy, and what is known of why."""
+"""Gaps of a report: times when a device ran neither a kernel nor a copy, with their
+likely cause.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import pandas as pd
 from profilers.idle import gap_causes, wait_ends
 from profilers.schema import Report
 
-#: Column of the table -> what it holds.
+#: Columns of the table and their meaning.
 _COLUMNS = ("device", "start_s", "duration_s", "cause", "before", "after")
 _PARTS = ("device", "start_s", "end_s", "launch_s", "in_graph", "name")
 

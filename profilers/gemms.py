@@ -1,4 +1,4 @@
-"""Matrix multiplications in a torch trace: their shapes from the operator's inputs, their FLOPs.
+"""Matrix multiplications in a torch trace: shapes from the inputs of the operators, and FLOPs.
 
 A shape is (batch, m, n, k): batch times x[m, k] @ w[k, n], FLOPs 2·batch·m·n·k.
 """
@@ -23,11 +23,11 @@ Shape = tuple[int, int, int, int]
 _PLAIN = re.compile(r"::(mm|addmm|bmm|baddbmm|matmul|_scaled_mm|_int_mm|addmv|mv)$")
 _WITH_BIAS_FIRST = re.compile(r"::(addmm|baddbmm)$")
 _GEMM = re.compile(r"gemm|::(linear|.*_mm)$", re.IGNORECASE)
-#: No tensor has so many.
+#: No tensor has more axes than this.
 _MOST_ELEMENTS = 1 << 48
-#: Kernels that only gather the parts of a multiplication split along k.
+#: Kernels that only sum the partial results of a multiplication split along k.
 _GATHERS = re.compile(r"reduce", re.IGNORECASE)
-#: Sequences of a decode step in the step names of vLLM and SGLang.
+#: Number of sequences in the names that vLLM and SGLang give to decode steps.
 _BATCH = re.compile(r"(?:generation_|DECODE bs=)([1-9]\d*)")
 
 
@@ -55,7 +55,7 @@ def gemm_shape(operator: str | None, input_shapes: str | None) -> Shape | None:
 
 
 def is_shape(shape: Any) -> bool:
-    """Whether a value lists the positive sizes of a possible tensor."""
+    """Whether a value is a list of positive sizes that a tensor could have."""
     return (
         bool(shape)
         and isinstance(shape, list)
@@ -65,7 +65,7 @@ def is_shape(shape: Any) -> bool:
 
 
 def gemm_flops(kernels: pd.DataFrame) -> NDArray[np.float64]:
-    """FLOPs of each kernel [kernels] by the shapes of its operator; NaN for other kernels."""
+    """FLOPs of each kernel [kernels], from the shapes of its operator; NaN for other kernels."""
     pairs, unique = _pairs(kernels)
     shapes = [gemm_shape(operator, inputs) for operator, inputs in unique]
     flops = [math.nan if s is None else 2.0 * s[0] * s[1] * s[2] * s[3] for s in shapes]
@@ -83,13 +83,15 @@ def gemm_table(report: Report) -> pd.DataFrame:
 
 
 def products_of(kernels: pd.DataFrame) -> pd.DataFrame:
-    """`gemm_table` of some kernels of a trace."""
+    """`gemm_table` of a selection of a trace's kernels."""
     return _summed(_shaped(kernels))
 
 
 def gemm_table_of_graph(report: Report, eager: Report) -> pd.DataFrame:
-    """`gemm_table` of a decode step in a graph, whose kernels carry no shapes, with n and k of
-    another trace of the same model that ran without a graph; m is the step's batch.
+    """`gemm_table` of a decode step in a CUDA graph.
+
+    Kernels in a graph carry no shapes: n and k are taken from another trace of the same model
+    without a graph, and m is the step's batch.
 
     Raises:
         ReportError: the traces have different numbers of products, or no range names the batch.
@@ -104,7 +106,7 @@ def gemm_table_of_graph(report: Report, eager: Report) -> pd.DataFrame:
     paths = kernels["nvtx_path"].dropna().unique()
     batches = {int(match[1]) for path in paths if (match := _BATCH.search(path))}
     if len(batches) != 1:
-        raise ReportError(f"the ranges of {report.label} do not tell the batch of one decode step")
+        raise ReportError(f"the ranges of {report.label} do not state the batch of one decode step")
     borrowed = shaped.assign(m=batches.pop())
     for column in ("count", "duration_s"):
         borrowed[column] = kernels[column].to_numpy()
@@ -112,12 +114,12 @@ def gemm_table_of_graph(report: Report, eager: Report) -> pd.DataFrame:
 
 
 def gathers_parts(kernel: str) -> bool:
-    """Whether a kernel only gathers the parts of a product split along k."""
+    """Whether a kernel only sums the partial results of a product split along k."""
     return bool(_GATHERS.search(kernel))
 
 
 def _multiplies(kernels: pd.DataFrame) -> pd.Series:
-    """Whether each kernel multiplies matrices rather than gathering parts of a product."""
+    """Whether each kernel multiplies matrices, rather than summing partial results."""
     gathers = kernels["name"].map(lambda name: bool(_GATHERS.search(name))).astype(bool)
     return kernels["operator_class"].isin(["gemm", "gemv"]) & ~gathers
 
@@ -143,7 +145,7 @@ def _summed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _pairs(kernels: pd.DataFrame) -> tuple[NDArray[np.int64], list[tuple[str, str]]]:
-    """Code of each kernel's (operator, input shapes), -1 for none, and the pairs."""
+    """Code of each kernel's (operator, input shapes), -1 for none, and the list of these pairs."""
     operators, inputs = kernels["operator"].cat, kernels["input_shapes"].cat
     first, second = operators.codes.to_numpy(np.int64), inputs.codes.to_numpy(np.int64)
     joined = np.where((first >= 0) & (second >= 0), first << 32 | second, -1)

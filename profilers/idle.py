@@ -1,8 +1,8 @@
 """Wall, busy and idle time of the steps of a phase on the device, and why it was idle.
 
-The device waits for the next kernel until the host launches it, or, where it was launched before,
-for whatever it depends on.  When the host launched late, it had waited for the device
-(synchronisation), launched without pause kernels shorter than a launch (launch-bound), or did
+The device waits until the host launches the next kernel or, if that was launched before, for what
+the kernel depends on.  If the host launched late, it had been waiting for the device
+(synchronisation), launching kernels that are shorter than a launch (launch-bound), or doing
 something else (host).
 """
 
@@ -31,13 +31,16 @@ CAUSES: Mapping[str, str] = {
     "device": "kernels that were launched in time and waited on the device",
     "unknown": "gaps before work whose launch the report lacks",
 }
-#: A gap up to this long is a launch (5 to 10 us) or a few; a longer one is other work of the host.
+#: A gap up to this long is one launch (5 to 10 us) or a few; a longer one is other work of the
+#: host.
 _LAUNCH_GAP_S = 50e-6
-#: A wait of the host counts if it ends this shortly before the device runs out of work, or later.
+#: A wait of the host counts if it ends at most this long before the device runs out of work, or
+#: later.
 _WAKE_S = 20e-6
-#: Steps whose clocks are read at most.
+#: Most steps whose clocks are read.
 _MOST_RUNS = 400
-#: What lies apart from a step by this share of it, and is no more than that of its work, is none.
+#: A launch is not part of a step if it is separated from it by this share of the step, and is no
+#: more than this share of its work.
 _APART, _STRAY = 0.1, 0.01
 
 
@@ -86,7 +89,7 @@ def step_clocks(
     """Clocks of the steps of a phase; None without a timeline.
 
     Args:
-        reports: those that `launches` was made from.  steps_in_run: steps in each of its runs.
+        reports: the reports that `launches` comes from.  steps_in_run: steps in each of its runs.
     """
     if not launches.timed or not launches.runs:
         return None
@@ -116,7 +119,9 @@ def step_clocks(
 
 
 def _spread(runs: int) -> list[int]:
-    """Numbers of the runs whose clocks are read: all, or of many some evenly apart in pairs."""
+    """Indices of the runs whose clocks are read: all of them, or evenly spaced pairs where there
+    are many.
+    """
     if runs <= _MOST_RUNS:
         return list(range(runs))
     firsts = np.linspace(0, runs - 2, _MOST_RUNS // 2).astype(int).tolist()
@@ -124,14 +129,14 @@ def _spread(runs: int) -> list[int]:
 
 
 def wait_ends(report: Report) -> Seconds:
-    """Ends [s] of the calls in which the host waited, in order."""
+    """End times [s] of the calls in which the host waited, in order."""
     if report.waits is None:
         return np.zeros(0)
     return np.sort((report.waits["start_s"] + report.waits["duration_s"]).to_numpy())
 
 
 def _activity(rows: pd.DataFrame, copies: pd.DataFrame) -> _Activity:
-    """Activity of the kernels of a step and of the copies on their device between them."""
+    """The kernels of a step and the copies on their device during it."""
     start, length = rows["start_s"].to_numpy(), rows["duration_s"].to_numpy()
     collective = (rows["operator_class"] == "communication").to_numpy()
     in_graph = rows["in_graph"].fillna(False).to_numpy(dtype=bool)

@@ -1,13 +1,13 @@
 """Operator classes of kernels and framework operators by patterns of their names.
 
-The rules are tried in order and the first that matches names the class.  They know the kernels of
-cuBLAS, cuDNN, CUTLASS, hipBLASLt, Composable Kernel, AITER, DeepGEMM, DeepEP, FlashAttention,
+The rules are tried in order and the first that matches decides the class.  They cover the kernels
+of cuBLAS, cuDNN, CUTLASS, hipBLASLt, Composable Kernel, AITER, DeepGEMM, DeepEP, FlashAttention,
 FlashInfer, SageAttention, flash-linear-attention, FBGEMM, vLLM, SGLang, TensorRT-LLM, PyTorch,
-Triton and llama.cpp by the words in their names; the file that each name of the tests stands in is
-named there (`tests/profilers/kernel_names.csv`).  A mangled name counts as it reads.
+Triton and llama.cpp; `tests/profilers/kernel_names.csv` lists the names that the tests use with the
+source file of each.  A mangled name is demangled first.
 
-A kernel that fuses the work of two classes has that of the operator which the engine prices it
-with: an activation between the products of experts is `moe`, a norm in a rotation `rope`.
+A kernel that fuses the work of two classes gets the class of the operator that the engine counts
+that work in: an activation between the products of experts is `moe`, a norm in a rotation `rope`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from profilers.mangled import demangled
+from profilers.demangle import demangled
 
 UNCLASSIFIED = "unclassified"
 
@@ -103,7 +103,7 @@ _COMPILED = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern i
 #: All classes, in the order of their rules.
 OPERATOR_CLASSES = (*dict.fromkeys(name for name, _ in _RULES), UNCLASSIFIED)
 
-#: Class of a measured kernel -> class under which the engine counts the same work.
+#: Class of a measured kernel -> class in which the engine counts the same work.
 ENGINE_CLASS: Mapping[str, str] = {
     "gemm": "gemm",
     "gemv": "gemm",
@@ -123,7 +123,8 @@ ENGINE_CLASS: Mapping[str, str] = {
     "communication": "collective",
 }
 
-#: Names are searched up to here: what a kernel is stands at the front, its types behind.
+#: Names are searched up to this length: they begin with what the kernel does and end with its
+#: types.
 _SEARCHED_CHARS = 2000
 
 

@@ -12,30 +12,31 @@ import pandas as pd
 
 from profilers.expected import ROUNDING_S, Expected
 from profilers.idle import StepClocks, step_clocks
-from profilers.joining import Joined, join
-from profilers.matching import ENDS, JOINS, match_launches, match_operators, whole_sum
+from profilers.launch_join import Joined, join
 from profilers.schema import Measurement, PhaseTiming, Report
 from profilers.step_launches import StepLaunches, step_launches
+from profilers.table_join import ENDS, JOINS, match_launches, match_operators, whole_sum
 from profilers.wording import percent, seconds
 
-#: Bases of a timing that hold the device's time alone.
+#: Bases of timings that count device time only.
 DEVICE_BASES = ("gpu", "kernels")
-#: Rows of `Comparison.classes` that are no operator class of the engine.
+#: Rows of `Comparison.classes` that are not operator classes of the engine.
 HOST, OTHER = "host", "other"
-#: Operators may take longer than their step by this share before they are scaled to it.
+#: Operators may exceed the time of their step by this share before they are scaled to it.
 _CLOSE = 1e-6
-#: Launches that hold this many times what a step runs are of several steps.
+#: Launches that hold this many times the work of one step belong to several steps.
 _SEVERAL = 1.9
-#: A smaller share of kernel time that joined says that something else ran.
+#: Below this joined share of kernel time, something else than the predicted model ran.
 _FEW = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPhase:
-    """What was measured of one phase.
+    """The measurement of one phase.
 
-    steps: in the measurement.  total_s: of a step; basis: see `PhaseTiming`.  operators: rows of
-    the phase with launches; time_s of one step.  launches, clocks: where reports have a timeline.
+    steps: number in the measurement.  total_s: of a step; basis: see `PhaseTiming`.  operators:
+    rows of the phase with launches; time_s of one step.  launches, clocks: present where reports
+    have a timeline.
     steps_in_run: steps in each run of `launches`.
     """
 
@@ -63,11 +64,11 @@ def measured_phase(
     devices: int,
     overridden: bool,
 ) -> MeasuredPhase:
-    """What a measurement holds of a phase.
+    """The measurement of a phase.
 
     Args:
-        operators: of the measurement, split by shape.  steps: number of them; overridden: the user
-            said so.  devices: side by side.
+        operators: of the measurement, split by shape.  steps: their number; overridden: the user
+            stated it.  devices: number running in parallel.
     """
     launches = step_launches(reports, phase) if reports else None
     if launches is not None and launches.timed:
@@ -93,7 +94,10 @@ def measured_phase(
 def _of_launches(
     launches: StepLaunches, reports: Sequence[Report], phase: str, told: int, devices: int
 ) -> MeasuredPhase:
-    """The same of launches with a timeline.  told: steps that the user counted, 0 for none."""
+    """The measurement of a phase from launches with a timeline.
+
+    told: number of steps that the user stated, 0 for none.
+    """
     on_devices = launches.kernels.groupby("report")[["process", "device"]].apply(
         lambda part: len(part.drop_duplicates())
     )
@@ -123,7 +127,7 @@ def _of_launches(
 def _total_s(
     timing: PhaseTiming | None, measured: pd.DataFrame, steps: int, devices: int, basis: str
 ) -> float:
-    """Measured time of one step; of a summary, which sums all steps, their mean."""
+    """Measured time of one step; for a summary, which sums all steps, their mean."""
     if timing is None or not timing.samples_s:
         return float(measured["time_s"].sum())
     if basis == "kernels":
@@ -172,7 +176,9 @@ def _joined(
 
 
 def _joined_share(matched: pd.DataFrame) -> float:
-    """Share of measured time in rows that are tied to one predicted operator; NaN of nothing."""
+    """Share of measured time in rows that joined exactly one predicted operator; NaN where there is
+    no time.
+    """
     total = float(matched["measured_s"].sum())
     if not total > 0:
         return math.nan
@@ -203,8 +209,9 @@ def _whole(
 
 
 def _operators_ends(predicted: pd.DataFrame, beside_s: float) -> tuple[float, float]:
-    """Interval of the sum of all operators with perfectly correlated errors; NaN where other
-    times come on top."""
+    """Interval of the sum of all operators, with perfectly correlated errors; NaN where the step
+    has other time beside them.
+    """
     if beside_s:
         return math.nan, math.nan
     low, high = (whole_sum(predicted[end]) for end in ENDS)
@@ -212,7 +219,9 @@ def _operators_ends(predicted: pd.DataFrame, beside_s: float) -> tuple[float, fl
 
 
 def _classes(matched: pd.DataFrame) -> pd.DataFrame:
-    """Seconds by operator class, the longest first; joined launches count where predicted."""
+    """Seconds by operator class, the longest first; a joined launch counts in the class of its
+    operator.
+    """
     ours = matched[matched["predicted_s"] > 0].groupby("class")
     sums = {name: ours[name].sum() for name in ("bound_s", "predicted_s")}
     sums |= {end: ours[end].agg(whole_sum) for end in ENDS}
@@ -226,7 +235,7 @@ def _classes(matched: pd.DataFrame) -> pd.DataFrame:
 
 
 def fit_notes(phases: pd.DataFrame, phase: str) -> list[str]:
-    """What says that a measured step is not the predicted one.
+    """Notes on why a measured step differs in its work from the predicted one.
 
     phases: of a `Comparison`.
     """

@@ -18,9 +18,9 @@ from profilers.schema import OPERATOR_COLUMNS, Basis, Measurement, PhaseTiming, 
 def measure_from(
     reports: Sequence[Report], phases: Sequence[PhasePattern] = DEFAULT_PHASES
 ) -> Measurement:
-    """A measurement of the reports of one run: its stages, or its ranks side by side.
+    """Combine the reports of one run into a measurement: its stages, or its parallel ranks.
 
-    Times of ncu are of kernels run alone at fixed clocks and do not mix with others.
+    ncu times each kernel alone at fixed clocks, so its times are not mixed with others.
 
     Args:
         phases: the patterns that the reports were read with.
@@ -33,7 +33,7 @@ def measure_from(
         raise ReportError("there is no report to measure from")
     if "ncu" in tools and len(tools) > 1:
         raise ReportError(
-            "ncu times kernels alone at fixed clocks; import its reports apart from those of "
+            "ncu times kernels alone at fixed clocks; import its reports separately from those of "
             f"{' and '.join(sorted(tools - {'ncu'}))}"
         )
     operators = pd.concat([operator_table(r.kernels) for r in reports], ignore_index=True)
@@ -77,7 +77,7 @@ def _total(values: pd.Series) -> float:
 
 
 def _phases(reports: Sequence[Report], patterns: Sequence[PhasePattern]) -> dict[str, PhaseTiming]:
-    """Timings by phase: of ranks the slowest of each step, of stages all steps."""
+    """Timings by phase: for ranks the slowest rank of each step, for stages all steps."""
     ranks = len({report.facts.get("rank") for report in reports} - {None})
     in_phase = [range_phases(report, patterns) for report in reports]
     names = (n for r, p in zip(reports, in_phase, strict=True) for n in _phase_names(r, p))
@@ -96,7 +96,9 @@ def _phases(reports: Sequence[Report], patterns: Sequence[PhasePattern]) -> dict
 
 
 def _phase_names(report: Report, in_phase: NDArray[np.object_]) -> list[str]:
-    """Phases of a report's kernels; of its ranges where it has none, as a trace of a CPU."""
+    """Phases of a report's kernels, or of its ranges where it has no kernels, as in a trace of a
+    CPU.
+    """
     named = report.kernels["phase"].dropna().unique() if len(report.kernels) else in_phase
     return [str(phase) for phase in named if phase is not None]
 

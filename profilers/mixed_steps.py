@@ -1,9 +1,9 @@
 """Mixed steps of a serving engine as the ragged batches that their ranges describe.
 
 vLLM names a step execute_<tokens>_context_<n>(sq..sk..sqsq..sqsk..)_generation_<m>(...): over the
-n prompts and m generating sequences, the sums of new tokens q, of contexts k (new ones included),
-of q * q and of q * k.  So read, 15 prompts of 1,024 tokens are sq15360sk15360 with both products
-15 * 1,024^2, as traces of such steps say.
+n prompts and m generating sequences, the sums of new tokens q, of contexts k (new tokens included),
+of q * q and of q * k.  For example, 15 prompts of 1,024 tokens are sq15360sk15360, with both
+product sums 15 * 1,024^2; traces of such steps confirm this reading.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from profilers.step_names import named_step
 
 _SUMS = r"(\d+)\(sq(\d+)sk(\d+)sqsq(\d+)sqsk(\d+)\)"
 _STEP = re.compile(rf"context_{_SUMS}_generation_{_SUMS}")
-#: Different steps that are priced at most; of more, as many evenly apart.
+#: Most different steps that are priced; of more, this many evenly spaced ones.
 _MOST_STEPS = 64
 
 
@@ -39,7 +39,7 @@ def mixed_batches(reports: Sequence[Report]) -> list[tuple[Group, ...]]:
 
 
 def _batch_of(name: str) -> tuple[Group, ...]:
-    """The batch that a range names; () where its sums are not all there."""
+    """The batch that a range's name describes; () where its sums are incomplete."""
     if (match := _STEP.search(name)) is not None:
         return ragged_batch([float(part) for part in match.groups()])
     step = named_step(name)
@@ -54,11 +54,11 @@ def _batch_of(name: str) -> tuple[Group, ...]:
 
 
 def ragged_batch(sums: Sequence[float]) -> tuple[Group, ...]:
-    """Groups with the same sums as the sequences of a step.
+    """Groups of equal sequences that have the same sums as the sequences of a step.
 
     Args:
-        sums: n, q, k, qq, qk of the prompts, then of the generating sequences; 0 for products
-            that nothing tells, which makes the sequences of a group equally long.
+        sums: n, q, k, qq, qk of the prompts, then of the generating sequences; 0 for unknown
+            products, which makes the sequences of a group equally long.
 
     Returns:
         A group of each that is not empty.  Sequences of the group may be a fraction, so that
@@ -77,8 +77,9 @@ def _group(count: float, q: float, k: float, qq: float, qk: float) -> Group | No
 
 
 def expected_mixed(estimate: Estimate, reports: Sequence[Report]) -> Expected | None:
-    """The mean predicted step over the mixed steps of the reports; None where no range says what
-    they held."""
+    """The mean predicted step over the mixed steps of the reports; None where no range describes
+    them.
+    """
     batches = mixed_batches(reports)
     if not batches:
         return None
@@ -104,9 +105,9 @@ def expected_mixed(estimate: Estimate, reports: Sequence[Report]) -> Expected | 
 
 
 def _numbered(part: Expected) -> pd.DataFrame:
-    """The operators of a step; "again" counts those that are named alike.
+    """The operators of a step, with "again" numbering those of equal name.
 
-    Two kinds of layers that occur equally often name their operators alike.
+    Two kinds of layers that occur equally often give their operators equal names.
     """
     rows = pd.DataFrame(dict(part.operators))
     return rows.assign(again=rows.groupby(_KEY[:-1], sort=False).cumcount())

@@ -1,4 +1,4 @@
-"""What the modules around a launch say of the operator that it belongs to.
+"""Which operators a launch may belong to, judged by the modules around it.
 
 A module stack holds classes ("Qwen2Attention_3/Linear_17") or, from NVTX ranges, attributes
 ("model.layers.3.self_attn.q_proj").
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from profilers.program import Planned
 
-#: Attributes of Hugging Face models -> operators of the engine, where the names differ.
+#: Attributes of Hugging Face models -> operators of the engine, where their names differ.
 ATTRIBUTES: Mapping[str, str] = {
     **dict.fromkeys(("q_proj", "k_proj", "v_proj", "c_attn"), "qkv_proj"),
     **dict.fromkeys(("gate_proj", "up_proj"), "gate_up_proj"),
@@ -29,8 +29,9 @@ ATTRIBUTES: Mapping[str, str] = {
 class Roles:
     """Predicted operators that a launch inside a module may belong to.
 
-    names: of operators; kinds, classes: of them.  block: word in their `Planned.module`, "" for
-    any.  container: the module holds others and says nothing of the launch itself.
+    names: of operators; kinds, classes: of them.  block: a word in their `Planned.module`, "" for
+    any.
+    container: the module holds other modules and identifies no launch.
     """
 
     names: frozenset[str] = frozenset()
@@ -54,7 +55,7 @@ _COLLECTIVE = frozenset({"collective"})
 
 def _roles(
     kinds: str = "", classes: str = "", names: str = "", block: str = ""
-) -> Roles:  # words apart by spaces
+) -> Roles:  # words separated by spaces
     return Roles(
         frozenset(names.split()),
         frozenset(kinds.split()),
@@ -63,7 +64,7 @@ def _roles(
     )
 
 
-#: Classes of modules by patterns of their names, the first match counts.
+#: Patterns of module class names and the roles they imply; the first match counts.
 _BY_CLASS: tuple[tuple[str, Roles], ...] = (
     (r"rotary|rope(?![a-z])", _roles("rope")),
     (r"norm", _roles(classes="norm")),
@@ -90,9 +91,9 @@ _ATTRIBUTE = re.compile(r"(^|\.)(layers|h|blocks)\.\d+(\.|$)|_proj$|layernorm$|^
 
 @functools.lru_cache(maxsize=65536)
 def roles_of(path: str) -> Roles | None:
-    """Roles of the innermost module of a path; None where it tells nothing.
+    """Roles of the innermost module of a path; None where it implies none.
 
-    path: classes or attributes of modules apart by "/", outermost first.
+    path: classes or attributes of modules separated by "/", outermost first.
     """
     parts = [_NUMBER.sub("", part) for part in path.split("/")]
     leaf = parts[-1]
@@ -108,7 +109,7 @@ _LINEAR = _roles(classes="gemm")
 
 
 def _of_attribute(path: str) -> Roles:
-    """Roles of a module spelled by its attributes, "model.layers.3.self_attn.q_proj"."""
+    """Roles of a module given by its attributes, "model.layers.3.self_attn.q_proj"."""
     above, _, attribute = path.rpartition(".")
     if attribute.isdigit():
         return CONTAINER

@@ -1,7 +1,7 @@
 """The number format that a matrix product computes in, from the name of its kernel.
 
-Only whole words of a name count: the letters between underscores, brackets or a change to digits
-and back, so that "NEPBS8_" of a tile's layout is no "s8".
+Only whole words of a name count: runs of letters and digits between underscores, brackets or a
+change between letters and digits, so that "NEPBS8_" of a tile's layout does not read as "s8".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
 )
 _KINDS = tuple((name, re.compile(rf"(?:{pattern})\Z")) for name, pattern in _WORDS)
 _SPLIT = re.compile(r"[^a-z0-9]+")
-#: Names are read up to here.
+#: Only this many characters of a name are searched.
 _READ_CHARS = 2000
 
 

@@ -1,10 +1,10 @@
-"""Calibration points from reports: kernels of operators whose shapes a trace holds.
+"""Calibration points from reports: kernels of operators whose shapes a trace records.
 
-Matrix products, attention and element-wise passes over 16-bit tensors.  What else ran is left
-out: a kernel inside a graph has no shapes (matrix products borrow them from another trace of
-the same model), batched products and attention over prompts of unequal lengths have no place
-among the dimensions of `OperatorPoints`, an 8-bit product is priced there with the pass that
-quantises its input, which is another kernel, and no shape holds the routing of experts.
+Covers matrix products, attention and element-wise passes over 16-bit tensors.  Left out are:
+kernels in a CUDA graph, which have no shapes (matrix products take them from another trace of the
+same model); batched products and attention over prompts of unequal lengths, which the dimensions of
+`OperatorPoints` cannot express; 8-bit products, which are priced together with the separate kernel
+that quantises their input; and experts, because no shape records the routing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from profilers.gemms import gemm_shape, gemm_table_of_graph, is_shape
 from profilers.schema import Report
 
 _HALF = frozenset({"c10::BFloat16", "c10::Half"})
-#: Kernels that only join the parts of an operator that was split.
+#: Kernels that only combine the partial results of an operator that was split.
 _GATHERS = re.compile(r"reduce|combine", re.IGNORECASE)
 
 
@@ -50,10 +50,10 @@ class OperatorTiming:
 
 
 def operator_timings(reports: Sequence[Report]) -> tuple[OperatorTiming, ...]:
-    """Timings of the operators in reports of one device, the longest in all first.
+    """Timings of the operators in reports of one device, largest total time first.
 
     Raises:
-        ReportError: no kernel has the shapes of its operator.
+        ReportError: no kernel records the shapes of its operator.
     """
     by_report = [(report, _timings(report)) for report in reports]
     timings = [timing for _, own_timings in by_report for timing in own_timings]
@@ -62,21 +62,22 @@ def operator_timings(reports: Sequence[Report]) -> tuple[OperatorTiming, ...]:
             borrowed = _borrowed_products(
                 report, [other for other in by_report if other[0] is not report]
             )
-            own_dims = [timing.dims for timing in own]  # of what ran beside the graph
+            own_dims = [timing.dims for timing in own]  # kernels that ran outside the graph
             timings += [timing for timing in borrowed if timing.dims not in own_dims]
     if not timings:
         labels = ", ".join(report.label for report in reports)
         raise ReportError(
-            f"no kernel of {labels} tells the shape of its operands; give a PyTorch trace taken "
+            f"no kernel of {labels} records the shapes of its operands; give a PyTorch "
+            "trace taken "
             "with record_shapes=True, and for CUDA graphs a second one of the same model without"
         )
     return tuple(sorted(timings, key=lambda timing: -timing.time_s * timing.calls))
 
 
 def operator_points(timings: Iterable[OperatorTiming], source: str) -> tuple[OperatorPoints, ...]:
-    """Timings as `OperatorPoints`, an entry per operator class and format.
+    """Timings as `OperatorPoints`, one entry per operator class and format.
 
-    source: what the points were taken from, in words.
+    source: where the points come from, in words.
     """
     groups: dict[tuple[str, str], list[OperatorTiming]] = {}
     for timing in timings:
@@ -120,7 +121,7 @@ def _borrowed_products(
 ) -> list[OperatorTiming]:
     """Matrix products of a decode step in a graph, with the shapes of an eager trace.
 
-    others: eager traces with their timings; only products that are among these count.
+    others: eager traces with their timings; only products that occur in these count.
     """
     for eager, timings in others:
         try:
@@ -161,7 +162,7 @@ class _Call:
         return [(sizes, str(kind)) for sizes, kind in pairs if is_shape(sizes)]
 
     def whole(self, at: int) -> int:
-        """The whole number at an input's position, 0 where there is none."""
+        """The integer at an input's position, 0 where there is none."""
         text = str(self.values[at]) if at < len(self.values) else ""
         return int(text) if text.isdecimal() and len(text) < 13 else 0
 
@@ -186,8 +187,10 @@ def _product(call: _Call) -> _Described | None:
 
 @dataclass(frozen=True, slots=True)
 class _Attention:
-    """Layout of an attention operator: axes of heads and tokens in its tensors, and positions of
-    sequence bounds, longest sequence and causal flag among its inputs; -1 for none."""
+    """Layout of an attention operator: the axes of heads and tokens in its tensors, and the
+    positions of the sequence bounds, longest sequence and causal flag among its inputs; -1 for
+    none.
+    """
 
     causal: int
     heads: int = 2
@@ -232,16 +235,17 @@ def _attention(call: _Call) -> _Described | None:
 
 
 def _padded(place: _Attention, q: list[int], k: list[int]) -> tuple[int, int, int] | None:
-    """(sequences, new tokens, context) of tensors with an axis of sequences."""
+    """(sequences, new tokens, context) of tensors that have an axis of sequences."""
     if len(q) != 4 or len(k) != 4 or q[0] != k[0]:
         return None
     return q[0], q[place.tokens], k[place.tokens]
 
 
 def _packed(call: _Call, place: _Attention, rows: int, keys: int) -> tuple[int, int, int] | None:
-    """The same of packed sequences, all as long as the longest; None where they are not.
+    """(sequences, new tokens, context) of packed sequences of equal length; None where lengths
+    differ.
 
-    rows, keys: of the tensors.  Without a cache, sequences are as long as their queries.
+    rows, keys: rows of the query and key tensors.  Without a cache, keys are as many as queries.
     """
     bounds = call.shapes[place.bounds] if 0 <= place.bounds < len(call.shapes) else None
     if bounds is None or not is_shape(bounds) or len(bounds) != 1:
@@ -255,11 +259,11 @@ def _packed(call: _Call, place: _Attention, rows: int, keys: int) -> tuple[int, 
     return sequences, new, context
 
 
-#: Operators whose inputs name all that they read and write, the outputs among them.
+#: Operators whose inputs include everything that they read and write, outputs among them.
 _IN_PLACE = re.compile(
     r"::(rmsnorm|add_rmsnorm|rms_norm|silu_and_mul|gelu_and_mul|gelu_tanh_and_mul|copy_)$"
 )
-#: These write over two of their inputs, which cross memory twice.
+#: Operators that overwrite two of their inputs, which therefore cross memory twice.
 _OVER_INPUTS = re.compile(r"::(fused_add_rms_norm|fused_add_rmsnorm)$")
 #: Element-wise operators of torch that return a tensor like their operands.
 _FRESH = re.compile(r"^aten::(add|sub|mul|div|silu|gelu|relu|sigmoid|tanh|neg)$")

@@ -1,7 +1,8 @@
-"""Rates of operators by shape: TFLOP/s and GB/s of what a trace tells the operands of.
+"""Rates of operators by shape: TFLOP/s and GB/s of operators whose operands a trace records.
 
-FLOPs are those of the shapes (a multiply-add is two), bytes those of the operands and results, each
-of which crosses memory once: an operand that stays in a cache can make a rate exceed the memory's.
+FLOPs follow from the shapes (a multiply-add is two).  Bytes are those of operands and results, each
+counted as crossing memory once, so an operand that stays in a cache can make a rate exceed the
+memory's bandwidth.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def operator_rates(report: Report) -> pd.DataFrame:
 
     Returns:
         `COLUMNS`: count of calls; time_s of all of them and mean_s of one; flops and bytes of one
-        call, NaN where the shapes do not tell.  Empty where no kernel tells its shapes.
+        call, NaN where the shapes do not determine them.  Empty where no kernel records its shapes.
     """
     rows = _products(report.kernels) + _others(report)
     table = pd.DataFrame(rows, columns=list(COLUMNS[:-3]))
@@ -61,7 +62,7 @@ def operator_rates(report: Report) -> pd.DataFrame:
 def share_of_roof(
     rates: pd.DataFrame, bytes_per_s: float | None, peaks: Mapping[str, float]
 ) -> pd.Series:
-    """Time at the roofline over the time taken, of each operator; NaN where the roof is unknown.
+    """Roofline time over measured time of each operator; NaN where the roofline is unknown.
 
     Args:
         rates: of `operator_rates`.  bytes_per_s: of the memory.
@@ -95,7 +96,7 @@ def _products(kernels: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _operand(shapes: list[Any], types: list[Any]) -> tuple[float, str]:
-    """Bytes of an element and format of the first tensor with two axes or more."""
+    """Bytes of an element and format of the first tensor with at least two axes."""
     kinds = [
         str(kind)
         for sizes, kind in zip(shapes, types, strict=False)

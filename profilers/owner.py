@@ -1,6 +1,6 @@
-"""Which process writes a folder, and whether it still runs: its id and when it started.
+"""The process that writes a folder, and whether it still runs: its id and start time.
 
-An id alone may be that of a later process.  On systems without /proc the id has to do.
+An id alone may belong to a later process; on systems without /proc it is all there is.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pathlib import Path
 
 
 def mark() -> str:
-    """This process: host, id and start, a line each."""
+    """This process in three lines: host, id and start time."""
     return f"{socket.gethostname()}\n{os.getpid()}\n{_start(os.getpid())}\n"
 
 
 def ended(written: str) -> bool:
-    """Whether the process of a mark has ended; False where that cannot be known from here."""
+    """Whether the process of a mark has ended; False where that cannot be determined from here."""
     host, number, start = [*written.splitlines(), "", "", ""][:3]
     if host != socket.gethostname() or not number.isdigit():
         return False
@@ -30,7 +30,7 @@ def ended(written: str) -> bool:
 
 
 def _start(number: int) -> str:
-    """When a process started, in ticks since the machine did; "" where nobody says."""
+    """Start time of a process, in clock ticks since boot; "" where it is unknown."""
     try:
         stat = Path(f"/proc/{number}/stat").read_text(encoding="utf-8")
     except OSError:

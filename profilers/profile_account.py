@@ -1,7 +1,7 @@
-"""The sums that profiler reports must meet: alone, and beside the step that is priced.
+"""Consistency checks of profiler reports: by themselves, and against the step that is priced.
 
-A check of a report alone needs no model.  Beside a priced step the launches must be those of its
-layers, its time no less than the hardware allows, and its number format the one that is stated.
+A check of a report by itself needs no model.  Against a priced step, the launches must be those of
+its layers, its time no less than the hardware allows, and its number format the stated one.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from profilers.number_formats import type_of_name
 from profilers.schema import Measurement, Report
 from profilers.summary_steps import launched_steps
 
-#: Products in another format than the priced one may take this share of their time; judgement, as
-#: are the other limits here.
+#: Products in another format than the priced one may take up to this share of the products' time; a
+#: judgement, as are the other limits here.
 OTHER_FORMATS = 0.2
-#: Share of its steps by which a count of launches may miss them: some launches join no operator.
+#: Relative difference allowed between the counted and the stated steps: some launches join no
+#: operator.
 _OTHER_STEPS = 0.45
-#: One peak on all systems.
+#: Classes whose peak is the same number on all systems.
 _SAME = ({"bf16", "fp16"},)
-#: A class of operators below this share of a step is not held against the hardware.
+#: Operator classes below this share of a step are not checked against the hardware.
 _SMALL = 0.03
-#: Below so many operations a byte, weights are most of what a product reads.
+#: Below this many FLOPs per byte, most of what a product reads are weights.
 _FEW_TOKENS = 16.0
 _ONE_STREAM = "kernels of a stream <= its span"
 _DRAM = "memory traffic <= bandwidth"
@@ -48,7 +49,7 @@ _ANOTHER_DEVICE = (
 
 
 def of_report(report: Report, system: System | None = None) -> tuple[Check, ...]:
-    """The sums of a report alone.
+    """Checks of a report by itself.
 
     system: the device that it names, None where it is not known.
     """
@@ -62,9 +63,10 @@ def of_report(report: Report, system: System | None = None) -> tuple[Check, ...]
 
 
 def _one_stream(kernels: pd.DataFrame) -> Check:
-    """Kernels of one stream run one after the other: their sum is at most the time they span.
+    """Kernels of one stream run one after the other, so their sum is at most the time that they
+    span.
 
-    Those of a graph may run side by side.
+    Kernels of a CUDA graph may run concurrently and are left out.
     """
     alone = kernels[~kernels["in_graph"].fillna(False).astype(bool)]
     timed = alone.dropna(subset=["start_s", "duration_s"])
@@ -82,7 +84,7 @@ def _one_stream(kernels: pd.DataFrame) -> Check:
 
 
 def _bandwidth(report: Report, system: System | None) -> float | None:
-    """Bandwidth of the memory [bytes/s], as the report states it, else the datasheet's."""
+    """Bandwidth of the memory [bytes/s], from the report, otherwise from the datasheet."""
     stated = [d.memory_bytes_per_s for d in report.devices if d.memory_bytes_per_s]
     return stated[0] if stated else system.memory_bytes_per_s if system else None
 
@@ -107,7 +109,7 @@ def _arithmetic(kernels: pd.DataFrame, system: System | None) -> Check:
 
 
 def _fastest(kernels: pd.DataFrame, amount: str) -> float | None:
-    """The highest rate of the kernels of a name [1/s], None where none has both figures."""
+    """The highest rate among the kernels of a name [1/s], None where none has both figures."""
     known = kernels[(kernels[amount] > 0) & (kernels["duration_s"] > 0)]
     if not len(known):
         return None
@@ -157,7 +159,7 @@ def of_comparison(
     devices: int = 1,
     config: int = 0,
 ) -> tuple[Check, ...]:
-    """The sums of a comparison's steps, by phase, then those of its reports alone.
+    """Checks of a comparison's steps, by phase, then of its reports by themselves.
 
     Args:
         phases, classes: tables of a `Comparison`.  priced, measured: their steps by phase.
@@ -178,7 +180,9 @@ def of_comparison(
 
 
 def _of_operators(measurement: Measurement, found: MeasuredPhase, devices: int) -> Check:
-    """Operators against the step that was timed apart from them; less is the host's time."""
+    """Sum of operators against the step that was timed separately; the difference is the host's
+    time.
+    """
     timing = measurement.phases.get(found.phase)
     if found.launches is not None or timing is None or timing.basis == "kernels":
         why = "its time is the sum of its operators"
@@ -199,7 +203,9 @@ def _of_layers(
     reports: Sequence[Report],
     devices: int,
 ) -> Check:
-    """How many steps the launches hold by the layers that are priced, against the steps."""
+    """Number of steps that the launches hold, counted by the priced layers, against the stated
+    number.
+    """
     phase = found.phase
     if found.launches is not None and found.launches.timed:
         held = float(whole["repeats"]) * found.steps
@@ -217,7 +223,7 @@ def _of_layers(
 
 
 def _of_hardware(whole: Mapping[str, Any], classes: pd.DataFrame) -> Iterator[Check]:
-    """A step and its classes against their bounds; without a class beyond, the step alone."""
+    """A step and its classes against their bounds; only the step where no class beats its bound."""
     why = (
         "fewer tokens or layers, another format, more devices or another device ran than is priced"
     )
@@ -239,8 +245,9 @@ def _of_hardware(whole: Mapping[str, Any], classes: pd.DataFrame) -> Iterator[Ch
 
 
 def _of_format(found: MeasuredPhase, estimate: Estimate, config: int) -> Check:
-    """Bytes that products read against the parameters in the priced format; where they are not
-    counted, the formats that kernels spell."""
+    """Bytes that products read, against the parameters in the priced format; where bytes are not
+    counted, the formats that kernel names indicate.
+    """
     table = pd.DataFrame(getattr(estimate, found.phase).table(config))
     products = table[(table["class"] == "gemm") & (table["predicted_s"] > 0)]
     if not len(products):
@@ -267,7 +274,8 @@ def _of_format(found: MeasuredPhase, estimate: Estimate, config: int) -> Check:
 
 def _bytes_read(found: MeasuredPhase, products: pd.DataFrame) -> float | None:
     """Bytes that a step's products read; None where they are not counted, or where so many tokens
-    ran that weights are not most of them."""
+    ran that weights are not most of them.
+    """
     if found.launches is None or not products["flops_per_byte"].max() <= _FEW_TOKENS:
         return None
     kernels = found.launches.kernels
@@ -278,7 +286,9 @@ def _bytes_read(found: MeasuredPhase, products: pd.DataFrame) -> float | None:
 
 
 def time_by_format(found: MeasuredPhase) -> dict[str, tuple[float, str]]:
-    """{number format: seconds of a step in products that spell it, the longest kernel of them}."""
+    """{number format: seconds of a step in products whose kernel names indicate it, and the longest
+    of them}.
+    """
     if found.launches is not None:
         kernels = found.launches.kernels
         products = kernels[kernels["operator_class"].isin(["gemm", "gemv"])]

@@ -14,9 +14,9 @@ from genz_core.types import Op
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A predicted operator as far as joining needs it.
+    """The part of a predicted operator that joining needs.
 
-    module: path in the model.  layers: those that have it, () for the ends of the model.
+    module: path in the model.  layers: indices of the layers that have it, () outside of layers.
     first: it runs before all layers.  n, k: of a matrix product x[m, k] @ w[k, n], else 0.
     """
 
@@ -56,7 +56,7 @@ def _whole(value: Any) -> int:
 
 
 def planned_of_table(operators: Mapping[str, Sequence[Any]]) -> tuple[Planned, ...]:
-    """The same from a table of operators alone: one that runs L times has L layers."""
+    """The operators of a step from a table alone: an operator that runs L times has L layers."""
     rows = zip(operators["name"], operators["class"], operators["runs"], strict=True)
     kinds = operators.get("kind") or operators["class"]
     return tuple(
@@ -70,7 +70,7 @@ def planned_of_table(operators: Mapping[str, Sequence[Any]]) -> tuple[Planned, .
 
 
 def order_of_runs(operators: Sequence[Planned], rows: Sequence[int]) -> list[int]:
-    """The rows in the order in which they run: a row once in each of its layers.
+    """The rows in the order in which they run, each once per layer that has it.
 
     rows: of `operators`, in the order of the graph.
     """

@@ -1,9 +1,9 @@
-"""Sizes of the prompts of a run: from JSONL files, or drawn from a distribution.
+"""Prompt and answer lengths of a run: from JSONL files, or drawn from a distribution.
 
-A line of a file is an object. The prompt's tokens are the number under `isl`, `prompt_tokens`,
-`input_tokens`, `input_length`, `prompt_len` or `input_len`, the length of the list `token_ids`,
-`prompt_token_ids` or `input_ids`, or those of the text `prompt` or `text` (or of `prompt_chars`
-characters), taken for 4 characters a token.  The answer's are under `osl`, `output_tokens`,
+Each line of a file is an object.  Prompt tokens are the number under `isl`, `prompt_tokens`,
+`input_tokens`, `input_length`, `prompt_len` or `input_len`; the length of the list `token_ids`,
+`prompt_token_ids` or `input_ids`; or estimated from the text `prompt` or `text` (or from
+`prompt_chars` characters) at 4 characters a token.  Answer tokens are under `osl`, `output_tokens`,
 `output_length`, `output_len` or `max_tokens`.
 """
 
@@ -23,9 +23,10 @@ from genz_core.errors import InvalidValue
 from genz_core.limits import LIMITS, checked_size
 from genz_core.serving.simulation.draws import lognormal_lengths
 
-#: Assumed of English text by most tokenizers; a checkpoint's own would say more.
+#: Characters per token, assumed from English text with common tokenizers; a checkpoint's own
+#: tokenizer would be exact.
 CHARACTERS_PER_TOKEN = 4.0
-#: Prompts of a run, and bytes of a file, at most.
+#: Most prompts of a run, and most bytes of a file.
 MOST_PROMPTS, _MOST_BYTES = 10_000, 256 << 20
 _NUMBERS = ("isl", "prompt_tokens", "input_tokens", "input_length", "prompt_len", "input_len")
 _LISTS = ("token_ids", "prompt_token_ids", "input_ids")
@@ -38,7 +39,7 @@ _KINDS = {"lognormal": ("mean", "spread", "osl", "n"), "uniform": ("low", "high"
 class PromptSizes:
     """Tokens of a prompt and of its answer.  origin: the file, or the distribution.
 
-    guessed: whether its tokens are those of a text by its characters.
+    guessed: prompt tokens are estimated from characters of a text.
     """
 
     id: str
@@ -51,10 +52,10 @@ class PromptSizes:
 def read_sizes(files: Sequence[Path], osl: int) -> list[PromptSizes]:
     """The sizes of the prompts in JSONL files, in their order.
 
-    osl: of prompts that do not say.
+    osl: answer tokens of prompts that do not state them.
 
     Raises:
-        InvalidValue: a file that cannot be read, or a line without the tokens of a prompt.
+        InvalidValue: a file that cannot be read, or a line that does not state the prompt's length.
     """
     prompts: list[PromptSizes] = []
     for file in files:
@@ -62,9 +63,11 @@ def read_sizes(files: Sequence[Path], osl: int) -> list[PromptSizes]:
             if line.strip():
                 prompts.append(_of_line(line, f"{file.name}:{number}", file.name, osl))
             if len(prompts) > MOST_PROMPTS:
-                raise InvalidValue(f"{file.name} makes over {MOST_PROMPTS:,} prompts; give fewer")
+                raise InvalidValue(f"{file.name} holds over {MOST_PROMPTS:,} prompts; give fewer")
     if not prompts:
-        raise InvalidValue("the files hold no prompt; write an object with isl and osl a line")
+        raise InvalidValue(
+            "the files hold no prompt; write one JSON object with isl and osl per line"
+        )
     return prompts
 
 
@@ -76,7 +79,7 @@ def _lines(file: Path) -> list[str]:
     except OSError as error:
         raise InvalidValue(f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InvalidValue(f"{file.name} is no UTF-8 text; give JSONL") from None
+        raise InvalidValue(f"{file.name} is not UTF-8 text; give JSONL") from None
 
 
 def _of_line(line: str, place: str, origin: str, osl: int) -> PromptSizes:
@@ -85,7 +88,9 @@ def _of_line(line: str, place: str, origin: str, osl: int) -> PromptSizes:
     except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict):
-        raise InvalidValue(f"{place} is no JSON object; write an object with isl and osl a line")
+        raise InvalidValue(
+            f"{place} is not a JSON object; write one object with isl and osl per line"
+        )
     answer = next((record[key] for key in _ANSWERS if record.get(key) is not None), osl)
     tokens, guessed = _prompt_tokens(record, place)
     return PromptSizes(
@@ -98,7 +103,7 @@ def _of_line(line: str, place: str, origin: str, osl: int) -> PromptSizes:
 
 
 def _prompt_tokens(record: Mapping[str, Any], place: str) -> tuple[Any, bool]:
-    """Tokens of a prompt, and whether they are guessed from a text."""
+    """Tokens of a prompt, and whether they are estimated from a text."""
     for key in _NUMBERS:
         if record.get(key) is not None:
             return record[key], False
@@ -112,7 +117,7 @@ def _prompt_tokens(record: Mapping[str, Any], place: str) -> tuple[Any, bool]:
     if isinstance(characters, (int, float)) and 0 < characters < math.inf:
         return max(round(characters / CHARACTERS_PER_TOKEN), 1), True
     raise InvalidValue(
-        f"{place} says no length; give one of {', '.join((*_NUMBERS, *_LISTS, *_TEXTS))}"
+        f"{place} states no length; give one of {', '.join((*_NUMBERS, *_LISTS, *_TEXTS))}"
     )
 
 
@@ -122,10 +127,11 @@ def drawn_sizes(spec: str, osl: int, seed: int = 0) -> list[PromptSizes]:
     Args:
         spec: "lognormal:mean=512,spread=0.6,n=32" (spread: standard deviation over mean) or
             "uniform:low=128,high=1024,n=32"; `osl=64` in either.
-        osl: of each where the distribution does not say.  seed: of the draws.
+        osl: answer tokens where the distribution does not state them.  seed: of the draws.
 
     Raises:
-        InvalidValue: another distribution, an unknown or missing parameter, or impossible ones.
+        InvalidValue: an unknown distribution, an unknown or missing parameter, or impossible
+            values.
     """
     kind, _, rest = spec.partition(":")
     known = _KINDS.get(kind.strip())
@@ -154,7 +160,9 @@ def _parameters(text: str, known: Sequence[str], spec: str) -> dict[str, float]:
         except ValueError:
             number = math.nan
         if name not in known or not 0 <= number < 1e9:
-            raise InvalidValue(f"{part[:40]!r} of {spec[:60]!r}: give {', '.join(known)} as name=1")
+            raise InvalidValue(
+                f"{part[:40]!r} of {spec[:60]!r}: give {', '.join(known)}, each as name=number"
+            )
         given[name] = number
     missing = [name for name in known[:2] if name not in given]
     if missing:
@@ -178,6 +186,6 @@ def _draw(kind: str, given: Mapping[str, float], count: int, seed: int) -> Seque
 def chosen(
     prompts: Sequence[PromptSizes], samples: int, shuffle: bool, seed: int
 ) -> list[PromptSizes]:
-    """The first `samples` of the prompts (0: all), in another order where they are shuffled."""
+    """The first `samples` of the prompts (0: all), after shuffling where that is asked for."""
     order = random.Random(seed).sample(prompts, len(prompts)) if shuffle else list(prompts)
     return order[: samples or None]

@@ -1,9 +1,9 @@
-"""Ranks of one run beside each other: exposed communication, overlap, idle time, stragglers.
+"""Ranks of one run compared: exposed communication, overlap, idle time, stragglers.
 
-A rank is what one process did on one device.  Ranks keep clocks of their own, so nothing is
-compared by start: a collective ends for all of its ranks at once and lasts longest for the one that
-came first, so the rank with the shortest n-th collective came last, and by what the others' last
-longer they waited.
+A rank is what one process did on one device.  Ranks have different clocks, so start times are not
+compared.  A collective ends for all ranks at once and lasts longest for the rank that arrived
+first: the rank with the shortest n-th collective arrived last, and the extra duration of the others
+is the time that they waited for it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from profilers.wording import percent, seconds
 
 _COMMUNICATION = "communication"
 _NAMED = re.compile(r"(?:^|[^a-z])(?:rank|tp|worker|gpu|device|node)[-_ ]?(\d{1,5})", re.IGNORECASE)
-#: Names of one collective may differ in protocol and type from rank to rank, not in what they do.
+#: Names of one collective may differ between ranks in protocol and type, but not in the operation.
 _ROOT = re.compile(r"[A-Za-z]+")
 _MOST_RANKS = 4096
-#: Shares from which a sentence is worth a reader's time.
+#: Shares above which a sentence is reported.
 _NOTABLE = 0.02
 _TICK = 1e9
 
@@ -47,7 +47,7 @@ class RankComparison:
         waiting_s for the last rank at collectives, and last_share, of collectives at which this
         rank was the last (NaN where the ranks' collectives do not correspond).  Copies and sets
         count as idle.
-    collectives: matched over the ranks, 0 for none.
+    collectives: number matched between the ranks, 0 for none.
     sentences: what stands out, largest first.
     """
 
@@ -61,14 +61,16 @@ class _Rank:
     number: int
     report: str
     device: str
-    kernels: pd.DataFrame  # in the order they started
+    kernels: pd.DataFrame  # in the order in which they started
 
 
 def compare_ranks(
     reports: Sequence[Report], names: Sequence[str] | None = None
 ) -> RankComparison | None:
-    """The ranks that reports hold, if they are ranks of one run: each report names another rank, by
-    what it says or what it is called, or one report holds several devices.  None otherwise.
+    """Compare the ranks that reports hold, if they are ranks of one run; None otherwise.
+
+    They are if each report names another rank, in its content or its file name, or if one report
+    holds several devices.
 
     names: whole names of the reports' files; their labels where they are not known.
     """
@@ -87,7 +89,7 @@ def compare_ranks(
 
 
 def rank_of(report: Report, name: str) -> int | None:
-    """The rank of a report, by the run's own word or the file's name; None where neither says."""
+    """The rank of a report, from its content or its file's name; None where neither states it."""
     stated = report.facts.get("rank")
     if isinstance(stated, int) and stated >= 0:
         return stated
@@ -135,7 +137,7 @@ def _sorted(kernels: pd.DataFrame) -> pd.DataFrame:
 
 
 def _activity(rank: _Rank) -> dict[str, Any]:
-    """Row of a rank but for what the others tell."""
+    """Row of a rank, without the columns that depend on other ranks."""
     kernels = rank.kernels
     start, end = _ticks(kernels)
     talks = (kernels["operator_class"] == _COMMUNICATION).to_numpy(dtype=bool)
@@ -166,8 +168,11 @@ def _ticks(kernels: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def _collectives(ranks: Sequence[_Rank]) -> NDArray[np.int64]:
-    """Durations [ranks, collectives] in nanoseconds, the n-th of all ranks in column n; no column
-    where the ranks have different numbers of them or call others."""
+    """Durations [ranks, collectives] in nanoseconds, with the n-th collective of every rank in
+    column n.
+
+    No columns where the ranks have different numbers of collectives or different operations.
+    """
     found = [rank.kernels[rank.kernels["operator_class"] == _COMMUNICATION] for rank in ranks]
     none = np.zeros((len(ranks), 0), dtype=np.int64)
     if len({len(kernels) for kernels in found}) > 1 or not len(found[0]):
@@ -179,13 +184,15 @@ def _collectives(ranks: Sequence[_Rank]) -> NDArray[np.int64]:
 
 
 def _deed(name: object) -> str:
-    """What a collective does, by the words of its name that no protocol changes."""
+    """The operation of a collective, from the words of its name that do not depend on the
+    protocol.
+    """
     words = [word.lower() for word in _ROOT.findall(str(name))]
     return next((w for w in words if re.search(r"reduce|gather|scatter|toall|broadcast", w)), "")
 
 
 def _sentences(rows: pd.DataFrame, collectives: int) -> tuple[str, ...]:
-    """What stands out over the ranks, the largest time first."""
+    """The most notable findings over the ranks, the largest time first."""
     found: list[tuple[float, str]] = []
     exposed, span = float(rows["exposed_s"].mean()), float(rows["span_s"].mean())
     talking = float(rows["communication_s"].mean())

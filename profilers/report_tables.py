@@ -1,4 +1,6 @@
-"""Tables of a report: kernels by name, the tree of ranges; the difference of two reports."""
+"""Tables of a report: kernels by name, and the tree of ranges; and the difference of two
+reports.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,14 @@ import pandas as pd
 from profilers.readers.columns import range_paths
 from profilers.schema import Report
 
-#: No report has so many different kernels.
+#: More different kernels than any report has.
 _ALL = 1_000_000
-#: Least divisor of a share: kernels that took no time have a share of 0.
+#: Smallest divisor of a share, so that kernels that took no time have a share of 0.
 _LEAST_S = 1e-300
 
 
 def kernels_table(kernels: pd.DataFrame, count: int = 500) -> pd.DataFrame:
-    """Kernels summed by name, the `count` longest first.
+    """The `count` kernels with the longest total time, summed by name.
 
     Args:
         kernels: a kernel table, see `profilers.schema.KERNEL_COLUMNS`.

@@ -1,8 +1,7 @@
-"""Kernels under the roofs of their device, from the hardware counters of Nsight Compute.
+"""Kernels on the roofline of their device, from the hardware counters of Nsight Compute.
 
-A rate is what a kernel did per second of its run, so it needs no duration: the sections of ncu
-count per clock cycle and state the clock.  Additions and multiplications are one FLOP, a
-multiply-add two.
+The counters of ncu count per clock cycle and state the clock, so a rate needs no duration.
+Additions and multiplications are one FLOP, a multiply-add two.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _TENSOR_BUSY = (
     "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
     "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
 )
-#: Counters of the roofs: multiply-adds and bytes a cycle at most, and the clocks they count in.
+#: Counters of the peaks: most multiply-adds and bytes per cycle, and the clocks that they refer to.
 _MOST_FMA = (
     "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained",
     "Theoretical Predicated-On FFMA Thread Instructions Executed",
@@ -47,7 +46,7 @@ Counters = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Roofs:
-    """Peak rates of a device at the clocks of the run, as ncu states them.
+    """Peak rates of a device at the clocks of the run, according to ncu.
 
     flops_per_s: 32-bit multiply-adds of the CUDA cores.  bytes_per_s: of its memory.
     """
@@ -57,7 +56,7 @@ class Roofs:
 
 
 def roofs(report: Report) -> Roofs | None:
-    """Median roofs over the counters of a report; None where it has none."""
+    """Median peaks over the counters of a report; None where it has none."""
     rows = [
         (
             2.0 * _first(counters, _MOST_FMA) * _first(counters, _SM_CLOCK),
@@ -73,7 +72,8 @@ def roofline(report: Report) -> pd.DataFrame:
     """Kernels with counted rates, by name.
 
     Columns: name, operator_class, count, time_s (0 where unknown), flops_per_s, bytes_per_s,
-    flops_per_byte, at_least (tensor cores may have worked uncounted), compute_pct, dram_pct.
+    flops_per_byte, at_least (True: uncounted tensor-core work may come on top), compute_pct,
+    dram_pct.
     """
     kernels = report.kernels.reset_index(drop=True)
     counters = _counters(report)
@@ -117,7 +117,7 @@ def _amounts(kernels: pd.DataFrame) -> Iterable[tuple[float, float, float]]:
 
 
 def _rates(amounts: tuple[float, float, float], counters: Counters) -> tuple[float, float, bool]:
-    """FLOP/s, bytes/s, and whether tensor cores may have added to the former."""
+    """FLOP/s, bytes/s, and whether uncounted tensor-core work may come on top of the former."""
     flops, moved, seconds = amounts
     bytes_per_s = moved / seconds if seconds > 0 else math.nan
     if math.isnan(bytes_per_s):
@@ -129,7 +129,7 @@ def _rates(amounts: tuple[float, float, float], counters: Counters) -> tuple[flo
 
 
 def _scalar(counters: Counters) -> float:
-    """FLOPs per cycle of the CUDA cores; NaN where none is counted."""
+    """FLOPs per cycle of the CUDA cores; NaN where they are not counted."""
     taken = [
         flops * _first(counters, (_PER_CYCLE.format(name), _TITLED.format(name.upper())))
         for name, flops in ((kind + op, flops) for kind in "dfh" for op, flops in _WORK.items())
@@ -139,7 +139,7 @@ def _scalar(counters: Counters) -> float:
 
 
 def _first(counters: Counters, names: Iterable[str]) -> float:
-    """The first of some counters that has a value; NaN where none has."""
+    """The first of several counters that has a value; NaN where none has."""
     return next((counters[name] for name in names if not math.isnan(counters.get(name, math.nan))),
                 math.nan)  # fmt: skip
 

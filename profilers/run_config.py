@@ -3,9 +3,9 @@
     compose(["model=qwen3-8b", "profile=quick", "run.batch=4", "isl=256"]).run.isl  # 256
 
 `model=`, `dataset=`, `runtime=`, `hardware=`, `profile=` and `output=` name presets (a model
-without one is its name, hardware without one the system to predict with); any other key is a
-field, in full or by its last part where that is unambiguous.  Values are read as YAML.  What each
-field means, and its default, stands in presets/base.yaml.
+without a preset is taken as a model's name, hardware without one as the system to predict with).
+Any other key is a field, by its full name or by its last part where that is unambiguous.  Values
+are parsed as YAML.  presets/base.yaml explains each field and holds its default.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ _LONGEST_OVERRIDE = 1000
 
 @dataclass(frozen=True, slots=True)
 class ModelSection:
-    """Which model runs.  path: a file or folder of this machine in place of a name, "" for none.
-    layers: cut to so many, 0 for all."""
+    """Which model runs.  path: a file or folder of this machine instead of a name, "" for none.
+    layers: number of layers to keep, 0 for all.
+    """
 
     name: str
     path: str
@@ -49,7 +50,7 @@ class ModelSection:
 
 @dataclass(frozen=True, slots=True)
 class RunSection:
-    """One workload and how it is timed.  threads: of the CPU, 0 for as many as are free."""
+    """One workload and how it is timed.  threads: of the CPU, 0 for all that are free."""
 
     batch: int
     isl: int
@@ -72,8 +73,8 @@ class RunSection:
 class TorchProfilerSection:
     """Whether operators are profiled, and whether the trace is kept.
 
-    activities: of the profiler, "cpu", "cuda" and "xpu"; none for those of the device.
-    memory, stack: whether the trace holds allocations and the source of each operator.
+    activities: what the profiler records, "cpu", "cuda" and "xpu"; () for the device's usual ones.
+    memory, stack: whether the trace holds allocations and source lines.
     """
 
     enable: bool
@@ -108,7 +109,8 @@ class NsysSection:
 
 @dataclass(frozen=True, slots=True)
 class NcuSection:
-    """Nsight Compute around the run.  topk: kernels of the timeline, where nsys runs too.
+    """Nsight Compute around the run.  topk: number of kernels to profile, chosen from the nsys
+    timeline where nsys runs too.
 
     metrics, sections, set, replay: what it counts and how, as `Counters.of` reads them.
     """
@@ -126,7 +128,7 @@ class NcuSection:
         self.counters()
 
     def counters(self) -> Counters:
-        """What it counts."""
+        """The counters that this section asks for."""
         return Counters.of(self.metrics, self.sections, self.set, self.replay)
 
 
@@ -145,7 +147,7 @@ class SweepSection:
 
 @dataclass(frozen=True, slots=True)
 class RanksSection:
-    """Processes that share the model.  tp: how many, 0 for this one alone."""
+    """Processes that share the model.  tp: their number, 0 for a run without ranks."""
 
     tp: int
     timeout_s: float
@@ -157,10 +159,10 @@ class RanksSection:
 
 @dataclass(frozen=True, slots=True)
 class PromptsSection:
-    """Prompts in place of one workload.  files: JSONL, see `profilers.prompt_sizes`.
+    """Prompts instead of one workload.  files: JSONL, see `profilers.prompt_sizes`.
 
-    lengths: a distribution in their place, "" for none.  samples: of them, 0 for all.
-    shuffle: in an order drawn from `seed`.
+    lengths: a distribution instead of files, "" for none.  samples: number of prompts, 0 for all.
+    shuffle: run them in an order drawn from `seed`.
     """
 
     files: tuple[str, ...]
@@ -175,7 +177,7 @@ class PromptsSection:
 
 @dataclass(frozen=True, slots=True)
 class PredictSection:
-    """What the run is compared with.  system: a slug, or "auto" for what ran."""
+    """What the run is compared with.  system: a slug, or "auto" for the device that ran."""
 
     system: str
 
@@ -236,14 +238,16 @@ def presets(group: str) -> list[str]:
 
 
 def compose(overrides: Sequence[str] = (), file: Path | None = None) -> RunConfig:
-    """The run configuration of a base, a run file, presets and single fields, in this order.
+    """The run configuration: the base, then a run file, presets and single fields, each over the
+    previous.
 
     Args:
         overrides: "GROUP=NAME" or "field=value"; presets come before fields, in their order.
         file: a run file, complete or partial.
 
     Raises:
-        InvalidValue: an unknown field, a value of another kind or beyond its limits, no YAML.
+        InvalidValue: an unknown field, a value of another type or outside its limits, or invalid
+            YAML.
         UnknownName: no such preset.
     """
     base = read_tree(_FOLDER / "base.yaml")
@@ -260,7 +264,9 @@ def compose(overrides: Sequence[str] = (), file: Path | None = None) -> RunConfi
 
 
 def _resolve_beside(tree: Tree, file: Path) -> None:
-    """Take a relative path of the model from the folder of the run file, where it is there."""
+    """Resolve a relative model path against the folder of the run file, if the model
+    exists there.
+    """
     path = tree["model"]["path"]
     if isinstance(path, str) and path and not Path(path).is_absolute():
         beside = file.parent / path
@@ -278,7 +284,7 @@ def dump(config: RunConfig) -> str:
 
 def _key_and_text(override: str) -> tuple[str, str]:
     if len(override) > _LONGEST_OVERRIDE:
-        raise InvalidValue(f"{override[:40]!r}… is longer than any override; write field=value")
+        raise InvalidValue(f"{override[:40]!r}… is too long for an override; write field=value")
     key, separator, value = override.partition("=")
     if not (separator and key.strip()):
         raise InvalidValue(f"{override!r} is no override; write field=value")
@@ -286,7 +292,7 @@ def _key_and_text(override: str) -> tuple[str, str]:
 
 
 def _preset(group: str, name: str) -> Tree:
-    """The partial tree of a preset; a model without one is its name."""
+    """The partial tree of a preset; a model without a preset is taken as a model's name."""
     if name in presets(group):
         return read_tree(_FOLDER / group / f"{name}.yaml")
     if group == "model" and name:

@@ -29,7 +29,7 @@ from profilers.steps import MOST_STEPS, MeasuredStep, StepPoint
 RUN, TAGS, _OPERATORS = "run.json", "tags.json", "operators.parquet"
 _MAX_TAG = 200
 _MAX_FILES, _MAX_BYTES, _MAX_RATIO = 200, 1 << 30, 400
-_MAX_SIZE = 1 << 48  # of a step, in sequences or tokens
+_MAX_SIZE = 1 << 48  # size of a step, in sequences or tokens
 #: Errors that damaged files raise.
 _DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError,
            OverflowError, pa.ArrowException)  # fmt: skip
@@ -68,7 +68,7 @@ def document(folder: Path) -> dict[str, Any]:
     """The content of run.json, checked.
 
     Raises:
-        ValueError: it is not that of a run.
+        ValueError: it does not describe a run.
     """
     content = json.loads((folder / RUN).read_text(encoding="utf-8"))
     identity = content.get("id", "") if isinstance(content, dict) else ""
@@ -84,10 +84,10 @@ def document(folder: Path) -> dict[str, Any]:
 
 
 def _steps(document: dict[str, Any]) -> tuple[MeasuredStep, ...]:
-    """The steps of a sweep; runs of versions before steps were kept have none.
+    """The steps of a sweep; files of versions that stored no steps have none.
 
     Raises:
-        ValueError: impossible sizes or times, or more steps than a sweep has.
+        ValueError: impossible sizes or times, or more steps than a sweep can have.
     """
     entries = document.get("steps", [])
     if len(entries) > MOST_STEPS:
@@ -102,9 +102,9 @@ def _step(entry: dict[str, Any]) -> MeasuredStep:
     sizes = (point.batch, point.length)
     whole = all(type(size) is int and 1 <= size <= _MAX_SIZE for size in sizes)
     if point.phase not in ("prefill", "decode") or not whole:
-        raise ValueError(f"{str(point)[:60]!r} is no step")
+        raise ValueError(f"{str(point)[:60]!r} is not a step")
     if not all(0.0 < sample < math.inf for sample in samples):
-        raise ValueError(f"{point} took no time that can be")
+        raise ValueError(f"{point} has an impossible time")
     return MeasuredStep(point, samples, bool(entry["out_of_memory"]), bool(entry["skipped"]))
 
 
@@ -114,7 +114,7 @@ def is_whole(folder: Path) -> bool:
 
 
 def damage(folder: Path) -> str:
-    """Why a folder is no run that `document` reads, "" where it is one."""
+    """Why `document` cannot read a folder as a run, "" where it can."""
     try:
         identity = document(folder)["id"]
     except OSError as error:
@@ -146,7 +146,7 @@ def measurement_of(folder: Path) -> Measurement:
 
 
 def tags_of(folder: Path) -> list[str]:
-    """The tags that came with an exported run; none from exports of before tags travelled."""
+    """The tags of an exported run; none where the export is older than the storing of tags."""
     try:
         tags = json.loads((folder / TAGS).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -169,7 +169,8 @@ def unpack(source: Path | io.BytesIO, folder: Path) -> None:
     """Unpack an exported run, its files bounded in number and size.
 
     Raises:
-        ValueError: names that lead out of the folder, too many or too large files, or no run.
+        ValueError: names that lead out of the folder, too many or too large files, or no run in the
+            file.
     """
     with zipfile.ZipFile(source) as archive:
         entries = [entry for entry in archive.infolist() if not entry.is_dir()]

@@ -1,7 +1,7 @@
-"""The index of kept runs: a SQLite file that is made anew where it is damaged.
+"""The index of kept runs: a SQLite file that is rebuilt where it is damaged.
 
-All but the tags is in the folders of the runs; tags are saved from a damaged index as far as they
-can be read, and the damaged file stays beside the new one.
+Everything but the tags is also in the folders of the runs.  Tags are saved from a damaged index as
+far as they can be read, and the damaged file is kept beside the new one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ CREATE TABLE IF NOT EXISTS tags (
 );
 """
 _BUSY_S = 30.0
-#: Codes of other tables than ours, of damaged pages, and of what is no database.
+#: SQLite error codes for a table of another layout, for damaged pages, and for a file that is not a
+#: database.
 _DAMAGE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -53,11 +54,11 @@ class RunIndex:
                 yield connection
 
     def open(self) -> list[tuple[str, str]]:
-        """Make the tables where they are missing or damaged; returns the tags that were saved of a
-        damaged index, (run, tag) each.
+        """Make the tables where they are missing or damaged; returns the tags that were saved from
+        a damaged index as (run, tag).
 
         Raises:
-            sqlite3.Error, OSError: the folder cannot be written, or another process holds it.
+            sqlite3.Error, OSError: the folder cannot be written, or another process locks it.
         """
         file = self._identity()
         try:
@@ -75,14 +76,16 @@ class RunIndex:
         return _tags_in(aside) if aside else []
 
     def _check(self) -> None:
-        """Make missing tables, and read all that the index is asked for."""
+        """Create missing tables, and run every query once to detect damage."""
         with self.transaction() as connection:
             connection.executescript(_SCHEMA)
             connection.execute(f"SELECT {COLUMNS} FROM runs").fetchall()
             connection.execute("SELECT run, tag FROM tags").fetchall()
 
     def _identity(self) -> int:
-        """Number of the file on its disk, by which two processes tell whether it is the same."""
+        """Device and inode number of the file, by which two processes tell whether it is
+        the same.
+        """
         try:
             return self.path.stat().st_ino
         except FileNotFoundError:

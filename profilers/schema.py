@@ -2,7 +2,7 @@
 
 A kernel table has a row per launch (or per aggregate, in a summary, with `count` > 1) and the
 columns of `KERNEL_COLUMNS`.  Times are seconds on the clock of the report, which starts at its
-first event.  What a report does not say stays unknown: NaN in a float column, <NA> in an
+first event.  What a report does not state is unknown: NaN in a float column, <NA> in an
 integer or text column, None in a field.
 """
 
@@ -22,7 +22,8 @@ from profilers.steps import MeasuredStep
 Tool = Literal["nsys", "ncu", "torch", "rocprof", "unitrace", "xla"]
 Basis = Literal["wall", "gpu", "kernels"]
 
-#: How a row got its operator, strongest first; `kernel_name` and weaker are guesses from names.
+#: How a row got its operator, strongest evidence first; `kernel_name` and weaker are guesses from
+#: names.
 ATTRIBUTIONS = (
     "torch_link",
     "nvtx_range",
@@ -66,8 +67,8 @@ KERNEL_COLUMNS: Mapping[str, str] = {
     "phase_by": "category",
 }
 
-#: Column -> dtype of the copies table: activity of a device beside kernels (copies, sets, and
-#: whole graphs where the tool traced no single kernel of them).
+#: Column -> dtype of the copies table: device activity beside kernels (copies, memory sets, and
+#: whole graphs where the tool traced none of their kernels).
 COPY_COLUMNS: Mapping[str, str] = {
     "process": "Int64",
     "device": "Int64",
@@ -116,12 +117,12 @@ OPERATOR_COLUMNS: Mapping[str, str] = {
     "time_s": "float64",  # of all runs
 }
 
-#: No capture lasts 30 years; no kernel does 1e30 operations.
+#: Limits of plausible values: no capture lasts 30 years, no kernel does 1e30 operations.
 _MAX_SECONDS, _MAX_AMOUNT = 1e9, 1e30
 
 _FILL: Mapping[str, Any] = {
     "float64": np.nan,
-    "int64": 1,  # a row is one launch unless it says more
+    "int64": 1,  # a row is one launch unless `count` is given
     "Int64": pd.NA,
     "boolean": pd.NA,
     "category": None,
@@ -129,11 +130,11 @@ _FILL: Mapping[str, Any] = {
 }
 
 
-#: The types by name, resolved once: pandas searches all it has for each name.
+#: The types by name, resolved once, because pandas' lookup of a name is slow.
 _DTYPES: Mapping[str, Any] = {name: pd.api.types.pandas_dtype(name) for name in _FILL}
 
 
-#: Field of a trace's header in which a run of Ridgeline's own says what ran.
+#: Field of a trace's header in which a run of Ridgeline states what ran.
 OWN_RUN = "ridgeline_run"
 
 
@@ -157,14 +158,14 @@ class Report:
 
     format: "nsys-sqlite", "nsys-csv", "ncu-rep", "ncu-csv", "torch-trace", "rocprof-csv",
         "rocprof-json", "rocpd", "unitrace" or "xplane".
-    tool_version: of the tool that wrote it, None where the file does not say.
-    label: what the file was called, without folder and ending.
+    tool_version: version of the tool that wrote it, None where the file does not state it.
+    label: name of the file, without folder and ending.
     kernels, copies, ranges, host, metrics: tables, see the column lists of this module.
-    waits: likewise, None where the reader keeps none.
+    waits: likewise, None where the reader records none.
     facts: whitelisted facts about the run (world_size, cuda_version ...), never about the host.
     notes: what the file does not hold, in sentences.
-    truncated: where the file breaks off, in a sentence that is its first note, too; "" where it
-        ends.
+    truncated: where the file breaks off, in a sentence that is also its first note; "" where it is
+    complete.
     """
 
     format: str
@@ -187,8 +188,8 @@ class Report:
 class PhaseTiming:
     """Repeated timings of one phase.
 
-    samples_s: one per repeat.  basis: "wall" between synchronised host clocks, "cpu" for the
-    processor time of the one thread that ran, "gpu" for the union of the device's busy
+    samples_s: one per repeat.  basis: "wall" for wall time with the device synchronised, "cpu" for
+    the processor time of the single thread that ran, "gpu" for the union of the device's busy
     intervals, "kernels" for summed kernel durations.
     """
 
@@ -264,7 +265,7 @@ def table(
 
 
 def _refuse_impossible(numbers: Mapping[str, Any]) -> None:
-    """Raise where a number is infinite or a time is beyond any capture."""
+    """Raise where a number is infinite or a time is longer than any capture."""
     for name, values in numbers.items():
         limit = _MAX_SECONDS if name.endswith("_s") else _MAX_AMOUNT
         if bool((np.abs(np.asarray(values)) > limit).any()):

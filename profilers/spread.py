@@ -1,4 +1,4 @@
-"""Relative spread of repeated timings: the one noise figure of measurements and validations."""
+"""Relative spread of repeated timings, used as the noise figure of measurements and validations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def relative_spread(samples: Sequence[float]) -> float:
-    """Half the range of the middle 80 % of the samples over their median; NaN for fewer than two.
+    """Half the range of the middle 80 % of the samples, over their median; NaN for fewer than two.
 
     samples: repeats of one timing, in any unit.
     """

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from profilers.material import Material
+from profilers.run_bundle import Material
 from profilers.schema import Measurement
 from profilers.wording import percent, seconds
 
@@ -50,7 +50,7 @@ def _steps_in_words(steps: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _gap_in_words(row: Mapping[str, Any]) -> str:
-    """Sentence on a compared phase: its pace against the prediction and against the bound."""
+    """Sentence on a compared phase: its speed relative to the prediction and to the bound."""
     ratio, room = row["ratio"], row["measured_s"] / row["bound_s"] if row["bound_s"] else math.nan
     pace = "as fast as expected" if 0.9 <= ratio <= 1.1 else (
         f"{ratio:.2g} times slower than expected" if ratio > 1 else

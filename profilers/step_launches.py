@@ -1,4 +1,4 @@
-"""The launches of one phase that lie inside its steps, and the clocks of those steps."""
+"""Launches of one phase that lie inside its steps, and the clocks of those steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from profilers.schema import Report
 
-#: Columns of a kernel table that joining and findings read.
+#: Columns of a kernel table that joining and findings use.
 _COLUMNS = (
     "process", "device", "stream", "name", "start_s", "duration_s", "count", "in_graph", "launch_s",
     "nvtx_path", "module", "operator", "input_shapes", "input_types", "operator_class", "flops",
@@ -20,12 +20,12 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class StepLaunches:
-    """Launches of the steps of a phase.
+    """Launches in the steps of a phase.
 
-    kernels: columns of a kernel table, `report` (number of the report) and `run` (number of the
-    step on one device of one report), in the order of both and of time.
-    runs: number of those.  timed: whether every launch has its place in time.
-    outside_s: time of kernels that the reports place in no step of any phase.
+    kernels: columns of a kernel table, plus `report` (index of the report) and `run` (number of the
+    step on one device of one report), sorted by both and by time.
+    runs: number of different runs.  timed: whether every launch has a start time.
+    outside_s: time of kernels that lie in no step of any phase.
     """
 
     kernels: pd.DataFrame
@@ -42,8 +42,8 @@ class StepLaunches:
 def step_launches(reports: Sequence[Report], phase: str) -> StepLaunches | None:
     """The launches of a phase; None where the reports hold none.
 
-    Reports that name no phase are those of `phase`, as their user said: of them the steps of
-    PyTorch's profiler count, or all where there are none.
+    A report that names no phase is taken as `phase`, as the user stated: the steps of PyTorch's
+    profiler count, or everything where there are none.
     """
     with_kernels = [report for report in reports if len(report.kernels)]
     unnamed = not any(bool(r.kernels["phase"].notna().any()) for r in with_kernels)
@@ -68,7 +68,7 @@ def step_launches(reports: Sequence[Report], phase: str) -> StepLaunches | None:
 
 
 def _in_runs(kernels: pd.DataFrame) -> pd.DataFrame:
-    """Kernels with the number of their step on their device, sorted by it and by time."""
+    """Kernels with the number of their step on their device, sorted by that and by time."""
     names = ["report", "process", "device", "step"]
     keys = pd.DataFrame({name: kernels[name].fillna(-1).astype(np.int64) for name in names})
     run = keys.groupby(names).ngroup()

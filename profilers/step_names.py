@@ -1,4 +1,4 @@
-"""Sizes of a step in the range that an engine opens around it.
+"""Sizes of a step, from the name of the range that an engine opens around it.
 
 vLLM       execute_context_2(14721)_generation_0(0), (tokens_squares), and with every sum
            execute_8192_context_9(sq..sk..sqsq..sqsk..)_generation_37(sq..sk..sqsq..sqsk..)
@@ -6,8 +6,8 @@ SGLang     step[EXTEND bs=15 toks=15360], step[DECODE bs=32 g_sk=..], step[MIXED
 ATOM       prefill[bs=2 tok=14721 ..], decode[bs=117/128 tok=117 ..]
 TensorRT   [Executor] _forward_step 7: 2 ctx reqs, 512 ctx tokens, 30 gen reqs
 
-sq sums the new tokens of the requests, sk the tokens that they attend to (the new ones among
-them), sqsq and sqsk the products of both by request.
+sq is the sum of new tokens over the requests, sk the sum of tokens attended to (new ones included),
+sqsq and sqsk the sums of the products q * q and q * k.
 
 Sources: github.com/vllm-project/vllm (vllm/v1/worker), github.com/sgl-project/sglang
 (srt/model_executor), github.com/NVIDIA/TensorRT-LLM (_torch/pyexecutor), and the annotations that
@@ -22,9 +22,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Requests of a step that read prompts, or that make tokens.
+    """Requests of a step that are in prefill, or that are in decode.
 
-    count: of them.  new_tokens, attended: sums over them, None where the name does not say.
+    count: number of requests.  new_tokens, attended: sums over them, None where the name does not
+    state them.
     """
 
     count: int
@@ -37,7 +38,9 @@ NOBODY = Requests(0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class NamedStep:
-    """A step as its range names it.  prompts: requests in prefill.  answers: in decode."""
+    """A step as described by its range's name.  prompts: requests in prefill.  answers: requests in
+    decode.
+    """
 
     name: str
     engine: str
@@ -53,7 +56,7 @@ class NamedStep:
 
     @property
     def tokens(self) -> int | None:
-        """New tokens of the step, None where the name does not say."""
+        """New tokens of the step, None where the name does not state them."""
         parts = (self.prompts.new_tokens, self.answers.new_tokens)
         return None if None in parts else sum(filter(None, parts))
 
@@ -124,7 +127,7 @@ def _of_atom(name: str) -> NamedStep | None:
     if found[1] == "prefill":
         return NamedStep(name, "", requests, NOBODY)
     if sums.get("p"):
-        return None  # prompts among the answers, and one sum for both
+        return None  # some prompts are counted with the answers, in one sum
     return NamedStep(name, "", NOBODY, requests)
 
 

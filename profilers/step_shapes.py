@@ -1,8 +1,8 @@
-"""Sizes of a step by the shapes of its operators: tokens, sequences, lengths, width, layers.
+"""Sizes of a step from the shapes of its operators: tokens, sequences, lengths, width, layers.
 
-A product of a layer multiplies [tokens, hidden] or makes it; the LM head multiplies one row a
-sequence; attention shows [sequences, length, heads, width], or the heads before the length in
-operators called scaled_dot_product.
+A product in a layer reads or writes [tokens, hidden]; the LM head has one row per sequence;
+attention has [sequences, length, heads, width], or heads before length in operators called
+scaled_dot_product.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import pandas as pd
 
 from profilers.gemms import is_shape, products_of
 
-#: Rows of a vocabulary at least, and over the model's width at least.
+#: Least rows of a vocabulary, in absolute terms and relative to the model's width.
 _LEAST_VOCABULARY, _LEAST_SPREAD = 8192, 4
-#: Share of the launches of all products that must touch the width of the model.
+#: Share of the launches of all products that must read or write the model's width.
 _WIDTH_SHARE = 0.6
 _HEADS_FIRST = re.compile("scaled_dot_product")
 _TYPES = {
@@ -34,7 +34,9 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class AttentionSizes:
-    """Sequences, new tokens of each and attended tokens of each, as an operator shows them."""
+    """Sequences, new tokens per sequence and attended tokens per sequence, from the shapes of an
+    operator.
+    """
 
     sequences: int
     new_tokens: int
@@ -43,16 +45,18 @@ class AttentionSizes:
 
     @property
     def phase(self) -> str:
-        """ "decode" where each sequence has one new token after others, else "prefill"."""
+        """ "decode" where each sequence has one new token after cached ones, otherwise
+        "prefill".
+        """
         return "decode" if self.new_tokens == 1 and self.attended > 1 else "prefill"
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeFacts:
-    """What the shapes of one kind of step tell; 0 and "" for what they do not.
+    """What the shapes of one kind of step imply; 0 and "" where they imply nothing.
 
-    tokens: new tokens of a step.  sequences: rows of the LM head.  layers: runs of a layer's
-    products or kernels in a step; layers_seen: whether products with shapes told it.
+    tokens: new tokens of a step.  sequences: rows of the LM head.  layers: how often a layer's
+    products or kernels run in a step; layers_seen: whether shapes of products gave that number.
     dtype: number format of the weights of the longest products.
     products: (n, k) of the products of its layers.
     """
@@ -78,10 +82,10 @@ class ShapeFacts:
 
 
 def shape_facts(kernels: pd.DataFrame, steps: int = 0) -> ShapeFacts:
-    """What the shapes of kernels of one phase tell.
+    """What the shapes of the kernels of one phase imply.
 
     Args:
-        kernels: of a torch trace.  steps: that they are of, 0 where nobody knows.
+        kernels: of a torch trace.  steps: number of steps that they belong to, 0 if unknown.
     """
     layers = layers_by_name(kernels, steps) if steps else 0
     products = products_of(kernels)
@@ -107,13 +111,13 @@ def shape_facts(kernels: pd.DataFrame, steps: int = 0) -> ShapeFacts:
 
 
 def _is_head(products: pd.DataFrame, steps: int) -> pd.Series:
-    """Whether a product is the LM head: once a step, and far wider than the model."""
+    """Whether a product is the LM head: it runs once a step and is much wider than the model."""
     wide = (products["n"] >= _LEAST_VOCABULARY) & (products["n"] > _LEAST_SPREAD * products["k"])
     return wide & (products["count"] <= steps)
 
 
 def _heaviest(products: pd.DataFrame, column: str) -> int:
-    """The value of a column that most time went into; 0 of no products."""
+    """The value of a column with the largest total time; 0 without products."""
     if not len(products):
         return 0
     return int(products.groupby(column)["time_s"].sum().idxmax())
@@ -131,25 +135,27 @@ def _hidden(products: pd.DataFrame) -> int:
 
 
 def _most_common(counts: Iterable[float]) -> int:
-    """The most common whole number above one, the least of equally common ones; 0 without any."""
+    """The most common whole number above one, the smallest of equally common ones; 0
+    without any.
+    """
     whole = Counter(round(c) for c in counts if c > 1.5 and abs(c - round(c)) < 1e-6)
     return min(whole, key=lambda count: (-whole[count], count)) if whole else 0
 
 
 def layers_by_name(kernels: pd.DataFrame, steps: int) -> int:
-    """Runs of a layer in a step, by how often most kernels are launched; 0 for few kernels."""
+    """Layers of a step, estimated from how often most kernels are launched; 0 for few kernels."""
     counts = kernels.groupby("name", observed=True)["count"].sum() / steps
     counts = counts[counts >= 2]
     return _most_common(counts) if len(counts) >= 4 else 0
 
 
 def attention_phases(kernels: pd.DataFrame) -> set[str]:
-    """The phases that the sizes of attention operators fit; both where passes of both ran."""
+    """The phases that the sizes of attention operators fit; both where both kinds occur."""
     return {sizes.phase for sizes in _all_attention(kernels)}
 
 
 def attention_sizes(kernels: pd.DataFrame) -> AttentionSizes | None:
-    """Sizes of the attention operator that took longest; None where none shows them."""
+    """Sizes from the attention operator that took longest; None where no operator shows them."""
     return next(_all_attention(kernels), None)
 
 
@@ -173,7 +179,7 @@ def _attention_of(operator: str, shapes: str) -> AttentionSizes | None:
 
 
 def _weight_type(kernels: pd.DataFrame) -> str:
-    """Number format of the weights that most product time reads, "" where none is named."""
+    """Number format of the weights that products spend most time on, "" where none is known."""
     rows = kernels[
         kernels["operator_class"].isin(["gemm", "gemv"]) & kernels["input_types"].notna()
     ]
@@ -185,6 +191,6 @@ def _weight_type(kernels: pd.DataFrame) -> str:
 
 
 def median_of(values: Iterable[float]) -> float:
-    """The median, NaN of nothing."""
+    """The median, NaN of no values."""
     known = [value for value in values if not math.isnan(value)]
     return float(np.median(known)) if known else math.nan

@@ -11,7 +11,7 @@ from profilers.spread import relative_spread
 Phase = Literal["prefill", "decode"]
 #: Decode steps per visit; a context of n is timed at n, n+1 ... n+3.
 VISIT = 4
-#: Steps of one sweep at most.
+#: Most steps of one sweep.
 MOST_STEPS = 4096
 
 
@@ -31,8 +31,8 @@ class StepPoint:
 class MeasuredStep:
     """A step with the times of its repeats [s].
 
-    out_of_memory: memory ran out, or would have.  skipped: not tried, because a smaller step ran
-    out of memory.  Neither has times.
+    out_of_memory: memory ran out, or would have run out.  skipped: not tried, because a smaller
+    step ran out of memory.  In both cases there are no times.
     """
 
     point: StepPoint

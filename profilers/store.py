@@ -1,9 +1,9 @@
 """Kept runs: an index in SQLite, and a folder per run with its tables as Parquet.
 
-A run is written into a draft folder and renamed when it is whole, so that a folder with a name is
-always complete; then it enters the index.  A crash between the two loses nothing: opening the
-store takes in folders that the index does not know, and makes a damaged index anew.  Several
-processes may write at once.
+A run is written into a draft folder, which is renamed once complete, and then entered into the
+index; so a folder under a run's name is always complete.  A crash in between loses nothing: opening
+the store indexes folders that the index lacks, and rebuilds a damaged index.  Several processes may
+write at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from profilers.schema import Measurement
 
 _DRAFT = ".draft-"
 _DRAFT_AGE_S = 24 * 3600.0
-#: File of a draft that names the process which writes it.
+#: File in a draft that identifies the process writing it.
 _OWNER = ".owner"
 
 
@@ -52,8 +52,9 @@ class KeptRun:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The store of runs in a folder.  Opening it makes the folder and indexes complete runs that a
-    crash kept out of the index."""
+    """The store of runs in a folder.  Opening it creates the folder, and indexes complete runs that
+    a crash kept out of the index.
+    """
 
     folder: Path
 
@@ -107,7 +108,7 @@ class Store:
         return str(run_folder.document(folder)["id"])
 
     def _keep(self, folder: Path) -> None:
-        """Make a run of a complete draft: sync its files, rename the folder, index it."""
+        """Turn a complete draft into a run: sync its files, rename the folder, index it."""
         (folder / _OWNER).unlink(missing_ok=True)
         identity = str(run_folder.document(folder)["id"])
         for path in folder.rglob("*"):
@@ -183,7 +184,7 @@ class Store:
         """A run by its id or the start of it.
 
         Raises:
-            UnknownName: none starts so, or several do.
+            UnknownName: no id starts like this, or several do.
         """
         runs = self.runs()
         matches = [run for run in runs if identity and run.id.startswith(identity)]
@@ -212,7 +213,7 @@ class Store:
             ) from None
 
     def left_out(self) -> list[str]:
-        """Why folders of the store are not among its runs, a sentence each."""
+        """Sentences on why folders of the store are not among its runs."""
         with run_folder.in_words(self.folder):
             kept = set(self._ids())
             others = [path for path in sorted(self.folder.iterdir()) if path.name not in kept]
@@ -225,10 +226,10 @@ class Store:
         ]
 
     def compare(self, *identities: str) -> pd.DataFrame:
-        """Seconds of one step by phase and operator class, a column per run.
+        """Seconds of one step by phase and operator class, one column per run.
 
-        The medians of phases, and of the steps of sweeps, stand under the class "all"; time of a
-        step outside its operators under "host".
+        The class "all" holds the medians of phases and of the steps of sweeps; the class "host"
+        holds the time of a step outside its operators.
         """
         columns = {}
         for identity in identities:
@@ -244,7 +245,7 @@ class Store:
     # --------------------------------------------------------------------------- one file
 
     def export(self, identity: str, target: Path) -> Path:
-        """Write a run with its tags as a zip file, which `take` reads; returns the file."""
+        """Write a run with its tags as a zip file that `take` reads; returns the file."""
         run = self.find(identity)
         folder = self.folder / run.id
         draft = target.with_name(f"{target.name}.{uuid.uuid4().hex[:8]}.tmp")
@@ -257,10 +258,11 @@ class Store:
         return target
 
     def take(self, source: Path | bytes) -> str:
-        """Keep a run that `export` wrote, with its tags; returns its id.  One already kept stays.
+        """Keep a run that `export` wrote, with its tags; returns its id.  A run that is already
+        kept is left unchanged.
 
         Raises:
-            MeasurementError: the file is no such run, or is damaged.
+            MeasurementError: the file is not an exported run, or is damaged.
         """
         with self.scratch() as folder, run_folder.in_words(self.folder):
             run_folder.unpack(io.BytesIO(source) if isinstance(source, bytes) else source, folder)
@@ -292,7 +294,7 @@ class Store:
 
 
 def _by_class(measured: Measurement) -> pd.Series:
-    """Seconds of one step by (phase, class), with what is left of the step under "host"."""
+    """Seconds of one step by (phase, class), with the rest of the step under "host"."""
     operators = measured.operators.assign(**{"class": measured.operators["kind"]})
     sums = operators.groupby(["phase", "class"])["time_s"].sum()
     per_step: dict[tuple[str, str], float] = {}
@@ -307,7 +309,7 @@ def _by_class(measured: Measurement) -> pd.Series:
 
 
 def _abandoned(draft: Path) -> bool:
-    """Whether nobody writes a draft any more: its process ended, or it is a day old."""
+    """Whether nobody is writing a draft any more: its process ended, or it is a day old."""
     try:
         if owner.ended((draft / _OWNER).read_text(encoding="utf-8")):
             return True

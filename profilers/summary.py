@@ -13,19 +13,19 @@ from profilers.schema import Report
 
 
 def summarise(report: Report) -> dict[str, Any]:
-    """Figures of a report; None where the report does not hold one.
+    """Figures of a report; None for those that the report does not hold.
 
     Returns:
-        truncated: where the file breaks off, "" where it ends.
+        truncated: where the file breaks off, "" where it is complete.
         devices: names, an empty one where the report gives none.
         kernel_count: launches (in a summary the sum of instances), copies and sets excluded.
         kernel_time_s: sum of kernel durations.  busy_time_s: union of all activity of the devices,
         copies and sets included; kernel_busy_time_s: of kernels alone; busy_by_device_s: by device.
-        span_s, idle_time_s: from the first to the last device activity, and the idle part of it;
-        idle_share: idle over span.  These are resolved to whole nanoseconds.
+        span_s, idle_time_s: time from the first to the last device activity, and its idle part;
+            idle_share: idle over span.  Times are rounded to nanoseconds.
         launch_delay_s: median from host call to kernel start.  host_time_s: in runtime calls.
-        unattributed_share: of kernel time, tied to no operator or range by a link.
-        unclassified_share: of kernel time, whose names match no operator class.
+        unattributed_share: share of kernel time that no link ties to an operator or range.
+        unclassified_share: share of kernel time of kernels whose names match no operator class.
     """
     kernels = report.kernels
     return {
@@ -100,7 +100,7 @@ def _timeline(report: Report) -> dict[str, Any]:
 
 
 def _total_s(seconds: pd.Series) -> float | None:
-    """The sum, None where no row has a time; an empty table took none."""
+    """The sum, None where no row has a time; 0 for an empty table."""
     if len(seconds) and not bool(seconds.notna().any()):
         return None
     return float(seconds.sum())

@@ -1,6 +1,6 @@
-"""How many steps a summary adds up: its launches of attention over the layers of a model.
+"""Number of steps that a summary adds up: its attention launches over the layers of the model.
 
-A summary has no timeline, so nothing else in it tells one step of 64.
+A summary has no timeline, so nothing else distinguishes one step from 64.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _ATTENTION = "attention"
 
 
 def summary_steps(step: Expected, reports: Sequence[Report], phase: str, devices: int = 1) -> int:
-    """Steps of a phase in summaries, 0 where nothing tells them.
+    """Number of steps of a phase in summaries, 0 where it cannot be determined.
 
     Args:
-        step: the predicted one.  devices: that ran side by side and whose launches are summed.
+        step: the predicted one.  devices: in parallel, whose launches are summed.
     """
     mine = (report.kernels[report.kernels["phase"] == phase] for report in reports)
     if any(bool(kernels["start_s"].notna().any()) for kernels in mine):
@@ -31,13 +31,13 @@ def summary_steps(step: Expected, reports: Sequence[Report], phase: str, devices
 def launched_steps(
     step: Expected, reports: Sequence[Report], phase: str, devices: int = 1
 ) -> float:
-    """Launches of attention over its runs in a step, 0 where nothing tells them.
+    """Attention launches over the runs of attention in a step, 0 where this cannot be determined.
 
-    Every kernel of attention, its variants taken together, must have been launched equally often:
-    a model with a second kind of attention beside its layers (an image encoder) tells nothing.
+    All attention kernels, variants of one taken together, must have been launched equally often: a
+    model with a second kind of attention beside its layers (an image encoder) cannot be counted.
 
     Args:
-        step: the predicted one.  devices: that ran side by side and whose launches are summed.
+        step: the predicted one.  devices: in parallel, whose launches are summed.
     """
     layers = _attention_runs(step)
     counts: pd.Series = pd.Series(dtype=float)
@@ -55,13 +55,13 @@ def launched_steps(
 
 
 def _attention_runs(step: Expected) -> float:
-    """How often attention runs in a step, whatever its kinds."""
+    """How often attention runs in a step, all kinds together."""
     columns = (step.operators[name] for name in ("class", "runs", "predicted_s"))
     return sum(runs for kind, runs, s in zip(*columns, strict=True) if kind == _ATTENTION and s > 0)
 
 
 def counted_note(phase: str, steps: int, layers_from: Expected) -> str:
-    """What was counted, in a sentence."""
+    """A sentence on what was counted."""
     return (
         f"{steps:,} steps of {phase} were counted: launches of attention over its "
         f"{_attention_runs(layers_from):g} runs in a step (--steps {phase}=1 where it was one)"

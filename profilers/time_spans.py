@@ -1,4 +1,4 @@
-"""Spans of time: nesting of ranges, the range around a call, and the length of unions."""
+"""Spans of time: nesting of ranges, the range that encloses a call, and the length of unions."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 Int = NDArray[np.int64]
 Seconds = NDArray[np.float64]
 
-#: Ranges nested deeper than this take no part in attribution.
+#: Ranges nested deeper than this are ignored in attribution.
 MAX_DEPTH = 256
 #: Profilers resolve nanoseconds: sums of spans are exact in whole ones.
 _TICKS_PER_S, _TICK_S = 1e9, 1e-9
 
 
 def parents(thread: Int, start: Int, end: Int) -> Int:
-    """Row of the range around each range on its thread, -1 for none.
+    """Row of the range that encloses each range on its thread, -1 for none.
 
     Args:
-        thread, start, end: one entry a range; ranges of a thread need not nest properly.
+        thread, start, end: one entry per range; ranges of a thread need not nest properly.
     """
     order = np.lexsort((-end, start, thread))
     nested = _nested_parents(thread[order], start[order], end[order])
@@ -57,7 +57,9 @@ def _nested_parents(thread: Int, start: Int, end: Int) -> Int | None:
 
 
 def _open_parents(order: Int, thread: Int, start: Int, end: Int) -> Int:
-    """`parents` of ranges that need not nest: the last opened of those open at the start."""
+    """`parents` of ranges that need not nest: of the ranges open at the start, the one
+    opened last.
+    """
     parent = np.full(len(start), -1, dtype=np.int64)
     threads, starts, ends = thread.tolist(), start.tolist(), end.tolist()
     open_rows: list[int] = []
@@ -80,7 +82,7 @@ def innermost(ranges: tuple[Int, Int, Int, Int], calls: tuple[Int, Int, Int]) ->
 
     Args:
         ranges: (thread, start, end, parent) with `parent` as `parents` gives it.
-        calls: (thread, start, end), one entry a call.
+        calls: (thread, start, end), one entry per call.
     """
     thread, start, end, parent = ranges
     if not len(start):
@@ -99,7 +101,7 @@ def outermost(parent: Int, row: Int, marks: NDArray[np.bool_]) -> Int:
     """Row of the outermost marked range around each row, itself included; -1 for none.
 
     Args:
-        parent: as `parents` gives it, one entry a range.  row: ranges to start from, -1 for none.
+        parent: as `parents` gives it, one entry per range.  row: ranges to start from, -1 for none.
         marks: whether each range counts.
     """
     found = np.full(len(row), -1, dtype=np.int64)
@@ -115,7 +117,7 @@ def outermost(parent: Int, row: Int, marks: NDArray[np.bool_]) -> Int:
 
 
 def _latest_started(thread: Int, start: Int, tie: Int, call_thread: Int, call_start: Int) -> Int:
-    """Row of the range on the call's thread that started last before it, -1 for none."""
+    """Row of the range on the call's thread that started last before the call, -1 for none."""
     order = np.lexsort((tie, start, thread))
     sorted_thread, sorted_start = thread[order], start[order]
     latest = np.full(len(call_thread), -1, dtype=np.int64)
@@ -133,7 +135,7 @@ def _latest_started(thread: Int, start: Int, tie: Int, call_thread: Int, call_st
 
 
 def stable_order(values: Int) -> Int:
-    """Stable row order that sorts `values`; cheap where they are sorted."""
+    """Stable row order that sorts `values`; cheap where they are already sorted."""
     if bool((values[1:] >= values[:-1]).all()):
         return np.arange(len(values))
     return np.argsort(values, kind="stable")
@@ -148,7 +150,7 @@ def union_s(start_s: Seconds, duration_s: Seconds) -> float:
     """Total length [s] of the union of spans, to the whole nanosecond; 0 for none.
 
     Args:
-        start_s, duration_s: one entry a span [s].
+        start_s, duration_s: one entry per span [s].
     """
     start, duration = (
         np.rint(values * _TICKS_PER_S).astype(np.int64) for values in (start_s, duration_s)

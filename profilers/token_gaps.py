@@ -1,20 +1,20 @@
-"""How gaps between tokens jitter, from a benchmark's detailed result.
+"""How much the gaps between tokens jitter, from a benchmark's detailed result.
 
-python -m profilers.token_gaps RESULT.json[.gz]
+    python -m profilers.token_gaps RESULT.json[.gz]
 
 Reads what `vllm bench serve --save-result --save-detailed` writes (`ttfts`, `itls`) and prints the
-two shares of an engine's YAML, `step_jitter` and `delivery_jitter`
+two shares for an engine's YAML, `step_jitter` and `delivery_jitter`
 (`genz_core.serving.simulation.jitter`).
 
-Prompts lengthen steps, so only gaps count that began when the last prompt had been read.  The file
-has no times of arrival; those of a Poisson process of its rate are known within a few seconds.  A
-gap is taken relative to the median of the gaps about it, as steps grow with their contexts and
-shrink as answers end.  A step's own time moves one gap; a late delivery lengthens the gap before it
-by what it takes from the one after it.  So neighbouring gaps have a covariance of minus the
-variance of deliveries, and a variance of that of steps and twice that of deliveries.
+Prompts lengthen steps, so only gaps after the last prompt was read count.  The file has no arrival
+times; those of a Poisson process at its rate are known to within a few seconds.  A gap is divided
+by the median of the gaps around it, since steps grow with their contexts and shrink as answers end.
+A step's own jitter changes one gap; a late delivery lengthens the gap before it and shortens the
+one after it by the same time.  So the covariance of neighbouring gaps is minus the variance of
+deliveries, and the variance of gaps is that of steps plus twice that of deliveries.
 
-The median follows the gaps a little, so a share is known within half a percent of a step, and
-one of nothing within 0.8 %.
+The median follows the gaps a little, so a share is known to within half a percent of a step, and a
+share of zero to within 0.8 %.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ import numpy as np
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import Array, Mask
 
-_WINDOW = 15  # gaps about one, of which the median is taken
-_FAR = (
-    0.25  # from which a gap is no jitter: two tokens came in one piece, or a prompt was read again
-)
-_MARGIN = 3.0  # standard deviations of the last arrival of a Poisson process
+_WINDOW = 15  # number of surrounding gaps whose median is taken
+#: beyond this a gap is not jitter: two tokens came in one piece, or a prompt was read again
+_FAR = 0.25
+_MARGIN = 3.0  # allowance for the last arrival of a Poisson process, in standard deviations
 _LEAST_GAPS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class TokenGaps:
-    """Gaps between tokens without prompts, relative to the median about them.
+    """Gaps between tokens in steps without prompts, relative to the median of the gaps around them.
 
-    gaps: how many.  spread: their standard deviation.  lag_correlation: of neighbours.
-    step_jitter, delivery_jitter: standard deviations of a step and of a delivery, over a step.
+    gaps: their number.  spread: their standard deviation.  lag_correlation: of neighbouring gaps.
+    step_jitter, delivery_jitter: standard deviations of a step and of a delivery, over a step's
+    time.
     """
 
     gaps: int
@@ -65,7 +65,9 @@ def token_gaps(result: Mapping[str, Any]) -> TokenGaps:
         raise InvalidValue(f"the result has no {', '.join(missing)}: run with --save-detailed")
     rate, answers = float(result["request_rate"]), [np.asarray(g, float) for g in result["itls"]]
     if not np.isfinite(rate) or rate <= 0:
-        raise InvalidValue(f"request_rate = {rate:g}: only a finite rate says when prompts arrived")
+        raise InvalidValue(
+            f"request_rate = {rate:g}: arrival times can only be inferred from a finite rate"
+        )
     first = np.arange(1, len(answers) + 1) / rate + np.asarray(result["ttfts"], float)
     after = np.max(first, initial=0.0) + _MARGIN * np.sqrt(len(answers)) / rate
     pairs = zip(first, answers, strict=True)
@@ -86,7 +88,7 @@ def token_gaps(result: Mapping[str, Any]) -> TokenGaps:
 
 
 def _relative(gaps: Array, counted: Mask) -> Array:
-    """Gaps over the median about them, less one, [gaps]; NaN where they do not count."""
+    """Gaps over the median of those around them, minus one, [gaps]; NaN where they do not count."""
     if len(gaps) < _WINDOW:
         return np.zeros(0)
     medians = np.median(np.lib.stride_tricks.sliding_window_view(gaps, _WINDOW), axis=1)
@@ -97,7 +99,7 @@ def _relative(gaps: Array, counted: Mask) -> Array:
 
 
 def main(paths: Sequence[str]) -> int:
-    """Print a line of figures for every file; the exit status."""
+    """Print a line of figures for every file; returns the exit status."""
     if not paths:
         print("python -m profilers.token_gaps RESULT.json[.gz] ...", file=sys.stderr)
         return 2

@@ -1,7 +1,7 @@
-"""What ran, as far as reports and kept runs say so, each fact with the evidence it was read from.
+"""What ran, as far as reports and kept runs show it; each fact with the evidence for it.
 
 Sources, strongest first: sizes in the names of ranges (`step_names`), shapes of operators
-(`step_shapes`), the device and the ranks that the tool wrote down.
+(`step_shapes`), the device and the ranks that the tool recorded.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from profilers.wording import shortened
 
 Value = TypeVar("Value", str, int)
 
-#: Engines by the operators that only they register.
+#: Operators that only one engine registers -> that engine.
 _ENGINE_OPERATORS = (
     ("sglang", re.compile(r"^(sglang|sgl_kernel|sglang_profiler)::")),
     ("vllm", re.compile(r"^(vllm|_C|_C_cache_ops|_moe_C|_vllm_fa\d_C)::")),
     ("trtllm", re.compile(r"^(trtllm|tensorrt_llm)::")),
 )
-#: Operators of a norm and an activation that nothing fused, as eager transformers runs them.
+#: Unfused operators of a norm and an activation, as eager transformers runs them.
 _UNFUSED = ("aten::pow", "aten::mean", "aten::rsqrt", "aten::silu")
 
 
 @dataclass(frozen=True, slots=True)
 class Fact(Generic[Value]):
-    """A value and where it was read, as a phrase ("the range step[DECODE bs=32]")."""
+    """A value and where it was found, as a phrase ("the range step[DECODE bs=32]")."""
 
     value: Value
     evidence: str
@@ -46,11 +46,11 @@ Number = Fact[int]
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """Sizes of the steps of one phase; None for what nothing tells.
+    """Sizes of the steps of one phase; None where there is no evidence.
 
     steps: how many the report holds.  batch: sequences.  length: new tokens of each.
     context: tokens of each that were cached before.  tokens: new tokens of the whole step.
-    named: the steps whose ranges say their sizes.
+    named: the steps whose range names state their sizes.
     """
 
     phase: str
@@ -64,12 +64,13 @@ class StepFacts:
 
 @dataclass(frozen=True, slots=True)
 class WhatRan:
-    """Facts of a run; None for what nothing tells.
+    """Facts of a run; None where there is no evidence.
 
-    ranks: devices that shared the work.  layers: that ran, which a cut model has fewer of.
-    output: tokens that each request made.  steps: by phase.
+    ranks: devices that shared the work.  layers: number that ran, fewer in a model cut short.
+    output: tokens that each request generated.  steps: by phase.
     products: (n, k) of the matrix products of its layers.  kv: number format of the KV cache.
-    layers_exact: whether shapes or the run itself told the layers, not how often kernels repeat.
+    layers_exact: the layers come from shapes or from the run itself, not from how often kernels
+    repeat.
     """
 
     device: Text | None = None
@@ -128,20 +129,24 @@ _WRITER = "the run that wrote the trace says so"
 
 
 def _stated(own: Mapping[str, Any] | None, name: str) -> Fact[Any] | None:
-    """What a run of Ridgeline's own says of itself in its trace."""
+    """A fact that a run of Ridgeline wrote into its trace."""
     value = (own or {}).get(f"run_{name}")
     return None if value is None else Fact(value, _WRITER)
 
 
 def _of_ranges(reports: Sequence[Report]) -> dict[str, StepFacts]:
-    """The steps whose ranges are named as their phase: a CPU's trace holds no kernels."""
+    """Steps counted by the ranges named after their phase, because a CPU's trace holds no
+    kernels.
+    """
     names = pd.concat([report.ranges["name"].astype(object) for report in reports])
     counts = {phase: int((names == phase).sum()) for phase in PHASES}
     return {phase: StepFacts(phase, count) for phase, count in counts.items() if count}
 
 
 def _as_stated(facts: StepFacts, own: Mapping[str, Any]) -> StepFacts:
-    """A step with the sizes that its own run states: shapes of a CPU's kernels tell few."""
+    """A step with the sizes that Ridgeline's run states, since the shapes of a CPU's kernels imply
+    few.
+    """
     batch, isl = _stated(own, "batch"), _stated(own, "isl")
     if isl is None or facts.phase not in ("prefill", "decode"):
         return facts
@@ -171,9 +176,9 @@ _OF_CACHE = re.compile(
     r"reshape_and_cache|concat_and_cache|paged_attention|paged_kv|PagedKV|pagedkv|fmha|flash_fwd"
     r"|FlashAttn|mla|unified_attention|decode_attention", re.IGNORECASE,
 )  # fmt: skip
-#: What such a kernel is called where its cache is in 8 bit: vLLM's template argument (csrc/
-#: quantization/w8a8/fp8: Fp8KVCacheDataType, 0 auto, 1 e4m3, 2 e5m2), FlashInfer's and
-#: FlashAttention's types, the letters of TensorRT-LLM's ("QkvE4m3", "KvE4m3").
+#: Marks of such a kernel's name where the cache is in 8 bits: vLLM's template argument (csrc/
+#: quantization/w8a8/fp8: Fp8KVCacheDataType, 0 auto, 1 e4m3, 2 e5m2), types of FlashInfer and
+#: FlashAttention, letters of TensorRT-LLM ("QkvE4m3", "KvE4m3").
 _FP8_CACHE = re.compile(
     r"Fp8KVCacheDataType\)\s*[12]|kFp8E[45]M[23]|Kv_?E[45]m[23]|fp8_?e[45]m[23]"
     r"|float_e[45]m[23]_t|kv_?fp8|fp8_?kv(?!Cache)", re.IGNORECASE,
@@ -182,7 +187,9 @@ _WIDE_CACHE = re.compile(r"Fp8KVCacheDataType\)\s*0|kAuto\b")
 
 
 def _kv_format(reports: Sequence[Report]) -> Text | None:
-    """The number format of the KV cache, where a kernel that reads or writes it spells one."""
+    """The number format of the KV cache, where the name of a kernel that reads or writes it
+    indicates one.
+    """
     for report in reports:
         kernels = report.kernels
         for column in ("full_name", "name"):
@@ -219,7 +226,7 @@ def _ranks(reports: Sequence[Report]) -> Number | None:
 def _engine(reports: Sequence[Report]) -> Text | None:
     for report in reports:
         sglang_first = sorted(_named_steps(report), key=lambda step: step.engine != "sglang")
-        for step in sglang_first:  # its ranges may carry those of vLLM's form around them
+        for step in sglang_first:  # its ranges may be enclosed in ranges named in vLLM's form
             if step.engine:
                 return Fact(step.engine, _range_evidence(step))
         operators = [str(name) for name in report.kernels["operator"].dropna().unique()]
@@ -239,8 +246,9 @@ def _range_evidence(step: NamedStep) -> str:
 
 
 def _phase_steps(report: Report) -> dict[str, int]:
-    """Number of steps of each phase of a report, 0 where no range is around them; {"": 0} where
-    its kernels name no phase."""
+    """Number of steps of each phase of a report, 0 where no range encloses them; {"": 0} where its
+    kernels have no phase.
+    """
     phases = [str(phase) for phase in report.kernels["phase"].dropna().unique()]
     return {p: int(_kernels_of(report, p)["step"].nunique()) for p in phases} or {"": 0}
 
@@ -251,8 +259,9 @@ def _kernels_of(report: Report, phase: str) -> pd.DataFrame:
 
 
 def _named_steps(report: Report, phase: str = "") -> list[NamedStep]:
-    """The ranges that say the sizes of their step: all, or of one phase those that are in no other
-    such range."""
+    """Ranges that state the sizes of their step: all of them, or for one phase those not inside
+    another such range.
+    """
     names = report.ranges["name"].cat
     steps = [*(named_step(str(name)) for name in names.categories), None]
     of_row = [steps[code] for code in names.codes]
@@ -267,7 +276,7 @@ def _named_steps(report: Report, phase: str = "") -> list[NamedStep]:
 
 
 def _step_facts(phase: str, found: Sequence[tuple[Report, int, ShapeFacts]]) -> StepFacts:
-    """Facts of the steps of a phase: by their ranges, what those leave open by shapes."""
+    """Facts of the steps of a phase: from their ranges, completed from shapes."""
     named = tuple(step for report, _, _ in found for step in _named_steps(report, phase))
     facts = StepFacts(phase, sum(steps for _, steps, _ in found), named=named)
     if phase in ("prefill", "decode"):
@@ -278,7 +287,7 @@ def _step_facts(phase: str, found: Sequence[tuple[Report, int, ShapeFacts]]) -> 
 
 
 def _by_names(facts: StepFacts) -> StepFacts:
-    """The sizes in the names of the ranges; of unequal steps the median."""
+    """The sizes in the names of the ranges; the median where steps differ."""
     named = facts.named
     if not named:
         return facts
@@ -307,7 +316,7 @@ def _number(values: Sequence[float], evidence: str) -> Number | None:
 
 
 def _by_shapes(facts: StepFacts, shapes: ShapeFacts) -> StepFacts:
-    """The facts with what is still open read from shapes."""
+    """The facts completed from shapes."""
     found: dict[str, Number | None] = {}
     if (sizes := shapes.attention) is not None:
         evidence = f"the shapes of {sizes.operator}"

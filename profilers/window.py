@@ -1,4 +1,4 @@
-"""What a device does within a span of time, and the steps and phases of a report's time."""
+"""What a device does within a span of time, and the steps and phases in a report's time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from profilers.schema import Report
 class WindowStatistics:
     """Device activity within a span of time.
 
-    span_s: its length.  launches: kernels that overlap it.  kernel_s: their time within it, summed.
-    busy_s: time in which a kernel or copy runs, the mean over devices.  by_name: a row a kernel
+    span_s: its length.  launches: kernels that overlap it.  kernel_s: their summed time within it.
+    busy_s: time in which a kernel or copy runs, averaged over devices.  by_name: one row per kernel
     name, the longest first: name, count, time_s, mean_s, longest_s, all within the span.
     """
 
@@ -28,7 +28,7 @@ class WindowStatistics:
 
     @property
     def idle_share(self) -> float:
-        """Part of the span in which a device runs nothing, 0 to 1; NaN for no span."""
+        """Part of the span in which a device runs nothing, 0 to 1; NaN for an empty span."""
         return 1 - self.busy_s / self.span_s if self.span_s > 0 else float("nan")
 
 
@@ -70,7 +70,8 @@ def bands(report: Report) -> pd.DataFrame:
     """Steps and phases of a report as spans on the device, in the order of their starts.
 
     Columns: lane ("steps" or "phases"), name, phase ("" where unknown), start_s, duration_s.  A
-    step spans what it launched; a phase the launches of one phase up to those of the next.
+    step spans the activity that it launched; a phase spans its launches up to those of the next
+    phase.
     """
     kernels = _timed(report.kernels).sort_values("start_s", kind="stable")
     kernels = kernels.assign(

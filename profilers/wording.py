@@ -1,4 +1,4 @@
-"""Text of reports: seconds, shares, counts, names, and Markdown tables."""
+"""Formatting for reports: seconds, shares, counts, names, and Markdown tables."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any
 from app.accuracy.tables import Row
 from hardware_db.profiles import residual_quantiles
 from hardware_db.profiles.validation import OPERATOR_SPLITS, validation_rows
-from hardware_db.tables import Room, table
+from hardware_db.tables import TableFolder, table
 
 #: Splits of what was measured under load, with what each means.
 SERVING_SPLITS: Mapping[str, str] = {
@@ -149,10 +149,11 @@ def peers(area: str, metric: str = "") -> list[Row]:
     ]
 
 
-def _parsed(room: Room, name: str) -> list[Row]:
+def _parsed(folder: TableFolder, name: str) -> list[Row]:
     """The rows of a table, numbers as floats; an empty cell is None."""
     return [
-        {column: _value(column, text) for column, text in row.items()} for row in table(room, name)
+        {column: _value(column, text) for column, text in row.items()}
+        for row in table(folder, name)
     ]
 
 

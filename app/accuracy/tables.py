@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from genz_core.progress import Cancel, Cancelled
 from hardware_db import tables
-from hardware_db.tables import Room
+from hardware_db.tables import TableFolder
 
 Row = dict[str, Any]
 Given = TypeVar("Given")
@@ -58,19 +58,19 @@ def today() -> str:
     return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
-def path_of(room: Room, name: str) -> Path:
+def path_of(folder: TableFolder, name: str) -> Path:
     """The file of a table that documents and plans read."""
-    return tables.folder(room) / f"{name}.csv"
+    return tables.folder(folder) / f"{name}.csv"
 
 
-def kept(room: Room, name: str, texts: Sequence[str]) -> list[Row]:
+def kept(folder: TableFolder, name: str, texts: Sequence[str]) -> list[Row]:
     """The rows of a kept table without their day, numbers as numbers; [] before it was written.
 
     texts: columns that hold no numbers.
     """
     return [
         {n: text if n in texts else _number(text) for n, text in row.items() if n != "date"}
-        for row in tables.table(room, name)
+        for row in tables.table(folder, name)
     ]
 
 

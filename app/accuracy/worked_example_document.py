@@ -204,8 +204,8 @@ def _latencies(priced: Estimate) -> str:
 def _elsewhere() -> str:
     return (
         "Attention, experts, scans and collectives have models of their own beside the one above, "
-        "each with its equation in its docstring. Under load, `genz_core/serving/loops.py` adds "
-        "what other requests cost. How far off all of it is: [accuracy](accuracy.md)."
+        "each with its equation in its docstring. Under load, `genz_core/serving/closed_form.py` "
+        "adds what other requests cost. How far off all of it is: [accuracy](accuracy.md)."
     )
 
 

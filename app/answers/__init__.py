@@ -1,1 +1,1 @@
-"""Answers as columns: what a result states, declared once, and tables drawn of it."""
+"""Answers as columns: the figures of a result, declared once, and tables made from them."""

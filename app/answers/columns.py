@@ -1,7 +1,7 @@
-"""Every figure that an answer states: one declaration a column, found by its name.
+"""Every figure of an answer: one declaration per column, found by its name.
 
-Tables of the command line, pages, files and programs take names, heads, units, help and what is
-better from here.  Names end in their unit and are the keys of JSON and the heads of CSV.
+Tables of the command line, pages, files and programs take names, headings, units, help and what is
+better from here.  Names end in their unit and are the keys of JSON and the headings of CSV.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Better = Literal["low", "high", ""]
 _ENDS = ("low", "high")
 #: Percentiles of a latency over the requests of a simulation.
 PERCENTILES = (50, 90, 95, 99)
-#: Writer of a value by its unit; a value of another unit has four digits and the unit.
+#: Formatter of a value by its unit; other units are shown with four digits and the unit.
 _WRITERS: Mapping[str, Callable[[float], str]] = {
     "s": quantities.seconds,
     "bytes": quantities.size,
@@ -46,7 +46,7 @@ _FORMATS: Mapping[str, str] = {
 class Column:
     """A column of an answer.
 
-    name: key in JSON and CSV, its unit at the end.  head: title of the column, without its unit.
+    name: key in JSON and CSV, ending in its unit.  head: title of the column, without its unit.
     unit: "s", "bytes", "tok/s", "seq/s", "req/s", "$", "$/h", "J", "share" (of one), "tokens",
     "count", "factor", or "" for texts and truths.  help: one sentence.
     statistic: of many requests ("p95"), "bound", or an end of the 80 % interval ("low", "high").
@@ -64,14 +64,14 @@ class Column:
 
     @property
     def title(self) -> str:
-        """The head with its unit, unless it names that: "TTFT [s]", "$/h"."""
+        """The heading with its unit, unless it already contains it: "TTFT [s]", "$/h"."""
         if self.unit in ("", "count", "factor", "share") or self.unit in self.head.split():
             return self.head
         return f"{self.head} [{self.unit}]"
 
     @property
     def smaller(self) -> bool:
-        """Whether less of it is better."""
+        """Whether a smaller value is better."""
         return self.better == "low"
 
     @property
@@ -85,16 +85,16 @@ class Column:
         return _FORMATS.get(self.unit, "%.4g")
 
     def words(self, value: float) -> str:
-        """A value as a reader says it: "4.52 ms", "142 tok/s"."""
+        """A value for a reader: "4.52 ms", "142 tok/s"."""
         return in_words(value, self.unit)
 
     def span(self, low: float, high: float) -> str:
-        """An 80 % interval as a reader says it: "18.3 to 41.7 ms", or "not validated"."""
+        """An 80 % interval for a reader: "18.3 to 41.7 ms", or "not validated"."""
         return span_words(low, high, self.unit)
 
 
 def in_words(value: float, unit: str) -> str:
-    """A value of a unit as a reader says it; four digits of units that have no writer."""
+    """A value with its unit for a reader; four digits for units without a formatter."""
     if unit in _WRITERS:
         return _WRITERS[unit](value)
     if not math.isfinite(value):
@@ -115,7 +115,7 @@ def span_words(low: float, high: float, unit: str) -> str:
 def ends(name: str) -> tuple[str, str]:
     """Names of the ends of a figure's interval: "ttft_s" -> "ttft_low_s", "ttft_high_s".
 
-    Those of rates and costs stand at the end: "output_tokens_per_s_low".
+    For rates and costs the suffix comes last: "output_tokens_per_s_low".
     """
     if name.endswith("_s") and not name.endswith("_per_s"):
         plain = name.removesuffix("_s")
@@ -123,7 +123,7 @@ def ends(name: str) -> tuple[str, str]:
     return f"{name}_low", f"{name}_high"
 
 
-#: Of the throughput.
+#: Names of the throughput's columns.
 THROUGHPUT_ENDS = ends("output_tokens_per_s")
 
 
@@ -132,11 +132,11 @@ THROUGHPUT_ENDS = ends("output_tokens_per_s")
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """What is stated of a latency, from which its columns are made.
+    """A latency, from which its columns are made.
 
-    name: of its columns, before the statistic.  head, said: title, and what it is.
+    name: of its columns, before the statistic.  head, said: title, and description.
     stated: "" for the figure itself, "median", "mean" and the percentiles ("p95").
-    trusted: of these, the ones with an 80 % interval.  bound: whether it has a least time.
+    trusted: those among them with an 80 % interval.  bound: whether it has a bound.
     """
 
     name: str
@@ -266,7 +266,7 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
     "guard": ("Guard", "The command that compares a measurement with the prediction."),
     "notes": ("Notes", "What was assumed."),
 }
-#: Numbers that were asked for or counted: head, unit and help by name.
+#: Given or counted numbers: heading, unit and help by name.
 _NUMBERS: Mapping[str, tuple[str, str, str]] = {
     "image_tokens": ("Image", "tokens", "Tokens of one image."),
     "prompt_tokens": ("Whole prompt", "tokens", "Tokens of a prompt with its images."),
@@ -302,12 +302,14 @@ _NUMBERS: Mapping[str, tuple[str, str, str]] = {
 }
 
 
-#: Units of parameters whose numbers are counts of something.
+#: Units of parameters whose numbers count something.
 _COUNTED = {"isl": "tokens", "osl": "tokens", "max_num_batched_tokens": "tokens"}
 
 
 def _of_parameters() -> Iterator[Column]:
-    """A column for what was asked, by its declaration; what the answer also states has its own."""
+    """A column for each parameter, from its declaration; figures that are also stated have their
+    own.
+    """
     own = {*_TEXTS, *_NUMBERS, *_FIGURES}
     for name, one in PARAMETERS.items():
         if name in own:
@@ -327,7 +329,7 @@ def _every() -> Iterator[Column]:
         yield Column(name, words, unit, said)
     for latency in LATENCIES.values():
         yield from latency.columns()
-    for what in _SIMULATED:  # of a table whose rows are latencies
+    for what in _SIMULATED:  # for a table whose rows are latencies
         words = _STATISTIC_WORDS.get(what, f"{what[1:]}th percentile of ")
         yield Column(f"{what}_s", what, "s", _sentence(f"{words}the requests"), what, "low")
     for name in ("ttft", "tpot", "e2e"):

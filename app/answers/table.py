@@ -27,8 +27,8 @@ Rows = Sequence[Mapping[str, Any]]
 class Table(Mapping[str, NDArray[Any]]):
     """Figures of many configurations: {column: array [rows]}, in the order in which they print.
 
-    columns: what stands in every row, arrays [rows], or functions that make them when they are
-    first read.  length: number of rows.
+    columns: arrays [rows], or functions that make them when they are first read.  length: number of
+    rows.
     """
 
     columns: dict[str, Any]
@@ -60,21 +60,21 @@ class Table(Mapping[str, NDArray[Any]]):
         return len(self.columns)
 
     def row(self, at: int = 0) -> dict[str, Any]:
-        """One row, its values Python's own."""
+        """One row, with Python's own types."""
         return {name: _item(values[at]) for name, values in self.items()}
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every row, values Python's own."""
+        """All rows, with Python's own types."""
         cells = (values.tolist() for values in self.values())
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*cells, strict=True)]
 
     def part(self, chosen: slice | NDArray[Any]) -> Table:
-        """Some of the rows: a slice, a mask, or their numbers."""
+        """A selection of the rows: a slice, a mask, or indices."""
         kept = {name: values[chosen] for name, values in self.items()}
         return Table(kept, len(np.arange(self.length)[chosen]))
 
     def only(self, names: Iterable[str]) -> Table:
-        """Some of the columns in this order; names that it does not have are left out."""
+        """A selection of the columns in this order; unknown names are left out."""
         return Table({n: self.columns[n] for n in names if n in self.columns}, self.length)
 
     def to_dataframe(self) -> pd.DataFrame:
@@ -87,9 +87,9 @@ class Table(Mapping[str, NDArray[Any]]):
 def later(
     names: Iterable[str], make: Callable[[], Mapping[str, Any]]
 ) -> dict[str, Callable[[], Any]]:
-    """Columns that one call of `make` computes together, none of them before it is read.
+    """Columns that one call of `make` computes together, when any of them is first read.
 
-    Every column calls `make`: cache it.
+    Every column calls `make`, so it should be cached.
     """
 
     def column(name: str) -> Any:
@@ -116,9 +116,9 @@ class TableFormat(StrEnum):
 
 
 def render(rows: Rows, form: TableFormat, *, digits: int = 4) -> str:
-    """Rows in a format; JSON and CSV keep full precision, text and Markdown `digits` of it.
+    """Rows in a format; JSON and CSV have full precision, text and Markdown `digits` digits.
 
-    Text and Markdown are for a reader: an interval is one cell.
+    In text and Markdown, an interval is one cell.
     """
     if form is TableFormat.json:
         return to_json(list(rows))
@@ -135,7 +135,7 @@ def render(rows: Rows, form: TableFormat, *, digits: int = 4) -> str:
 
 
 def folded(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row for a reader: both ends of an interval in one cell, which says where there is none."""
+    """A row for a reader: both ends of an interval in one cell, which says if there is none."""
     lows = {ends(name)[0]: name for name in row if ends(name)[0] in row and name in COLUMNS}
     dropped = {ends(name)[1] for name in lows.values()}
     if lows:
@@ -165,7 +165,9 @@ def to_json(value: Any, *, compact: bool = False) -> str:
 
 
 def to_csv(rows: Rows) -> str:
-    """Rows as CSV at full precision; None and NaN are empty cells, no text is a formula."""
+    """Rows as CSV at full precision; None and NaN become empty cells, and no text becomes a
+    formula.
+    """
     text = io.StringIO()
     if rows:
         header = {name: spreadsheet_cell(name) for name in rows[0]}

@@ -5,7 +5,7 @@ uploads  files that are sent, never named
 verbs    a body in, the document of the command line out; nothing is computed here
 workers  processes for what may take long, ended when their time is over
 answers  documents as JSON, the latest ones kept
-doors    bounds of a request: its size, who may ask, by which host's name
+request_bounds   limits on a request: its size, its token, its host name
 errors   refusals as one sentence
 metrics  what is counted
 rest     all of it as an application

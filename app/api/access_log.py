@@ -1,4 +1,4 @@
-"""A line a request, or a connection of a session when it ends: when, who, what, how long."""
+"""A log line per request, or per session when it ends: when, who, what, how long."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.doors import USER
+from app.api.request_bounds import USER
 
 _LONGEST_PATH = 200
 
 
 @dataclass(frozen=True, slots=True)
 class AccessLog:
-    """Writes a JSON object a request by `write`; no query, header or body is in it."""
+    """Writes one JSON object per request with `write`, without query, header or body."""
 
     app: ASGIApp
     write: Callable[[str], object]

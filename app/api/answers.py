@@ -11,7 +11,7 @@ from typing import Any
 
 from app.answers.table import to_json
 from app.api import uploads, verbs
-from app.api.bodies import ASKED, Body
+from app.api.bodies import ASKED, Body, StudyBody
 from app.api.uploads import Sent
 from app.api.workers import Workers
 from app.line import answering
@@ -23,8 +23,9 @@ SHORT: Mapping[str, Callable[[Any], Any]] = {
     "economics": verbs.economics, "ops": verbs.ops,
 }  # fmt: skip
 LONG: Mapping[str, Callable[[Any], Any]] = {
-    "simulate": verbs.simulate, "sweep": verbs.sweep, "plan": verbs.plan, "tune": verbs.tune,
     "scale": verbs.scale, "availability": verbs.availability,
+    "simulate": verbs.simulate, "routing": verbs.routing, "export": verbs.export,
+    "sweep": verbs.sweep, "plan": verbs.plan, "tune": verbs.tune,
 }  # fmt: skip
 
 
@@ -74,9 +75,18 @@ class Answers:
         found = self.kept(line.verb, body) or self.answer(line.verb, body)
         return _json(answering.document(line, json.loads(found)))
 
-    def imported(self, files: list[Sent]) -> bytes:
+    def study(self, body: StudyBody) -> bytes:
+        """A technology study.  Errors as `app.decide.study.study` and `Workers.call`."""
+        document = body.model_dump(exclude_none=True)
+        return bytes(self.workers.call(_studied, document, f"study {body.title[:60]!r}"))
+
+    def imported(self, files: list[Sent], by_shape: bool = False) -> bytes:
         """The figures of files.  Errors as `uploads.imported` and `Workers.call`."""
-        return bytes(self.workers.call(_imported, files, f"import of {_named(files)}"))
+        return bytes(self.workers.call(_imported, (files, by_shape), f"import of {_named(files)}"))
+
+    def trace(self, file: Sent) -> bytes:
+        """What a Chakra trace holds.  Errors as `step_trace.read_rows` and `Workers.call`."""
+        return bytes(self.workers.call(_traced, file.content, f"trace {_named([file])}"))
 
     def of_files(self, files: list[Sent], body: Body, baseline: list[Sent] | None = None) -> bytes:
         """Files compared or judged.  Errors as `uploads.answered` and `Workers.call`."""
@@ -108,8 +118,19 @@ def _answered(asked: tuple[str, Any]) -> bytes:
     return _json((SHORT.get(verb) or LONG[verb])(body))
 
 
-def _imported(files: list[Sent]) -> bytes:
-    return _json(uploads.imported(files))
+def _studied(document: dict[str, Any]) -> bytes:
+    return _json(verbs.study(document))
+
+
+def _imported(asked: tuple[list[Sent], bool]) -> bytes:
+    return _json(uploads.imported(*asked))
+
+
+def _traced(content: bytes) -> bytes:
+    from app.exchange.step_trace import read_rows
+
+    about, rows = read_rows(content)
+    return _json({**about, "rows": rows})
 
 
 def _of_files(asked: tuple[list[Sent], Body, list[Sent]]) -> bytes:

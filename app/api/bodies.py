@@ -237,6 +237,25 @@ CompareBody = _made(
     steps=(_STEPS, Field(default_factory=dict)),
 )
 GuardBody = _made("guard", "What results are judged by; what is not given is read from them.")
+_STATISTICS = Annotated[
+    Annotated[str, Field(max_length=LONGEST_TRACE)] | list[Any] | dict[str, Any],
+    Field(
+        description="Rows that each expert got: nested lists, [steps][layers][experts] or fewer, "
+        "or the text of a CSV with layer_id, expert_id, count.",
+    ),
+]
+_Entries = Annotated[
+    list[dict[str, Any]] | None,
+    Field(max_length=MOST_LISTED, description="Entries with a name each, and what differs."),
+]
+RoutingBody = _made(
+    "routing",
+    "The load of the busiest rank by the copies of experts, what it costs and what copies gain.",
+    statistics=(_STATISTICS, ...),
+)
+ExportBody = _made(
+    "export", "A step of one static batch as Chakra traces, one a device, with a network."
+)
 _MEASURED = Annotated[
     list[dict[str, Any]],
     Field(
@@ -256,6 +275,20 @@ WatchBody = _made(
 )
 
 
+class StudyBody(BaseModel):
+    """A technology study: every combination of chips, formats and techniques."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    title: Annotated[str, Field(max_length=LONGEST_NAME)] = "Technology study"
+    question: Annotated[
+        dict[str, Any],
+        Field(description="What all combinations share, as /estimate takes it."),
+    ]
+    chips: _Entries = None
+    formats: _Entries = None
+    techniques: _Entries = None
+
+
 class LineBody(BaseModel):
     """A question as a typed line."""
 
@@ -273,7 +306,8 @@ class LineBody(BaseModel):
 ASKED: Mapping[str, type[Body]] = {
     one.verb: one
     for one in (EstimateBody, ServeBody, SimulateBody, SweepBody, PlanBody, SensitivityBody,
-                EconomicsBody, OpsBody, TuneBody, ScaleBody, AvailabilityBody)
+                EconomicsBody, OpsBody, RoutingBody, ExportBody, TuneBody, ScaleBody,
+                AvailabilityBody)
 }  # fmt: skip
 WITH_FILES: Mapping[str, type[Body]] = {
     one.verb: one for one in (CompareBody, GuardBody, WatchBody)

@@ -1,4 +1,4 @@
-"""Refusals as one sentence: those of the functions below, and those of the request itself."""
+"""Refusals as one sentence: errors of the functions, and errors of the request itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CLIPPED = 60
 
 
 class Busy(RidgelineError):
-    """Too many questions at once.  retry_s: after which another may be answered."""
+    """Too many questions at once.  retry_s: seconds after which to try again."""
 
     code = "busy"
 
@@ -22,33 +22,33 @@ class Busy(RidgelineError):
 
 
 class Exhausted(RidgelineError):
-    """An answer that takes more time or memory than one may."""
+    """An answer that takes more time or memory than allowed."""
 
     code = "exhausted"
 
 
 class TooLong(Exhausted):
-    """An answer that is not there in time."""
+    """An answer that is not ready in time."""
 
 
 class Stopping(RidgelineError):
-    """The server ends, and with it what it worked on."""
+    """The server is shutting down, and cancelled its work."""
 
     code = "stopping"
 
 
 class Unavailable(RidgelineError):
-    """No process for long questions can start: nothing that who asks could change."""
+    """No process for long questions can start, whatever the request."""
 
     code = "unavailable"
 
 
-#: Statuses of errors that are not the question's own.
+#: Statuses of errors that are not caused by the question.
 _STATUS = {Busy: 429, Unavailable: 503, Stopping: 503, TooLong: 504}
 
 
 class Refused(RidgelineError):
-    """An error of another process, as it was said there.  code, near: of it."""
+    """An error of another process, with its original message.  code, near: of it."""
 
     def __init__(self, code: str, sentence: str, near: Sequence[str] = ()) -> None:
         super().__init__(sentence)
@@ -56,23 +56,23 @@ class Refused(RidgelineError):
 
 
 def document(code: str, sentence: str, near: Sequence[str] = ()) -> dict[str, Any]:
-    """A refusal as it is sent."""
+    """The document of a refusal."""
     return {"error": {"code": code, "message": sentence, "near": list(near)}}
 
 
 def of_error(error: RidgelineError) -> tuple[int, dict[str, Any]]:
-    """Status and document of an error of the functions below: the sentence of the command line."""
+    """Status and document of an error, with the same sentence as on the command line."""
     said = document(error.code, str(error), getattr(error, "near", ()))
     return _STATUS.get(type(error), 422), said
 
 
 def headers_of(error: RidgelineError) -> dict[str, str]:
-    """What the answer says beside its document."""
+    """Headers of the response to an error."""
     return {"Retry-After": f"{math.ceil(error.retry_s)}"} if isinstance(error, Busy) else {}
 
 
 def of_body(errors: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The document of a body that is none, from the first thing that pydantic says of it."""
+    """The document for an invalid body, from pydantic's first error."""
     first = errors[0]
     raised = first.get("ctx", {}).get("error")
     if isinstance(raised, RidgelineError):
@@ -94,7 +94,7 @@ def of_body(errors: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _shown(value: Any) -> str:
     try:
         text = repr(value)
-    except ValueError:  # a whole number of too many digits
+    except ValueError:  # a whole number with too many digits
         text = "a number of many digits"
     text = text.encode("utf-8", "replace").decode()
     return text if len(text) <= _CLIPPED else f"{text[:_CLIPPED]}…"

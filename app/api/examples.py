@@ -11,6 +11,15 @@ LINES: Mapping[str, str] = {
     "users": "llama 8b on h100 vllm 16 users 1k/256",
     "a rate and a target": "llama 70b fp8 on 8 h100 vllm 20/s 2k/500 p99 tpot<30ms",
 }
+#: Studies by what they ask.
+STUDIES: Mapping[str, Any] = {
+    "more bandwidth": {
+        "title": "H200 with more bandwidth",
+        "question": {"model": _LLAMA, "system": "h200", "batch": 16},
+        "chips": [{"name": "H200"}, {"name": "twice the bandwidth", "bandwidth": 2}],
+        "formats": [{"name": "bf16"}, {"name": "fp8", "weights": "fp8", "kv": "fp8"}],
+    },
+}
 #: By verb: bodies by what they ask.
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "estimate": {
@@ -61,6 +70,15 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "availability": {
         "three nines": {"model": _LLAMA, "system": "h100", "engine": "vllm", "rate": 30,
                         "requests": 1000, "ttft_target_s": 0.5, "share": 99.9, "lost": 1},
+    },
+    "routing": {
+        "one expert with half of the rows": {
+            "model": "mistralai/Mixtral-8x7B-v0.1", "system": "h100", "tp": 4, "ep": 4, "batch": 64,
+            "statistics": [[700, 100, 100, 100, 100, 100, 100, 100]], "copies": [0, 4],
+        },
+    },
+    "export": {
+        "a decode step on two devices": {"model": _LLAMA, "system": "h100", "tp": 2, "batch": 8},
     },
     "tune": {
         "what to run next": {"model": _LLAMA, "system": "h100", "engine": "vllm", "concurrency": 64,

@@ -14,7 +14,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata, func_metadata
-from pydantic import ValidationError, create_model
+from pydantic import BaseModel, ValidationError, create_model
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -25,8 +25,8 @@ from app import version
 from app.answers.table import to_json
 from app.api import bodies, errors, shortening
 from app.api.answers import Answers
-from app.api.doors import Bounds, Door
 from app.api.metrics import MEDIA_TYPE, Counting, Metrics
+from app.api.request_bounds import BoundedRequests, Bounds
 from app.api.uploads import Sent
 from app.scenario import system_facts
 from genz_core.errors import RidgelineError
@@ -49,6 +49,10 @@ _FOR = {
     "sensitivity": "What TTFT, TPOT and throughput answer to, and the hardware that targets need.",
     "economics": "What tokens cost: rented, owned, against an API; energy and carbon.",
     "ops": "FLOPs and bytes of every operator of one step of a model, without hardware.",
+    "routing": "What uneven experts of a run cost, by counts of rows an expert, and what redundant "
+               "experts gain.",
+    "export": "Files of a step for network simulators: names, sizes, groups and the network; the "
+              "traces themselves are got by REST or the command line.",
     "compare": "A report's or a result's text beside the prediction; what is not given is read in "
                "it.",
     "scale": "Replicas that follow a day or a trace under Kubernetes' HPA, KEDA or Dynamo's "
@@ -73,7 +77,8 @@ def server(answers: Answers) -> MCPServer:
     tools = [_verb_tool(verb, kind, answers) for verb, kind in bodies.ASKED.items()]
     tools += [_file_tool(verb, kind, answers) for verb, kind in bodies.WITH_FILES.items()]
     made = MCPServer("ridgeline", instructions=_INSTRUCTIONS, tools=tools)
-    for tool in (_line_tool(answers), *_library_tools(), _import_tool(answers)):
+    of_answers = [make(answers) for make in (_line_tool, _study_tool, _import_tool)]
+    for tool in (*of_answers, *_library_tools()):
         made.tool(name=tool.__name__.rstrip("_"))(tool)
     return made
 
@@ -90,7 +95,7 @@ def over_http(made: MCPServer, host: str, bounds: Bounds) -> ASGIApp:
         return Response(metrics.text(), media_type=MEDIA_TYPE)
 
     app.router.routes += [Route("/health", health), Route("/metrics", counters)]
-    return Door(Counting(app, metrics), bounds)
+    return BoundedRequests(Counting(app, metrics), bounds)
 
 
 def _verb_tool(verb: str, kind: type[bodies.Body], answers: Answers) -> Tool:
@@ -147,7 +152,7 @@ def _tool(
     )  # fmt: skip
 
 
-def _body(kind: type[bodies.Body], given: dict[str, Any]) -> Any:
+def _body(kind: type[BaseModel], given: dict[str, Any]) -> Any:
     try:
         return kind.model_validate(given)
     except ValidationError as error:
@@ -187,6 +192,24 @@ def _line_tool(answers: Answers) -> Callable[..., Any]:
         return {**found, "answer": shortening.SHORT[found["verb"]](found["answer"])}
 
     return ask
+
+
+def _study_tool(answers: Answers) -> Callable[..., Any]:
+    def study(
+        question: dict[str, Any],
+        chips: list[dict[str, Any]] | None = None,
+        formats: list[dict[str, Any]] | None = None,
+        techniques: list[dict[str, Any]] | None = None,
+        title: str = "Technology study",
+    ) -> dict[str, Any]:
+        """Chips, formats and techniques in all combinations: speed, cost, energy, what binds.
+        question: what all share; entries have a name and what differs."""
+        given = {"question": question, "chips": chips, "formats": formats,
+                 "techniques": techniques, "title": title}  # fmt: skip
+        body = _body(bodies.StudyBody, given)
+        return _told(lambda: shortening.rows(json.loads(answers.study(body))))
+
+    return study
 
 
 def _import_tool(answers: Answers) -> Callable[..., Any]:

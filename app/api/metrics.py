@@ -1,4 +1,4 @@
-"""What is counted of requests, in Prometheus' text format."""
+"""Counters of requests, in Prometheus' text format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 
 @dataclass(eq=False)
 class Metrics:
-    """Counters of one application."""
+    """The counters of one application."""
 
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
 
@@ -52,7 +52,7 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """Counts requests and their time by the verb that they ask."""
+    """Counts requests and their time by verb."""
 
     app: ASGIApp
     metrics: Metrics

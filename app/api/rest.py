@@ -19,9 +19,9 @@ from app import version
 from app.answers.table import to_json
 from app.api import bodies, errors
 from app.api.answers import Answers
-from app.api.doors import Bounds, Door
-from app.api.examples import EXAMPLES, LINES
+from app.api.examples import EXAMPLES, LINES, STUDIES
 from app.api.metrics import MEDIA_TYPE, Counting, Metrics
+from app.api.request_bounds import BoundedRequests, Bounds
 from app.api.uploads import Sent
 from app.scenario import system_facts
 from genz_core.errors import RidgelineError
@@ -32,12 +32,12 @@ _Files = Annotated[list[UploadFile], File()]
 _Asked = Annotated[
     str, Form(description="A JSON object: model, system, engine, tp ... of what ran.")
 ]
-_ROWS = ("estimate", "serve", "sweep", "models", "systems")
+_ROWS = ("estimate", "serve", "sweep", "routing", "models", "systems")
 _ABOUT = """What the command line of Ridgeline answers, for programs: the same names, units (SI, the
 unit in the name), errors and numbers.  A refusal is one sentence under `error.message`."""
 
 
-#: What is sent in place of an answer, and when.
+#: Descriptions of error responses.
 _REFUSALS = {
     400: "A body that cannot be read.",
     401: "No token, or another than those that are known.",
@@ -58,7 +58,7 @@ class Rows(BaseModel):
 
 
 class Reason(BaseModel):
-    """code: of the kind of error.  message: a sentence.  near: names that may be meant."""
+    """code: kind of error.  message: a sentence.  near: names that may be meant."""
 
     code: str
     message: str
@@ -66,13 +66,13 @@ class Reason(BaseModel):
 
 
 class Refused(BaseModel):
-    """Why there is no answer."""
+    """The reason why there is no answer."""
 
     error: Reason
 
 
 class Health(BaseModel):
-    """That the server answers, and of which release it is."""
+    """The server is alive; its release."""
 
     status: str
     version: str
@@ -81,7 +81,7 @@ class Health(BaseModel):
 def application(bounds: Bounds | None = None, answers: Answers | None = None) -> FastAPI:
     """The REST application.
 
-    bounds: of requests.  answers: who answers; closed when the application ends.
+    bounds: of requests.  answers: computes the answers; closed when the application ends.
     """
     bounds, answers, metrics = bounds or Bounds(), answers or Answers(), Metrics()
 
@@ -101,12 +101,13 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
     for verb in bodies.ASKED:
         _add_verb(api, verb, answers, metrics)
     _add_line(api, answers)
+    _add_study(api, answers)
     _add_files(api, answers)
     _add_library(api)
     _add_schemas(api)
     _add_state(api, metrics)
     api.add_middleware(Counting, metrics=metrics)
-    api.add_middleware(Door, bounds=bounds)
+    api.add_middleware(BoundedRequests, bounds=bounds)
     return api
 
 
@@ -134,7 +135,7 @@ def _add_line(api: FastAPI, answers: Answers) -> None:
     shown: Any = {name: {"value": {"line": line}} for name, line in LINES.items()}
 
     async def ask(body: Any) -> Response:
-        """A question as a typed line: what it was understood as, and the answer of its verb."""
+        """A question as a typed line: how it was understood, and the answer of its verb."""
         try:
             return _json(await run_in_threadpool(answers.of_line, body.line))
         except ValidationError as error:
@@ -144,18 +145,38 @@ def _add_line(api: FastAPI, answers: Answers) -> None:
     api.post("/ask", response_model=dict[str, Any], operation_id="ask", summary="ask")(ask)
 
 
+def _add_study(api: FastAPI, answers: Answers) -> None:
+    """POST /study with a study's document."""
+    shown: Any = {name: {"value": value} for name, value in STUDIES.items()}
+
+    async def study(body: Any) -> Response:
+        return _json(await run_in_threadpool(answers.study, body))
+
+    study.__annotations__["body"] = Annotated[bodies.StudyBody, BodyOf(openapi_examples=shown)]
+    study.__doc__ = bodies.StudyBody.__doc__
+    api.post("/study", response_model=Rows, operation_id="study", summary="study")(study)
+
+
 def _add_files(api: FastAPI, answers: Answers) -> None:
-    """POST /import, /compare, /guard and /watch, which take files."""
+    """POST /import, /chakra, /compare, /guard and /watch, which take files."""
 
     @api.post("/import", operation_id="import", response_model=list[dict[str, Any]])
-    async def import_(files: _Files) -> Response:
-        """The figures of profiler reports and results of serving benchmarks, which are sent."""
+    async def import_(files: _Files, by_shape: Annotated[bool, Form()] = False) -> Response:
+        """The figures of uploaded profiler reports and results of serving benchmarks.
+        by_shape: also the operators of reports by the shapes of their inputs."""
         sent = await _received(files)
-        return _json(await run_in_threadpool(answers.imported, sent))
+        return _json(await run_in_threadpool(answers.imported, sent, by_shape))
+
+    @api.post("/chakra", operation_id="chakra", response_model=dict[str, Any])
+    async def chakra(file: UploadFile) -> Response:
+        """Operators of a Chakra trace: runs, seconds, FLOPs, bytes, messages."""
+        return _json(await run_in_threadpool(answers.trace, (await _received([file]))[0]))
 
     @api.post("/compare", operation_id="compare", response_model=dict[str, Any])
     async def compare(files: _Files, asked: _Asked = "{}") -> Response:
-        """Reports of one run, or results of benchmarks, beside the prediction of what ran."""
+        """Reports of one run, or results of benchmarks, compared with the prediction of
+        what ran.
+        """
         body = _read(bodies.CompareBody, asked)
         return _json(await run_in_threadpool(answers.of_files, await _received(files), body))
 
@@ -192,7 +213,8 @@ async def _received(files: list[UploadFile]) -> list[Sent]:
 
 
 def _add_library(api: FastAPI) -> None:
-    """GET /models and /systems, all or one."""
+    """GET /models, /modules and /systems, all or one."""
+    from model_registry.modules import entry_names, read_entry
 
     @api.get("/models", operation_id="models", response_model=Rows)
     def models(find: _Text = "") -> Response:
@@ -204,13 +226,23 @@ def _add_library(api: FastAPI) -> None:
         """One model."""
         return _document(dict(model_registry.describe(name)))
 
+    @api.get("/modules", operation_id="modules", response_model=dict[str, Any])
+    def modules() -> Response:
+        """The module classes that have formulas."""
+        return _document({"modules": list(entry_names())})
+
+    @api.get("/modules/{name}", operation_id="module", response_model=dict[str, Any])
+    def module(name: str) -> Response:
+        """The formulas of one, by its full path or bare name."""
+        return _document(read_entry(name).to_json())
+
     @api.get("/systems", operation_id="systems", response_model=Rows)
     def systems(
         vendor: _Text = "",
         kind: _Text = "",
         find: _Text = "",
     ) -> Response:
-        """The hardware that there is, filtered by texts in vendor, kind and name."""
+        """The available hardware, filtered by texts in vendor, kind and name."""
         return _document({"rows": system_facts.listed(vendor, kind, find)})
 
     @api.get("/systems/{name}", operation_id="system", response_model=dict[str, Any])
@@ -225,7 +257,7 @@ def _add_schemas(api: FastAPI) -> None:
 
     @api.get("/schemas", operation_id="schemas", response_model=dict[str, Any])
     def every() -> Response:
-        """The documents that commands hand on and that have a JSON schema."""
+        """The documents that commands pass on and that have a JSON schema."""
         return _document({"schemas": schemas.names()})
 
     @api.get("/schemas/{name}", operation_id="schema", response_model=dict[str, Any])
@@ -237,7 +269,7 @@ def _add_schemas(api: FastAPI) -> None:
 def _add_state(api: FastAPI, metrics: Metrics) -> None:
     @api.get("/health", operation_id="health", response_model=Health)
     async def health() -> Response:
-        """That the server answers; asked without a token."""
+        """Whether the server answers; needs no token."""
         return _document({"status": "ok", "version": version()})
 
     @api.get("/metrics", operation_id="metrics", response_class=Response)

@@ -1,4 +1,4 @@
-"""A server of the interfaces for programs: it listens, and ends in good time."""
+"""A server for programs, which shuts down in time."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from starlette.types import ASGIApp
 from app.api.access_log import AccessLog
 from app.api.workers import Workers
 
-#: Seconds that short answers have to be sent after a signal; long ones are cancelled at once.
+#: Seconds for sending short answers after a signal; long ones are cancelled at once.
 _LAST_ANSWERS_S = 5
 _MOST_CONNECTIONS = 256
 
 
 class _Server(uvicorn.Server):
-    """Ends the work of processes before it waits for the answers that are under way."""
+    """Cancels the work of processes before it waits for pending answers."""
 
     workers: Workers
     say: Callable[[str], object]
@@ -31,9 +31,9 @@ class _Server(uvicorn.Server):
 def serve(
     app: ASGIApp, workers: Workers, host: str, port: int, log: bool, say: Callable[[str], object]
 ) -> None:
-    """Answer at an address until a signal comes; returns within ten seconds of it.
+    """Answer at an address until a signal arrives; returns within ten seconds after it.
 
-    log: whether each request is a line.  say: writes a line.
+    log: whether each request is logged.  say: writes a line.
     """
     served = AccessLog(app, say) if log else app
     server = _Server(

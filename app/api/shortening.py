@@ -95,9 +95,16 @@ def named(rows: Sequence[Mapping[str, Any]], column: str) -> dict[str, Any]:
     return {"names": found[:MOST_NAMES], "count": len(found)}
 
 
+def files(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The names and sizes of files, and what can be read as text; traces are left to REST."""
+    kept = [{name: v for name, v in one.items() if name != "base64"} for one in document["files"]]
+    return {"files": kept[:MOST_ROWS], "count": len(kept)}
+
+
 #: By verb of a body.
 SHORT: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "estimate": rows, "serve": rows, "sweep": frontier, "simulate": simulated, "plan": planned,
-    "sensitivity": row, "economics": row, "ops": counted, "tune": row,
     "scale": followed, "availability": row,
+    "sensitivity": row, "economics": row, "ops": counted, "routing": rows, "export": files,
+    "tune": row,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Files that are sent: spooled, read as the command line reads its own, and removed."""
+"""Uploaded files: spooled, read as on the command line, and removed."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from typing import Any
 
 import profilers
 from app.api.bodies import Body
-from app.benchmarks.reading import base_name
+from app.benchmarks.upload_parsing import base_name
 from app.question.asking import Asked, ask
 from app.question.extras import extras_of, read_extras
 from app.watching.answer import of_recordings
 from genz_core.errors import ReportError
 from profilers import serving_results
+from profilers.by_shape import operators_by_shape
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A file as it came."""
+    """An uploaded file."""
 
     name: str
     content: bytes
 
 
-def imported(files: Sequence[Sent]) -> list[dict[str, Any]]:
-    """What `ridgeline import --json` prints of files.
+def imported(files: Sequence[Sent], by_shape: bool = False) -> list[dict[str, Any]]:
+    """The output of `ridgeline import --json` for files.  by_shape: as its option.
 
     Raises:
         ReportError: one that cannot be read.
@@ -48,16 +49,19 @@ def imported(files: Sequence[Sent]) -> list[dict[str, Any]]:
                 continue
             report = profilers.read_report(path, label=path.name)
             found.append({"file": path.name, **report_document(report)})
+            if by_shape:
+                rows = operators_by_shape(report.kernels).to_dict("records")
+                found[-1]["by_shape"] = rows
     return found
 
 
 def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -> dict[str, Any]:
-    """What `ridgeline compare --json`, `guard --json` or `watch --json` prints of files.
+    """The output of `ridgeline compare --json`, `guard --json` or `watch --json` for files.
 
     Raises:
         RidgelineError: as the command.
     """
-    from app.benchmarks import document, of_files
+    from app.benchmarks import document, file_comparison
 
     asked = ask(body.verb, body.given)
     earlier: Any = _spooled(baseline) if baseline else nullcontext(())
@@ -65,17 +69,17 @@ def answered(files: Sequence[Sent], body: Body, baseline: Sequence[Sent] = ()) -
         if body.verb == "watch":
             return of_recordings(asked, paths, _window(body)).document()
         if body.verb == "guard":
-            judged = of_files.judged(paths, asked, body.level, body.tolerance, before)
+            judged = file_comparison.judged(paths, asked, body.level, body.tolerance, before)
             return document.of_guard(*judged)
-        if not of_files.are_results(paths):
+        if not file_comparison.are_results(paths):
             return _reports(paths, asked, body)
-        compared = of_files.compared(of_files.asked_of(paths, asked), body.level)
-        of_files.refuse_unpredicted(compared)
+        compared = file_comparison.compared(file_comparison.asked_of(paths, asked), body.level)
+        file_comparison.refuse_unpredicted(compared)
         return document.of_comparison(compared)
 
 
 def _window(body: Body) -> float:
-    """The seconds of a window, as they may be."""
+    """The seconds of a window, within their limits."""
     known, _ = read_extras(extras_of("watch"), {"window": body.window})
     return float(known["window"])
 
@@ -92,7 +96,7 @@ def _reports(paths: Sequence[Path], asked: Asked, body: Body) -> dict[str, Any]:
 
 @contextmanager
 def _spooled(files: Sequence[Sent]) -> Iterator[list[Path]]:
-    """The files in a folder of their own, each under the last part of its name."""
+    """The files in a temporary folder, each under the last part of its name."""
     if not files:
         raise ReportError("no file was sent: give one or more as `files`")
     with tempfile.TemporaryDirectory(prefix="ridgeline-") as folder:

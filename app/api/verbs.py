@@ -6,6 +6,7 @@ No function below opens what a text names: models and systems are looked up by n
 
 from __future__ import annotations
 
+import base64
 import io
 import math
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from app.question.asking import Asked, ask, read
 from app.question.extras import extras_of, read_extras
 from app.question.parameters import PARAMETERS
 from app.scenario import results
-from app.scenario.reading import phases_of
+from app.scenario.encoder_figures import phases_of
 from app.scenario.summary import operator_rows
 from genz_core.errors import InvalidValue
 
@@ -88,6 +89,39 @@ def ops(body: Body) -> dict[str, Any]:
     from app.model_inside import counting
 
     return counting.count(asked_by(body), **extras_by(body)).to_dict()
+
+
+def routing(body: Body) -> dict[str, Any]:
+    """Numbers of redundant experts: {"rows": [what `ridgeline routing --json` prints]}."""
+    from app.decide import routing as decide
+
+    sent = body.statistics
+    counts = decide.read_counts(sent) if isinstance(sent, str) else decide.counts_of(sent)
+    return {"rows": decide.routing(asked_by(body), counts, **extras_by(body))}
+
+
+def export(body: Body) -> dict[str, Any]:
+    """The files that `ridgeline export` writes: {"files": [name, bytes, and text or base64]}."""
+    from app.exchange import step_trace
+
+    files = step_trace.export(asked_by(body), **extras_by(body))
+    return {"files": [_file(name, content) for name, content in files.items()]}
+
+
+def _file(name: str, content: bytes) -> dict[str, Any]:
+    """A file in a document: traces in base64, what can be read as it is."""
+    about = {"name": name, "bytes": len(content)}
+    if name.endswith(".et"):
+        return {**about, "base64": base64.b64encode(content).decode("ascii")}
+    return {**about, "text": content.decode("utf-8")}
+
+
+def study(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A technology study: {"title", "rows": [what `ridgeline study --json` prints]}."""
+    from app.decide import study as decide
+
+    found = decide.study(document)
+    return {"title": found.title, "rows": list(found.rows)}
 
 
 def sweep(body: Body) -> dict[str, Any]:

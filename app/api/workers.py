@@ -1,6 +1,6 @@
-"""Processes for what may take long: so many at once, with a cap on time and memory.
+"""Processes for long questions: a fixed number, with limits of time and memory.
 
-One that exceeds its time is ended, and another takes its place.
+A process that exceeds its time is ended and replaced.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _GIB = 1 << 30
 
 @dataclass(eq=False)
 class Workers:
-    """Processes that answer one question at a time each.
+    """Processes that each answer one question at a time.
 
-    at_once: processes.  waiting_s: for a free one.  limit_s: of an answer.  memory_bytes: of a
-    process (Linux).  starting_s: until one is there.
+    at_once: number of processes.  waiting_s: longest wait for a free one.  limit_s: of an answer.
+    memory_bytes: of a process (Linux).  starting_s: longest start of one.
     """
 
     at_once: int = 2
@@ -47,9 +47,10 @@ class Workers:
             self._free.put(None)
 
     def call(self, work: Callable[[Any], Any], argument: Any, title: str = "a question") -> Any:
-        """What `work(argument)` returns; a function of a module, and what pickles.
+        """The return value of `work(argument)`; work must be a module's function, and all values
+        must pickle.
 
-        title: what it is, for those who hear that it was cancelled.
+        title: description for messages about cancellation.
 
         Raises:
             Busy: no process was free in time.
@@ -99,7 +100,7 @@ class Workers:
         return answer
 
     def stop(self) -> list[str]:
-        """End what is under way and start nothing more; returns what was ended, in words."""
+        """Cancel all work and start nothing more; returns what was cancelled, in words."""
         with self._guard:
             self._stopping = True
             ended = list(self._busy.items())
@@ -110,7 +111,7 @@ class Workers:
         return [f"{title}, after {now - began:.1f} s" for _, (title, began) in ended]
 
     def close(self) -> None:
-        """End the processes that are free."""
+        """End the free processes."""
         for _ in range(self.at_once):
             try:
                 process = self._free.get_nowait()
@@ -121,7 +122,7 @@ class Workers:
             self._free.put(None)
 
     def _taken(self, process: ProcessPoolExecutor | None, title: str) -> ProcessPoolExecutor:
-        """A process that works on `title` from now on."""
+        """A process, which now works on `title`."""
         with self._guard:
             self._check_going(title)
             if process is None:
@@ -138,10 +139,10 @@ class Workers:
             raise Stopping(f"the server ends; {title} is cancelled: ask again when it is back")
 
     def _make_ready(self, process: ProcessPoolExecutor, module: str) -> None:
-        """Wait until a process has what the work of a module needs.
+        """Wait until a process has imported what the work of a module needs.
 
         Raises:
-            Unavailable: it ends before it can be asked anything, or cannot import the module.
+            Unavailable: it ends before it is ready, or cannot import the module.
         """
         if process in self._ready:
             return
@@ -159,7 +160,7 @@ class Workers:
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """An error as a process hands it back: not every exception pickles."""
+    """An error returned by a process, since not every exception can be pickled."""
 
     code: str
     sentence: str
@@ -179,7 +180,7 @@ def _outcome(work: Callable[[Any], Any], argument: Any) -> Any:
 
 
 def _why_not_ready(module: str) -> str:
-    """Import what is going to be asked; returns why it cannot be, "" where it can."""
+    """Import the module that will be used; returns why that fails, "" if it succeeds."""
     try:
         importlib.import_module(module)
     except MemoryError:
@@ -190,7 +191,7 @@ def _why_not_ready(module: str) -> str:
 
 
 def _begin(memory_bytes: int) -> None:
-    """A process ends at once when Ctrl-C is pressed, and takes so much memory at most."""
+    """Set up a process: it ends at once on Ctrl-C, and its memory is limited."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         import resource

@@ -1,1 +1,3 @@
-"""Results of serving benchmarks beside their prediction: compared, guarded, replayed, learnt."""
+"""Results of serving benchmarks against their prediction: compared, judged, replayed,
+learnt from.
+"""

@@ -1,7 +1,7 @@
 """Result files of serving benchmarks for a calibration: one measured run, its figures and load.
 
-Any format of `profilers.serving_results` will do that states a mean TPOT; of a file with several
-runs the last one is taken, as SGLang's client appends.
+Any format of `profilers.serving_results` with a mean TPOT can be used; of a file with several runs
+the last one is taken, since SGLang's client appends.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _LENGTHS_GIVEN = ("trace", "length_ratio", "length_spread", "lengths")
 class BenchmarkResult:
     """One measured run.
 
-    tpot_s: mean.  figures: all that were measured, by the names of a simulation's figures, SI.
-    load: parameters of a question that the file names.
+    tpot_s: mean.  figures: all measured figures, under the names of a simulation's figures, SI
+    units.
+    load: parameters of a question that the file states.
     """
 
     tpot_s: float
@@ -37,7 +38,7 @@ class BenchmarkResult:
     load: Mapping[str, Any]
 
     def asked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What a simulation of the run is asked: what was given, and the rest from the file."""
+        """The parameters of a simulation of the run: what was given, completed from the file."""
         stated = {name: value for name, value in given.items() if value is not None}
         known = dict(self.load)
         if any(name in stated for name in LOADS):
@@ -51,7 +52,7 @@ def read(path: Path) -> BenchmarkResult:
     """Read a result file.
 
     Raises:
-        InvalidValue: it cannot be read, holds no mean TPOT, or does not meet a sum.
+        InvalidValue: it cannot be read, has no mean TPOT, or fails a check.
     """
     try:
         measurement = read_results(path)[-1]
@@ -65,12 +66,14 @@ def read(path: Path) -> BenchmarkResult:
         )
     if apart := account.failed(account.of_result(measurement)):
         said = "; ".join(check.sentence for check in apart)
-        raise InvalidValue(f"{measurement.file}: nothing is learnt from sums that fail: {said}")
+        raise InvalidValue(
+            f"{measurement.file}: nothing is learnt from a result that fails a check: {said}"
+        )
     return BenchmarkResult(tpot, measured_figures(measurement), _load(measurement))
 
 
 def _load(measurement: ServingMeasurement) -> dict[str, Any]:
-    """Parameters of the load, those alone that the file tells.
+    """Parameters of the load, as far as the file states them.
 
     All users of a closed loop start together.  Lengths are those of every request where they were
     saved.

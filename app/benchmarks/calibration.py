@@ -1,7 +1,7 @@
 """Calibrations from results: several runs fit the engine, one sets the scale of its steps.
 
-Both are scoped (to one model, format, engine and system; the scale to one split, too), kept among
-the user's own calibrations, and forgotten by the same results.
+Both have a scope (one model, format, engine and system; for the scale also one split), are stored
+among the user's own calibrations, and can be removed by giving the same results.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from profilers.serving_results import ServingMeasurement
 class Calibrated:
     """What was learnt: recipes from several runs, or the scale of the steps from one.
 
-    date: of the calibration, YYYY-MM-DD.  left_out: a sentence on each run that teaches nothing.
+    date: of the calibration, YYYY-MM-DD.  left_out: a sentence on each run that taught nothing.
     """
 
     recipes: tuple[from_runs.RecipeCalibration, ...] = ()
@@ -38,7 +38,7 @@ class Calibrated:
 
     @property
     def sentence(self) -> str:
-        """What was learnt, in words, and from which runs nothing was."""
+        """A sentence on what was learnt, and which runs taught nothing."""
         learnt = [
             f"{one.measured.model}, {from_runs.recipe_words(one.key)}: {from_runs.sentence(one)}"
             for one in self.recipes
@@ -53,12 +53,12 @@ def calibrate(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> Calibrated:
-    """Learn from measured runs; those that do not meet a sum are left out.
+    """Learn from measured runs; those that fail a check are left out.
 
     Raises:
-        InvalidValue: something that is needed is missing, a file contradicts what is priced, no
-            run meets every sum, or the runs measure nothing that can be fitted.
-        Cancelled: `cancelled` said so.
+        InvalidValue: something required is missing, a file contradicts what is priced, no run
+            passes every check, or the runs measure nothing that can be fitted.
+        Cancelled: `cancelled` returned True.
     """
     for one in deployments:
         _check(one)
@@ -79,7 +79,7 @@ def calibrate(
 
 
 def _sound(deployments: Sequence[Deployment]) -> tuple[list[Deployment], tuple[str, ...]]:
-    """The runs that meet every sum, and a sentence on each of the others.
+    """The runs that pass every check, and a sentence on each other run.
 
     Raises:
         InvalidValue: none does.
@@ -93,7 +93,7 @@ def _sound(deployments: Sequence[Deployment]) -> tuple[list[Deployment], tuple[s
 
 
 def keep(calibrated: Calibrated) -> list[Path]:
-    """Keep a calibration among the user's own; returns the files that hold it."""
+    """Store a calibration among the user's own; returns the files that hold it."""
     paths = [from_runs.keep(one) for one in calibrated.recipes]
     if calibrated.steps:
         paths.append(from_one_run.keep(calibrated.steps))
@@ -101,7 +101,7 @@ def keep(calibrated: Calibrated) -> list[Path]:
 
 
 def forget(deployments: Sequence[Deployment]) -> dict[str, bool]:
-    """Drop what was kept for the deployments: {recipe in words: whether anything was kept}."""
+    """Remove the calibrations of the deployments: {recipe in words: whether there was one}."""
     from genz_core.deployment import recipe_key
     from hardware_db import recipes
 
@@ -158,7 +158,7 @@ def _alone(one: Deployment) -> Row:
 
 
 def _tpot_s(measurement: ServingMeasurement) -> float | None:
-    """The mean gap between tokens of a request, which a predicted TPOT is."""
+    """The mean gap between tokens of a request, as in a predicted TPOT."""
     return measurement.decode_tpot_s.mean
 
 
@@ -166,7 +166,7 @@ def _check(one: Deployment) -> None:
     """Refuse a run that cannot be learnt from.
 
     Raises:
-        InvalidValue: something is missing, or the file says otherwise than what is priced.
+        InvalidValue: something is missing, or the file contradicts what is priced.
     """
     one.priced()
     if one.differences:

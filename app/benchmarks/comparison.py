@@ -1,7 +1,7 @@
-"""Measured figures beside predicted ones: what lies inside its interval, and what below the bound.
+"""Measured figures against predicted ones: inside the interval or not, and whether below the bound.
 
-Every figure that a result has is a row: of each latency the mean and the percentiles, and the
-rates.  The closed form predicts some with an interval; the simulation, where it was asked, all.
+Every figure of a result is a row: the mean and percentiles of each latency, and the rates.  The
+closed form predicts some with an interval; the simulation, if it is requested, all of them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from profilers.serving_results import LATENCIES, ServingMeasurement
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Where a measured figure lies.  "below bound": faster than physics allows, so something else ran
+#: Positions of a measured figure. "below bound": faster than physics allows, so something else ran
 #: than what is priced, or the figure does not mean what its name says.
 Place = Literal["inside", "better", "worse", "below bound", "not validated", "not predicted"]
 #: Percentiles that are compared.
 PERCENTS = (50.0, 90.0, 95.0, 99.0)
 _ROUNDING = 1e-3
-#: What else brings a figure beyond what the hardware allows.
+#: Other explanations of a figure beyond what the hardware allows.
 BEYOND = (
     "another model, format, split or device ran, prompts were cached, drafts were accepted, or the "
     "tool counts otherwise"
@@ -41,7 +41,7 @@ BEYOND = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A measured figure and what was predicted of it, SI units, NaN where nothing was.
+    """A measured figure and its predictions, SI units, NaN where there is none.
 
     figure: "ttft_mean_s", "tpot_p99_s", "output_tokens_per_s".  simulated: of the simulation.
     """
@@ -67,7 +67,7 @@ class Row:
 
     @property
     def place(self) -> Place:
-        """Where the measured figure lies; of a rate, "worse" is less."""
+        """The position of the measured figure; for a rate, "worse" means less."""
         one = self.predicted
         if not math.isfinite(one.value):
             return "not predicted"
@@ -107,10 +107,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A measured run beside its prediction.
+    """A measured run with its prediction.
 
     refused: why nothing is predicted, "" where something is.
-    checks: the sums that the run must meet, that of the hardware where something is predicted.
+    checks: consistency checks of the run; that of the hardware only where something is predicted.
     """
 
     deployment: Deployment
@@ -130,31 +130,31 @@ class Point:
 
     @property
     def label(self) -> str:
-        """What tells this run from others: its file, label and load."""
+        """The file, label and load that identify this run."""
         file = self.measurement.file
         return f"{file}, {self.in_its_file}" if file else self.in_its_file
 
     @property
     def in_its_file(self) -> str:
-        """What tells this run from others of its file: label and load."""
+        """The label and load that identify this run within its file."""
         m = self.measurement
         named = (m.subject.label, self.deployment.load.words, m.phase)
         return ", ".join(part for part in named if part)
 
     @property
     def refusal(self) -> str:
-        """Why nothing is predicted, and of which file or run; "" where something is."""
+        """Why nothing is predicted, and for which file or run; "" where something is."""
         needs = self.deployment.resolved is None
         return self.refused if needs or not self.refused else f"{self.label}: {self.refused}"
 
     @property
     def failed(self) -> tuple[Check, ...]:
-        """The sums that the run does not meet, so that it teaches nothing."""
+        """The failed checks; nothing is learnt from a run that has any."""
         return account.failed(self.checks)
 
     @property
     def contradiction(self) -> str:
-        """The sums that the run does not meet in words, and of which run; "" where it meets all."""
+        """The failed checks in words, with the run; "" where all pass."""
         said = "; ".join(one.sentence for one in self.failed)
         return f"{self.label}: nothing is learnt from sums that fail: {said}" if said else ""
 
@@ -165,20 +165,20 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Runs beside their predictions.  level: share of runs within an interval."""
+    """Runs with their predictions.  level: share of runs within an interval."""
 
     points: tuple[Point, ...]
     level: float
     notes: tuple[str, ...] = field(default=())
 
     def label(self, point: Point) -> str:
-        """What tells a run from the others: of one file, what tells it from others there."""
+        """What identifies a run among the others; within one file, its label and load."""
         files = {one.measurement.file for one in self.points}
         return point.label if len(files) > 1 else point.in_its_file
 
     @property
     def sums(self) -> list[Check]:
-        """The sums of all runs; of several each that was made names its run."""
+        """The checks of all runs; for several runs, each check names its run."""
         several = len(self.points) > 1
         return [
             replace(one, name=f"{one.name} ({self.label(point)})")
@@ -188,7 +188,7 @@ class Comparison:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A row a figure of every run, with all that is known of it."""
+        """One row per figure of every run, with everything known about it."""
         return [
             {"run": point.label, **row.to_dict()} for point in self.points for row in point.rows
         ]
@@ -201,22 +201,22 @@ class Comparison:
 
     @property
     def predicted(self) -> tuple[Point, ...]:
-        """Those that something is predicted of."""
+        """The runs with any prediction."""
         return tuple(point for point in self.points if point.prediction)
 
     @property
     def sound(self) -> tuple[Point, ...]:
-        """Those of them that meet every sum, so that findings may rest on them."""
+        """The predicted runs that pass every check, so findings may use them."""
         return tuple(point for point in self.predicted if not point.failed)
 
 
 def compare(deployments: Sequence[Deployment], level: float = 0.8) -> Comparison:
-    """Put measured runs beside the closed form; a run that cannot be priced says why."""
+    """Compare measured runs with the closed form; a run that cannot be priced states why."""
     return Comparison(tuple(compare_one(one, level) for one in deployments), level)
 
 
 def compare_one(deployment: Deployment, level: float = 0.8) -> Point:
-    """A measured run beside the closed form, its sums made."""
+    """Compare a measured run with the closed form, and make its checks."""
     figures = measured_figures(deployment.measurement)
     checks = account.of_result(deployment.measurement)
     try:
@@ -229,8 +229,7 @@ def compare_one(deployment: Deployment, level: float = 0.8) -> Point:
 
 
 def _bytes(deployment: Deployment) -> tuple[Check, ...]:
-    """The bits of a weight in the file against those of the format that is priced, where both are
-    known."""
+    """Check of the bits per weight in the file against the priced format, where both are known."""
     subject = deployment.measurement.subject
     bits = subject.bits_per_weight
     priced = deployment.scenario.weights or names.weight_format(subject.precision)
@@ -246,9 +245,10 @@ _HARDWARE = "no figure beyond the hardware"
 
 
 def _hardware(rows: Sequence[Row]) -> Check:
-    """Every figure against its bound, a gap between tokens against the bandwidth that is reached.
+    """Check of every figure against its bound, and of TPOT against the bandwidth that kernels
+    reach.
 
-    The check has the figure that is furthest beyond: what is measured, and its limit.
+    The check reports the figure that exceeds its limit the most.
     """
     worst: tuple[float, Row, float] | None = None
     for row in rows:
@@ -272,7 +272,7 @@ def _hardware(rows: Sequence[Row]) -> Check:
 
 
 def _reached_s(bound: float) -> float:
-    """The least time of a decode step [s] with its bound, at the bandwidth that kernels reach."""
+    """The least time of a decode step [s] from its bound, at the bandwidth that kernels reach."""
     twice = np.array([2.0 * bound])
     return float((twice * least_scale(twice, np.array([bound])))[0])
 
@@ -282,7 +282,7 @@ def rows_of(
     predicted: Mapping[str, Predicted],
     simulated: Mapping[str, float] | None = None,
 ) -> tuple[Row, ...]:
-    """A row a measured figure."""
+    """One row per measured figure."""
     none = Predicted(math.nan)
     return tuple(
         Row(name, value, predicted.get(name, none), (simulated or {}).get(name, math.nan))

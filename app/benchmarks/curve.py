@@ -15,7 +15,7 @@ from app.benchmarks.predicted import figures_under_load
 from app.scenario import served_rows
 from app.scenario.pools import devices_of
 
-#: Figures of a curve by those of a result that it is of; the first is its own.
+#: Figures of a curve by the figures of a result that belong on it; the first is its own.
 FIGURES = {
     "ttft": ("ttft_mean_s", "ttft_p50_s"),
     "tpot": ("tpot_mean_s", "tpot_p50_s", "itl_mean_s"),
@@ -27,7 +27,7 @@ _SAME_LENGTH = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Measured runs of one deployment and of like lengths, by rising load: one curve."""
+    """Measured runs of one deployment with similar lengths, in order of load, for one curve."""
 
     points: tuple[Point, ...]
 
@@ -64,7 +64,7 @@ class Curve:
 def groups(comparison: Comparison) -> list[Group]:
     """Runs under load by deployment and lengths, the largest group first.
 
-    A run that is more than the deployment sustains is among them.
+    Runs beyond what the deployment sustains are included.
     """
     found: list[list[Point]] = []
     for point in comparison.points:
@@ -95,7 +95,7 @@ def _alike(one: Point, other: Point) -> bool:
 
 
 def curve(group: Group, level: float) -> Curve:
-    """The closed form from half the least load of a group to twice its largest."""
+    """The closed form from half the smallest load of a group to twice its largest."""
     values = [point.load_value for point in group.points]
     low, high = min(values) / _BEYOND, max(values) * _BEYOND
     if group.kind == "concurrency":
@@ -120,7 +120,7 @@ def curve(group: Group, level: float) -> Curve:
 
 
 def _mean_load(points: Sequence[Point]) -> dict[str, Any]:
-    """The mean of a group's lengths, and of the requests that a user sends."""
+    """The mean of a group's lengths, and of the number of requests per user."""
     loads = [point.deployment.load for point in points]
     mean: dict[str, Any] = {
         name: max(round(fmean(getattr(load, name) for load in loads)), 1) for name in ("isl", "osl")
@@ -132,7 +132,7 @@ def _mean_load(points: Sequence[Point]) -> dict[str, Any]:
 
 
 def measured_points(group: Group, name: str) -> list[dict[str, Any]]:
-    """Measured points of a curve: load, value, words, and where each lies.
+    """Measured points of a curve: load, value, words, and position of each.
 
     name: "ttft", "tpot" or "rate".
     """

@@ -1,8 +1,8 @@
-"""What a benchmark measured, as it can be priced: from the file, and from who loads it.
+"""The deployment that a benchmark measured, from the file and from the user.
 
-A file's names are looked up; a parameter that is given wins, and where the two differ that is said.
-What neither tells is asked for: without some of it nothing can be priced, for the rest stands an
-assumption that is named.
+A file's names are looked up; a given parameter takes precedence, and contradictions are reported.
+Anything that neither states is asked for: some of it is required for a price, for the rest a named
+assumption is used.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _DEGREES = ("tp", "pp", "dp", "ep")
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What neither the file nor its reader tells.
+    """A fact that neither the file nor the user states.
 
-    name: of a parameter, or "load".  why: it is missing, and what it is needed for.
-    assumed: what stands for it, "" where nothing can be priced without.
+    name: of a parameter, or "load".  why: the reason why it is missing, and what it is needed for.
+    assumed: value that is assumed, "" where nothing can be priced without it.
     """
 
     name: str
@@ -48,11 +48,11 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A measured run and what it is priced as.
+    """A measured run and the deployment that it is priced as.
 
-    scenario: the question, its load that of the run.  objects: what is given in place of names.
-    resolved: None where something that is needed is missing.  fillings: what the file told.
-    missing: what is asked for.  differences: where the file says otherwise than what was given.
+    scenario: the question, its load that of the run.  objects: objects given instead of names.
+    resolved: None where something required is missing.  fillings: fields taken from the file.
+    missing: what is asked for.  differences: contradictions between the file and what was given.
     """
 
     measurement: ServingMeasurement
@@ -66,12 +66,12 @@ class Deployment:
 
     @property
     def needed(self) -> tuple[Missing, ...]:
-        """What nothing can be priced without."""
+        """The missing facts without which nothing can be priced."""
         return tuple(one for one in self.missing if not one.assumed)
 
     @property
     def question(self) -> str:
-        """What is needed, in a sentence; "" where nothing is."""
+        """A sentence on what is required but missing; "" where nothing is."""
         file = self.measurement.file or self.measurement.format
         return f"{file}: {'; '.join(map(str, self.needed))}" if self.needed else ""
 
@@ -79,7 +79,7 @@ class Deployment:
         """Model, system and engine.
 
         Raises:
-            InvalidValue: something that is needed is missing; the sentence says what.
+            InvalidValue: something required is missing; the message says what.
         """
         if self.resolved is None:
             raise InvalidValue(self.question)
@@ -89,13 +89,12 @@ class Deployment:
 def deployment(
     measurement: ServingMeasurement, given: Asked | Mapping[str, Any] | None = None
 ) -> Deployment:
-    """What a run is priced as.
+    """The deployment that a run is priced as.
 
-    given: what the reader of the file says: parameters of the verb "compare", or what was asked of
-    it.
+    given: what the user states: parameters of the verb "compare", or its question.
 
     Raises:
-        RidgelineError: a name that was given and nobody knows, or a value that cannot be.
+        RidgelineError: an unknown name, or an impossible value.
     """
     asked = given if isinstance(given, Asked) else ask("compare", given or {})
     found = _found(measurement, asked)
@@ -134,7 +133,7 @@ def deployments(
 
 
 class _Found:
-    """What the file told and what it did not, gathered."""
+    """Collects the facts that the file states, and those that are missing."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -153,7 +152,7 @@ class _Found:
 
 
 def _found(measurement: ServingMeasurement, asked: Asked) -> _Found:
-    """Model, system, engine and degrees that were not given, from the file."""
+    """Model, system, engine and degrees from the file, where they were not given."""
     found, given = _Found(), asked.given
     given |= _from_server(found, measurement, given)
     for kind, stated in _stated_names(measurement).items():
@@ -178,7 +177,7 @@ def _found(measurement: ServingMeasurement, asked: Asked) -> _Found:
 def _from_server(
     found: _Found, measurement: ServingMeasurement, given: frozenset[str]
 ) -> frozenset[str]:
-    """Fill what the server said of itself, and which parameters that are."""
+    """Fill in what the server reported about itself, and return the names of these parameters."""
     for name, stated in measurement.stated.items():
         value = stated.value
         if name in ("weights", "kv"):
@@ -189,13 +188,13 @@ def _from_server(
             continue
         try:
             found.fill(name, PARAMETERS[name].checked(value), stated.evidence)
-        except RidgelineError:  # a damaged figure costs itself
+        except RidgelineError:  # a damaged figure is simply skipped
             continue
     return frozenset(found.values)
 
 
 def _fill_version(found: _Found, measurement: ServingMeasurement, asked: Asked) -> None:
-    """The version of the engine, where neither the reader nor the engine's name says one."""
+    """The version of the engine, where neither the user nor the engine's name states one."""
     engine = str(found.values.get("engine") or (asked.question.engine if "engine" in asked.given
                                                 else ""))  # fmt: skip
     if not engine or "engine_version" in asked.given or hardware_db.load_engine(engine).version:
@@ -244,10 +243,10 @@ def _ask_for_sizes(found: _Found, measurement: ServingMeasurement, load: RunLoad
 
 
 def _stated_load(measurement: ServingMeasurement, asked: Asked) -> dict[str, Any]:
-    """What was given of the load; the batch of a phase alone is its concurrency.
+    """The given load; the batch of a single phase is its concurrency.
 
     Raises:
-        InvalidValue: the batch of a run under load, or the load of a phase alone.
+        InvalidValue: the batch of a run under load, or the load of a single phase.
     """
     stated = {name: getattr(asked.question, name) for name in _OF_LOAD if name in asked.given}
     kind = asked.question.kind
@@ -266,9 +265,9 @@ def _stated_load(measurement: ServingMeasurement, asked: Asked) -> dict[str, Any
 def _in_the_files_format(
     measurement: ServingMeasurement, question: Question, asked: Asked
 ) -> tuple[Resolved, list[Filling], list[Missing]]:
-    """The deployment in the weight format of the file, where the checkpoint has another one.
+    """The deployment in the file's weight format, where the checkpoint has another one.
 
-    Also what the file told of the format, and what it did not.
+    Also returns what the file stated about the format, and what it did not.
     """
     resolved, precision = resolve(question, asked.objects), measurement.subject.precision
     wanted, said = names.weight_format(precision), f"the file says {precision}"
@@ -296,7 +295,7 @@ def _in_the_files_format(
 def _differences(
     measurement: ServingMeasurement, resolved: Resolved, given: frozenset[str]
 ) -> list[Difference]:
-    """Where the file says otherwise than what was given."""
+    """Contradictions between the file and what was given."""
     subject, found = measurement.subject, list[Difference]()
 
     def differ(name: str, priced: Any, ran: Any) -> None:

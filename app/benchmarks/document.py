@@ -29,7 +29,7 @@ def of_guard(guarded: Guarded, compared: Comparison) -> dict[str, Any]:
 
 
 def run_of(point: Point) -> dict[str, Any]:
-    """What a run was, what it is priced as, and what was filled, assumed and contradicted."""
+    """What ran, what it is priced as, and what was filled in, assumed and contradicted."""
     one, m = point.deployment, point.measurement
     return {
         "run": point.label,
@@ -68,7 +68,7 @@ def priced_as(one: Deployment) -> dict[str, Any] | None:
 
 
 def notes_of(point: Point) -> tuple[str, ...]:
-    """What the reader of the file and the prediction noted."""
+    """Notes of the file's reader and of the prediction."""
     predicted = point.prediction.notes if point.prediction else ()
     return tuple(dict.fromkeys((*point.measurement.notes, *predicted)))
 
@@ -93,7 +93,7 @@ def of_comparison(compared: Comparison, replayed: Sequence[Replay] = ()) -> dict
 
 
 def short_row(row: Row, level: float) -> dict[str, Any]:
-    """A figure for a reader, its interval in one cell."""
+    """A figure for a reader, with its interval in one cell."""
     one = row.predicted
 
     def words(value: float) -> str:
@@ -113,13 +113,13 @@ def short_row(row: Row, level: float) -> dict[str, Any]:
 
 
 def cuts(compared: Comparison) -> list[str]:
-    """Where files break off, a sentence each."""
+    """A sentence for each truncated file."""
     every = (point.measurement for point in compared.points)
     return list(dict.fromkeys(f"{m.file}: {m.truncated}" for m in every if m.truncated))
 
 
 def sentences(compared: Comparison) -> list[str]:
-    """What was taken and noted, a line each."""
+    """What was assumed and noted, one line each."""
     noted = {words: None for point in compared.points for words in notes_of(point)}
     told = {
         f"filled: {filling}": None for p in compared.points for filling in p.deployment.fillings
@@ -134,7 +134,7 @@ def sentences(compared: Comparison) -> list[str]:
 
 
 def assumptions(compared: Comparison) -> list[str]:
-    """What was taken for granted, a sentence each; those that several runs share once."""
+    """Assumptions, one sentence each; those that several runs share appear once."""
     found: dict[str, None] = {}
     for point in compared.points:
         one = point.deployment

@@ -1,6 +1,6 @@
-"""Comparisons in sentences: the largest gaps, whether they lie inside, and what they suggest.
+"""Comparisons in sentences: the largest gaps, whether they are inside, and possible causes.
 
-What a pattern suggests are causes to look at, none of them proven: a result holds no kernels.
+Patterns only suggest causes to look at; none is proven, since a result holds no kernels.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from statistics import fmean, pstdev
 from app.benchmarks.comparison import BEYOND, Comparison, Point, Row
 
 _MOST_GAPS = 4
-#: A gap below this is none; ratios this alike are one factor; this apart they change with load.
+#: Smallest gap that is reported; ratios this close count as one factor; this far apart, they change
+#: with load.
 _SMALL, _ALIKE, _APART = 1.1, 1.15, 1.3
 
 
@@ -21,7 +22,7 @@ _SMALL, _ALIKE, _APART = 1.1, 1.15, 1.3
 class Finding:
     """A sentence on a comparison.  kind: "summary", "sum", "gap", "bound" or "cause".
 
-    ratio: measured over predicted, NaN where it is of several.
+    ratio: measured over predicted, NaN where it covers several figures.
     """
 
     kind: str
@@ -30,7 +31,7 @@ class Finding:
 
 
 def findings(comparison: Comparison) -> list[Finding]:
-    """What a comparison shows, the summary first."""
+    """The findings of a comparison, the summary first."""
     if not comparison.predicted:
         return []
     return [
@@ -62,7 +63,7 @@ def _summary(comparison: Comparison) -> Iterator[Finding]:
 
 
 def _sums(comparison: Comparison) -> Iterator[Finding]:
-    """The sums that runs do not meet, first: no other finding rests on such a run."""
+    """The failed checks, which come first: no other finding uses such a run."""
     for point in comparison.predicted:
         for check in point.failed:
             yield Finding(
@@ -99,7 +100,7 @@ def _gaps(comparison: Comparison) -> Iterator[Finding]:
     found.sort(key=lambda pair: -_slowness(pair[1]))
     alike: dict[tuple[int, str], tuple[Point, Row]] = {}
     for point, row in found:
-        # figures that say the same: those of a latency, ITL as TPOT, and all rates
+        # groups of equivalent figures: those of a latency, ITL and TPOT, and all rates
         latency = row.figure.partition("_")[0].replace("itl", "tpot")
         alike.setdefault((id(point), "rate" if row.is_rate else latency), (point, row))
     for point, row in list(alike.values())[:_MOST_GAPS]:
@@ -136,7 +137,7 @@ def _causes(comparison: Comparison) -> Iterator[Finding]:
 
 
 def _ratios(points: Sequence[Point], figures: Sequence[str]) -> list[float]:
-    """Measured over predicted of the first figure that each point has, by rising load."""
+    """Measured over predicted of the first figure that each point has, in order of load."""
     found = []
     for point in points:
         rows = (point.row(figure) for figure in figures)
@@ -146,7 +147,7 @@ def _ratios(points: Sequence[Point], figures: Sequence[str]) -> list[float]:
 
 
 def _of_steps(ratios: Sequence[float]) -> str:
-    """What the ratios of TPOT along the load suggest."""
+    """Causes suggested by the ratios of TPOT over the load."""
     if not ratios:
         return ""
     middle = math.exp(fmean(map(math.log, ratios)))
@@ -195,7 +196,7 @@ def _of_first_tokens(ttft: Sequence[float], tpot: Sequence[float]) -> str:
 
 
 def _of_tails(comparison: Comparison, points: Sequence[Point]) -> str:
-    """A mean TTFT far above its median: a queue that built up over a part of the run."""
+    """A mean TTFT far above its median suggests a queue that built up during part of the run."""
     for point in reversed(points):
         mean, median = point.row("ttft_mean_s"), point.row("ttft_p50_s")
         if mean and median and mean.measured > 2.0 * median.measured:

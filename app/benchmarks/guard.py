@@ -2,10 +2,10 @@
 
 Two judges: the prediction (a figure beyond the bad end of its interval at a level) and a baseline,
 another result of the same load (a figure worse than its own there by more than noise).  Noise is
-the standard error of both means, of a percentile the ranks that chance may give it, or the spread
-of repeated baselines, and at least `tolerance`, an assumption about how far runs of one deployment
-differ.  A percentile with too few requests beyond it is not judged.  Better than predicted is said,
-not failed.
+the standard error of both means, for a percentile the range of ranks that chance explains, or the
+spread of repeated baselines; it is at least `tolerance`, an assumption about how much runs of one
+deployment differ.  A percentile with too few requests beyond it is not judged.  A result better
+than predicted is reported but does not fail.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from app.benchmarks.load import load_of
 from genz_core.errors import InvalidValue
 from profilers.serving_results import Percentiles, ServingMeasurement
 
-#: Runs of one deployment are taken to differ by so much, unless told otherwise.
+#: Assumed relative difference between runs of one deployment, unless given.
 TOLERANCE = 0.05
 _SAME_LOAD = 0.05
 Judge = Literal["prediction", "baseline"]
@@ -40,9 +40,10 @@ _OUTCOMES: Mapping[str, Outcome] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge says of a figure.
+    """A judgement on a figure.
 
-    allowed: the worst that passes, SI units.  reference: the prediction, or the baseline's figure.
+    allowed: the worst value that passes, SI units.  reference: the prediction, or the baseline's
+    figure.
     """
 
     run: str
@@ -83,7 +84,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """All verdicts on a result.  unjudged: sentences on what no judge could be asked about."""
+    """All verdicts on a result.  unjudged: sentences on figures that could not be judged."""
 
     verdicts: tuple[Verdict, ...]
     level: float
@@ -121,10 +122,10 @@ def guard(
     Args:
         compared: the results beside their predictions, at the level to judge by.
         baseline: earlier results; several of one load are repeats of it.
-        tolerance: share by which runs of one deployment differ for no reason.
+        tolerance: relative difference between runs of one deployment that is ignored.
 
     Raises:
-        InvalidValue: no figure could be judged, or a tolerance that is none.
+        InvalidValue: no figure could be judged, or an invalid tolerance.
     """
     if not 0.0 <= tolerance < 1.0:
         raise InvalidValue(f"tolerance = {tolerance:g}: give a share from 0 to 1")
@@ -155,7 +156,7 @@ def guard(
 def _by_prediction(point: Point) -> list[Verdict]:
     """Verdicts on the figures that have an interval.
 
-    Of a run that does not meet a sum only what is beyond the hardware is said.
+    For a run that fails a check, only figures beyond the hardware's limits are reported.
     """
     return [
         Verdict(
@@ -187,7 +188,7 @@ def _errors(compared: Comparison) -> list[str]:
 def _by_baseline(
     point: Point, baseline: Sequence[ServingMeasurement], level: float, tolerance: float
 ) -> list[Verdict]:
-    """Verdicts on the figures that runs of the same load in the baseline have, too."""
+    """Verdicts on the figures that baseline runs of the same load also have."""
     same = [one for one in baseline if same_load(point.measurement, one)]
     found = []
     for row in point.rows:
@@ -207,7 +208,7 @@ def _by_baseline(
 
 
 def _against(run: str, row: Row, reference: float, noise: float) -> Verdict:
-    """The verdict on a figure that may be worse than its reference by a share."""
+    """The verdict on a figure that may be worse than its reference by a given share."""
     worst = reference / (1.0 + noise) if row.is_rate else reference * (1.0 + noise)
     best = reference * (1.0 + noise) if row.is_rate else reference / (1.0 + noise)
     worse = row.measured < worst if row.is_rate else row.measured > worst
@@ -222,11 +223,11 @@ def _noise(
     earlier: Sequence[tuple[ServingMeasurement, float]],
     level: float,
 ) -> float:
-    """Share of the reference that chance explains at a level; 0 where nothing tells, infinity
-    where a percentile has too few requests to be judged.
+    """Share of the reference that chance explains at a level.
 
-    Repeats tell by their spread; of single runs the means by their standard errors, as if requests
-    were independent of each other.
+    0 where it is unknown, infinity where a percentile has too few requests to be judged.  Repeats
+    give it by their spread; single runs by the standard errors of their means, as if requests were
+    independent.
     """
     values = [value for _, value in earlier]
     if len(values) > 2:
@@ -247,8 +248,8 @@ def _percentile_noise(
 ) -> float:
     """How much larger a percentile may come out by chance, as a share of it.
 
-    Chance moves its rank by the standard error of a binomial share, of two runs; the value there is
-    read from the percentiles that are known.  Infinity where that rank lies beyond them.
+    Chance changes its rank by the standard error of a binomial share, for two runs; the value there
+    is interpolated between known percentiles.  Infinity where that rank lies beyond them.
     """
     spread: Percentiles = getattr(measurement, latency)
     count = measurement.load.completed or measurement.load.requests or spread.count
@@ -264,7 +265,7 @@ def _percentile_noise(
 
 
 def _relative_error(spread: Percentiles, measurement: ServingMeasurement) -> float:
-    """Standard error of a mean over the mean; 0 where it is not known."""
+    """Relative standard error of a mean; 0 where it is not known."""
     count = spread.count or measurement.load.completed or measurement.load.requests
     if not (spread.mean and spread.std and count):
         return 0.0

@@ -1,6 +1,6 @@
-"""Results among the kept runs, and what became of one deployment over versions and dates.
+"""Results among the kept runs, and the history of one deployment over versions and dates.
 
-A result is kept as its file, with what was said about it where the file is silent.
+A result is stored as its file, with what the user stated where the file is silent.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 
 from app.benchmarks.comparison import measured_figures
 from app.benchmarks.deployment import Deployment, deployment
-from app.benchmarks.reading import SentResult
+from app.benchmarks.upload_parsing import SentResult
 from app.measuring.endpoint_run import FILE, SOURCE, listed, results_of
 from app.measuring.run_store import store, stores
 from genz_core import Workload
 from genz_core.errors import RidgelineError
 from profilers import Measurement
 
-#: The fact of a kept result that holds what was said about it.
+#: The key among a kept result's facts for what the user stated.
 GIVEN_FACT = "given"
 _FOLDER = "result"
 _MOST = 200
@@ -31,12 +31,12 @@ FIGURES = (
 
 
 def keep(sent: SentResult, runs: Sequence[Deployment], given: Mapping[str, Any]) -> str:
-    """Keep a result file among the runs; returns its id.
+    """Store a result file among the runs; returns its id.
 
-    runs: of the file.  given: what was said about it.
+    runs: of the file.  given: what the user stated.
 
     Raises:
-        MeasurementError: nothing can be kept.
+        MeasurementError: nothing can be stored.
     """
     kept = store()
     name = Path(sent.name.replace("\\", "/")).name or "result"
@@ -50,7 +50,7 @@ def keep(sent: SentResult, runs: Sequence[Deployment], given: Mapping[str, Any])
 
 
 def _measurement(one: Deployment, file: str, given: Mapping[str, Any]) -> Measurement:
-    """A result as the store lists it, by what it is priced as."""
+    """A result as listed in the store, by what it is priced as."""
     load, resolved = one.load, one.resolved
     words = json.dumps({name: value for name, value in given.items() if value})
     facts = {FILE: file, GIVEN_FACT: words, "tool": one.measurement.subject.tool}
@@ -63,10 +63,10 @@ def _measurement(one: Deployment, file: str, given: Mapping[str, Any]) -> Measur
 
 
 def rows(like: Deployment | None = None) -> list[dict[str, Any]]:
-    """Every run of the kept results, the oldest first; those of one deployment where it is given.
+    """Every run of the kept results, the oldest first; only those of one deployment if it is given.
 
-    when: engine version and date, as far as the file tells, else when it was kept.
-    A result that cannot be read any more is left out; `ridgeline runs` says why.
+    when: engine version and date as far as the file states them, otherwise when it was stored.
+    A result that can no longer be read is left out; `ridgeline runs` says why.
     """
     wanted = name_of(like) if like else ""
     found: list[dict[str, Any]] = []
@@ -102,7 +102,7 @@ def _row(one: Deployment, created: float, label: str) -> dict[str, Any]:
 
 
 def name_of(one: Deployment) -> str:
-    """What tells a deployment from others, its engine's version aside."""
+    """A name for a deployment, independent of its engine's version."""
     if one.resolved is None:
         return one.measurement.subject.model or "unknown"
     resolved, scenario = one.resolved, one.scenario

@@ -16,7 +16,7 @@ _FIELDS = ("model", "system", "weights", "kv", "engine", "engine_version")
 _DEGREES = ("tp", "pp", "dp", "ep")
 _LIMITS = ("max_num_seqs", "max_num_batched_tokens", "memory_fraction")
 _GIVEN = "as it was given"
-#: Words of evidence that is no statement of the file.
+#: Words that mark evidence other than a statement of the file.
 _INFERRED = ("bits a weight", "is of", "taken for", "names no version", "which is")
 
 
@@ -61,7 +61,7 @@ def _from_file(filling: Filling) -> Known:
 
 
 def _system(one: Deployment) -> Known:
-    """The board: as it was given or named, told from others of its name by what was reached."""
+    """The board: as given or named, distinguished from others of its name by the speed reached."""
     stated = one.measurement.subject.device
     given = one.resolved is not None and not any(f.field == "system" for f in one.fillings)
     name = one.scenario.system if given or not stated else stated
@@ -79,7 +79,7 @@ def _system(one: Deployment) -> Known:
 
 
 def _beyond(one: Deployment) -> Callable[[System], str]:
-    """Whether a gap between tokens was shorter than a board's bandwidth allows."""
+    """Whether TPOT was shorter than a board's bandwidth allows."""
     measured = one.measurement.decode_tpot_s.mean
 
     def apart(system: System) -> str:

@@ -1,4 +1,4 @@
-"""Simulations and calibrations of results as the work of jobs, priced anew where they run."""
+"""Simulations and calibrations of results as jobs; they are priced anew in the job's process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from profilers.serving_results import ServingMeasurement
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Measured runs, what was said about them, and the data folder laid over the user's, or ""."""
+    """Measured runs, what the user stated, and the data folder laid over the user's, or ""."""
 
     measurements: tuple[ServingMeasurement, ...]
     given: Mapping[str, Any] = field(default_factory=dict)
@@ -31,7 +31,7 @@ def simulated(asked: Asked, progress: Progress, cancelled: Cancel) -> Comparison
     """The comparison of runs with every run simulated.
 
     Raises:
-        RidgelineError: as `deployment`.  Cancelled: `cancelled` said so.
+        RidgelineError: as `deployment`.  Cancelled: `cancelled` returned True.
     """
     with overlay(Path(asked.own_folder) if asked.own_folder else None):
         runs = deployments(asked.measurements, asked.given)
@@ -42,17 +42,17 @@ def replayed(asked: Asked, progress: Progress, cancelled: Cancel) -> Replay:
     """The first of the runs, request by request.
 
     Raises:
-        RidgelineError: as `replay`.  Cancelled: `cancelled` said so.
+        RidgelineError: as `replay`.  Cancelled: `cancelled` returned True.
     """
     with overlay(Path(asked.own_folder) if asked.own_folder else None):
         return replay(deployment(asked.measurements[0], asked.given), progress, cancelled)
 
 
 def learnt(asked: Asked, progress: Progress, cancelled: Cancel) -> Calibrated:
-    """What the runs teach; nothing is kept.
+    """What the runs teach; nothing is stored.
 
     Raises:
-        RidgelineError: as `calibrate`.  Cancelled: `cancelled` said so.
+        RidgelineError: as `calibrate`.  Cancelled: `cancelled` returned True.
     """
     with overlay(Path(asked.own_folder) if asked.own_folder else None):
         return calibrate(deployments(asked.measurements, asked.given), progress, cancelled)

@@ -1,8 +1,8 @@
-"""Intervals at other levels than the 80 % that held-out points give.
+"""Intervals at other levels than the 80 % of held-out points.
 
-Assumption: measured over predicted is lognormal between and beyond the two deciles that are known,
-as `app.planning.probability` takes it.  The points themselves have heavier tails than that far out,
-so a level of 99 % and more is a rule of thumb and no coverage that was counted.
+Assumption: measured over predicted is lognormal between and beyond the two known deciles, as in
+`app.planning.probability`.  The points themselves have heavier tails, so a level of 99 % or more is
+a rule of thumb, not a counted coverage.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def checked_level(percent: float) -> float:
 
 
 def at_level(interval: Interval | None, level: float) -> Interval | None:
-    """An 80 % interval widened or narrowed to a level, by the normal quantile of its logarithm.
+    """An 80 % interval scaled to another level by the normal quantile of its logarithm.
 
-    level: share of runs that lie within, 0.95.
+    level: share of runs inside, such as 0.95.
     """
     if interval is None or level == LEVEL:
         return interval
@@ -42,5 +42,5 @@ def at_level(interval: Interval | None, level: float) -> Interval | None:
 
 
 def quantile(level: float) -> float:
-    """Standard deviations from the middle to either end of a normal interval of a level."""
+    """Standard deviations from the middle to either end of a normal interval at a level."""
     return NormalDist().inv_cdf((1.0 + level) / 2.0)

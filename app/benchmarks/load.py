@@ -1,4 +1,4 @@
-"""The load of a measured run, as the closed form and the simulation take it."""
+"""The load of a measured run, as the closed form and the simulation use it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 from app.question.load import Load
 from profilers.serving_results import ServingMeasurement
 
-#: Clients that send all requests at once unless told, and do not write that they did.
+#: Clients that send all requests at once by default, without recording that they did.
 _ALL_AT_ONCE = ("vllm bench serve", "sglang.bench_serving", "serving benchmark console")
-#: A closed loop is full where this share of its users is served on average.
+#: A closed loop counts as full where this share of its users is served on average.
 _FULL = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunLoad(Load):
-    """What was sent, in the terms of a question.
+    """The load that was sent, in the terms of a question.
 
-    isl, osl: nominal, whole tokens, 0 where nothing tells; without a `length_ratio` lengths varied
-    about them.  concurrency: users of a closed loop, or sequences of a batch; 0 at a rate.
-    requests: of the whole run, 0 where it is not known.  context: tokens cached before.
-    why: what the choice of concurrency or rate rests on, in words.
+    isl, osl: nominal, in whole tokens, 0 where unknown; without a `length_ratio`, lengths varied
+    around them.  concurrency: users of a closed loop, or sequences of a batch; 0 for a rate.
+    requests: of the whole run, 0 where unknown.  context: tokens cached before.
+    why: reason for choosing concurrency or rate, in words.
     """
 
     context: float = 0.0
@@ -31,7 +31,7 @@ class RunLoad(Load):
 
     @property
     def users(self) -> float:
-        """`concurrency`, 0 at a rate and where nothing tells."""
+        """`concurrency`, 0 for a rate and where unknown."""
         return self.concurrency or 0.0
 
     @property
@@ -40,7 +40,7 @@ class RunLoad(Load):
 
     @property
     def waves(self) -> float:
-        """Requests of a user of a closed loop, all users starting together; 0: not known."""
+        """Requests per user of a closed loop whose users start together; 0: unknown."""
         return max((self.requests or 0) / self.users, 1.0) if self.users and self.requests else 0.0
 
     @property
@@ -63,15 +63,15 @@ class RunLoad(Load):
 
     @property
     def _mean(self) -> float:
-        """Mean over nominal length."""
+        """Mean length over nominal length."""
         return 1.0 if self.length_ratio is None else (1.0 + self.length_ratio) / 2.0
 
     def document(self) -> dict[str, Any]:
-        """What `ridgeline compare --json` prints of the load."""
+        """The load as `ridgeline compare --json` prints it."""
         return {name: getattr(self, name) for name in _STATED}
 
 
-#: Entries of a load's document.
+#: Fields of a load's document.
 _STATED = (
     "concurrency", "rate", "burstiness", "waves", "isl", "osl", "length_ratio", "context",
     "requests", "why",
@@ -79,7 +79,7 @@ _STATED = (
 
 
 def load_of(measurement: ServingMeasurement, given: Mapping[str, Any]) -> RunLoad:
-    """The load of a result, where the user does not say otherwise.
+    """The load of a result, where the user does not state another.
 
     given: some of concurrency, rate, isl, osl and length_ratio.
     """
@@ -114,7 +114,7 @@ def parameters(measurement: ServingMeasurement, load: RunLoad) -> dict[str, Any]
 
 
 def _kind(measurement: ServingMeasurement, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Concurrency or rate, and what says so; empty where nothing does."""
+    """Concurrency or rate, and the reason; empty where neither is known."""
     for name in ("concurrency", "rate"):
         if given.get(name):
             return {name: float(given[name]), "why": "as it was given"}
@@ -147,8 +147,11 @@ def _kind(measurement: ServingMeasurement, given: Mapping[str, Any]) -> dict[str
 
 
 def _is_full(measurement: ServingMeasurement, users: float) -> bool:
-    """Whether a limit of open requests, not the rate, decided: by the mean of open requests, or
-    by Little's law (requests per second x mean time of one)."""
+    """Whether a limit of open requests, not the rate, determined the load.
+
+    Judged by the mean of open requests, or by Little's law (requests per second x mean time of
+    one).
+    """
     open_requests = measurement.load.concurrency_mean
     rate, each = measurement.throughput.requests_per_s, measurement.e2e_s.typical
     if each is None and measurement.ttft_s.typical and measurement.decode_tpot_s.typical:
@@ -162,10 +165,10 @@ def _is_full(measurement: ServingMeasurement, users: float) -> bool:
 def _lengths(
     measurement: ServingMeasurement, given: Mapping[str, Any]
 ) -> tuple[int, int, float | None]:
-    """Nominal ISL and OSL, and the length ratio; 0 for a length, None for a ratio that nothing
-    tells.
+    """Nominal ISL and OSL, and the length ratio; 0 for an unknown length, None for an unknown
+    ratio.
 
-    Nominal lengths are those whose mean the run had, where it tells both.
+    Nominal lengths are those whose mean the run had, where the file states both.
     """
     lengths = measurement.lengths
     asked = {"isl": lengths.isl_asked, "osl": lengths.osl_asked}

@@ -1,4 +1,4 @@
-"""Names in results of benchmarks, looked up among models, systems, engines and formats."""
+"""Looking up names in benchmark results: models, systems, engines and formats."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from genz_core.errors import LONGEST_NAME, RidgelineError, UnknownName
 from genz_core.precision import FORMATS, canonical
 from model_registry.finding.lookup import only_begins
 
-#: Endings of a checkpoint's name that tell its weight format, and no other model.
+#: Endings of a checkpoint's name that state its weight format, not another model.
 _FORMAT = re.compile(
     r"[-_.](?:UD[-_])?(fp8|nvfp4|mxfp4|bf16|fp16|int4|int8|(?:i?q\d[\w]*|f16|bf16))"
     r"(?:[-_]dynamic)?$",
     re.I,
 )
-#: What a driver writes behind the name of a device.
+#: Suffixes that a driver adds to the name of a device.
 _DRIVER = re.compile(r"\s*\([^()]*\)$")
-#: Words of tools for "as the checkpoint says".
+#: Words that tools use for "as in the checkpoint".
 _AS_STORED = ("auto", "none", "default", "unquantized")
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a name in a file means.
+    """The meaning of a name in a file.
 
-    name: that is priced.  identity: what two names of one thing share.  weights: format that a
-    model's name ends with, else "".
+    name: that is priced.  identity: equal for two names of one thing.  weights: format that a
+    model's name ends with, otherwise "".
     """
 
     name: str
@@ -38,7 +38,8 @@ class Named:
     weights: str = ""
 
 
-#: Of each kind of name: what finds it, why it is missing from a file, and what an unknown one is.
+#: For each kind of name: the look-up, why it may be missing from a file, and what an unknown one is
+#: called.
 _KINDS: Mapping[str, tuple[Callable[[str], str], str, str]] = {
     "model": (
         lambda name: model_registry.load(name).name,
@@ -59,7 +60,7 @@ _KINDS: Mapping[str, tuple[Callable[[str], str], str, str]] = {
 
 
 def look_up(kind: str, stated: str | None) -> Named | None:
-    """What a name in a file means, None where it is unknown or the file has none.
+    """The meaning of a name in a file, None where it is unknown or absent.
 
     kind: "model" (a name, a path or a file name), "system" or "engine".
     """
@@ -77,7 +78,7 @@ def look_up(kind: str, stated: str | None) -> Named | None:
 
 
 def why_missing(kind: str, stated: str | None) -> str:
-    """Why what a file names, or does not, must be given."""
+    """Why a name must be given: what the file states, or does not."""
     find, unstated, unknown = _KINDS[kind]
     if not stated:
         return unstated
@@ -108,7 +109,7 @@ def _model(stated: str | None) -> Named | None:
 
 
 def _spellings(stated: str) -> Iterator[tuple[str, str]]:
-    """A name, its last parts as of a path, and the same without the format at its end."""
+    """A name, its last parts as of a path, and the same without a format at the end."""
     stated = stated.strip().rstrip("/").removesuffix(".gguf")[:LONGEST_NAME]
     parts = [part for part in stated.split("/") if part]
     tried = dict.fromkeys([stated, "/".join(parts[-2:]), *parts[-1:]])
@@ -121,15 +122,15 @@ def _spellings(stated: str) -> Iterator[tuple[str, str]]:
                 yield name[: match.start()], weights
 
 
-#: A release or build somewhere in a tool's word for the version, as an image's tag.
+#: A release or build within a tool's version text, such as an image's tag.
 _RELEASE = re.compile(r"(?<![\w.])(v?\d+\.\d+(?:\.\w+)*|b\d{3,})(?![\w.])")
 
 
 def engine_version(engine: str, stated: str | None, date: str | None) -> tuple[str, str]:
-    """The version of an engine that a file tells and where, ("", "") where nothing does.
+    """The version of an engine according to a file, and where it was found; ("", "") where unknown.
 
-    The tag of an image counts where the image is named after the engine.  Without a version the
-    month of the file stands for one, where the engine then ran otherwise than today's.
+    The tag of an image counts if the image is named after the engine.  Without a version, the month
+    of the file is used if the engine behaved differently then.
 
     stated: version or image in the file's words.  date: of the file, ISO 8601.
     """
@@ -144,11 +145,13 @@ def engine_version(engine: str, stated: str | None, date: str | None) -> tuple[s
 
 
 def weight_format(stated: str | None) -> str:
-    """The number format of a tool's word for it; "" for none, and for "auto"."""
+    """The number format that a tool's word means; "" for none and for "auto"."""
     if not stated or stated.casefold() in _AS_STORED:
         return ""
     stated = re.sub(r"^UD[-_]", "", stated, flags=re.IGNORECASE)
-    mixture = re.sub(r"_xl$", "_m", stated, flags=re.IGNORECASE)  # Q4_K_XL: a Q4_K_M with more
+    mixture = re.sub(
+        r"_xl$", "_m", stated, flags=re.IGNORECASE
+    )  # Q4_K_XL is a Q4_K_M with more bits in some tensors
     joined = stated.replace(" - ", "_").replace(" ", "_")
     for word in (stated, mixture, stated.split()[0], joined):
         try:
@@ -158,22 +161,22 @@ def weight_format(stated: str | None) -> str:
     return ""
 
 
-#: A mixture of formats, and what stays in 16 bit, move the bits of a weight by so much at most.
+#: Largest change of the bits per weight by mixtures of formats and tensors in 16 bits.
 _MIXED = 1.4
 
 
 def holds(name: str, bits: float) -> bool:
-    """Whether weights of a format may have so many bits each; true of no format."""
+    """Whether weights of a format may have this many bits each; True for an unknown format."""
     return not name or 1.0 / _MIXED <= bits / bits_of(name) <= _MIXED
 
 
 def bits_of(name: str) -> float:
-    """Bits of a weight in a format, by any of its names."""
+    """Bits per weight in a format, by any of its names."""
     return float(FORMATS[canonical(name)].bits)
 
 
 def nearest_format(bits: float) -> str:
-    """The format whose weights have nearest to so many bits each, of mixtures first."""
+    """The format whose bits per weight are nearest to a number, mixtures first."""
     named = (name for name in FORMATS if name.startswith("q") or FORMATS[name].bits > 8.0)
     return min(named, key=lambda name: abs(FORMATS[name].bits - bits))
 

@@ -1,4 +1,4 @@
-"""The requests of a measured run as a simulation takes them."""
+"""The requests of a measured run, as a simulation uses them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.serving.simulation import Requests
 from genz_core.types import Array
 
-#: Requests of a simulation at most; a longer run is cut to its first ones.
+#: Most requests of a simulation; of a longer run only the first ones are used.
 MOST = 5000
 
 
 def offered(deployment: Deployment) -> tuple[Resolved, dict[str, Any]]:
-    """The question of a run and the lengths of its requests, where the file lists them.
+    """The question of a run, and the lengths of its requests where the file lists them.
 
-    The users of a closed loop start together, as benchmarks do.  Requests that came at a rate come
-    when they came, where the file says so.
+    The users of a closed loop start together, as in benchmarks.  Requests at a rate keep their
+    arrival times where the file lists these.
 
     Raises:
-        InvalidValue: something that is needed is missing.
+        InvalidValue: something required is missing.
     """
     resolved, measured = deployment.priced(), deployment.measurement.load
     question = resolved.scenario
@@ -53,7 +53,9 @@ def offered(deployment: Deployment) -> tuple[Resolved, dict[str, Any]]:
 
 
 def arrived(deployment: Deployment) -> Trace | None:
-    """The requests of a run at a rate as they came; None where the file does not list them all."""
+    """The requests of a run at a rate with their arrival times; None where the file does not list
+    them all.
+    """
     measurement, requests = deployment.measurement, deployment.measurement.requests
     if requests is None or not deployment.load.rate:
         return None
@@ -64,19 +66,19 @@ def arrived(deployment: Deployment) -> Trace | None:
     return trace_of(known.sort_values("arrival_s", kind="stable").head(MOST), measurement.file)
 
 
-#: Share of a run's requests that a file must list to stand for them.
+#: Share of a run's requests that a file must list to represent the run.
 _NEARLY_ALL = 0.9
 
 
 def trace_of(requests: pd.DataFrame, name: str) -> Trace:
-    """Listed requests in the order of their arrival, the first at zero."""
+    """Listed requests in order of arrival, the first at zero."""
     arrival = requests["arrival_s"].to_numpy(dtype=float)
     lengths = (requests[name].to_numpy(dtype=float) for name in ("isl", "osl"))
     return Trace(Requests(arrival - arrival[0], *lengths), name or "requests")
 
 
 def as_trace(question: Question, name: str) -> Question:
-    """The question with recorded requests in place of a load that is drawn."""
+    """The question with recorded requests instead of a random load."""
     return replace(
         question, concurrency=None, rate=None, burst_start=False, requests=None, burstiness=1.0,
         lengths=None, length_ratio=None, trace=name,
@@ -92,12 +94,12 @@ def listed_lengths(requests: pd.DataFrame | None) -> Array | None:
     return known if len(known) else None
 
 
-#: Times the memory of a device that is priced as if it had memory enough.
+#: Factor on the memory of a device that is priced as if it had enough.
 _ROOMY = 64.0
 
 
 def with_room(resolved: Resolved) -> Resolved:
-    """A deployment with memory enough: what was measured did fit, whatever is predicted."""
+    """A deployment with enough memory: what was measured did fit, whatever is predicted."""
     system = resolved.system
     return replace(resolved, system=replace(system, memory_bytes=system.memory_bytes * _ROOMY))
 
@@ -109,7 +111,7 @@ def run_as_measured(
     cancelled: Cancel = never,
     drawn: Trace | None = None,
 ) -> Run:
-    """Simulate what was measured, with memory enough where it is predicted not to fit.
+    """Simulate what was measured, with enough memory where it is predicted not to fit.
 
     Raises:
         RidgelineError, Cancelled: as `app.simulation.run.run`.
@@ -123,7 +125,7 @@ def run_as_measured(
 
 
 def figures_of(outcome: Run) -> dict[str, float]:
-    """Every figure of a simulation by the names of a comparison's."""
+    """Every figure of a simulation under the names of a comparison's."""
     figures = rows.figures(outcome)
     figures["total_tokens_per_s"] = figures["input_tokens_per_s"] + figures["output_tokens_per_s"]
     return figures

@@ -1,8 +1,8 @@
-"""What the closed form says of a measured run: every figure with its interval and its bound.
+"""The closed form's prediction of a measured run: every figure with its interval and its bound.
 
 Whole requests (E2E) and the throughput of a closed loop have no held-out points of their own: their
-interval is that of TTFT and TPOT, taken to err the same way.  Percentiles beyond the median are not
-predicted in closed form; the simulation has them, without an interval.
+interval is derived from those of TTFT and TPOT, assuming fully correlated errors.  The closed form
+does not predict percentiles beyond the median; the simulation does, without an interval.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from genz_core.types import System
 from genz_core.workload import OUT_OF_MEMORY, WITH_TIMES
 from profilers.serving_results.measurement import Throughput
 
-#: Rates of a run: of requests, and of tokens in, out and both.
+#: Rates of a run: requests, input tokens, output tokens, and all tokens.
 RATES = Throughput.__slots__
 
 
@@ -37,8 +37,8 @@ RATES = Throughput.__slots__
 class Predicted:
     """A predicted figure, SI units; NaN where there is none.  A number, or an array [loads].
 
-    low, high: ends of its interval.  bound: the least that a latency can be, the most that a
-    throughput can.  basis: what the interval rests on, "" for held-out points of this figure.
+    low, high: ends of its interval.  bound: least value of a latency, largest of a throughput.
+    basis: what the interval is based on, "" for held-out points of this figure.
     """
 
     value: Any
@@ -55,9 +55,9 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Figures of a run by name ("ttft_mean_s"), and what was assumed.
+    """Figures of a run by name ("ttft_mean_s"), and assumptions.
 
-    resolved: with the user's own calibration of this deployment, where there is one.
+    resolved: with the user's own calibration of this deployment, if there is one.
     status: "ok", or why a steady load of this kind could not be served ("overloaded").
     """
 
@@ -75,12 +75,12 @@ def predict(deployment: Deployment, level: float) -> Prediction:
     """Predict every figure that the closed form has.
 
     What was measured was served: a load beyond what the closed form sustains, or beyond the memory,
-    is priced nevertheless, and said.
+    is priced nevertheless, with a note.
 
-    level: share of runs within an interval, 0.8.
+    level: share of runs within an interval, such as 0.8.
 
     Raises:
-        InvalidValue: something that is needed is missing, or the deployment cannot be.
+        InvalidValue: something required is missing, or the deployment is impossible.
     """
     resolved = deployment.priced()
     if deployment.measurement.phase:
@@ -100,7 +100,7 @@ def predict(deployment: Deployment, level: float) -> Prediction:
 def _of_status(
     deployment: Deployment, resolved: Resolved, result: ServingEstimate, level: float
 ) -> Prediction:
-    """The figures of a load that can be served, or is too much for a steady one.
+    """The figures of a load that can be served, or that exceeds what is sustained.
 
     Raises:
         InvalidValue: it cannot be priced at all.
@@ -116,11 +116,11 @@ def _of_status(
 def _overloaded(
     deployment: Deployment, resolved: Resolved, result: ServingEstimate, level: float
 ) -> Prediction:
-    """More requests came than are sustained: the run is simulated as it went, to its last request.
+    """For more requests than are sustained, the run is simulated to its last request.
 
-    The mean gap between tokens keeps the interval of the steady step.  Bounds of gaps are those of
-    one request alone, as the run's start and end are.  A run whose number of requests is unknown
-    has no end: what it waits is not predicted.
+    TPOT keeps the interval of the steady step.  Its bounds are those of a single request, as at the
+    start and end of the run.  A run with an unknown number of requests has no end: its waiting
+    times are not predicted.
     """
     load, messages = deployment.load, result.messages
     full = figures_under_load(resolved, result, load, level)
@@ -150,14 +150,14 @@ def served(resolved: Resolved, load: RunLoad, result: ServingEstimate, level: fl
     """The figures of a deployment under a load that it sustains."""
     figures = figures_under_load(resolved, result, load, level)
     every = {name: one.single() for name, one in figures.items()}
-    if load.rate and load.requests:  # a run ends when its last request is answered
+    if load.rate and load.requests:  # a run ends with the answer to its last request
         share = load.requests / (load.requests + load.rate * every["e2e_mean_s"].value)
         every |= {name: Predicted(every[name].value * share) for name in RATES}
     return Prediction(resolved, every, level)
 
 
 def bounds_on(deployment: Deployment, system: System) -> dict[str, float]:
-    """The least latencies [s] of a run on another device, with memory enough.
+    """Bounds of the latencies [s] of a run on another device, with enough memory.
 
     Raises:
         RidgelineError: it cannot be priced there.
@@ -174,7 +174,7 @@ def bounds_on(deployment: Deployment, system: System) -> dict[str, float]:
     return {name: _at(bound) for name, bound in intervals.bounds_of_load(result).items()}
 
 
-#: Figures of a run by the figure of the closed form that says them.
+#: Figures of a run by the closed form's figure that predicts them.
 _FROM: Mapping[str, str] = {
     "ttft_mean_s": "ttft_s",
     "ttft_p50_s": "ttft_median_s",
@@ -187,12 +187,12 @@ _FROM: Mapping[str, str] = {
 def figures_under_load(
     resolved: Resolved, result: ServingEstimate, load: RunLoad, level: float
 ) -> dict[str, Predicted]:
-    """Every figure that the closed form has, each of its parts an array [loads].
+    """Every figure that the closed form has, each part an array [loads].
 
-    Rates of tokens and requests of a closed loop err with the time of a request; those at a given
-    rate have no interval.
+    Rates of tokens and requests in a closed loop share the error of a request's time; at a given
+    rate they have no interval.
 
-    load: whose prompts and kind of load `result` has; its own number of users or rate is not read.
+    load: gives the prompts and the kind of load; its own number of users or rate is ignored.
     """
     intervals_ = intervals.of_served(resolved.system, resolved.engine, resolved.model, result)
     known = {name: at_level(one, level) for name, one in intervals_.items()}
@@ -235,7 +235,7 @@ def _at(values: Any) -> float:
 
 
 def _alone(deployment: Deployment, resolved: Resolved, level: float) -> Prediction:
-    """A prefill or a decode alone, as llama-bench runs them: the tokens of it per second."""
+    """A single prefill or decode, as in llama-bench: its tokens per second."""
     load, phase = deployment.load, deployment.measurement.phase
     batch = max(load.users, 1.0)
     cached = load.context

@@ -1,8 +1,8 @@
-"""The requests of a measured run sent through the simulation, one by one: where the two part.
+"""The requests of a measured run sent through the simulation, and where the two diverge.
 
-The same lengths at the same arrivals, where the file lists arrivals.  Where it does not, a closed
-loop sends the requests in their order, and a rate draws arrivals anew, so that only the
-distributions compare.
+The simulation uses the same lengths, and the same arrivals if the file lists them.  Otherwise a
+closed loop sends the requests in their order, and a rate draws new arrivals, so only the
+distributions can be compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from genz_core.serving.simulation import draws
 from genz_core.types import Array
 
 LATENCIES = ("ttft", "e2e")
-#: Requests on either side of a parting at least, and how far apart both sides must lie.
+#: Least requests on either side of a divergence, and least difference between the sides.
 _LEAST, _APART = 8, 1.25
 _AXES = {
     "arrival_s": "requests that came after {value}",
@@ -52,7 +52,7 @@ class Parting:
 
     @property
     def sentence(self) -> str:
-        """The parting in words."""
+        """The divergence in words."""
         shown = quantities.seconds(self.value) if self.axis == "arrival_s" else f"{self.value:,.0f}"
         return (
             f"{self.latency.upper()}: {_AXES[self.axis].format(value=shown)} took "
@@ -64,7 +64,7 @@ class Parting:
 class Replay:
     """Requests measured and simulated.
 
-    table: a row a request: request, arrival_s, isl, osl, and of TTFT and E2E *_measured_s,
+    table: one row per request: request, arrival_s, isl, osl, and for TTFT and E2E *_measured_s,
     *_simulated_s and *_ratio.  arrivals: "of the file", "one after another" or "drawn".
     """
 
@@ -76,7 +76,7 @@ class Replay:
 
     @property
     def sentences(self) -> list[str]:
-        """How far off the requests are, and where they part."""
+        """How far off the requests are, and where they diverge."""
         found = []
         for latency in LATENCIES:
             ratio = self.table[f"{latency}_ratio"].dropna()
@@ -89,7 +89,9 @@ class Replay:
         return [*found, *(parting.sentence for parting in self.partings)]
 
     def document(self, most: int = 0) -> dict[str, Any]:
-        """The replay as `ridgeline compare --replay --json` prints it.  most: rows, 0 for all."""
+        """The replay as `ridgeline compare --replay --json` prints it.  most: largest number of
+        rows, 0 for all.
+        """
         shown = self.table.head(most) if most else self.table
         return {
             "requests": len(self.table),
@@ -101,7 +103,7 @@ class Replay:
 
 
 def can_replay(deployment: Deployment) -> bool:
-    """Whether the file lists requests whose latencies can be compared, and nothing is missing."""
+    """Whether the file lists requests with latencies to compare, and nothing is missing."""
     requests = deployment.measurement.requests
     return (
         deployment.resolved is not None and requests is not None and bool(_usable(requests).any())
@@ -114,8 +116,8 @@ def replay(
     """Send the requests of a run through the simulation.
 
     Raises:
-        InvalidValue: the file lists no requests, or something that is needed is missing.
-        Cancelled: `cancelled` said so.
+        InvalidValue: the file lists no requests, or something required is missing.
+        Cancelled: `cancelled` returned True.
     """
     resolved, listed = deployment.priced(), deployment.measurement.requests
     if listed is None or not can_replay(deployment):
@@ -145,7 +147,7 @@ def _usable(requests: pd.DataFrame) -> Any:
 
 
 def _asked(question: Question, arrivals: str, trace: Trace, count: int) -> Question:
-    """The question with the very requests of a run in place of a load that is drawn."""
+    """The question with the requests of a run instead of a random load."""
     name = trace.name or "requests"
     if arrivals == "one after another" and question.concurrency:
         users = min(question.concurrency, count)
@@ -166,7 +168,7 @@ def _cut_notes(listed: int, kept: int) -> tuple[str, ...]:
 
 
 def _arranged(requests: pd.DataFrame, deployment: Deployment) -> tuple[pd.DataFrame, str]:
-    """The requests in the order that they are sent, and where their arrivals come from."""
+    """The requests in sending order, and the origin of their arrival times."""
     if requests["arrival_s"].notna().all():
         ordered = requests.sort_values("arrival_s", kind="stable", ignore_index=True)
         return ordered.assign(arrival_s=ordered["arrival_s"] - ordered["arrival_s"].iloc[0]), (
@@ -204,7 +206,7 @@ def _beside(requests: pd.DataFrame, outcome: Run) -> pd.DataFrame:
 
 
 def _partings(table: pd.DataFrame) -> Iterator[Parting]:
-    """For each latency the axis along which measured over simulated changes most, if much."""
+    """For each latency, the axis along which measured over simulated changes most, if by much."""
     for latency in LATENCIES:
         found = [_parting(table, latency, axis) for axis in _AXES]
         known = [one for one in found if one is not None]
@@ -215,7 +217,7 @@ def _partings(table: pd.DataFrame) -> Iterator[Parting]:
 def _parting(table: pd.DataFrame, latency: str, axis: str) -> Parting | None:
     """The largest step of the ratio along an axis, None where it is small.
 
-    The step is where the cumulated sum of the logarithm's deviation from its mean is largest.
+    The step is where the cumulative sum of the logarithm's deviation from its mean is largest.
     """
     ratio = table[f"{latency}_ratio"].to_numpy(dtype=float)
     known = np.isfinite(ratio) & (ratio > 0)
@@ -232,7 +234,7 @@ def _parting(table: pd.DataFrame, latency: str, axis: str) -> Parting | None:
 
 
 def _step(values: Array, logs: Array) -> int | None:
-    """Row before which a sorted series steps; None where neither side would have enough."""
+    """Row before which a sorted series steps; None where either side would have too few rows."""
     if len(logs) < 2 * _LEAST:
         return None
     rows = np.arange(1, len(logs))

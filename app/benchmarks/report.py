@@ -17,13 +17,14 @@ from app.scenario.scenario import resolve
 from genz_core.deployment import bulk_format
 from genz_core.errors import InvalidValue
 
-#: The figures that a change is judged by, the first that a run has.
+#: The figures to judge a change by; the first that a run has is used.
 _JUDGED = ("e2e_mean_s", "tpot_mean_s", "tpot_p50_s", "ttft_mean_s", "ttft_p50_s")
 
 
 def of_point(point: Point) -> TimeReport | None:
-    """The report of a run; None where nothing is predicted, a sum fails, or what was given
-    contradicts the file."""
+    """The report of a run; None where nothing is predicted, a check fails, or what was given
+    contradicts the file.
+    """
     one, prediction = point.deployment, point.prediction
     if prediction is None or point.failed or one.differences:
         return None
@@ -44,7 +45,7 @@ def of_point(point: Point) -> TimeReport | None:
         return _latency(after.figures[name])
 
     options = alternatives(prediction.resolved, served=not one.measurement.phase)
-    if prediction.status != "ok":  # a run that was simulated as it went, once
+    if prediction.status != "ok":  # a run that was simulated once, to its end
         options = iter(())
     whole = point.row("e2e_mean_s")
     total = whole.measured if whole else sum(part.measured_s for part in parts)
@@ -54,7 +55,7 @@ def of_point(point: Point) -> TimeReport | None:
 
 
 def reports(comparison: Comparison) -> list[tuple[Point, TimeReport]]:
-    """Every run that a report can be made of, with it."""
+    """Every run for which a report is possible, with the report."""
     found = ((point, of_point(point)) for point in comparison.points)
     return [(point, report) for point, report in found if report is not None]
 
@@ -64,7 +65,7 @@ def _latency(one: Predicted) -> Latency:
 
 
 def _parts(point: Point) -> list[Spent]:
-    """The first token, and all further ones of a request."""
+    """The first token, and all further tokens of a request."""
     lengths = point.measurement.lengths.osl.typical or point.deployment.load.mean_osl
     gaps = max(float(lengths or 0.0) - 1.0, 0.0)
     found = []

@@ -1,4 +1,4 @@
-"""The same load sent through the simulation: percentiles of every latency, without intervals."""
+"""The same load through the simulation: percentiles of every latency, without intervals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from genz_core.progress import Cancel, Progress, never, part, silent
 
 @dataclass(frozen=True, slots=True)
 class SimulatedPoint:
-    """A simulation of a measured run.  figures: by the names of a comparison's."""
+    """A simulation of a measured run.  figures: under the names of a comparison's."""
 
     run: Run
     figures: Mapping[str, float]
@@ -28,7 +28,7 @@ def with_simulations(
     """A comparison with the simulated value of every figure, where the run can be simulated.
 
     Raises:
-        Cancelled: `cancelled` said so.
+        Cancelled: `cancelled` returned True.
     """
     points, notes = [], dict.fromkeys(comparison.notes)
     for at, point in enumerate(comparison.points):
@@ -52,11 +52,12 @@ def _with_simulation(point: Point, progress: Progress, cancelled: Cancel) -> Poi
 def simulate(
     deployment: Deployment, progress: Progress = silent, cancelled: Cancel = never
 ) -> SimulatedPoint:
-    """Simulate the load of a run: as many requests, of its lengths, at its concurrency or rate.
+    """Simulate the load of a run: the same number of requests and lengths, at its concurrency or
+    rate.
 
     Raises:
-        InvalidValue: something that is needed is missing, or the load cannot be simulated.
-        Cancelled: `cancelled` said so.
+        InvalidValue: something required is missing, or the load cannot be simulated.
+        Cancelled: `cancelled` returned True.
     """
     if deployment.measurement.phase:
         raise InvalidValue("a phase alone has no requests to simulate")

@@ -1,4 +1,4 @@
-"""Options that several commands share, spelled once."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Tag = Annotated[list[str] | None, typer.Option(help="Tag of the kept run.")]
 
 
 def sized(limit: str, help: str) -> Any:
-    """An option that refuses numbers beyond a limit of `genz_core.limits`."""
+    """An option that refuses numbers outside a limit of `genz_core.limits`."""
 
     def check(option: typer.CallbackParam, value: int | None) -> int | None:
         return value if value is None else checked_size(limit, value, option.opts[0])
@@ -32,7 +32,7 @@ def sized(limit: str, help: str) -> Any:
 
 
 def lasting(help: str) -> Any:
-    """An option that refuses durations that are none [s]."""
+    """An option that refuses invalid durations [s]."""
 
     def check(option: typer.CallbackParam, value: float) -> float:
         return checked_duration(option.opts[0], value)
@@ -41,7 +41,7 @@ def lasting(help: str) -> Any:
 
 
 def target(help: str) -> Any:
-    """An option for a file that is written, checked before the work whose result goes there."""
+    """An option for an output file, which is checked before the work whose result goes there."""
     return typer.Option(help=help, callback=writable_file)
 
 
@@ -99,15 +99,16 @@ def write_files(folder: Path, files: Mapping[str, bytes | str]) -> None:
 
 
 def write_rows(path: Path | None, rows: Rows) -> None:
-    """Write rows as CSV where a file is named.  Raises `InvalidValue` as `write_text`."""
+    """Write rows as CSV if a file is given.  Raises `InvalidValue` as `write_text`."""
     if path is not None:
         write_text(path, to_csv(rows) + "\n")
 
 
 def show(form: TableFormat | bool, document: Any, *blocks: Rows | str) -> None:
-    """Print a document as JSON, else tables and texts with an empty line between; of CSV the first.
+    """Print a document as JSON, otherwise tables and texts separated by empty lines; as CSV only
+    the first.
 
-    form: of the tables; True or False where --json alone is offered.
+    form: format of the tables; True or False where only --json is offered.
     """
     form = form if isinstance(form, TableFormat) else table_format(TableFormat.text, form)
     if form is TableFormat.json:
@@ -120,5 +121,5 @@ def show(form: TableFormat | bool, document: Any, *blocks: Rows | str) -> None:
 
 
 def table_format(chosen: TableFormat, json: bool) -> TableFormat:
-    """The format of --format, or JSON where --json is given."""
+    """The format of --format, or JSON if --json is given."""
     return TableFormat.json if json else chosen

@@ -1,4 +1,4 @@
-"""JSON of the step before, on standard input: `-` in place of a model."""
+"""JSON of the previous step on standard input: `-` instead of a model."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ _MOST = 64 * 2**20  # characters
 
 
 def piped(*steps: str) -> dict[str, Any]:
-    """The document of one of `steps` (see `model_registry.reports.chain`) on standard input.
+    """Read a document of one of `steps` from standard input.
+
+    See `model_registry.reports.step_documents`.
 
     Raises:
-        InvalidValue: it is longer than any such document, or none of them.
+        InvalidValue: it is too long, or not such a document.
     """
-    from model_registry.reports import chain
+    from model_registry.reports import step_documents
 
     text = sys.stdin.read(_MOST + 1)
     if len(text) > _MOST:
         raise InvalidValue(f"standard input is longer than {_MOST:,} characters")
-    return chain.document(text, *steps)
+    return step_documents.document(text, *steps)

@@ -13,13 +13,13 @@ import typer
 
 from genz_core.progress import Cancelled, Progress
 
-#: Exit code of a program that Ctrl-C ended, by the convention of shells.
+#: Exit code of a program ended by Ctrl-C, by the shells' convention.
 INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A command under way: `progress` to call, and the event of the first Ctrl-C."""
+    """A running command: `progress` to call, and the event of the first Ctrl-C."""
 
     progress: Progress
     stop: threading.Event = field(default_factory=threading.Event)
@@ -31,14 +31,15 @@ class Running:
 
 @contextmanager
 def running(label: str) -> Iterator[Running]:
-    """Show a progress bar while inside; the first Ctrl-C sets `stop`, the second ends the program.
+    """Show a progress bar inside the block; the first Ctrl-C sets `stop`, the second ends the
+    program.
 
     A run that is stopped before it has a result exits with code 130.
     """
     with typer.progressbar(length=1000, label=label, file=sys.stderr) as bar:
 
         def progress(share: float, what: str) -> None:
-            if sys.stderr.isatty():  # elsewhere every new label would be a new line
+            if sys.stderr.isatty():  # outside of a terminal, every new label would be a new line
                 bar.label = f"{label}: {what}"[:60].ljust(60)
             bar.update(max(int(1000 * share) - bar.pos, 0))
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.dashboard import visitor
 from app.jobs import Job, Lane, server_queue
-from app.jobs.order import Work
+from app.jobs.job_files import Work
 from app.wording import quantities
 from app.wording.markdown import plain
 

@@ -10,10 +10,11 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 import pandas as pd
 
+from app.answers.table import Table
 from app.dashboard import cached
 from app.scenario import scenario, sharing
 from app.scenario.scenario import Resolved
-from app.scenario.served_rows import columns, completed, served
+from app.scenario.served_rows import completed, figures_of, served
 from app.scenario.setup import Setup
 from genz_core.errors import RidgelineError
 from genz_core.serving import ServingEstimate
@@ -159,10 +160,11 @@ def _curves(resolved: Resolved, load: str, degrees: Sequence[int]) -> dict[int, 
     }
 
 
-def _columns(resolved: Resolved, result: ServingEstimate, load: str) -> Mapping[str, Any]:
-    """As `app.scenario.served_rows.columns`, of a load by its name."""
+def _columns(resolved: Resolved, result: ServingEstimate, load: str) -> Table:
+    """As `app.scenario.served_rows.figures_of`, of a load by its name."""
     beyond = sharing.unmeasured(resolved.scenario)
-    return columns(resolved, result, closed=load == "concurrency", beyond=beyond)
+    found = figures_of(resolved, result, closed=load == "concurrency", beyond=beyond)
+    return Table(found, len(result.status))
 
 
 def _highest_rates(resolved: Resolved, degrees: Sequence[int]) -> Array:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from app.benchmarks import reading
-from app.benchmarks.reading import SentResult
+from app.benchmarks import upload_parsing
+from app.benchmarks.upload_parsing import SentResult
 from app.measuring import report_reading
 from app.measuring.report_reading import SentReport
 from genz_core.errors import ReportError
@@ -62,7 +62,7 @@ def kind_of(sent: SentFile) -> Kind:
     if _RECORDING.match(head):
         return "recording"
     with tempfile.TemporaryDirectory(prefix="ridgeline-") as folder:
-        path = Path(folder) / reading.base_name(sent.name)
+        path = Path(folder) / upload_parsing.base_name(sent.name)
         path.write_bytes(sent.content)
         if is_result(path):
             return "result"
@@ -90,7 +90,7 @@ def read_sent(sent: SentFile, progress: Progress = silent, cancelled: Cancel = n
         report = SentReport(sent.name, sent.content, sent.patterns)
         return report_reading.read_sent(report, progress, cancelled)
     if kind == "result":
-        return reading.read_sent(SentResult(sent.name, sent.content), progress, cancelled)
+        return upload_parsing.read_sent(SentResult(sent.name, sent.content), progress, cancelled)
     if kind == "log":
         text = sent.content[:_LOG_BYTES].decode("utf-8", "replace")
         return server_log.parse(text, sent.name)
@@ -101,4 +101,4 @@ def size_of(found: Found) -> int:
     """Bytes of memory that what was read takes, about."""
     if isinstance(found, Report):
         return report_reading.size_of(found)
-    return reading.size_of(found) if isinstance(found, list) else 10_000
+    return upload_parsing.size_of(found) if isinstance(found, list) else 10_000

@@ -11,7 +11,7 @@ import pyarrow
 import streamlit as st
 
 import profilers
-from app.benchmarks.reading import SentResult
+from app.benchmarks.upload_parsing import SentResult
 from app.dashboard.byte_cache import ByteCache
 from app.dashboard.job_progress import show_progress, submitted
 from app.dashboard.sent_files import Found, Kind, SentFile, Unread, read_sent, size_of

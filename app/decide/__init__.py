@@ -1,1 +1,1 @@
-"""Choices as pages and reports show them: questions, axes, frontiers, one-page reports."""
+"""Decisions as pages and reports show them: questions, axes, frontiers, one-page reports."""

@@ -1,4 +1,4 @@
-"""An account of a deployment: the power it draws, what stands beside it, what an hour costs."""
+"""Power and hourly cost of a deployment, with host and network."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _CAPS = np.linspace(0.4, 1.0, 13)
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What an account is made of: a deployment and its load, and where its power is from.
+    """The inputs of an account: a deployment and its load, and where its power comes from.
 
-    resolved: the question with its prices, what it names looked up.  model: of the power that
-    parts draw.  measured_by: the run that measured the question's `power`, "" for the user.
+    resolved: the question with its prices, and the objects that it names.  model: power model of
+    the device.  measured_by: the run that measured the question's `power`, "" for the user.
     """
 
     resolved: Resolved
@@ -42,11 +42,13 @@ class Account:
 
     @property
     def question(self) -> Question:
-        """The question, its prices among it."""
+        """The question, including its prices."""
         return self.resolved.scenario
 
     def power_w(self, running: Operation) -> float:
-        """Mean power of a device [W]: measured if stated, else by utilisation; NaN if not known."""
+        """Mean power of a device [W]: measured if given, otherwise by utilisation; NaN if
+        unknown.
+        """
         if self.question.power:
             return self.question.power
         use = (running.compute, running.memory, running.links)
@@ -55,7 +57,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Host and network of a device [W], the site over all of it; words: what each rests on."""
+    """Host and network power per device [W], and the site's overhead; words: origin of each."""
 
     host_w: float
     network_w: float
@@ -63,12 +65,12 @@ class Beside:
     words: Mapping[str, str]
 
     def device_w(self, watts: float) -> float:
-        """Power of a device with its shares of host and network [W]."""
+        """Power of a device including its shares of host and network [W]."""
         return watts + self.host_w + self.network_w
 
 
 def beside(system: System, question: Question) -> Beside:
-    """The figures that the question states, else those of the system."""
+    """The figures that the question states, otherwise those of the system."""
     known = site_power(system)
     stated = {
         "host_w": question.host_power, "network_w": question.network_power, "pue": question.pue,
@@ -83,7 +85,7 @@ def beside(system: System, question: Question) -> Beside:
 
 
 def hourly_usd(account: Account, running: Operation) -> dict[str, float]:
-    """Cost of a device an hour by way of having it: "rented", "owned"; what is priced alone."""
+    """Hourly cost of a device by ownership, "rented" or "owned"; only those with a price."""
     found, q, system = {}, account.question, account.resolved.system
     if rent := served_rows.mean_device(account.resolved).price_usd_per_hour:
         found["rented"] = float(rent)
@@ -99,8 +101,9 @@ def hourly_usd(account: Account, running: Operation) -> dict[str, float]:
 
 
 def with_measured(account: Account, stores: Iterable[Store]) -> Account:
-    """An account with the power of the nearest kept run; as it is where the question states a
-    power, or no run is near."""
+    """An account with the power of the nearest kept run; unchanged where the question states a
+    power, or no run is near.
+    """
     q = account.question
     if q.power or not q.concurrency:
         return account
@@ -112,7 +115,7 @@ def with_measured(account: Account, stores: Iterable[Store]) -> Account:
 
 
 def power_caps(account: Account) -> dict[str, list[float]]:
-    """Output and energy of the deployment under caps of its power, [caps].
+    """Output and energy of the deployment under power caps, [caps].
 
     cap_w, output_tokens_per_s, joules_per_token, power_w (of a device).
 
@@ -122,7 +125,7 @@ def power_caps(account: Account) -> dict[str, list[float]]:
     resolved = account.resolved
     tdp = served_rows.mean_device(resolved).tdp_w
     if not tdp:
-        raise InvalidValue(f"{resolved.system.name} states no power, so that a cap says nothing")
+        raise InvalidValue(f"{resolved.system.name} states no power, so a power cap has no effect")
     columns: dict[str, list[float]] = {
         name: [] for name in ("cap_w", "output_tokens_per_s", "joules_per_token", "power_w")
     }

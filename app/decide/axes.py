@@ -1,4 +1,4 @@
-"""Axes of the charts that decide: what a user feels across, what it yields or costs upwards."""
+"""Axes of the decision charts: user experience horizontally, yield or cost vertically."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _MEGA = 1e6
 class Axis:
     """A figure to draw.
 
-    name: of it in an address.  words: on a menu; title: on an axis, with its unit.  column: of
-    `app.planning.candidates`.  invert: for `scale` over the column in place of the column.
+    name: in an address.  words: in a menu; title: on an axis, with its unit.  column: of
+    `app.planning.candidates`.  invert: use `scale` divided by the column instead of the column.
     logarithmic: whether its axis is.
     """
 
@@ -37,7 +37,7 @@ class Axis:
 
     @property
     def smaller(self) -> bool:
-        """Whether less of it is better."""
+        """Whether a smaller value is better."""
         return COLUMNS[self.column].smaller != self.invert
 
     def values(self, columns: Columns) -> Array:
@@ -48,13 +48,13 @@ class Axis:
         return np.where(np.isfinite(values), values, np.nan)
 
     def shown(self, value: float) -> str:
-        """A value as a reader says it."""
+        """A value formatted for a reader."""
         if self.title.endswith("[s]"):
             return quantities.seconds(value)
         return quantities.digits(value)
 
     def guide(self, target: Target) -> float | None:
-        """Where a target lies on this axis, None where it says nothing about it."""
+        """Where a target lies on this axis, None where it does not concern it."""
         if target.figure.column == self.column:
             return self.scale / target.value if self.invert else self.scale * target.value
         if self.name == "interactivity" and target.figure.name == "tpot":
@@ -88,9 +88,9 @@ UPWARDS: Mapping[str, Axis] = {
 
 
 def frontier(across: Array, upwards: Array, x: Axis, y: Axis) -> NDArray[np.intp]:
-    """The points that no other beats on both axes, in their order across, [vertices].
+    """The points that no other beats on both axes, in horizontal order, [vertices].
 
-    across, upwards: values of the axes, [points]; NaN points are never among them.
+    across, upwards: values of the axes, [points]; points with NaN are excluded.
     """
     costs = across if x.smaller else -across
     gains = -upwards if y.smaller else upwards
@@ -99,6 +99,6 @@ def frontier(across: Array, upwards: Array, x: Axis, y: Axis) -> NDArray[np.intp
 
 
 def guides(targets: Sequence[Target], axis: Axis) -> list[tuple[float, str]]:
-    """Where targets lie on an axis, and what they ask."""
+    """Where targets lie on an axis, with their words."""
     places = [(axis.guide(target), str(target)) for target in targets]
     return [(place, words) for place, words in places if place is not None]

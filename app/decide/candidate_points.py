@@ -15,16 +15,16 @@ from app.planning.candidates import Candidates
 from app.planning.wording import shape
 from genz_core.types import Array
 
-#: Points of a series that a browser draws without a pause.
+#: Most points of a series that a browser draws without a pause.
 _MOST = 10_000
-_FAR = 3.0  # times the largest value, beyond which a target is not drawn
+_FAR = 3.0  # multiples of the largest value, beyond which a target is not drawn
 #: Columns that a point's hover shows beside the axes.
 FACTS = ("devices", "replicas", "tp", "pp", "dp", "ep", "max_num_seqs")
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Candidates of one family that can run, and either meet all targets or do not.
+    """Candidates of one family that can run, and that either all meet the targets or all miss them.
 
     name: of the family.  meets: whether they meet the targets.  at: numbers of the candidates.
     x, y: on the axes, [points].  facts: `FACTS`, [points, facts].
@@ -51,10 +51,10 @@ class Vertex:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """What a chart of candidates shows.
+    """The content of a chart of candidates.
 
     frontier: of all that can run.  plans: best first.  x_guides, y_guides: targets on the axes.
-    left_out: candidates beyond those that are drawn.
+    left_out: number of candidates that are not drawn.
     """
 
     x: Axis
@@ -93,14 +93,14 @@ def points(answer: Answer, x: Axis, y: Axis) -> Points:
 
 
 def _near(places: Sequence[tuple[float, str]], values: Array) -> tuple[tuple[float, str], ...]:
-    """The guides that do not squeeze the points: within some times of the largest of them."""
+    """The guides that do not compress the points: within a few times the largest of them."""
     finite = values[np.isfinite(values)]
     most = _FAR * float(finite.max()) if finite.size else math.inf
     return tuple((place, words) for place, words in places if place <= most)
 
 
 def _thinned(drawn: NDArray[np.bool_], meets: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """At most `_MOST` of the candidates, those that meet the targets first."""
+    """At most `_MOST` of the candidates, preferring those that meet the targets."""
     if drawn.sum() <= _MOST:
         return drawn
     order = np.concatenate([np.flatnonzero(meets), np.flatnonzero(drawn & ~meets)])

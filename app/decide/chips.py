@@ -1,4 +1,4 @@
-"""A chip that is not there: another memory, arithmetic, links or power, from a system that is."""
+"""A hypothetical chip: other memory, arithmetic, links or power, based on an existing system."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from genz_core.errors import InvalidValue
 from genz_core.types import System
 from hardware_db.memory_stacks import memory_bandwidth
 
-#: Arithmetic at a power: dynamic power grows as clock times voltage squared, and voltage with
-#: clock, so that the clock goes with the cube root of the power.  An assumption, not measured.
+#: Exponent of arithmetic in power: dynamic power grows as clock times voltage squared, and voltage
+#: with the clock, so the clock grows with the cube root of the power. An assumption, not measured.
 POWER_EXPONENT = 1.0 / 3.0
 _GB = 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """What differs from a system.
+    """Differences from a system.
 
     memory: generation of its stacks, "" for the system's own memory; stacks, gb_per_stack: of it.
-    peak, link, bandwidth, capacity: multipliers, on top of other memory.  process: peak at the
-    same power, of another process.  power_cap_w: 0 for none.
+    peak, link, bandwidth, capacity: multipliers, on top of other memory.  process: peak at equal
+    power in another process.  power_cap_w: 0 for none.
     """
 
     memory: str = ""
@@ -37,10 +37,10 @@ class Chip:
 
 
 def factors(system: System, chip: Chip) -> dict[str, float]:
-    """What a chip multiplies of a system: peak, bandwidth, capacity and link.
+    """Factors of a chip on a system: peak, bandwidth, capacity and link.
 
     Raises:
-        InvalidValue: a memory that cannot be, or a power cap without a stated power.
+        InvalidValue: an impossible memory, or a power cap without a stated power.
     """
     bandwidth, capacity = chip.bandwidth, chip.capacity
     if chip.memory:
@@ -52,7 +52,8 @@ def factors(system: System, chip: Chip) -> dict[str, float]:
 
 
 def power_factor(system: System, cap_w: float) -> float:
-    """Share of the arithmetic that is left under a power cap; 1 for none, or one above the power.
+    """Share of the arithmetic that remains under a power cap; 1 for none, or for one above the
+    power.
 
     Raises:
         InvalidValue: a cap for a system that states no power, or one below 0.
@@ -62,12 +63,12 @@ def power_factor(system: System, cap_w: float) -> float:
     if not (math.isfinite(cap_w) and cap_w > 0.0):
         raise InvalidValue(f"power cap = {cap_w}: give watts above 0")
     if not system.tdp_w:
-        raise InvalidValue(f"{system.name} states no power, so that a cap says nothing")
+        raise InvalidValue(f"{system.name} states no power, so a power cap has no effect")
     return float(min((cap_w / system.tdp_w) ** POWER_EXPONENT, 1.0))
 
 
 def chip_system(system: System, chip: Chip) -> System:
-    """The system that a chip would be; its name and assumptions state the factors.
+    """The system for a chip; its name and assumptions state the factors.
 
     Raises:
         InvalidValue: as `factors`.

@@ -1,4 +1,4 @@
-"""Setups that differ in one thing, side by side: figures under load, the best, a verdict."""
+"""Setups that differ in one property: figures under load, the best one, a verdict."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from genz_core import economics
 from genz_core.errors import InvalidValue
 from genz_core.workload import WITH_TIMES
 
-#: Usual lengths by use, tokens in and out of a request: assumed, to be replaced by one's own.
+#: Typical lengths by use case, input and output tokens of a request: assumed, to be replaced by
+#: your own.
 USE_CASES: Mapping[str, tuple[int, int]] = {
     "Question answering": (256, 128),
     "Chat": (1024, 512),
@@ -29,7 +30,7 @@ USE_CASES: Mapping[str, tuple[int, int]] = {
     "Agent": (32768, 1024),
     "Batch": (2048, 512),
 }
-#: What differs, in words.
+#: The property that differs, in words.
 AXES: Mapping[str, str] = {
     "system": "Systems", "engine": "Engines", "model": "Models", "engine_version": "Versions",
     "weights": "Formats", "use": "Use cases",
@@ -47,7 +48,7 @@ Figures = Mapping[str, Latency]
 
 
 def setups(base: Setup, axis: str, names: Sequence[str]) -> dict[str, Setup]:
-    """The setup with one thing changed, by name.
+    """Variants of the setup with one property changed, by name.
 
     axis: of `AXES`.  names: of models, systems, engines, versions of the setup's engine,
     formats of weights ("" for the checkpoint's), or `USE_CASES`.
@@ -62,7 +63,7 @@ def setups(base: Setup, axis: str, names: Sequence[str]) -> dict[str, Setup]:
         if axis != "use":
             changed: dict[str, Any] = {axis: name}
             if axis == "engine":
-                changed["engine_version"] = ""  # one engine's release is none of another's
+                changed["engine_version"] = ""  # a release of one engine means nothing for another
             label = name or "as checkpoint"
             found[label] = replace(base, scenario=replace(base.scenario, **changed))
             continue
@@ -74,9 +75,9 @@ def setups(base: Setup, axis: str, names: Sequence[str]) -> dict[str, Setup]:
 
 
 def figures(resolved: Resolved) -> dict[str, Latency]:
-    """`HEADLINES` of a scenario under its load, NaN where not known.
+    """`HEADLINES` of a scenario under its load, NaN where unknown.
 
-    Latencies have the ends of their intervals.
+    Latencies come with the ends of their intervals.
 
     Raises:
         RidgelineError: a scenario that cannot be priced.
@@ -112,7 +113,7 @@ def figures(resolved: Resolved) -> dict[str, Latency]:
 def best(table: Mapping[str, Figures], headline: str) -> str | None:
     """The name with the best value of a headline figure; None where none has one, or all tie.
 
-    What nothing measured validates is never the best; memory is counted, not measured.
+    A figure without validation is never the best; memory is counted, not measured.
     """
     values = {
         name: found[headline].seconds
@@ -127,7 +128,9 @@ def best(table: Mapping[str, Figures], headline: str) -> str | None:
 
 
 def verdict(table: Mapping[str, Figures]) -> list[str]:
-    """Who is best in what and by how much, and whether the intervals tell them apart."""
+    """A sentence on which setup is best in what and by how much, and whether their intervals
+    overlap.
+    """
     lines = []
     for headline, about in HEADLINES.items():
         first = best(table, headline)

@@ -9,13 +9,13 @@ from app.wording import quantities
 
 
 def trust(found: Mapping[str, Any]) -> str:
-    """The 80 % interval of the cost of a million output tokens, "" without one."""
+    """The 80 % interval of the cost per million output tokens, "" without one."""
     low, high = found["usd_per_mtok_low"], found["usd_per_mtok_high"]
     return "" if low is None else f"{quantities.dollars(low)} to {quantities.dollars(high)}"
 
 
 def sentences(named: Mapping[str, Any]) -> Iterator[str]:
-    """Lines on the operation, each way to have the devices, energy, and what was assumed."""
+    """Lines on the operation, each form of ownership, energy, and assumptions."""
     running, energy = named["operation"], named["energy"]
     yield (
         f"{named['model']} on {running['devices']} x {named['system']}, {named['engine']}, "

@@ -22,11 +22,11 @@ from genz_core.errors import RidgelineError
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.types import Array
 
-#: Open requests of a replica: half an octave apart.
+#: Numbers of open requests of a replica, half an octave apart.
 _USERS: Array = np.unique(np.round(np.exp2(np.arange(0, 12.5, 0.5))))
-_TRIED = 4  # degrees that are priced anew at a speed
-_NEAREST = 8  # measured runs at other lengths that are shown where none was at these
-_RUNNING = 1.001  # users over those that run, beyond which the others wait
+_TRIED = 4  # number of degrees that are priced anew at a speed
+_NEAREST = 8  # number of measured runs at other lengths that are shown where there is none at these
+_RUNNING = 1.001  # ratio of users to running requests above which users wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class Curve:
     """A family at every degree and load that runs without waiting.
 
     columns: figures, degrees, "users", "batch" and the ends of the intervals, [points].
-    basis: how well measurements reach each, see `measured_loads.BASES`.
-    measured: loads that were measured at these lengths, else the nearest at others; at_measured:
-    what is predicted there, the same columns.  label: what a chart calls it, "" for the family.
+    basis: how well measurements cover each point, see `measured_loads.BASES`.
+    measured: loads measured at these lengths, otherwise the nearest at other lengths; at_measured:
+    predictions there, with the same columns.  label: name in a chart, "" for the family's.
     """
 
     family: Family
@@ -48,27 +48,27 @@ class Curve:
 
     @property
     def name(self) -> str:
-        """The label, or what the family is."""
+        """The label, or the name of the family."""
         return self.label or str(self.family)
 
     def __len__(self) -> int:
         return len(self.basis)
 
     def vertices(self, x: Axis, y: Axis) -> NDArray[np.intp]:
-        """The points on the exact frontier of two axes, in their order across."""
+        """The points on the exact frontier of two axes, in horizontal order."""
         return frontier(x.values(self.columns), y.values(self.columns), x, y)
 
 
 def curves(
     asked: Asked, progress: Progress = silent, cancelled: Cancel = never
 ) -> tuple[tuple[Curve, ...], tuple[LeftOut, ...]]:
-    """The curve of every family that a question names; its load and targets play no part.
+    """The curve of every family that a question names; its load and targets are ignored.
 
     A replica has at most as many devices as the question allows.
 
     Raises:
         RidgelineError: as `app.planning.families.families`.
-        Cancelled: between two families; some of the curves would not be what was asked.
+        Cancelled: between two families; an incomplete set of curves is not returned.
     """
     loop = replace(asked.question, batch=1, rate=None, trace=None, concurrency=1)
     asked = replace(asked, question=loop)
@@ -113,7 +113,7 @@ def _curve(asked: Asked, family: Family) -> Curve:
 
 
 def _at_measured(family: Family, loads: tuple[MeasuredLoad, ...]) -> dict[str, Array]:
-    """What is predicted where loads were measured, [loads]; loads by their ratio of lengths."""
+    """Predictions at the measured loads, [loads], each with its ratio of lengths."""
     parts = []
     for (ratio, *lengths), same in groupby(
         loads, key=lambda one: (one.length_ratio, one.isl, one.osl)
@@ -162,15 +162,16 @@ def _priced(family: Family, degrees: Array, users: Array) -> dict[str, Array]:
 
 
 def at_speed(curve: Curve, tokens_per_s: float, y: Axis) -> dict[str, float] | None:
-    """The deployment of a family that is best upwards where every user has a speed or more.
+    """The best deployment of a family on the vertical axis where every user has at least a given
+    speed.
 
     Loads between those of the curve are priced anew, not interpolated.
 
     Args:
-        tokens_per_s: least tokens a second of each user.
+        tokens_per_s: least tokens per second of each user.
 
     Returns:
-        Its columns, a number each; None where no load of the family is that fast.
+        Its columns, one number each; None where no load of the family is that fast.
     """
     tried = _loads_at(curve, tokens_per_s, y)
     if not tried.size:
@@ -188,10 +189,11 @@ def at_speed(curve: Curve, tokens_per_s: float, y: Axis) -> dict[str, float] | N
 
 
 def _loads_at(curve: Curve, tokens_per_s: float, y: Axis) -> Array:
-    """Degrees and users to price for a speed, [5, loads]: near where each curve of degrees has it.
+    """Degrees and users to price for a speed, [5, loads]: near where the curve of each degree
+    reaches it.
 
-    Between two of its loads a curve is about a straight line of the logarithms: some users about
-    the crossing are tried, of the degrees that come out best on that line.
+    Between two loads a curve is nearly a straight line in logarithms: several numbers of users
+    around the crossing are tried, for the degrees that are best on that line.
     """
     degrees = np.stack([curve.columns[name] for name in DEGREES])
     value = y.values(curve.columns) * (-1.0 if y.smaller else 1.0)
@@ -219,9 +221,10 @@ def _loads_at(curve: Curve, tokens_per_s: float, y: Axis) -> Array:
 
 
 def reach(row: dict[str, float], y: Axis) -> tuple[float, float, float]:
-    """The value upwards of a row of `at_speed` with the ends of its 80 % interval, NaN without.
+    """The vertical value of a row of `at_speed` with the ends of its 80 % interval, NaN without
+    one.
 
-    All axes upwards follow the throughput: what is paid an hour and drawn is as stated.
+    All vertical axes depend on the throughput, with hourly cost and power as given.
     """
     value = float(y.values({y.column: np.array([row[y.column]])})[0])
     shares = [row[name] / row["output_tokens_per_s"] for name in THROUGHPUT_ENDS]
@@ -230,7 +233,7 @@ def reach(row: dict[str, float], y: Axis) -> tuple[float, float, float]:
 
 
 def speed_reach(row: dict[str, float]) -> tuple[float, float]:
-    """The ends of the 80 % interval of each user's tokens a second, NaN without."""
+    """The ends of the 80 % interval of tokens per second of each user, NaN without one."""
     return 1.0 / row["tpot_high_s"], 1.0 / row["tpot_low_s"]
 
 

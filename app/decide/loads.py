@@ -1,4 +1,4 @@
-"""The load that figures of a decision are of: a static batch, open requests or a rate."""
+"""The load for the figures of a decision: a static batch, open requests or a rate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.question.question import Question
 
 
 def under_load(question: Question) -> Question:
-    """The question under load: its own, or its batch as so many users of a closed loop."""
+    """The question under load: its own, or its batch as the users of a closed loop."""
     if question.kind != "batch":
         return question
     return replace(question, batch=1, concurrency=question.batch)

@@ -1,4 +1,4 @@
-"""Measured loads that ship: which hold for a family of deployments, and how far they reach."""
+"""Shipped measured loads: which ones apply to a family of deployments, and how far they reach."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from genz_core.types import Array
 from hardware_db.tables import table
 from model_registry import load
 
-#: How well measurements reach a point, the best first.
+#: How well measurements cover a point, the best first.
 BASES = ("measured", "interpolated", "extrapolated", "not measured")
-_ALIKE = 0.02  # a share by which concurrencies are the same
+_ALIKE = 0.02  # relative difference up to which concurrencies count as equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class MeasuredLoad:
 
     @property
     def row(self) -> dict[str, float]:
-        """Its degrees by name, of one replica."""
+        """Its degrees by name, for one replica."""
         return {**dict(zip(DEGREES, self.degrees, strict=True)), "replicas": 1}
 
     @property
     def output_tokens_per_s(self) -> float:
-        """Throughput that follows from the latencies: users over a request's time, times tokens."""
+        """Throughput derived from the latencies: users over a request's time, times tokens."""
         osl = max(round(self.osl * (1.0 + self.length_ratio) / 2.0), 1.0)
         return self.concurrency * osl / (self.ttft_s + (osl - 1.0) * self.tpot_s)
 
@@ -98,13 +98,13 @@ def _of_row(row: Mapping[str, str]) -> MeasuredLoad:
 def nearest(
     loads: Sequence[MeasuredLoad], degrees: Array, users: float, lengths: tuple[int, int]
 ) -> MeasuredLoad | None:
-    """The measured load that is nearest to one of a replica; see `distance`.  None without any."""
+    """The measured load nearest to a replica's load; see `distance`.  None without any."""
     return min(loads, key=lambda one: distance(one, degrees, users, lengths), default=None)
 
 
 def distance(load: MeasuredLoad, degrees: Array, users: float, lengths: tuple[int, int]) -> float:
-    """How far a measured load is from another: the factors of degrees, users and lengths between
-    them, multiplied; 1 for the same.
+    """Distance between a measured load and another: the product of the factors between their
+    degrees, users and lengths; 1 if they are equal.
 
     Args:
         degrees: tp, pp, dp, ep of the other, [4].  users: of it.  lengths: its isl and osl.
@@ -115,7 +115,7 @@ def distance(load: MeasuredLoad, degrees: Array, users: float, lengths: tuple[in
 
 
 def apart(load: MeasuredLoad, degrees: Array, users: float, lengths: tuple[int, int]) -> str:
-    """What differs between a measured load and another, in words; see `distance`."""
+    """Differences between a measured load and another, in words; see `distance`."""
     said = []
     same = tuple(int(degree) for degree in degrees) == load.degrees
     if not same:
@@ -131,9 +131,9 @@ def apart(load: MeasuredLoad, degrees: Array, users: float, lengths: tuple[int, 
 def bases(
     loads: Sequence[MeasuredLoad], degrees: Array, users: Array, lengths: tuple[int, int]
 ) -> NDArray[np.intp]:
-    """How well measurements reach each point: its place in `BASES`, [points].
+    """How well measurements cover each point, as an index in `BASES`, [points].
 
-    measured: the same degrees, lengths and users.  interpolated: the same degrees, lengths and
+    measured: the same degrees, lengths and users.  interpolated: the same degrees and lengths, with
     users between measured ones.  extrapolated: beyond them.  not measured: no loads at all.
 
     Args:

@@ -1,4 +1,4 @@
-"""Power that kept runs measured of a device, for the scenarios whose load is near theirs."""
+"""Device power measured in kept runs, for scenarios with a similar load."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from app.scenario.scenario import Resolved
 from genz_core.errors import MeasurementError, RidgelineError
 from profilers.store import KeptRun, Store
 
-#: A run's power holds for batches up to this many times its own, or down to one over it.
+#: A run's power is used for batches within this factor of its own.
 NEAR = 2.0
 _MEAN = "power_w_mean"
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPower:
-    """Mean power of a device in a kept run [W], and the sequences that it ran at once."""
+    """Mean power of a device in a kept run [W], and the number of sequences that ran at once."""
 
     run: str
     power_w: float
@@ -29,9 +29,9 @@ class MeasuredPower:
 
 
 def measured_powers(resolved: Resolved, stores: Iterable[Store]) -> list[MeasuredPower]:
-    """What kept runs of the scenario's model on its system say of power, latest first.
+    """Power measured in kept runs of the scenario's model on its system, latest first.
 
-    Damaged runs, and those of devices without such a sensor, say nothing.
+    Damaged runs, and those of devices without a power sensor, are left out.
     """
     found = []
     for store in stores:
@@ -60,6 +60,6 @@ def _alike(run: KeptRun, resolved: Resolved) -> bool:
 
 
 def nearest(found: Sequence[MeasuredPower], batch: float) -> MeasuredPower | None:
-    """The run whose batch is nearest, None where none is near; of equals the first."""
+    """The run with the nearest batch, None where none is near; of equal ones the first."""
     near = [one for one in found if abs(math.log(one.batch / batch)) <= math.log(NEAR) + 1e-9]
     return min(near, key=lambda one: abs(math.log(one.batch / batch)), default=None)

@@ -1,4 +1,4 @@
-"""What was measured of each version of an engine, beside what a scenario asks for."""
+"""Measurements of each version of an engine, compared with a scenario."""
 
 from __future__ import annotations
 
@@ -18,25 +18,27 @@ _FEW = 4
 
 
 def measured_versions(engine: str) -> list[str]:
-    """Versions of an engine that runs were measured of, and the last of each era; oldest first.
+    """Measured versions of an engine, and the last version of each era; oldest first.
 
-    Builds without a number ("nightly-...") stand last.
+    Builds without a number ("nightly-...") come last.
     """
     return known_versions(hardware_db.engine_facts(engine))
 
 
 def usual_versions(resolved: Resolved) -> list[str]:
-    """Versions to compare unless told: those measured of the model, else of the engine; newest."""
+    """Default versions to compare: those measured for the model, otherwise for the engine;
+    newest.
+    """
     model = {row["version"] for row in _runs(resolved.engine.name) if _of_model(row, resolved)}
     every = measured_versions(resolved.engine.name)
     return [one for one in every if one in model][-_FEW:] or every[-_FEW:]
 
 
 def measured_of(resolved: Resolved, versions: Sequence[str]) -> list[dict[str, Any]]:
-    """A row of each version: its era, the runs that were measured of it, and how far they lay off.
+    """One row per version: its era, its measured runs, and the errors of their predictions.
 
-    The last columns are of the scenario's model on its system: median measured over predicted of
-    TPOT and TTFT before any run corrects the prediction; None without a run.
+    The last columns are for the scenario's model on its system: median measured over predicted of
+    TPOT and TTFT before any correction by runs; None without a run.
     """
     runs, eras = _runs(resolved.engine.name), hardware_db.engine_facts(resolved.engine.name).eras
     rows = []

@@ -1,4 +1,4 @@
-"""A deployment under its load: what its money and its energy rest on."""
+"""A deployment under its load: the basis of its cost and energy."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _Use = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A deployment under so many users: what its money and energy rest on.
+    """A deployment under load: the basis of its cost and energy.
 
-    requests_per_s, isl, osl: served, and tokens of each.  devices: of all replicas, and of the
-    workers that only read prompts.  prefill_share: of their time that prompts take; of what they
-    cost, where prompts have workers of their own.  cached_ratio: time of a cached prompt token over
-    one that is not.  compute, memory, links: utilisation, 0 to 1.  tdp_w: NaN where not stated.
-    status: "ok" or a reason code.  dearer, cheaper: what a token costs at the ends of the
-    throughput's 80 % interval over what it costs, NaN where not validated.
+    requests_per_s, isl, osl: served requests, and their tokens.  devices: of all replicas, and of a
+    prefill pool.  prefill_share: share of their time that prompts take; share of their cost, where
+    there is a prefill pool.  cached_ratio: time of a cached prompt token over that of an uncached
+    one.  compute, memory, links: utilisation, 0 to 1.  tdp_w: NaN where not stated.
+    status: "ok" or a reason code.  dearer, cheaper: relative cost of a token at the ends of the
+    throughput's 80 % interval, NaN where not validated.
     """
 
     requests_per_s: float
@@ -80,10 +80,10 @@ def operation(resolved: Resolved) -> Operation:
 
 
 def _apart(resolved: Resolved, rate: float, running: float) -> tuple[Resolved, float, _Use]:
-    """Prompts on workers of their own: (these, their share of the cost, utilisation of all).
+    """A prefill pool: (its devices, its share of the cost, utilisation of all).
 
-    The cost is by rents, by devices where not both are known.  Workers that read are idle where
-    no prompt waits; those that answer are not.  rate: of requests [1/s].  running: on a replica.
+    The cost is by rents, or by devices where not both are known.  Prefill workers are idle where no
+    prompt waits; decode workers are not.  rate: of requests [1/s].  running: on a replica.
     """
     pool = served_rows.prefill_pool(resolved)
     reader, s = pool.resolved, resolved.scenario
@@ -109,9 +109,10 @@ def _apart(resolved: Resolved, rate: float, running: float) -> tuple[Resolved, f
 def _prefill_share(served: ServingEstimate, rate: float, running: float, replicas: int) -> float:
     """Share of the replicas' time that prompts take.
 
-    What a user waits for the prompts of others, and for its own, one of those that run; where none
-    waits for another's (one user, or all are read together), all of them.  rate: of requests [1/s].
-    running: requests in flight.
+    It is the time that a user waits for the prompts of the other running requests and for its own;
+    where nobody waits for another's prompt (one user, or all are read together), that of all
+    prompts.
+    rate: of requests [1/s].  running: requests in flight.
     """
     every, waited = rate * float(served.prefill_s[0]), float(served.utilisation[0])
     share = waited + every / running if waited else every / replicas
@@ -119,7 +120,7 @@ def _prefill_share(served: ServingEstimate, rate: float, running: float, replica
 
 
 def _cached_ratio(resolved: Resolved) -> float:
-    """Time that a cached token of a prompt costs over a new one: the attention that reads it."""
+    """Time of a cached prompt token over that of a new one: the attention that reads it."""
     s = resolved.scenario
     old = min(int(s.isl * s.cached / 100.0), s.isl - 1)
     if old < 1:

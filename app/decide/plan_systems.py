@@ -1,4 +1,4 @@
-"""The best of each system: one row a system, by the cost of meeting the targets."""
+"""The best deployment on each system, one row per system, by the cost of meeting the targets."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Row = dict[str, Any]
 
 
 def by_system(answer: Answer) -> list[Row]:
-    """The best deployment of every system that was searched, or the nearest and what it lacks.
+    """The best deployment on every searched system, or the nearest one and what it lacks.
 
-    Nothing is priced anew: each is the search of an answer among the candidates of one system, the
+    Nothing is priced anew: each row is a search among the priced candidates of one system, with the
     best of them simulated.
 
     Returns:
@@ -61,7 +61,7 @@ def by_system(answer: Answer) -> list[Row]:
 
 
 def _row(answer: Answer, slug: str) -> Row:
-    """The best plan of an answer about one system, or what is nearest to one."""
+    """The best plan of an answer about one system, or the nearest candidate."""
     if answer.short.plans:
         plan = answer.short.plans[0]
         return {**plan_row(answer, plan), "lacks": "", **_run(answer, plan.at)}
@@ -78,7 +78,7 @@ def _row(answer: Answer, slug: str) -> Row:
 
 
 def _percentiles(answer: Answer, at: int) -> dict[str, float | None]:
-    """The percentiles of a candidate that was not simulated, now; none where it cannot run."""
+    """The percentiles of a candidate that was not simulated before; none where it cannot run."""
     none: dict[str, float | None] = {f.column: None for f in FIGURES.values() if f.percentile}
     if answer.found.candidates.status[at] != "ok":
         return none
@@ -93,7 +93,7 @@ _NO_RUN = {"run": "", "run_source": ""}
 
 
 def _run(answer: Answer, at: int) -> dict[str, str]:
-    """The measured run that is nearest to a candidate, by what differs."""
+    """The measured run nearest to a candidate, described by the differences."""
     family, row = answer.short.candidates.of(at), answer.short.candidates.row(at)
     degrees = np.array([row[name] for name in DEGREES])
     users = max(row["running"] / row["replicas"], 1.0)

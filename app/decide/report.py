@@ -1,4 +1,4 @@
-"""A plan to take along: words, a one-page report as HTML or Markdown, YAML, launch lines."""
+"""A plan for export: words, a one-page report as HTML or Markdown, YAML, launch lines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STYLE = (
 )
 _CHARTS = (("interactivity", "usd_per_mtok"), ("interactivity", "per_device"))
 _MOST_OTHERS = 12
-#: Ends of the names of files to take along.
+#: Endings of the names of exported files.
 KINDS = (".html", ".md", ".yaml", ".json", ".sh")
 
 
@@ -86,7 +86,7 @@ def _latency(plan: Named, name: str) -> str:
 
 
 def demand_words(named: Named) -> str:
-    """The load and the lengths that were asked for."""
+    """The requested load and lengths."""
     demand = named["demand"]
     load = (
         f"{demand['rate']:.4g} requests/s"
@@ -97,7 +97,7 @@ def demand_words(named: Named) -> str:
 
 
 def command(named: Named) -> str:
-    """The command that asks the same."""
+    """The command that asks the same question."""
     words = [option.replace("µs", "us") for option in named["options"]]
     return shlex.join(["ridgeline", "plan", named["model"], *words])
 
@@ -106,7 +106,7 @@ def command(named: Named) -> str:
 
 
 def check_ending(path: Path) -> None:
-    """Refuse a file to take along whose name ends in nothing that can be written.
+    """Refuse an export file whose ending is unknown.
 
     Raises:
         InvalidValue: it does not end in one of `KINDS`.
@@ -116,7 +116,7 @@ def check_ending(path: Path) -> None:
 
 
 def taken_along(path: Path, named: Named, answer: Answer) -> str:
-    """The answer as the text of a file, by the end of its name."""
+    """The answer as the text of a file, in the format of its ending."""
     write = {
         ".html": lambda: html(named, answer),
         ".md": lambda: markdown(named),
@@ -128,13 +128,15 @@ def taken_along(path: Path, named: Named, answer: Answer) -> str:
 
 
 def to_yaml(named: Named) -> str:
-    """The whole answer as YAML; nothing but plain values, NaN and infinities as null."""
+    """The whole answer as YAML, with only plain values; NaN and infinities become null."""
     values = json.loads(to_json(named))
     return str(yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
 
 
 def script(named: Named) -> str:
-    """Launch lines of every plan as a shell script whose first plan runs, the others commented."""
+    """Launch lines of every plan as a shell script that runs the first plan, with the others
+    commented out.
+    """
     lines = ["#!/bin/sh", f"# {demand_words(named)}; {', '.join(named['targets']) or 'no targets'}"]
     for at, plan in enumerate(named["plans"], 1):
         mark = "" if at == 1 else "# "
@@ -148,14 +150,14 @@ def script(named: Named) -> str:
 
 
 def _written(files: Mapping[str, str]) -> Iterable[str]:
-    """Shell commands that write the files which launch lines name, a line of one each."""
+    """Shell commands, one line each, that write the files which launch lines name."""
     for name, text in files.items():
         lines = " ".join(shlex.quote(line) for line in text.splitlines())
         yield f"printf '%s\\n' {lines} > {name}"
 
 
 def html(named: Named, answer: Answer) -> str:
-    """A page of its own with charts: no script, nothing from elsewhere."""
+    """A self-contained page with charts: no script, and nothing loaded from elsewhere."""
     drawn = [svg.candidates(points(answer, ACROSS[x], UPWARDS[y])) for x, y in _CHARTS]
     title = f"Plan of {named['model']}"
     body = [f"<h1>{escape(title)}</h1>", f"<p>{escape(_asked(named))}</p>"]
@@ -175,7 +177,7 @@ def html(named: Named, answer: Answer) -> str:
 
 
 def markdown(named: Named) -> str:
-    """The same as Markdown; its chart is Mermaid's, which forges and editors draw."""
+    """The report as Markdown, with a Mermaid chart, which code hosts and editors render."""
     lines = [f"# Plan of {_line(named['model'])}", "", _line(_asked(named)), ""]
     lines += [f"**{_line(line)}**\n" for line in _verdict(named)]
     for name, rows in _tables(named):
@@ -253,5 +255,5 @@ def _shown(value: Any) -> str:
 
 
 def _line(text: str) -> str:
-    """A text on one line that is no markup."""
+    """A text on one line without active markup."""
     return " ".join(str(text).split()).replace("<", "&lt;").replace("`", "'")

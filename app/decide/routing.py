@@ -1,17 +1,19 @@
-"""Uneven experts from a run: its histogram of routing as a load, and what copies would gain."""
+"""Uneven experts of a run: its routing histogram as a load, and the gain from copies."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from app.question import typed
 from app.question.asking import Asked
+from app.question.parameters import PARAMETERS
 from app.scenario import results
 from app.scenario.gate import experts_of
 from app.scenario.scenario import find_model
@@ -23,34 +25,30 @@ _LARGEST = 64 * 2**20  # characters
 _COLUMNS = ("layer_id", "expert_id", "count")
 _KEYS = ("logical_count", "expert_load", "counts")
 _MOST_IDS = 4096
+_NO_LISTS = (
+    "expert statistics are no lists of numbers of one length: give [layers][experts], alone or "
+    f"under {', '.join(_KEYS)}"
+)
 _SHOWN = ("status", "message", "ttft_s", "tpot_s", "output_tokens_per_s",
           "memory_bytes_per_device")  # fmt: skip
 
 
 def read_counts(text: str) -> Array:
-    """Routed rows by [steps, layers, experts] of a file of an engine's expert statistics.
+    """Routed rows by [steps, layers, experts], from an engine's file of expert statistics.
 
     text: CSV with layer_id, expert_id and count (SGLang's record of expert distribution), or JSON:
     nested lists, alone or under logical_count, expert_load or counts.
 
     Raises:
-        InvalidValue: neither, or counts that cannot be.
+        InvalidValue: neither, or impossible counts.
     """
     if len(text) > _LARGEST:
         raise InvalidValue(f"expert statistics of {len(text):,} characters: at most {_LARGEST:,}")
     if text.lstrip()[:1] in ("{", "["):
         try:
-            found = json.loads(text)
-            if isinstance(found, dict):
-                found = next(found[key] for key in _KEYS if key in found)
-            return checked_counts(np.array(found, dtype=float))
-        except (StopIteration, ValueError, TypeError, RecursionError) as error:
-            if isinstance(error, InvalidValue):
-                raise
-            raise InvalidValue(
-                "expert statistics are no lists of numbers of one length: give [layers][experts], "
-                f"alone or under {', '.join(_KEYS)}"
-            ) from None
+            return counts_of(json.loads(text))
+        except (json.JSONDecodeError, RecursionError):
+            raise InvalidValue(_NO_LISTS) from None
     rows = csv.DictReader(io.StringIO(text))
     if not set(_COLUMNS) <= set(rows.fieldnames or ()):
         raise InvalidValue(
@@ -74,18 +72,34 @@ def read_counts(text: str) -> Array:
     return checked_counts(counts)
 
 
-def routing(asked: Asked, counts: Array, redundant: Sequence[int] = ()) -> list[dict[str, Any]]:
-    """The load of the busiest rank by the copies of experts, and what it costs, a row each.
-
-    asked: of `estimate`, with ep; a batch or a load.  counts: as `read_counts` gives them.
-    redundant: copies to try; by default none, then one, two and four a rank.
-
-    Columns: redundant_experts, busiest_rank (rows over the mean), the figures of the deployment
-    with that load, and gain: tokens a second over those without copies.
+def counts_of(given: Any) -> Array:
+    """Routed rows by [steps, layers, experts], from nested lists, an array, or an object that has
+    one of these under logical_count, expert_load or counts.
 
     Raises:
-        InvalidValue: one configuration with experts over several ranks is not what is asked, or
-            the counts are of another number of experts.
+        InvalidValue: anything else, or impossible counts.
+    """
+    try:
+        if isinstance(given, Mapping):
+            given = next(given[key] for key in _KEYS if key in given)
+        numbers = np.array(given, dtype=float)
+    except (StopIteration, ValueError, TypeError, RecursionError):
+        raise InvalidValue(_NO_LISTS) from None
+    return checked_counts(numbers)
+
+
+def routing(asked: Asked, counts: Array, copies: Sequence[Any] = ()) -> list[dict[str, Any]]:
+    """The load of the busiest rank by number of expert copies, and its cost, one row each.
+
+    asked: with ep; a batch or a load.  counts: from `read_counts`.  copies: redundant experts to
+    try; by default none, then one, two and four per rank.
+
+    Columns: redundant_experts, busiest_rank (rows over the mean), the figures of the deployment
+    with that load, and gain: tokens per second over those without copies.
+
+    Raises:
+        InvalidValue: not exactly one configuration with experts over several ranks, or counts for
+            another number of experts.
         RidgelineError: as `results.estimate`.
     """
     question = asked.question
@@ -99,11 +113,14 @@ def routing(asked: Asked, counts: Array, redundant: Sequence[int] = ()) -> list[
             "give those of its logical experts"
         )
     first = -experts % ranks
-    tried = list(dict.fromkeys(redundant)) or [first + ranks * many for many in (0, 1, 2, 4)]
+    usual = [first + ranks * many for many in (0, 1, 2, 4)]
+    declared = PARAMETERS["redundant_experts"]
+    given = [int(number) for text in copies for number in typed.values(declared, str(text))]
+    tried = list(dict.fromkeys(given)) or usual
     loads = [busiest_rank(rows, ranks, many) for many in tried]
     side = {"expert_imbalance": np.array(loads), "redundant_experts": np.array(tried, dtype=float)}
-    given = asked.given | side.keys()
-    found = results.estimate(replace(asked, arrays=side, given=given), "status").rows
+    on_ranks = replace(asked, arrays=side, given=asked.given | side.keys())
+    found = results.estimate(on_ranks, "status").rows
     base = found[0].get("output_tokens_per_s")
     return [
         {

@@ -1,4 +1,4 @@
-"""A planner's question as a page asks it: plain values, a key of caches and jobs."""
+"""A page's question to the planner: plain values that serve as a key of caches and jobs."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from genz_core.errors import RidgelineError
 from genz_core.progress import Cancel, Cancelled, Progress, never, part, silent
 from genz_core.types import System
 
-#: Families of deployments that are priced while a page waits: about a tenth of a second each.
+#: Number of families that are priced while a page waits; each takes about a tenth of a second.
 AT_ONCE = 6
-#: Devices up to which a family is that quick.
+#: Number of devices up to which a family is that quick.
 _FEW_DEVICES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a page asks of the planner.
+    """A page's question to the planner.
 
-    setup: the question, and texts that the visitor brought.  What its question says beside the
-    defaults is kept.  several: values to choose among, by parameter.  systems: texts of the
+    setup: the question, and texts that the visitor uploaded.  Parameters that differ from their
+    defaults are kept.  several: values to choose among, by parameter.  systems: texts of the
     visitor's own systems, by name.  trace: the requests that the question's trace stands for.
-    trace_key: tells those of one file from those of another.
+    trace_key: identifies the file that they come from.
     """
 
     setup: Setup
@@ -47,7 +47,7 @@ class Searched:
 
     @property
     def untargeted(self) -> Searched:
-        """The same without what only chooses among priced candidates."""
+        """A copy of this request without the options that only rank already-priced candidates."""
         return self.with_question(
             target=(), rank="", confidence=0.0, simulate=False, break_even=False
         )
@@ -59,7 +59,7 @@ class Searched:
 
     @property
     def families(self) -> float:
-        """How many families are priced; infinity where one takes long."""
+        """Number of families to price; infinity where one takes long."""
         asked = self.asked()
         engines = [
             len(space.choices(asked, "engine") or hardware_db.engines_for(find_system(system)))
@@ -72,7 +72,7 @@ class Searched:
         return sum(engines) * formats if plain and few else math.inf
 
     def with_question(self, **changed: Any) -> Searched:
-        """The same with other values of the question."""
+        """A copy with other values of the question."""
         scenario = replace(self.setup.scenario, **changed)
         return replace(self, setup=replace(self.setup, scenario=scenario))
 
@@ -80,7 +80,7 @@ class Searched:
         """The planner's question.
 
         Raises:
-            RidgelineError: a name or a number that cannot be.
+            RidgelineError: an invalid name or number.
         """
         question = self.setup.scenario
         model = source_of(question.model, self.setup.model_config)
@@ -108,7 +108,7 @@ def _system(name: str, texts: dict[str, str]) -> SystemSource | System:
 
 
 def price(searched: Searched) -> Priced:
-    """Every candidate of a question's space under its load, and what was left out.
+    """Price every candidate of a question's space under its load; also returns what was left out.
 
     Raises:
         RidgelineError: as `Searched.asked` and `app.planning.search.price`.
@@ -117,12 +117,12 @@ def price(searched: Searched) -> Priced:
 
 
 def price_as_job(searched: Searched, progress: Progress, cancelled: Cancel = never) -> Priced:
-    """`price` as the work of a job."""
+    """`price` as a job."""
     return search.price(searched.asked(), progress, cancelled)
 
 
 def answer(searched: Searched, priced: Priced) -> Answer:
-    """The answer to a question whose candidates are priced; without what would have to change.
+    """The answer to a question whose candidates are priced, without possible changes.
 
     Raises:
         RidgelineError: as `Searched.asked`.
@@ -133,7 +133,7 @@ def answer(searched: Searched, priced: Priced) -> Answer:
 def changes_as_job(
     searched: Searched, progress: Progress, cancelled: Cancel = never
 ) -> tuple[Change, ...]:
-    """What would have to change where nothing meets the targets, as the work of a job."""
+    """Changes that would allow a plan where nothing meets the targets, as a job."""
     asked = searched.asked()
     priced = search.price(asked, part(progress, 0.0, 0.3), cancelled)
     found = search.search(asked, priced)
@@ -146,13 +146,13 @@ def changes_as_job(
 def curves_as_job(
     many: Several, progress: Progress = silent, cancelled: Cancel = never
 ) -> tuple[tuple[Curve, ...], tuple[LeftOut, ...]]:
-    """As `app.decide.frontiers.curves` of several questions by name, as the work of a job.
+    """`app.decide.frontiers.curves` of several questions by name, as a job.
 
-    A curve of one of several questions is called by the name of it; what one of them cannot be is
-    left out.
+    With several questions, each curve is labelled with its question's name, and impossible families
+    are left out.
 
     Raises:
-        RidgelineError: as `frontiers.curves`, where there is one question alone.
+        RidgelineError: as `frontiers.curves`, if there is only one question.
     """
     found: list[Curve] = []
     left: list[LeftOut] = []

@@ -1,4 +1,4 @@
-"""What a deployment's figures answer to: resources by a share each, ridges, needed hardware."""
+"""Sensitivity of a deployment's figures to resources, its ridges, and the hardware it needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from genz_core.step import StepEstimate
 from genz_core.types import Array, System
 from genz_core.workload import OUT_OF_MEMORY
 
-#: Resources that a factor multiplies, in words.  "host": the speed of launches and of the host.
+#: Resources that a factor multiplies, in words. "host": the speed of launches and of the host.
 RESOURCES: Mapping[str, str] = {
     "bandwidth": "Memory bandwidth",
     "peak": "Peak arithmetic",
@@ -32,7 +32,7 @@ RESOURCES: Mapping[str, str] = {
     "capacity": "Memory capacity",
     "host": "Host and launch speed",
 }
-#: Figures that answer to a resource.
+#: Figures whose sensitivity is computed.
 FIGURES: Mapping[str, Column] = {
     name: COLUMNS[name] for name in ("ttft_s", "tpot_s", "output_tokens_per_s_per_device")
 }
@@ -49,7 +49,7 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """How figures answer to one resource.
+    """Sensitivity of figures to one resource.
 
     less, more: figures with the resource divided and multiplied by the factor; elasticity: of
     each figure.
@@ -88,15 +88,15 @@ def _faster(engine: EngineProfile, factor: float) -> EngineProfile:
 
 
 def _reader(resolved: Resolved) -> Resolved:
-    """What reads the prompts: workers of their own, or the deployment itself."""
+    """The deployment that reads the prompts: the prefill pool, or the deployment itself."""
     return prefill_pool(resolved).resolved if has_pool(resolved.scenario) else resolved
 
 
 def figures(resolved: Resolved) -> Figures:
     """TTFT, TPOT [s] and output per device [tok/s] of a deployment, and whether it fits (1 or 0).
 
-    Of a static batch, or under the question's load, of which those wait that the cache does not
-    hold.
+    For a static batch, or under the question's load, where requests that the cache cannot hold
+    wait.
 
     Raises:
         RidgelineError: a scenario that cannot be priced.
@@ -121,9 +121,9 @@ def figures(resolved: Resolved) -> Figures:
 
 
 def sensitivities(resolved: Resolved) -> tuple[Figures, list[Sensitivity]]:
-    """The figures as they are, and how they answer to each resource a share up and down.
+    """The current figures, and their sensitivity to each resource in both directions.
 
-    The question's `change` is 10 for 10 % more, and as much less (the resource over 1.1).
+    The question's `change` is 10 for 10 % more, and equally less (the resource over 1.1).
 
     Raises:
         RidgelineError: as `figures`.
@@ -157,7 +157,7 @@ class Ridge:
 
 
 def ridges(resolved: Resolved) -> tuple[Ridge, Ridge]:
-    """Decode over the batch and prefill over the prompt, all else as in the scenario.
+    """Decode over the batch and prefill over the prompt, with all else as in the scenario.
 
     Raises:
         RidgelineError: a scenario that cannot be priced.
@@ -186,13 +186,13 @@ def _ridge(phase: str, step: StepEstimate, at: Array) -> Ridge:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What hardware would meet targets.
+    """Hardware that would meet targets.
 
-    factors: of each resource alone, all else as it is; "together": of all speeds at once; None
-    where even 64 times is not enough.  least: what no device can do with less of, whatever its
-    other resources: capacity_bytes, bytes_per_s, flops_per_s, link_bytes_per_s, each per device
-    and NaN where no target asks for it; arithmetic in the formats that the model runs in.
-    has: what the system has of each, arithmetic as the peak of those formats.
+    factors: of each resource by itself, all else unchanged; "together": of all speeds at once; None
+    where even 64 times is not enough.  least: lower limits for any device, whatever its other
+    resources: capacity_bytes, bytes_per_s, flops_per_s, link_bytes_per_s, each per device and NaN
+    where no target requires it; arithmetic in the formats that the model runs in.
+    has: the system's value of each; for arithmetic the peak of those formats.
     """
 
     factors: Mapping[str, float | None]
@@ -201,7 +201,7 @@ class Requirement:
 
 
 def requirement(resolved: Resolved, targets: tuple[Target, ...]) -> Requirement:
-    """The least of each resource that meets targets on mean TTFT and TPOT, and fits.
+    """The smallest amount of each resource that meets targets on mean TTFT and TPOT, and fits.
 
     Raises:
         InvalidValue: no target, or one on another figure.
@@ -231,7 +231,7 @@ def requirement(resolved: Resolved, targets: tuple[Target, ...]) -> Requirement:
 
 
 def _as_batch(resolved: Resolved) -> Resolved:
-    """A replica with as many sequences in a static batch as run on it under the load."""
+    """A replica with a static batch of as many sequences as run on it under the load."""
     s = resolved.scenario
     if s.kind == "batch":
         return resolved
@@ -243,9 +243,9 @@ def _as_batch(resolved: Resolved) -> Resolved:
 def _least(
     resolved: Resolved, limits: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """What each resource has to be at the least, were all others without limit, and what it is.
+    """The least value of each resource if all others were unlimited, and its current value.
 
-    Peaks are rated ones, though bounds are taken at the highest clock.
+    Peaks are rated ones, although bounds use the highest clock.
     """
     priced, system = estimate_resolved(_as_batch(resolved)), resolved.system
     prompts = priced.prefill

@@ -1,4 +1,4 @@
-"""Sensitivities as a document: what `ridgeline sensitivity --json` prints, and its words."""
+"""Sensitivities as a document: the output of `ridgeline sensitivity --json`, and its sentences."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Named = Mapping[str, Any]
 
 
 def document(asked: Asked) -> dict[str, Any]:
-    """Figures, their answers to each resource, the ridges, and what targets need; SI units.
+    """Figures, their sensitivity to each resource, the ridges, and what targets need; SI units.
 
-    asked: `ask("sensitivity", ...)`; of a static batch, or under a load.
+    asked: `ask("sensitivity", ...)`; for a static batch, or under a load.
 
     Raises:
         RidgelineError: as `app.decide.sensitivity`.
@@ -60,7 +60,7 @@ def _ridge(ridge: Ridge) -> dict[str, Any]:
 
 
 def table(named: Named) -> list[dict[str, Any]]:
-    """A row a resource: the change of each figure with more of it, and its elasticity."""
+    """One row per resource: the change of each figure with more of it, and the elasticity."""
     base = named["figures"]
     rows = []
     for resource, answers in named["resources"].items():
@@ -73,7 +73,7 @@ def table(named: Named) -> list[dict[str, Any]]:
 
 
 def sentences(named: Named) -> list[str]:
-    """The ridges and what the targets need, a line each."""
+    """The ridges and what the targets need, one line each."""
     lines = []
     for phase, ridge in named["ridges"].items():
         for name, place in ridge["crossings"].items():

@@ -2,11 +2,11 @@
 
 A study is a mapping (YAML on the command line):
 
-    title       of tables and charts
-    question    what all share, as keywords of `ridgeline.estimate`
+    title       title of tables and charts
+    question    what all combinations share, as keywords of `ridgeline.estimate`
     chips       each with a name, and system, memory, stacks, gb_per_stack or factors (peak, link,
                 bandwidth, capacity, process, power_cap_w) of `app.decide.chips`
-    formats     each with a name, and weights, kv, activations ... in place of the question's
+    formats     each with a name, and weights, kv, activations ... instead of the question's
     techniques  each with a name, and anything of the question (speculation, acceptance, sparse
                 models); `config` replaces keys of the model's config: low-rank caches, windows
 """
@@ -24,7 +24,7 @@ from app.decide.chips import Chip, chip_system
 from app.question.asking import Sources, ask
 from app.scenario import results
 from app.scenario.scenario import find_system
-from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.errors import InvalidValue, RidgelineError, UnknownName
 from model_registry.finding.sources import find_checkpoint
 
 _AXES = ("chips", "formats", "techniques")
@@ -40,19 +40,21 @@ _RESOURCES = ("compute", "memory", "communication", "overhead")
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """rows: chip, format, technique, status, message, figures, and what binds either phase."""
+    """rows: chip, format, technique, status, message, figures, and the limiting resource of each
+    phase.
+    """
 
     title: str
     rows: tuple[dict[str, Any], ...]
 
 
 def study(asked: Mapping[str, Any], sources: Sources = dict) -> Study:
-    """Price every combination of a study; what cannot run is a row with its reason.
+    """Price every combination of a study; one that cannot run is a row with its reason.
 
-    sources: what texts that name models and systems mean; by default they open no file.
+    sources: function that resolves names of models and systems; by default they open no file.
 
     Raises:
-        InvalidValue: keys, names or values that a study has not, or too many combinations.
+        InvalidValue: invalid keys, names or values, or too many combinations.
     """
     unknown = sorted(set(map(str, asked)) - set(_KEYS))
     if unknown or not isinstance(asked.get("question"), Mapping):
@@ -67,7 +69,7 @@ def study(asked: Mapping[str, Any], sources: Sources = dict) -> Study:
 
 
 def _named(axis: str, given: Any) -> list[dict[str, Any]]:
-    """The entries of an axis, each with a name; one that changes nothing where none is given."""
+    """The entries of an axis, each with a name; a single unchanged one where none is given."""
     if given is None:
         return [{"name": "as it is"}]
     rows = isinstance(given, Sequence) and not isinstance(given, str) and given
@@ -102,7 +104,7 @@ def _priced(
     try:
         found = results.estimate(question, "status")
     except RidgelineError as refusal:
-        if isinstance(refusal, InvalidValue):
+        if isinstance(refusal, (InvalidValue, UnknownName)):
             raise
         return {**row, "status": refusal.code, "message": str(refusal)}
     priced = found.rows[0]
@@ -116,7 +118,7 @@ def _priced(
 
 
 def label(row: Mapping[str, Any]) -> str:
-    """A combination of a study in words: what of it is not as it was."""
+    """A combination of a study in words: its differences from the base."""
     names = (row["chip"], row["format"], row["technique"])
     return ", ".join(name for name in names if name != "as it is") or "as it is"
 
@@ -139,7 +141,7 @@ def _number(name: str, value: Any) -> Any:
 
 
 def _other_config(model: Any, changes: Any) -> dict[str, Any]:
-    """The config of a model with other values under some keys."""
+    """The config of a model with some keys changed."""
     if not isinstance(changes, Mapping):
         raise InvalidValue("config of a technique: give keys of the model's config.json")
     checkpoint = find_checkpoint(model)
@@ -147,7 +149,7 @@ def _other_config(model: Any, changes: Any) -> dict[str, Any]:
 
 
 def _binds(found: results.Estimate, phase: str) -> str:
-    """The resource that holds most of a step's least time, and the share of it."""
+    """The resource with the largest share of a step's least time, and that share."""
     table = found.operators(phase)
     seconds = table["bound_s"].groupby(table["bound"]).sum()
     shares = {name: float(seconds.get(name, 0.0)) for name in _RESOURCES}

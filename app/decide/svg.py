@@ -1,4 +1,4 @@
-"""Small charts as SVG text: a report holds them without a script, and prints them."""
+"""Small charts as SVG text, so that a report needs no script and can be printed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _WIDE, _HIGH = 720, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 24, 60
 _COLORS = ("#1459c2", "#bc6c11", "#1c9d73", "#9f50a5", "#b09a00", "#697583", "#5a2b83", "#a54925")
 _INK, _FAINT, _ALARM = "#1b232e", "#5f6b7a", "#b3261e"
-#: Points of a chart; a report is a page, not a data file.
+#: Most points of a chart; a report is a page, not a data file.
 _MOST = 1500
-#: Of a study: its width, where its bars begin and end, and the height of a row.
+#: For a study: width, start and end of its bars, and height of a row.
 _STUDY_WIDE, _LABELS, _BARS, _ROW, _STUDY_TOP = 1180, 420, 300, 24, 56
 _STUDY_HEAD = "Output tokens a second and device; TPOT; cost; energy; decode bound by"
 
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """From a value to a place, linear or logarithmic."""
+    """Maps a value to a position, linearly or logarithmically."""
 
     low: float
     high: float
@@ -131,8 +131,9 @@ def _dots(points: Points, across: _Scale, upwards: _Scale) -> list[str]:
 
 
 def study(found: Study) -> str:
-    """A bar a combination, as long as its tokens a second and device; a colour a technique; what
-    cannot run has its reason in place of a bar."""
+    """One bar per combination, as long as its tokens per second and device, with a colour per
+    technique; a combination that cannot run has its reason instead of a bar.
+    """
     speeds = [row.get("output_tokens_per_s_per_device") or 0.0 for row in found.rows]
     largest = max(speeds, default=0.0) or 1.0
     colors = {

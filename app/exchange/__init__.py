@@ -1,1 +1,1 @@
-"""Files that network simulators read: a step's operators and a system's links, both ways."""
+"""Files of network simulators: a step's operators and a system's links, written and read."""

@@ -1,7 +1,7 @@
 """MLCommons Chakra execution traces: protocol buffers, each message after its length.
 
 Names and numbers of fields are those of the published schema (mlcommons/chakra,
-schema/protobuf/et_def.proto); what it has beyond them is skipped when a trace is read.
+schema/protobuf/et_def.proto); other fields are skipped when a trace is read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VERSION = "0.0.4"
 #: Limits of a trace that is read: bytes of one message, and messages.
 _LONGEST, _MOST = 16 * 2**20, 5_000_000
 _PACKAGE = "ChakraProtoMsg"
-#: {message: {field: (number, type)}}; a type in brackets repeats.
+#: {message: {field: (number, type)}}; a type in brackets is repeated.
 _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "AttributeProto": {
         "name": (1, "string"), "double_val": (3, "double"), "float_val": (5, "float"),
@@ -59,7 +59,7 @@ class Node:
 
 
 def write(file: BinaryIO, nodes: Iterable[Node], about: Mapping[str, float | int | str]) -> None:
-    """Write a trace.  about: attributes of the trace as a whole."""
+    """Write a trace.  about: attributes of the whole trace."""
     metadata = _classes()["GlobalMetadata"](version=VERSION, attr=_attributes(about))
     _put(file, metadata)
     for node in nodes:
@@ -70,10 +70,10 @@ def write(file: BinaryIO, nodes: Iterable[Node], about: Mapping[str, float | int
 
 
 def read(content: bytes) -> tuple[dict[str, Any], tuple[Node, ...]]:
-    """Attributes of a trace as a whole, and its nodes.
+    """Attributes of the whole trace, and its nodes.
 
     Raises:
-        InvalidValue: bytes that are no such trace, with the place of the first that are not.
+        InvalidValue: bytes that are not such a trace, with the position of the first error.
     """
     messages = list(_messages(content))
     if not messages:
@@ -112,7 +112,7 @@ def _field(value: Any) -> str:
 
 
 def _values(attributes: Iterable[Any]) -> dict[str, Any]:
-    """Values by name; lists and bytes, which no figure here needs, are left out."""
+    """Values by name; lists and bytes, which are not needed here, are left out."""
     found = {}
     for attribute in attributes:
         stated = [(about.name, value) for about, value in attribute.ListFields()]
@@ -169,7 +169,7 @@ def _parsed(name: str, text: bytes, at: int) -> Any:
 
 @cache
 def _classes() -> Mapping[str, Any]:
-    """Classes of the messages, made of `_MESSAGES`."""
+    """Classes of the messages, created from `_MESSAGES`."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     proto = descriptor_pb2.FieldDescriptorProto

@@ -1,7 +1,7 @@
-"""The links of a system as the network file of ASTRA-sim's analytical backend, both ways.
+"""The links of a system as the network file of ASTRA-sim's analytical backend, written and read.
 
-A dimension has a form (Ring, FullyConnected, Switch), a number of devices, GB/s a direction and a
-latency in ns a hop.  Source: astra-sim/astra-sim, inputs/network/analytical.
+A dimension has a form (Ring, FullyConnected, Switch), a number of devices, GB/s per direction and a
+latency in ns per hop.  Source: astra-sim/astra-sim, inputs/network/analytical.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from typing import Any
 from genz_core.errors import InvalidValue
 from genz_core.types import Link, System
 
-#: What a form of wiring is in the file; a torus is a ring in each of its dimensions.
+#: Name of each form of wiring in the file; a torus is a ring in each dimension.
 _FORMS: Mapping[str, str] = {
     "switch": "Switch", "rails": "Switch", "pcie": "Switch", "dragonfly": "Switch",
     "mesh": "FullyConnected", "ring": "Ring", "torus": "Ring",
 }  # fmt: skip
 _WIRED: Mapping[str, str] = {"Switch": "switch", "FullyConnected": "mesh", "Ring": "ring"}
 _KEYS = ("topology", "npus_count", "bandwidth", "latency")
-#: Tiers of a system's links, the nearest first, and the source that they cite.
-_NO_ID = re.compile(r"[^a-z0-9.-]+")  # what the id of a system cannot hold
+#: Tiers of a system's links, the nearest first, and the source key that they cite.
+_NO_ID = re.compile(r"[^a-z0-9.-]+")  # characters that the id of a system cannot contain
 _TIERS, _SOURCE = ("scale_up", "node", "scale_out"), "network-file"
 
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """form: Ring, FullyConnected or Switch.  bytes_per_s: of one link and direction: of a ring,
-    one of the two of a device; of a mesh, one of its n - 1; of a switch, all of a device."""
+    """form: Ring, FullyConnected or Switch.  bytes_per_s: of one link and direction.  A device in a
+    ring has two such links, in a mesh n - 1, behind a switch one.
+    """
 
     form: str
     devices: int
@@ -43,7 +44,8 @@ def network_of(system: System, devices: int) -> tuple[Dimension, ...]:
     """The network of `devices` devices of a system, the nearest first.
 
     Raises:
-        InvalidValue: more devices than its links join, or a number that does not fill its domains.
+        InvalidValue: more devices than its links connect, or a number that does not fill its
+            domains.
     """
     found: list[Dimension] = []
     left = devices
@@ -84,14 +86,16 @@ def read(document: Any) -> tuple[Dimension, ...]:
     """The network of a file's content, as YAML or JSON gives it.
 
     Raises:
-        InvalidValue: a key that is missing, forms or numbers that cannot be.
+        InvalidValue: a missing key, or impossible forms or numbers.
     """
     if not isinstance(document, Mapping) or any(key not in document for key in _KEYS):
         raise InvalidValue(f"a network file has the keys {', '.join(_KEYS)}")
     columns = [document[key] if isinstance(document[key], list) else [document[key]]
                for key in _KEYS]  # fmt: skip
     if len({len(column) for column in columns}) != 1 or not columns[0]:
-        raise InvalidValue(f"{', '.join(_KEYS)} of a network file have one entry a dimension each")
+        raise InvalidValue(
+            f"{', '.join(_KEYS)} of a network file must each have one entry per dimension"
+        )
     return tuple(_read_dimension(*entries) for entries in zip(*columns, strict=True))
 
 
@@ -156,20 +160,22 @@ def _positive(name: str, value: Any, *, zero: bool = False) -> float:
 
 
 def _dimensions(link: Link, devices: int) -> list[Dimension]:
-    """The dimensions of a tier; a torus has one a side, its links shared among them."""
+    """The dimensions of a tier; a torus has one per side, with the links divided between them."""
     form = _FORMS[link.topology.form]
     sides = [devices]
     if link.topology.form == "torus" and math.prod(link.topology.shape) == devices:
         sides = [side for side in link.topology.shape if side > 1]
     share = link.bytes_per_s / len(sides)
-    if form == "FullyConnected":  # a pair has its own link, however many of the domain are used
+    if (
+        form == "FullyConnected"
+    ):  # each pair has its own link, however many devices of the domain are used
         share *= (devices - 1) / (max(link.domain, devices) - 1)
     parts = [Dimension(form, side, share, link.latency_s) for side in sides]
     return [replace(part, bytes_per_s=share / _links_of(part)) for part in parts]
 
 
 def _links_of(part: Dimension) -> int:
-    """Links of a device in a dimension, for each direction."""
+    """Links of a device in a dimension, per direction."""
     if part.form == "Ring":
         return 2 if part.devices > 2 else 1
     return part.devices - 1 if part.form == "FullyConnected" else 1

@@ -1,11 +1,12 @@
-"""A priced step as Chakra traces, one a device: operators in their order, layer by layer."""
+"""A priced step as Chakra traces, one per device: operators in order, layer by layer."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 from app.exchange import chakra
 from app.exchange.chakra import COLLECTIVES, Node
 from app.exchange.network import as_text, network_of
+from app.question.asking import Asked
+from app.scenario import results
 from app.scenario.results import Estimate
 from app.scenario.summary import step_of
 from genz_core.errors import InvalidValue
@@ -21,6 +24,8 @@ from genz_core.types import Op
 
 PHASES = ("prefill", "decode")
 _MOST_DEVICES = 1024
+#: Bytes of a trace that is read.
+_LONGEST = 512 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,8 @@ class Run:
     """One run of an operator in a step.
 
     seconds: predicted.  flops, bytes: of the run on one device.  message_bytes, group, stride: as
-    of `genz_core.operators.collective`; group 1 for what is no collective.
+    in `genz_core.operators.collective`; group is 1 where nothing is sent.  A message to the next
+    stage of a pipeline is of kind send_recv.
     """
 
     name: str
@@ -42,51 +48,76 @@ class Run:
     stride: int
 
 
-def runs_of(step: StepEstimate) -> Iterator[Run]:
-    """The runs of a step on one device, in order: the first ends, the layers, the last ends.
+def runs_of(step: StepEstimate, stages: int = 1) -> tuple[list[Run], ...]:
+    """The runs of a step on one device of each pipeline stage, in order.
 
-    What measured runs teach scales them all; host time and waits for other stages are the last.
+    The order is input, layers, message to the next stage, output; the host's time is the last run
+    of the last stage.  The correction by measured runs scales all of them.  A pipeline's trace is
+    that of one micro-batch, without the time that it waits for others.
     """
     ops = list(enumerate(step.graph.ops))
-    ends = [(at, op) for at, op in ops if not op.layers]
-    yield from (run for at, op in ends if op.stage == "first" for run in _runs(step, at, op, None))
+    layers = max(step.graph.layers, 1)
+    ends = [(at, op) for at, op in ops if not op.layers and op.kind != "send_recv"]
+    sends = [(at, op) for at, op in ops if op.kind == "send_recv"]
+    found: tuple[list[Run], ...] = tuple([] for _ in range(stages))
+    for at, op in ends:
+        if op.stage == "first":
+            found[0].extend(_runs(step, at, op, None))
     for layer in sorted({layer for _, op in ops for layer in op.layers}):
         for at, op in ops:
             if layer in op.layers:
-                yield from _runs(step, at, op, layer)
-    yield from (run for at, op in ends if op.stage != "first" for run in _runs(step, at, op, None))
-    rest = float((step.host_s + step.pipeline_s)[0])
-    yield Run("host", "host", None, rest, 0.0, 0.0, 0.0, 1, 1)
+                found[layer * stages // layers].extend(_runs(step, at, op, layer))
+    for at, op in sends:  # one operator is the chain of messages through all stages
+        for run in _runs(step, at, op, None):
+            for stage in found[:-1]:
+                stage.append(replace(run, seconds=run.seconds / (stages - 1)))
+    for at, op in ends:
+        if op.stage != "first":
+            found[-1].extend(_runs(step, at, op, None))
+    found[-1].append(Run("host", "host", None, float(step.host_s[0]), 0.0, 0.0, 0.0, 1, 1))
+    return found
+
+
+def export(asked: Asked, phase: str) -> dict[str, bytes]:
+    """Contents by name of the files of one step of what is asked: as `files`.
+
+    Raises:
+        RidgelineError: as `results.estimate` and `files`.
+    """
+    answer = results.estimate(asked)
+    assert isinstance(answer, Estimate), "export takes no load but a batch"
+    degrees = {name: getattr(asked.question, name) for name in ("tp", "pp", "dp", "cp")}
+    return files(answer, phase, degrees)
 
 
 def files(estimate: Estimate, phase: str, devices_of: Mapping[str, int]) -> dict[str, bytes]:
-    """Contents by name: `step.RANK.et` a device, groups of ranks, the network, and a note.
+    """File contents by name: one `step.RANK.et` per device, groups of ranks, the network, and a
+    note.
 
     devices_of: the degrees tp, pp, dp, cp of the deployment.
 
     Raises:
-        InvalidValue: no phase, pipelines, or too many devices.
+        InvalidValue: an unknown phase, or too many devices.
     """
     if phase not in PHASES:
         raise InvalidValue(f"phase = {phase!r}: choose {' or '.join(PHASES)}")
-    if devices_of["pp"] > 1:
-        raise InvalidValue(
-            f"pp = {devices_of['pp']}: the traces of a step hold one stage; export each stage of "
-            "a pipeline as a model of its layers, or use tp, dp and ep"
-        )
     devices = int(np.prod(list(devices_of.values())))
     if devices > _MOST_DEVICES:
         raise InvalidValue(f"{devices:,} devices: at most {_MOST_DEVICES:,} have a trace each")
     step = step_of(estimate.engine_estimate, phase)
-    runs = list(runs_of(step))
+    stages = runs_of(step, devices_of["pp"])
+    apart = stages[0][-1].stride if len(stages) > 1 else devices
     groups = _Groups(devices)
-    total_s = float(step.total_s[0])
+    total_s = float((step.total_s - step.pipeline_s)[0])
     about = {"model": estimate.model, "system": estimate.system, "phase": phase,
              "step_s": total_s}  # fmt: skip
     made = {}
     for rank in range(devices):
-        content = BytesIO()
-        chakra.write(content, _nodes(runs, rank, groups), {**about, "rank": rank})
+        content, stage = BytesIO(), rank // apart % len(stages)
+        received = stages[stage - 1][-1] if stage else None
+        nodes = _nodes(stages[stage], rank, groups, received)
+        said = {**about, "rank": rank} | ({"stage": stage} if len(stages) > 1 else {})
+        chakra.write(content, nodes, said)
         made[f"step.{rank}.et"] = content.getvalue()
     made["groups.json"] = json.dumps(groups.members).encode()
     made["network.yml"] = as_text(network_of(estimate.resolved.system, devices)).encode()
@@ -94,13 +125,13 @@ def files(estimate: Estimate, phase: str, devices_of: Mapping[str, int]) -> dict
 
 
 def read_rows(content: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What a trace is of, and a row an operator of it: runs, seconds, FLOPs, bytes, messages.
+    """What a trace contains, and one row per operator: runs, seconds, FLOPs, bytes, messages.
 
-    Runs of one name that differ in their layer alone share a row.  A duration that the trace does
-    not state to the last digit is in whole microseconds.
+    Runs that differ only in their layer share a row.  Durations without an exact attribute are in
+    whole microseconds.
 
     Raises:
-        InvalidValue: bytes that are no trace.
+        InvalidValue: bytes that are not a trace.
     """
     about, nodes = chakra.read(content)
     rows: dict[tuple[str, str], dict[str, Any]] = {}
@@ -122,11 +153,27 @@ def read_rows(content: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return about, list(rows.values())
 
 
-def _number(node: Node, name: str, usual: float = 0.0) -> float:
-    """An attribute of a node that is a number.
+def read_file(path: Path) -> dict[str, Any]:
+    """What a trace's file is of, and its `rows`, as `read_rows`.
 
     Raises:
-        InvalidValue: it is no finite one.
+        InvalidValue: a file that cannot be read, is too large, or holds no trace.
+    """
+    try:
+        if path.stat().st_size > _LONGEST:
+            raise InvalidValue(f"{path} is larger than {_LONGEST // 2**20} MiB")
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidValue(f"{path} cannot be read: {error.strerror}") from None
+    about, rows = read_rows(content)
+    return {**about, "rows": rows}
+
+
+def _number(node: Node, name: str, usual: float = 0.0) -> float:
+    """A numeric attribute of a node.
+
+    Raises:
+        InvalidValue: it is not a finite number.
     """
     value = node.attributes.get(name, usual)
     if isinstance(value, str) or not np.isfinite(value):
@@ -137,7 +184,7 @@ def _number(node: Node, name: str, usual: float = 0.0) -> float:
 
 
 class _Groups:
-    """Groups of ranks that talk, numbered as they come.
+    """Groups of communicating ranks, numbered in order of appearance.
 
     members: the ranks of a group by its number, as text.
     """
@@ -152,20 +199,29 @@ class _Groups:
         first = rank - rank // stride % size * stride
         ranks = tuple(first + stride * at for at in range(size))
         if ranks not in self._numbers:
-            # ASTRA-sim reads the names of groups as whole numbers, above 0
+            # ASTRA-sim parses names of groups as positive whole numbers
             number = self._numbers[ranks] = str(len(self._numbers) + 1)
             self.members[number] = list(ranks)
         return self._numbers[ranks]
 
 
-def _nodes(runs: Sequence[Run], rank: int, groups: _Groups) -> Iterator[Node]:
-    """Nodes of a rank, each after the one before."""
-    for at, run in enumerate(runs):
-        said: dict[str, float | int | str | bool] = {
-            "is_cpu_op": run.kind == "host", "operator": run.name, "seconds": run.seconds,
-        }  # fmt: skip
+def _nodes(runs: Sequence[Run], rank: int, groups: _Groups, received: Run | None) -> Iterator[Node]:
+    """Nodes of a rank, each depending on the previous one.
+
+    received: message from the previous stage; its time counts where it is sent.
+    """
+    first = int(received is not None)
+    if received is not None:
+        said = _message(received, rank - received.stride, rank)
+        said |= {"is_cpu_op": False, "operator": received.name, "seconds": 0.0}
+        yield Node(0, received.name, "receive", (), 1, said)
+    for at, run in enumerate(runs, start=first):
+        said = {"is_cpu_op": run.kind == "host", "operator": run.name, "seconds": run.seconds}
         kind = "compute"
-        if run.group > 1:
+        if run.kind == "send_recv":
+            kind = "send"
+            said |= _message(run, rank, rank + run.stride)
+        elif run.group > 1:
             kind = "collective"
             said |= {
                 "comm_type": COLLECTIVES.index(run.kind), "comm_size": round(run.message_bytes),
@@ -176,6 +232,12 @@ def _nodes(runs: Sequence[Run], rank: int, groups: _Groups) -> Iterator[Node]:
         name = run.name if run.layer is None else f"layers.{run.layer}.{run.name}"
         before = (at - 1,) if at else ()
         yield Node(at, name, kind, before, max(round(run.seconds * 1e6), 1), said)
+
+
+def _message(run: Run, sender: int, receiver: int) -> dict[str, float | int | str | bool]:
+    """Attributes of a message between two ranks, by the names that ASTRA-sim reads."""
+    size = round(run.message_bytes)
+    return {"comm_size": size, "comm_src": sender, "comm_dst": receiver, "comm_tag": 0}
 
 
 def _runs(step: StepEstimate, at: int, op: Op, layer: int | None) -> Iterator[Run]:
@@ -196,7 +258,7 @@ def _runs(step: StepEstimate, at: int, op: Op, layer: int | None) -> Iterator[Ru
 
 
 def _one_run(step: StepEstimate, number: Any) -> float:
-    """A number of an operator in one run: over the contexts, or the chunks, of the step."""
+    """A number of an operator in one run, averaged over the contexts or chunks of the step."""
     values = np.atleast_1d(np.asarray(number, dtype=float))
     if step.node_weights is None or values.size == 1:
         weight = 1.0 if step.node_weights is None else float(step.node_weights[:, 0].sum())

@@ -1,13 +1,13 @@
-"""Work of more than a second, in processes of its own, one queue for all visitors.
+"""Work that takes more than a second, in separate processes, with one queue for all visitors.
 
-    lanes    what kinds of work there are, how many at once, with how much memory and time
-    queue    who is next; what the last server left behind
+    lanes    kinds of work: how many at once, with how much memory and time
+    queue    who is next, and what the previous server left behind
     job      one piece of work as its page sees it: place, progress, result, cancel
-    worker   the process of a job: its caps, its end when the server goes
-    order    the files between the two
+    worker   the process of a job: its limits, and its end when the server ends
+    job_files   the files shared by job and worker
 
-A job's folder is `jobs/<server>/<job>` of the data folder.  It is of this user alone (mode 700):
-the pickles in it are written and read by this program and its own children.
+A job's folder is `jobs/<server>/<job>` in the data folder.  Only this user can access it (mode
+700); the pickles in it are written and read only by this program and its own children.
 """
 
 from app.jobs.job import Job

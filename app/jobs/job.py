@@ -1,4 +1,4 @@
-"""One piece of work in a process of its own, as the page that asked for it sees it."""
+"""One piece of work in a separate process, as the page that submitted it sees it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from app.jobs.job_files import JobFiles
 from app.jobs.lanes import Lane
-from app.jobs.order import JobFiles
 from genz_core import installing
 
 _STARTING = "starting"
@@ -24,9 +24,9 @@ class Job:
     """A job: waiting, running, or over.
 
     title: what it does, in words.  place: in the queue of its lane, 1 for the next; 0 once it
-    runs.  share, what: progress from 0 to 1, and the present piece of work.  result: what the
-    function returned.  error: why it failed, in a sentence.  over: whether it has ended.
-    stopping: whether it was asked to.  visitor: who asked, "" for the user.
+    runs.  share, what: progress from 0 to 1, and the present piece of work.  result: return value
+    of the function.  error: why it failed, in a sentence.  over: whether it has ended.  stopping:
+    whether it was asked to stop.  visitor: who submitted it, "" for the user.
     """
 
     title: str
@@ -47,14 +47,14 @@ class Job:
 
     def __post_init__(self) -> None:
         files = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
-        files.atexit = False  # the next server shows what this one did not finish
+        files.atexit = False  # the next server shows jobs that this one did not finish
 
     @property
     def files(self) -> JobFiles:
         return JobFiles(self.folder)
 
     def poll(self) -> None:
-        """Read what the worker has noted; the first poll after the end takes the result."""
+        """Read the worker's progress; the first poll after the end takes the result."""
         if self.over:
             return
         if progress := self.files.progress():
@@ -67,7 +67,9 @@ class Job:
             self._take(error)
 
     def _take(self, error: str) -> None:
-        """Take the result of a job that has ended, or why it has none, and remove its files."""
+        """Take the result of a finished job, or the reason for its failure, and remove
+        its files.
+        """
         try:
             if not error:
                 self.result = self.files.read_result()
@@ -77,7 +79,7 @@ class Job:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def cancel(self) -> None:
-        """Ask the function to stop after its present step; one that waits leaves the queue."""
+        """Ask the function to stop after its current step; a waiting job leaves the queue."""
         self.stopping = True
         if self.leave(self):
             self.error, self.over = "cancelled before it started", True
@@ -86,7 +88,7 @@ class Job:
             self.files.ask_to_stop()
 
     def end(self) -> None:
-        """End the process and every program that it started; returns when they have gone."""
+        """End the process and every program that it started; returns when they are gone."""
         self.cancel()
         self._ending = True
         if self._process is not None:
@@ -95,7 +97,7 @@ class Job:
         self.poll()
 
     def run(self) -> None:
-        """Start the process and wait for its end; for the thread of the queue."""
+        """Start the process and wait for its end; runs in the queue's thread."""
         try:
             command = [sys.executable, "-P", "-m", f"{__package__}.worker"]
             self._process = subprocess.Popen(
@@ -113,6 +115,6 @@ class Job:
 
 
 def _let_go(process: subprocess.Popen[bytes]) -> None:
-    """Close the pipe to a job's guard, which ends what still runs."""
+    """Close the pipe to a job's guard process, which then ends everything that still runs."""
     if process.stdin is not None:
         process.stdin.close()

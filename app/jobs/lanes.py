@@ -1,4 +1,4 @@
-"""Lanes of the queue: kinds of work, how many run at once, and their caps."""
+"""Lanes of the queue: kinds of work, how many run at once, and their limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _GIB = 1 << 30
 
 
 def _memory_of_host() -> int:
-    """Bytes of the host's memory; 16 GiB where the system does not say."""
+    """Memory of the host in bytes; 16 GiB where the system does not report it."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):  # Windows
@@ -18,11 +18,11 @@ def _memory_of_host() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Jobs of one kind.
+    """A kind of job.
 
     at_once: how many run at the same time in one server.  limit_s: wall time of one.
-    memory_bytes: of one process of it (Linux).  result_bytes: of what it hands back.
-    alone: whether one job of all servers on the data folder runs at a time.
+    memory_bytes: of one of its processes (Linux).  result_bytes: largest result.
+    alone: only one job at a time over all servers that share the data folder.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The one queue of a server: jobs start in the order they came, so many of a lane at once."""
+"""The queue of a server: jobs start in order of submission, up to a number per lane."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from app.jobs.job import Job
+from app.jobs.job_files import JobFiles, Order, Work
 from app.jobs.lanes import Lane
-from app.jobs.order import JobFiles, Order, Work
 from genz_core.errors import InvalidValue
 from genz_core.file_lock import locked, try_lock
 from hardware_db.data_folder import overlaid, users_folder
 
-#: Jobs that wait in all, and jobs of one visitor that wait or run.
+#: Most waiting jobs in total, and most waiting or running jobs of one visitor.
 MOST_WAITING, MOST_OF_ONE = 20, 3
 _LOCK, _ABOUT = "lock", "about.json"
 _MAKING = threading.Lock()
@@ -27,7 +27,7 @@ _MAKING = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """A job that a server before this one did not finish.
+    """A job that an earlier server did not finish.
 
     lane: its name.  asked: when, in seconds since 1970.  share, what: how far it had come.
     overlay: folder that lay over the user's data folder, which tells whose it was; "" for none.

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from app.jobs.order import JobFiles, Order
+from app.jobs.job_files import JobFiles, Order
 
 GRACE_S, _ASK_S = 3.0, 0.2
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h

@@ -1,1 +1,1 @@
-"""Run a model on this machine, keep the run, put it beside its prediction."""
+"""Run a model on this machine, keep the run, and compare it with its prediction."""

@@ -1,4 +1,4 @@
-"""The best measured run that ships of a model and a device, near a load: what was reached."""
+"""The best shipped measured run of a model and a device near a load: what has been reached."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from genz_core.deployment import bulk_format
 from genz_core.errors import RidgelineError
 from hardware_db.tables import table
 
-#: Loads of at most this factor apart are near; judgement.
+#: Loads count as near up to this factor; a judgement.
 _NEAR = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The least time that was measured [s], and of which run."""
+    """The shortest measured time [s], and its run."""
 
     seconds: float
     run: str
@@ -28,10 +28,11 @@ def best_served(
     figure: str, model: str, system: str, weights: str, devices: int,
     *, isl: float, osl: float, concurrency: float,
 ) -> Best | None:  # fmt: skip
-    """The least mean TTFT or TPOT of runs near a load, on no more devices; None without any.
+    """The smallest mean TTFT or TPOT of runs near a load with at most as many devices; None without
+    any.
 
     Args:
-        figure: "ttft_s" or "tpot_s".  weights: format of most of them.
+        figure: "ttft_s" or "tpot_s".  weights: format of most weights.
         concurrency: open requests of the whole deployment.
     """
     sizes = {"isl": isl, "osl": osl, "concurrency": concurrency}
@@ -51,7 +52,7 @@ def best_served(
 def best_step(
     phase: str, model: str, system: str, devices: int, *, batch: float, tokens: float
 ) -> Best | None:
-    """The least published time of a prefill or a decode step near a size; None without any.
+    """The shortest published time of a prefill or a decode step near a size; None without any.
 
     tokens: of a prompt, or cached ones of each sequence.
     """

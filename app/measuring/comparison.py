@@ -1,4 +1,4 @@
-"""Profiler reports beside predictions: the comparison, its rows in display units, its verdict."""
+"""Profiler reports against predictions: the comparison, its rows in display units, its verdict."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import System
 from profilers import Comparison, Measurement, PhasePattern, Report
 from profilers.compare import Expected, in_phase, step_count
-from profilers.found_phases import phased
-from profilers.matching import NOTHING
+from profilers.inferred_phases import phased
 from profilers.summary_steps import summary_steps
+from profilers.table_join import NOTHING
 from profilers.what_ran import WhatRan, what_ran
 
-#: Columns of a compared row as a reader sees them.
+#: Columns of a compared row for a reader.
 _SHOWN_NAMES = {"low_s": "80 %", "inside": "inside 80 %"}
 _WORST = (
     "name", "phase", "class", "bound [µs]", "predicted [µs]", "80 %", "measured [µs]",
     "inside 80 %", "ratio", "share of gap", "measured_as", "matched_by", "runs", "launches",
 )  # fmt: skip
-#: What the columns of `worst` mean.
+#: Meaning of the columns of `worst`.
 COLUMN_HELP = {
     "measured_as": "Modules, operators or kernels that the reports name",
     "matched_by": "How both met, strongest first: the module around the launches, the shapes of "
@@ -54,7 +54,7 @@ COLUMN_HELP = {
     "80 %": "Four of five held-out measurements of such operators lie within",
     "inside 80 %": "Whether this measurement lies within",
 }
-#: Most of the idle time of a step, in a word or two.
+#: The main cause of a step's idle time, in a word or two.
 CAUSE_WORDS: Mapping[str, str] = {
     "launch-bound": "mostly launch-bound",
     "host": "mostly for the host",
@@ -79,7 +79,7 @@ def device_name(reports: Sequence[Report]) -> str:
 
 
 def system_of(*reports: Report) -> System | None:
-    """The datasheet of the first device of the reports that the hardware database has."""
+    """The datasheet of the first device in the reports that the hardware database has."""
     for device in (device for report in reports for device in report.devices):
         try:
             return hardware_db.load(device.name)
@@ -90,8 +90,9 @@ def system_of(*reports: Report) -> System | None:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison, what was priced, how it was filled from what ran, and how surely each fact of
-    it is known."""
+    """A comparison, what was priced, which fields were filled from what ran, and how certain each
+    fact is.
+    """
 
     comparison: Comparison
     resolved: Resolved
@@ -110,17 +111,18 @@ def compare_asked(
 ) -> Compared:
     """Compare the reports of one run with the estimate of what is asked, filled from what ran.
 
-    Where what ran says otherwise than what is priced, no finding is stated.
+    Where what ran contradicts what is priced, no finding is stated.
 
     Args:
         asked: of the verb "compare"; without a system, the device that the reports name.
         patterns: those that the reports were read with.
-        phase: "prefill" or "decode" for reports that name none, "" to find it.
-        steps: steps that each phase of the reports holds, see `profilers.compare`.
-        fill: read what was not given from what ran.
+        phase: "prefill" or "decode" for reports that name none, "" to infer it.
+        steps: number of steps in each phase of the reports, see `profilers.compare`.
+        fill: take fields that were not given from what ran.
 
     Raises:
-        RidgelineError: a question that cannot be priced, or reports whose phase nothing tells.
+        RidgelineError: a question that cannot be priced, or reports whose phase cannot be
+            determined.
     """
     if phase not in ("", "prefill", "decode"):
         raise InvalidValue(f"{phase!r} is no phase; choose prefill or decode")
@@ -149,7 +151,7 @@ def compare_asked(
 
 
 def _of_a_batch(asked: Asked) -> Question:
-    """The question, whose model is named and whose load is a static batch.
+    """The question, checked to name a model and to have a static batch as its load.
 
     Raises:
         InvalidValue: no model, or another load.
@@ -167,7 +169,7 @@ def _of_a_batch(asked: Asked) -> Question:
 
 
 def _phase_differs(phase: str, ran: WhatRan) -> tuple[Difference, ...]:
-    """The phase that was asked for, where shapes tell another one."""
+    """A note where shapes contradict the given phase."""
     others = [name for name in ran.steps if name in ("prefill", "decode")]
     if not phase or not others or phase in others:
         return ()
@@ -198,7 +200,7 @@ def compared(
 def steps_measured(
     estimate: Estimate, measurement: Measurement, reports: Sequence[Report], phase: str
 ) -> int:
-    """Steps of a phase in a measurement; of a summary those that its launches tell."""
+    """Number of steps of a phase in a measurement; for a summary, counted by its launches."""
     if phase in ("prefill", "decode"):
         step = Expected.from_step(getattr(estimate, phase))
         if counted := summary_steps(step, reports, phase, device_count(reports)):
@@ -223,7 +225,7 @@ def interval_text(row: Mapping[str, Any]) -> str:
 def folded(row: Mapping[str, Any]) -> dict[str, Any]:
     """A compared row with both ends of its interval in one cell and "yes" or "no" for inside.
 
-    row: predicted_s, low_s, high_s, inside and more; one without low_s stays as it is.
+    row: predicted_s, low_s, high_s, inside and more; one without low_s is unchanged.
     """
     if "low_s" not in row:
         return dict(row)
@@ -250,9 +252,9 @@ def worst(operators: pd.DataFrame, count: int = 10) -> pd.DataFrame:
 
 
 def with_subjects(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of a comparison in which what nothing predicted says what it is in its name.
+    """Rows of a comparison where the names of unpredicted operators say what they are.
 
-    rows: of `Comparison.operators`; other tables stay as they are.
+    rows: of `Comparison.operators`; other tables are unchanged.
     """
     if "measured_as" not in rows.columns:
         return rows
@@ -261,9 +263,9 @@ def with_subjects(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def clocks_text(row: Mapping[str, Any]) -> str:
-    """Wall, busy and idle time of a phase in a sentence, and what share of it joined.
+    """A sentence on wall, busy and idle time of a phase, and the share that joined.
 
-    row: of `Comparison.phases`; "" where nothing of it is known.
+    row: of `Comparison.phases`; "" where none of it is known.
     """
     said = []
     if row["wall_s"] > 0 and row["idle_s"] >= 0:
@@ -299,7 +301,7 @@ def verdict(row: Mapping[str, Any], classes: pd.DataFrame) -> str:
 
 
 def device_count(reports: Sequence[Report]) -> int:
-    """Devices that ran side by side: the most in one report, or the number of ranks."""
+    """Number of devices in parallel: the most in one report, or the number of ranks."""
     ranks = len({report.facts.get("rank") for report in reports} - {None})
     busy = [len(report.kernels[["process", "device"]].dropna().drop_duplicates())
             for report in reports]  # fmt: skip

@@ -32,7 +32,7 @@ def document(compared: Compared) -> dict[str, Any]:
 
 
 def _filled_document(compared: Compared) -> dict[str, Any]:
-    """What was priced, what of it the reports told, and where they say otherwise."""
+    """What was priced, which fields came from the reports, and contradictions."""
     resolved, filled = compared.resolved, compared.filled
     return {
         "priced": {

@@ -1,4 +1,4 @@
-"""The device of reports that do not name it: by its number of units and its memory."""
+"""The device of reports that do not name it, from its number of units and its memory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from genz_core.errors import RidgelineError
 from profilers import Report
 from profilers.what_ran import Fact, WhatRan
 
-#: Drivers keep a part of the memory, and state it in units of 1,000 or 1,024.
+#: Drivers reserve part of the memory, and report it in units of 1,000 or 1,024.
 _SAME_MEMORY = 0.1
 
 
 def with_device(ran: WhatRan, reports: Sequence[Report]) -> WhatRan:
-    """What ran, with the one system that has the units and the memory of a device without name."""
+    """What ran, completed with the only system that has the units and memory of an unnamed
+    device.
+    """
     if ran.device is not None:
         return ran
     for device in (device for report in reports for device in report.devices):
@@ -31,7 +33,7 @@ def with_device(ran: WhatRan, reports: Sequence[Report]) -> WhatRan:
 
 
 def _fitting(units: int, memory_bytes: float) -> list[str]:
-    """Names of the systems with so many units and so much memory."""
+    """Names of the systems with this number of units and this memory."""
     found = []
     for slug in hardware_db.names():
         try:
@@ -39,7 +41,7 @@ def _fitting(units: int, memory_bytes: float) -> list[str]:
             if record.kind != "gpu" or record.units is None or record.units.value != units:
                 continue
             system = hardware_db.load(slug)
-        except RidgelineError:  # a file of the user's that cannot be read
+        except RidgelineError:  # an unreadable file of the user's
             continue
         if abs(memory_bytes / system.memory_bytes - 1.0) <= _SAME_MEMORY:
             found.append(system.name)

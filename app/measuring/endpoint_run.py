@@ -17,7 +17,7 @@ from profilers.collect.serving.endpoint import EndpointRun
 from profilers.schema import OPERATOR_COLUMNS, table
 from profilers.serving_results import ServingMeasurement, read_results
 
-#: `Measurement.source` of such a run, and the entry of its facts that names its result file.
+#: `Measurement.source` of such a run, and the key of its result file among its facts.
 SOURCE, FILE = "serving", "result_file"
 _MOST_SAMPLES = 10_000
 
@@ -44,7 +44,7 @@ def keep(run: EndpointRun, folder: Path, label: str = "", tags: Sequence[str] = 
 
 
 def results_of(folder: Path, measurement: Measurement) -> list[ServingMeasurement]:
-    """The results in the folder of a kept run; none where the run is no measured endpoint.
+    """The results in the folder of a kept run; none where the run is not a measured endpoint.
 
     Raises:
         ReportError: the result file is damaged.
@@ -57,9 +57,9 @@ def results_of(folder: Path, measurement: Measurement) -> list[ServingMeasuremen
 
 
 def listed(found: ServingMeasurement, facts: Mapping[str, Any]) -> Measurement:
-    """A result as the store lists it: TTFT and TPOT, and its load.
+    """A result as listed in the store: TTFT and TPOT, and its load.
 
-    facts: beside those of its server and load.
+    facts: in addition to those of its server and load.
     """
     subject, load, lengths = found.subject, found.load, found.lengths
     isl, osl = lengths.isl.typical or lengths.isl_asked, lengths.osl.typical or lengths.osl_asked
@@ -83,7 +83,9 @@ def listed(found: ServingMeasurement, facts: Mapping[str, Any]) -> Measurement:
 
 
 def _timing(found: ServingMeasurement, name: str) -> PhaseTiming:
-    """Samples of a latency, of every request where they are listed, else its median or mean."""
+    """Samples of a latency: of every request where they are listed, otherwise its median
+    or mean.
+    """
     rows: pd.DataFrame | None = found.requests
     if rows is not None:
         samples = rows.loc[rows["ok"], f"{name}_s"].dropna().to_numpy()[:_MOST_SAMPLES]
@@ -95,7 +97,7 @@ def _timing(found: ServingMeasurement, name: str) -> PhaseTiming:
 
 
 def _report(run: EndpointRun) -> str:
-    """The run as Markdown: its table, and what the server's page said."""
+    """The run as Markdown: its table, and the server's metrics."""
     found = [run.measurement]
     lines = [f"# {result_table.heading(found)}", "", f"client: {run.client}", ""]
     lines += [render(result_table.short_rows(found), TableFormat.markdown), ""]

@@ -1,4 +1,4 @@
-"""A scenario filled from what ran, and where the two say otherwise."""
+"""A scenario completed from what ran, and contradictions between the two."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from genz_core.workload import WITH_TIMES
 from profilers.collect.machine_document import SLUG
 from profilers.what_ran import Fact, StepFacts, WhatRan
 
-#: Lengths this much apart are two lengths: engines round, and reports state means.
+#: Relative difference from which two lengths differ: engines round, and reports state means.
 _SAME_LENGTH = 0.05
 _SIZES = ("batch", "isl", "osl")
 _PRODUCTS = "the shapes of its matrix products"
-#: What the number format of a product may be stored as.
+#: Formats that the operands of a product in a number format may be stored in.
 _STORED = {"fp8": ("fp8", "fp8_block"), "fp4": ("mxfp4", "nvfp4"), "bf16": ("bf16", "fp16"),
            "fp16": ("bf16", "fp16")}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """A field that was read from what ran.  phase: whose step it is of, "" for all."""
+    """A field taken from what ran.  phase: the phase that it applies to, "" for all."""
 
     field: str
     value: Any
@@ -45,7 +45,7 @@ class Filling:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field where what ran says otherwise than the scenario.  phase: as of `Filling`."""
+    """A field where what ran contradicts the scenario.  phase: as in `Filling`."""
 
     field: str
     scenario: Any
@@ -65,8 +65,8 @@ class Difference:
 class Filled:
     """A scenario as it is priced.
 
-    loads: the workload of each phase where what ran tells it.
-    fillings: what was read.  differences: where the scenario contradicts what ran.
+    loads: the workload of each phase where what ran determines it.
+    fillings: fields taken from what ran.  differences: contradictions with the scenario.
     """
 
     scenario: Question
@@ -87,7 +87,7 @@ class Filled:
 
 
 def filled_names(ran: WhatRan, typed: Collection[str]) -> list[Filling]:
-    """System and engine that are not typed, from what ran."""
+    """System and engine from what ran, where they were not typed."""
     found: list[Filling] = []
     if "system" not in typed and ran.device:
         found.append(Filling("system", _known_as(ran.device.value), ran.device.evidence))
@@ -98,8 +98,9 @@ def filled_names(ran: WhatRan, typed: Collection[str]) -> list[Filling]:
 
 
 def _known_as(device: str) -> str:
-    """What a device is priced as: this machine's calibration, where it is this one and no
-    datasheet knows it."""
+    """The system that a device is priced as: this machine's calibration if it is this machine and
+    has no datasheet.
+    """
     for name in (device, SLUG):
         try:
             known = hardware_db.load(name)
@@ -110,7 +111,7 @@ def _known_as(device: str) -> str:
 
 
 def filled(scenario: Question, ran: WhatRan, model: Model, typed: Collection[str]) -> Filled:
-    """The degrees, formats and sizes that are not typed, from what ran.
+    """Degrees, formats and sizes from what ran, where they were not typed.
 
     Args:
         model: that is priced.  typed: names of fields that keep the scenario's value.
@@ -140,7 +141,7 @@ def filled(scenario: Question, ran: WhatRan, model: Model, typed: Collection[str
 def phase_loads(resolved: Resolved, ran: WhatRan) -> Mapping[str, Workload]:
     """The workload of each phase, where several ran and the scenario agrees with one of them.
 
-    A scenario holds one batch; the phases of a run of an engine have each their own.
+    A scenario has one batch, but each phase of an engine's run has its own.
     """
     loads = filled(resolved.scenario, ran, resolved.model, ()).loads
     load = resolved.scenario.workload
@@ -149,7 +150,7 @@ def phase_loads(resolved: Resolved, ran: WhatRan) -> Mapping[str, Workload]:
 
 
 def _with_sizes(scenario: Question, loads: Mapping[str, Workload]) -> Question:
-    """The scenario with the sizes of prefill, else of decode."""
+    """The scenario with the sizes of prefill, otherwise of decode."""
     for load in loads.values():
         sizes: dict[str, Any] = {name: int(float(getattr(load, name))) for name in _SIZES}
         return replace(scenario, **sizes)
@@ -175,16 +176,16 @@ def _filled_degree(
 
 
 def _degree_of_one(tp: int, ran: WhatRan, model: Model) -> int:
-    """The degree that the products of one device's report tell, of those that divide `tp`.
+    """The degree, among the divisors of `tp`, that the products in one device's report imply.
 
-    A report of one of several ranks holds parts of the model's products, one of a device alone the
-    whole; where neither fits it is `tp`.
+    A report of one of several ranks has parts of the model's products, that of a single device has
+    whole ones; if neither fits, it is `tp`.
     """
     return degree_by_products(model, tp, ran.products) or tp
 
 
 def _filled_format(ran: WhatRan, model: Model, typed: Collection[str]) -> list[Filling]:
-    """The weights' format where no tensor of the model has the one that ran."""
+    """The format of the weights where none of the model's tensors has the one that ran."""
     if ran.dtype is None or "weights" in typed or has_format(model, _format_name(ran.dtype.value)):
         return []
     name = _format_name(ran.dtype.value)
@@ -192,7 +193,7 @@ def _filled_format(ran: WhatRan, model: Model, typed: Collection[str]) -> list[F
 
 
 def _filled_cache(scenario: Question, ran: WhatRan, typed: Collection[str]) -> list[Filling]:
-    """The format of the KV cache where kernels spell 8 bit and 16 are priced."""
+    """The format of the KV cache where kernel names indicate 8 bits but 16 are priced."""
     if ran.kv is None or ran.kv.value != "fp8" or "kv" in typed or scenario.kv:
         return []
     return [Filling("kv", ran.kv.value, ran.kv.evidence)]
@@ -203,13 +204,13 @@ def _format_name(dtype: str) -> str:
 
 
 def has_format(model: Model, name: str) -> bool:
-    """Whether tensors of a model have a format, or one that is stored so."""
+    """Whether tensors of a model have a format, or one stored in it."""
     held = {*model.precision.weights.values(), *model.precision.by_layer.values()}
     return bool(held & set(_STORED.get(name, (name,))))
 
 
 def _sizes(facts: StepFacts, ran: WhatRan, typed: Collection[str]) -> tuple[list[Filling], float]:
-    """Batch and lengths of a phase that are not typed, and the tokens cached before a prefill."""
+    """Batch and lengths of a phase that were not typed, and the tokens cached before a prefill."""
     values: dict[str, Fact[int] | None] = {"batch": facts.batch}
     cached = 0.0
     if facts.phase == "prefill":
@@ -234,7 +235,7 @@ def _sizes(facts: StepFacts, ran: WhatRan, typed: Collection[str]) -> tuple[list
 
 
 def estimate_filled(resolved: Resolved, loads: Mapping[str, Workload]) -> Estimate:
-    """The estimate of a scenario, each phase priced for its own workload where it has one.
+    """The estimate of a scenario, with each phase priced for its own workload if it has one.
 
     Raises:
         RidgelineError: see `estimate_resolved`.
@@ -260,11 +261,11 @@ def differences(
     loads: Mapping[str, Workload] | None = None,
     engine_typed: bool = True,
 ) -> tuple[Difference, ...]:
-    """Where what ran says otherwise than what is priced.
+    """Contradictions between what ran and what is priced.
 
     Args:
-        loads: workloads of phases that are priced in place of the scenario's.
-        engine_typed: whether the engine was asked for; the generic one contradicts nothing.
+        loads: workloads of phases, priced instead of the scenario's.
+        engine_typed: the engine was chosen by the user; the generic one contradicts nothing.
     """
     scenario = resolved.scenario
     found = system_differs(resolved.system, ran)
@@ -304,12 +305,14 @@ def system_differs(system: System, ran: WhatRan) -> list[Difference]:
 
 
 def _other_engine(priced: str, ran: str) -> bool:
-    """Whether two engines are of different families: "hf" and "hf-this-machine" are of one."""
+    """Whether two engines are of different families; "hf" and "hf-this-machine" are of the same
+    one.
+    """
     return priced != "generic" and priced.partition("-")[0] != ran.partition("-")[0]
 
 
 def model_differs(model: Model, ran: WhatRan) -> list[Difference]:
-    """Where what ran says otherwise than a model: its hidden size, its layers, its weights."""
+    """Contradictions between what ran and a model: its hidden size, its layers, its weights."""
     shape, found = ModelShape.of(model), list[Difference]()
     if ran.hidden and ran.hidden.value not in shape.widths:
         found.append(Difference("hidden size", shape.hidden, ran.hidden.value, ran.hidden.evidence))
@@ -322,7 +325,7 @@ def model_differs(model: Model, ran: WhatRan) -> list[Difference]:
 
 
 def _sizes_differ(load: Workload, facts: StepFacts) -> list[Difference]:
-    """Batch and lengths of a step that its workload contradicts."""
+    """Contradictions between the sizes of a step and its workload."""
     batch, isl, osl = (float(getattr(load, name)) for name in _SIZES)
     found: list[Difference] = []
     if facts.batch and facts.batch.value != batch:
@@ -339,7 +342,7 @@ def _sizes_differ(load: Workload, facts: StepFacts) -> list[Difference]:
 
 
 def _prompt(facts: StepFacts) -> Fact[int] | None:
-    """Tokens of each prompt, those that were cached before among them."""
+    """Tokens of each prompt, including cached ones."""
     if facts.length is None:
         return None
     context = facts.context.value if facts.context else 0

@@ -1,7 +1,7 @@
 """What ran, fact by fact: certain, likely with its evidence, or unknown with candidates.
 
-Evidence goes before labels.  A name that fits several boards is told apart by their units, memory
-and bandwidth, where the report states these, and asked for otherwise.
+Evidence takes precedence over labels.  A name that fits several boards is resolved by their units,
+memory and bandwidth where the report states these; otherwise the user is asked.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from profilers.schema import DeviceInfo
 from profilers.what_ran import Fact, StepFacts, WhatRan
 
 Certainty = Literal["certain", "likely", "unknown"]
-#: Values that an unknown fact may have, where nothing tells more.
+#: Candidates for an unknown fact, where no evidence narrows them.
 _FORMATS = ("bf16", "fp8", "mxfp4", "nvfp4", "int4")
 _DEGREES = ("1", "2", "4", "8")
-#: Versions that are proposed, newest first.
+#: Number of versions that are proposed, newest first.
 _MOST_VERSIONS = 6
-#: Figures of a board and of a report are the same within this share.
+#: Relative difference up to which figures of a board and of a report count as equal.
 _SAME = 0.12
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A fact of what ran.
+    """A fact about what ran.
 
     field: name of a parameter, or "tokens", "phase", "limits".  value: "" where it is unknown.
-    evidence: what it was read from, or why it is unknown.  candidates: other values that it may
-    have, likeliest first.
+    evidence: where it was found, or why it is unknown.  candidates: other possible values,
+    likeliest first.
     """
 
     field: str
@@ -62,7 +62,7 @@ class Known:
 def of_reports(
     ran: WhatRan, reports: Sequence[Report], labels: Sequence[str] = ()
 ) -> tuple[Known, ...]:
-    """The facts that the reports of one run tell.  labels: what their files were called."""
+    """The facts in the reports of one run.  labels: names of their files."""
     return (
         _device(ran, reports),
         _model(ran, labels or [report.label for report in reports]),
@@ -79,7 +79,7 @@ def of_reports(
 def as_given(
     facts: Sequence[Known], question: Question, given: Collection[str]
 ) -> tuple[Known, ...]:
-    """Facts in which what nothing tells is what the reader said.  given: names of parameters."""
+    """Facts where unknown ones are replaced by what the user gave.  given: names of parameters."""
     return tuple(
         Known(one.field, str(getattr(question, one.field)), "certain", "as it was given")
         if one.certainty == "unknown" and one.field in given
@@ -89,7 +89,7 @@ def as_given(
 
 
 def rows(facts: Sequence[Known]) -> list[dict[str, str]]:
-    """Facts as a reader sees them, a row each."""
+    """Facts for a reader, one row each."""
     return [
         {
             "fact": one.field.replace("_", " "),
@@ -109,7 +109,7 @@ def _told(
     candidates: tuple[str, ...] = (),
     certainty: Certainty = "certain",
 ) -> Known:
-    """A fact as it was read.  why: it is unknown, where it is."""
+    """A fact with its evidence.  why: reason why it is unknown, if it is."""
     if fact is None:
         return Known(field, "", "unknown", why, candidates)
     return Known(field, str(fact.value), certainty, fact.evidence)
@@ -139,9 +139,9 @@ def board(
     fitting: Sequence[str],
     tests: Sequence[Callable[[System], str]],
 ) -> Known:
-    """The board of a name that fits several: those that no test rules out.
+    """The board of a name that fits several: those that no test excludes.
 
-    tests: each says why a system is ruled out, "" where it is not.
+    tests: each returns why a system is excluded, "" where it is not.
     """
     if len(fitting) == 1:
         return Known(field, fitting[0], "certain", f"{name} is the name of one board")
@@ -155,7 +155,7 @@ def board(
 
 
 def _as_stated(devices: Sequence[DeviceInfo]) -> Callable[[System], str]:
-    """What a report states of its device, against a datasheet."""
+    """A test of a datasheet against what a report states about its device."""
 
     def apart(system: System) -> str:
         for device in devices:
@@ -224,7 +224,7 @@ def _steps(ran: WhatRan) -> list[Known]:
 
 
 def _tokens(facts: StepFacts) -> Fact[Any] | None:
-    """New tokens of a step, and the context of each sequence where that is known."""
+    """New tokens of a step, and the context of each sequence where known."""
     if facts.tokens is None:
         return facts.length if facts.batch is None or facts.batch.value == 1 else None
     context = (
@@ -263,7 +263,7 @@ def _version(engine: str, why: str) -> Known:
 
 
 def versions_of(engine: str) -> tuple[str, ...]:
-    """Versions of an engine that were measured, newest first; none of an unknown engine."""
+    """Measured versions of an engine, newest first; none for an unknown engine."""
     try:
         record = hardware_db.engine_facts(engine) if engine else None
     except RidgelineError:

@@ -1,4 +1,4 @@
-"""Shipped models that may be what a report holds, by the shapes of its products and its name."""
+"""Shipped models that may be what a report shows, by the shapes of its products and its name."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from genz_core.errors import RidgelineError
 from model_registry.finding.catalog import ShippedModel, shipped_models
 from profilers.what_ran import WhatRan
 
-#: Keys of a config.json that a fact of what ran is compared with, by the fact.
+#: Keys of a config.json that each fact is compared with.
 _KEYS = {"hidden": "hidden_size", "layers": "num_hidden_layers", "vocabulary": "vocab_size"}
-#: So many are listed; the graph of each that its config allows is built until then.
+#: Number of models listed; graphs are built only until it is reached.
 _MOST = 8
 
 
 def likely_models(ran: WhatRan, labels: Sequence[str]) -> list[str]:
-    """Names of shipped models that agree with all that is known of what ran, likeliest first.
+    """Names of shipped models that agree with everything known about what ran, likeliest first.
 
-    Shapes of products tell a model, or the name of a report's file that holds the model's; the
-    number of layers alone tells none.
+    Shapes of products identify a model, as does a file name that contains the model's; the number
+    of layers alone does not.
 
-    labels: what the files of the reports were called.
+    labels: names of the reports' files.
     """
     named = {m.id for m in shipped_models().values() if _is_named(m, labels)}
     near = [
@@ -39,7 +39,7 @@ def likely_models(ran: WhatRan, labels: Sequence[str]) -> list[str]:
 
 
 def _is_named(model: ShippedModel, labels: Sequence[str]) -> bool:
-    """Whether the name of a file holds the model's, marks and case aside."""
+    """Whether a file name contains the model's name, ignoring punctuation and case."""
     short = _letters(model.id.rpartition("/")[2])
     return any(short in _letters(label) for label in labels)
 
@@ -49,7 +49,7 @@ def _letters(text: str) -> str:
 
 
 def _agrees(config: Mapping[str, Any], ran: WhatRan) -> bool:
-    """Whether the sizes of a config are those that ran, as far as both are known."""
+    """Whether the sizes of a config agree with those that ran, where both are known."""
     sizes = {**config, **(config.get("text_config") or {})}
     for name, key in _KEYS.items():
         fact = getattr(ran, name)
@@ -61,9 +61,9 @@ def _agrees(config: Mapping[str, Any], ran: WhatRan) -> bool:
 
 
 def _unseen(name: str, ran: WhatRan) -> int | None:
-    """How many of a model's products did not run, None where it lacks one that did.
+    """Number of a model's products that did not run, None where the model lacks one that did.
 
-    Its products are split over the ranks that ran, or whole.
+    Products may be split over the ranks that ran, or whole.
     """
     try:
         model = model_registry.load(name)

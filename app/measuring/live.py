@@ -61,7 +61,7 @@ def run_live(
 
 
 def _with_use_and_note(run: ModelRun, note: str) -> Measurement:
-    """The measurement with the GPU's power and clocks among its facts, and one more note."""
+    """The measurement with the GPU's power and clocks among its facts, and an additional note."""
     measurement = run.measurement
     if note:
         measurement = dataclasses.replace(measurement, notes=(*measurement.notes, note))
@@ -72,7 +72,7 @@ def _with_use_and_note(run: ModelRun, note: str) -> Measurement:
 
 
 def copy_trace(scratch: Path, target: Path) -> None:
-    """Copy the trace of a run in `scratch`, if there is one: packed if the target ends in .gz.
+    """Copy the trace of a run in `scratch`, if there is one; compressed if the target ends in .gz.
 
     Raises:
         MeasurementError: the file cannot be written.
@@ -88,7 +88,7 @@ def copy_trace(scratch: Path, target: Path) -> None:
 
 
 def _traced_kernels(trace: Path) -> tuple[pd.DataFrame, str]:
-    """The kernels of a trace, none where there is no file; and why it cannot be read, or ""."""
+    """The kernels of a trace (None without a file), and why it cannot be read, or ""."""
     if not trace.is_file():
         return kernel_table({}), ""
     try:

@@ -1,4 +1,6 @@
-"""Facts of a model's graph that a report can contradict: widths, layers, shapes of products."""
+"""Facts of a model's graph that can be compared with a report: widths, layers, shapes of
+products.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from genz_core.types import Model, Op, Parallelism, Step
 @dataclass(frozen=True, slots=True)
 class ModelShape:
     """hidden, layers: of the model, 0 where unknown.  widths: inner sizes of its products.
-    runs: how often each of its products runs in a step."""
+    runs: how often each of its products runs in a step.
+    """
 
     hidden: int
     layers: int
@@ -22,7 +25,7 @@ class ModelShape:
 
     @classmethod
     def of(cls, model: Model) -> ModelShape:
-        """The facts of a model, whether its config or a trace made its graph."""
+        """The facts of a model, from its graph, whether that was built or traced."""
         products = [op for op in _ops(model, Parallelism()) if {"n", "k"} <= set(op.dims)]
         widths = {_int(op.dims["k"]) for op in products} | {_int(op.dims["n"]) for op in products}
         runs: dict[str, int] = {}
@@ -39,10 +42,10 @@ class ModelShape:
         )
 
     def may_run(self, layers: int, exact: bool) -> bool:
-        """Whether a step of the model may repeat its kernels so often.
+        """Whether a step of the model may repeat its kernels this often.
 
-        exact: whether products tell it; else kernels of one name, which a layer may run several
-        times, or some layers alone.
+        exact: the number comes from products; otherwise from kernels of one name, which a layer may
+        run several times, or only some layers run.
         """
         repeated = [runs for runs in self.runs if runs > 1] or [1]
         if exact:
@@ -53,10 +56,11 @@ class ModelShape:
 def degree_by_products(
     model: Model, ranks: int, products: Sequence[tuple[int, int]], *, every: bool = False
 ) -> int:
-    """The tensor parallel degree, of those that divide the ranks, that fits the most products.
+    """The tensor parallel degree, among the divisors of the number of ranks, that fits the most
+    products.
 
-    products: (n, k) of what ran; q, k and v or gate and up may run apart.  0 where none fits.
-    every: whether a degree that misses one fits none.
+    products: (n, k) of what ran; q, k and v or gate and up may be separate.  0 where none fits.
+    every: a degree must fit all products.
     """
     best, most = 0, len(products) - 1 if every else 0
     for degree in (d for d in range(ranks, 0, -1) if ranks % d == 0):
@@ -68,7 +72,7 @@ def degree_by_products(
 
 
 def unseen_products(model: Model, degree: int, products: Sequence[tuple[int, int]]) -> int:
-    """How many products of a model that is split over a degree are not among (n, k) of what ran."""
+    """Number of products of a model, split by a degree, that are not among the (n, k) that ran."""
     ran = set(products)
     shapes = _shapes(model, degree)
     return sum(not any(_fits(pair, [shape]) for pair in ran) for shape in shapes)
@@ -80,7 +84,7 @@ def _shapes(model: Model, degree: int) -> set[tuple[int, int]]:
 
 
 def _fits(pair: tuple[int, int], predicted: Iterable[tuple[int, int]]) -> bool:
-    """Whether a product is a predicted one, or half of one (gate or up)."""
+    """Whether a product equals a predicted one, or half of one (gate or up)."""
     n, k = pair
     return any(k == width and n in (columns, columns // 2) for columns, width in predicted)
 

@@ -1,7 +1,7 @@
-"""Run a model inside Nsight as a run configuration describes, and import the reports.
+"""Run a model under Nsight as a run configuration describes, and import the reports.
 
 The model runs as a separate program, with torch's profiler and the static analysis off: the
-profiler and Nsight use the same interface of the driver, and the analysis would be timed.
+profiler and Nsight use the same driver interface, and the analysis would be timed, too.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ def run_inside(
         scratch: a folder for reports, logs and statistics.
 
     Raises:
-        InvalidValue: the model is to be cut: a report cannot be scaled to all its layers.
-        MeasurementError: a tool is not here (with the command to run where it is), or failed.
+        InvalidValue: only some layers are to run, but a report cannot be scaled to all layers.
+        MeasurementError: a tool is not installed here (the message has the command to run
+            elsewhere), or failed.
         Cancelled: `cancelled` returned True.
     """
     settings = settings_of(config)
@@ -65,7 +66,7 @@ def run_inside(
     if config.ncu.enable:
         progress(0.0, "running inside Nsight Compute")
         commands = [_ncu_command(config, scratch / "ncu", work)]
-        if timeline is not None and len(timeline.kernels):  # a run for each of the longest
+        if timeline is not None and len(timeline.kernels):  # one run for each of the longest
             longest = top_kernels(timeline.kernels, config.ncu.topk)
             commands = ncu_commands(longest, scratch / "ncu", work, config.ncu.counters())
         for argv in commands:
@@ -83,7 +84,7 @@ def run_inside(
 
 
 def workload(config: RunConfig, elsewhere: bool = False) -> list[str]:
-    """Argument list of the program to watch: `ridgeline measure` with the settings of the run.
+    """Argument list of the profiled program: `ridgeline measure` with the settings of the run.
 
     elsewhere: for a machine that has the tools, where this Python is not.
     """
@@ -109,7 +110,7 @@ def _ncu_command(config: RunConfig, folder: Path, work: list[str]) -> list[str]:
 
 
 def _outcome(config: RunConfig, settings: RunSettings, report: Report) -> Outcome:
-    """The outcome of a report, as of the model that ran."""
+    """The outcome of a report, for the model that ran."""
     device = next((device.name for device in report.devices if device.name), settings.device)
     measurement = dataclasses.replace(
         measure_from([report]),

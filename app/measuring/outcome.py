@@ -1,4 +1,4 @@
-"""A finished run before it is kept: its measurement, its prediction's inputs, its files."""
+"""A finished run before it is kept: its measurement, the inputs of its prediction, its files."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from profilers.collect.steps import StepRun
 from profilers.run_config import RunConfig
 from profilers.schema import OPERATOR_COLUMNS, table
 
-#: Command that repeats a kept run, started in its folder.
+#: Command that repeats a kept run, to be started in its folder.
 AGAIN = ("ridgeline", "runs", "start", "--file", "inputs.yaml")
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """Measured steps of a sweep beside their predictions.
+    """Measured steps of a sweep with their predictions.
 
     rows: see `app.measuring.prediction.step_rows`.
-    agreement: R², errors and line by phase, and of "all".
+    agreement: R², errors and line by phase, and for "all".
     """
 
     rows: list[dict[str, Any]]
@@ -48,7 +48,7 @@ class Swept:
 
 
 def priced_sweep(measurement: Measurement, context: RunContext) -> Swept:
-    """The steps of a measurement beside what is predicted for them."""
+    """The steps of a measurement with their predictions."""
     rows = step_rows(measurement.steps, context)
     return Swept(rows, agreements(rows), (*context.notes, *measurement.notes))
 
@@ -57,11 +57,11 @@ def priced_sweep(measurement: Measurement, context: RunContext) -> Swept:
 class Outcome:
     """A finished run and what is kept of it.
 
-    context: inputs of its prediction.  live: the run in this process, None of others.
+    context: inputs of its prediction.  live: the run if it was in this process, otherwise None.
     reports: what the measurement was made from.  kernels: every launch, None where none was
     recorded.  commands: argument lists that ran.  files: to keep beside the artifacts.
-    metrics: further figures.  label: of the kept run, "" for its model.
-    swept: the steps of a sweep, None of other runs.  prompts: rows of a run over prompts.
+    metrics: additional figures.  label: of the kept run, "" for its model.
+    swept: the steps of a sweep, None for other runs.  prompts: rows of a run over prompts.
     """
 
     measurement: Measurement
@@ -84,7 +84,7 @@ class Outcome:
 def settings_of(config: RunConfig, trace_path: str = "") -> RunSettings:
     """The collector's settings for the model and workload of a run configuration.
 
-    trace_path: where the profiler's trace goes, "" for nowhere.
+    trace_path: file for the profiler's trace, "" for none.
 
     Raises:
         InvalidValue: no model is named.  UnknownModel, UnknownSystem: none of that name.
@@ -92,7 +92,7 @@ def settings_of(config: RunConfig, trace_path: str = "") -> RunSettings:
     model, run = config.model, config.run
     if not (model.name or model.path):
         raise InvalidValue("name a model: model=qwen2.5-0.5b, or model.name=...")
-    if config.predict.system != "auto":  # a run of minutes must not end at a name
+    if config.predict.system != "auto":  # a run of minutes must not fail at an unknown name
         hardware_db.facts(config.predict.system)
     return RunSettings(
         config_at(Path(model.path)) if model.path else raw_config(model.name, model.checkpoint),
@@ -119,7 +119,8 @@ def of_steps(
     config: RunConfig, settings: RunSettings, device: Any, busy: float, run: StepRun | PromptRun,
     notes: Sequence[str], facts: Mapping[str, Any] | None = None, **timings: Any,
 ) -> tuple[Measurement, RunContext]:  # fmt: skip
-    """A run of single steps or prompts in this process as it is kept, and what it is priced with.
+    """A run of single steps or prompts in this process, prepared for keeping, with the inputs of
+    its price.
 
     Args:
         device: torch's.  busy: contention of the CPU's cores.

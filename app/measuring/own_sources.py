@@ -1,11 +1,11 @@
-"""What a kept run is priced with, kept beside it: its model's config, its system and its engine.
+"""What a kept run is priced with, stored with it: its model's config, its system and its engine.
 
 model/NAME.json    the config that the model was built from
-machine/*.yaml     system, latency profile and engine, where the user's own files gave them
+machine/*.yaml     system, latency profile and engine, where they came from the user's own files
 prompts.jsonl      tokens of the prompts and their answers
 priced.json        the names of system and engine, the degree, and how many layers ran
 
-A folder may come from elsewhere, so that nothing in it names a file outside of it.
+A folder may come from another machine, so nothing in it names a file outside of it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from profilers import Measurement
 from profilers.collect.building import RunSettings
 from profilers.run_config import RunConfig
 
-#: Sizes of the prompts that a run answered.
+#: File with the lengths of the prompts that a run answered.
 PROMPTS = "prompts.jsonl"
 _MODEL, _MACHINE, _PRICED = "model", "machine", "priced.json"
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -44,21 +44,22 @@ _NOT_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 def keep_sources(outcome: Outcome, config: RunConfig, folder: Path) -> RunConfig:
     """Write what a run is priced with into its folder.
 
-    Returns the configuration that repeats the run from that folder, on any machine: its model is
-    the config kept there, unless a name that ships gave it, and a system of the user's own is none.
+    Returns the configuration that repeats the run from that folder on any machine.  Its model is
+    the stored config, unless it has the name of a shipped model; a system of the user's own is left
+    out.
 
     Raises:
         MeasurementError: the folder cannot be written.
     """
     if not (config.model.name or config.model.path):
-        return config  # reports that were made elsewhere
+        return config  # reports that were made on another machine
     source = settings_of(config).config
     try:
         written = _write_model(source, folder)
         _write_machine(outcome.context, folder)
         if outcome.prompts:
             sizes = ({key: row[key] for key in ("id", "isl", "osl")} for row in outcome.prompts)
-            lines = "".join(f"{json.dumps(one)}\n" for one in sizes)  # and no text of them
+            lines = "".join(f"{json.dumps(one)}\n" for one in sizes)  # without the texts
             (folder / PROMPTS).write_text(lines, encoding="utf-8")
         document = _priced_document(outcome, config)
         (folder / _PRICED).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
@@ -67,7 +68,8 @@ def keep_sources(outcome: Outcome, config: RunConfig, folder: Path) -> RunConfig
     if config.prompts.files:
         again = {"files": [PROMPTS], "samples": 0, "shuffle": False}
         config = config.with_fields(prompts=again)
-    if config.predict.system in system_files.own():  # no name elsewhere; priced.json keeps it
+    # the name is unknown elsewhere; priced.json keeps it
+    if config.predict.system in system_files.own():
         config = config.with_fields(predict={"system": "auto"})
     if written and (config.model.path or hub_id(config.model.name)):
         config = config.with_fields(model={"name": "", "path": written})
@@ -75,7 +77,7 @@ def keep_sources(outcome: Outcome, config: RunConfig, folder: Path) -> RunConfig
 
 
 def _write_model(source: Mapping[str, Any] | str, folder: Path) -> str:
-    """Write the config of a model; returns its place in the folder, "" for a checkpoint."""
+    """Write the config of a model; returns its path in the folder, "" for a checkpoint."""
     if isinstance(source, str):
         return ""
     stem = _NOT_A_NAME.sub("-", str(source.get("_id") or "config")).strip(".-")[:80] or "config"
@@ -115,9 +117,9 @@ def _priced_document(outcome: Outcome, config: RunConfig) -> dict[str, Any]:
 
 
 def own_context(folder: Path, measurement: Measurement) -> RunContext:
-    """What a kept run is priced with: what was kept beside it, else what it names.
+    """What a kept run is priced with: what was stored with it, otherwise what it names.
 
-    Notes say what is missing.
+    Notes state what is missing.
     """
     fmt = FORMATS.get(str(measurement.facts.get("dtype", "")), "bf16")
     settings = RunSettings(measurement.model or "", dtype=str(measurement.facts.get("dtype", "")))
@@ -159,7 +161,7 @@ def own_context(folder: Path, measurement: Measurement) -> RunContext:
 
 
 def _priced(folder: Path) -> dict[str, Any]:
-    """priced.json, checked; defaults for runs of before it was kept.
+    """priced.json, checked; defaults for older runs without it.
 
     Raises:
         MeasurementError: it is damaged.

@@ -35,7 +35,7 @@ from profilers.compare import lies_inside
 from profilers.steps import MeasuredStep
 
 _WEIGHT_FILES = ("*.safetensors", "*.bin", "*.safetensors.index.json")
-#: Our names of torch's number formats.
+#: Ridgeline's names of torch's number formats.
 FORMATS: Mapping[str, str] = {
     "bfloat16": "bf16",
     "float16": "fp16",
@@ -49,11 +49,11 @@ def raw_config(name: str, checkpoint: bool = False) -> dict[str, Any] | str:
 
     Args:
         name: a registry name, or "hf:owner/name".
-        checkpoint: the hub's weights in place of random ones.
+        checkpoint: the hub's weights instead of random ones.
 
     Raises:
-        UnknownModel: no such model here, or on the hub, which is asked for the config of an
-            address.  InvalidValue: an address that the hub cannot have.
+        UnknownModel: no such model here or on the hub, which is only contacted for an address.
+        InvalidValue: an impossible address.
     """
     if hub := hub_model(name):
         return hub.id if checkpoint else hub_config(hub.id)
@@ -76,14 +76,18 @@ def config_at(path: Path) -> dict[str, Any] | str:
 
 
 def with_cut_config(settings: RunSettings) -> RunSettings:
-    """The settings with a config of only `settings.layers` layers; unchanged where all run."""
+    """The settings with a config of only `settings.layers` layers; unchanged where all
+    layers run.
+    """
     if isinstance(settings.config, str):
         return settings
     return dataclasses.replace(settings, config=cut_config(settings.config, settings.layers))
 
 
 def cut_config(config: Mapping[str, Any], layers: int) -> Mapping[str, Any]:
-    """A config of only so many layers; unchanged for 0, or where it does not say how many."""
+    """A config of only `layers` layers; unchanged for 0, or where it does not state their
+    number.
+    """
     if not layers or "num_hidden_layers" not in config:
         return config
     whole = config["num_hidden_layers"]
@@ -98,7 +102,7 @@ def cut_config(config: Mapping[str, Any], layers: int) -> Mapping[str, Any]:
 class RunContext:
     """Inputs of the prediction that a local run is compared with.
 
-    Without a model or a system nothing is predicted; notes say why, and what to do.
+    Without a model or a system nothing is predicted; notes state why, and what to do.
     split: the devices that share the model.
     """
 
@@ -115,9 +119,9 @@ def run_context(
     """Model, system and engine that a run is priced with.
 
     Args:
-        device_name: the device as it names itself.
+        device_name: name that the device reports.
         system: a slug, or "auto" for the calibrated machine, else the datasheet of the device.
-        threads: of the CPU that ran, 0 where they do not matter.
+        threads: of the CPU that ran, 0 where they are irrelevant.
 
     Raises:
         UnknownSystem: no system of the slug given.
@@ -135,7 +139,7 @@ def run_context(
 
 
 def _model(settings: RunSettings) -> tuple[Model | None, list[str]]:
-    """The model of a run in its number format; None and why where it has no graph."""
+    """The model of a run in its number format; None and the reason where it has no graph."""
     fmt = FORMATS.get(settings.dtype, "bf16")
     source: ModelSource = settings.config
     if isinstance(source, str) and Path(source).is_absolute():
@@ -148,7 +152,7 @@ def _model(settings: RunSettings) -> tuple[Model | None, list[str]]:
 
 
 def _system_notes(system: System | None, device_name: str, threads: int) -> list[str]:
-    """What is to be done for a prediction, or for a comparable one."""
+    """Advice for getting a prediction, or a comparable one."""
     if system is None:
         return [
             f"nothing is known of {device_name}: run `ridgeline calibrate machine` for "
@@ -163,8 +167,9 @@ def _system_notes(system: System | None, device_name: str, threads: int) -> list
 
 
 def _system(device_name: str, slug: str) -> System | None:
-    """The system of a slug; for "auto" the calibrated machine if it is this device, else the
-    datasheet, else None."""
+    """The system of a slug; for "auto" the calibrated machine if it is this device, otherwise the
+    datasheet, otherwise None.
+    """
     if slug != "auto":
         return hardware_db.load(slug)
     datasheet, calibrated = _loaded(device_name), _loaded(SLUG)
@@ -178,7 +183,7 @@ def calibrated_threads(device_name: str, slug: str = "auto") -> int:
     """Threads that this machine was calibrated with, 0 where a run is priced with another system.
 
     Args:
-        device_name: the device as it names itself.  slug: as of `run_context`.
+        device_name: name that the device reports.  slug: as in `run_context`.
     """
     system = _system(device_name, slug)
     ours = system is not None and system.slug == SLUG and system.kind == "cpu"
@@ -196,11 +201,11 @@ def _loaded(name: str) -> System | None:
 
 
 def phase_rows(run: ModelRun, context: RunContext) -> list[dict[str, Any]]:
-    """A row a phase: statistics of the repeats, the prediction beside them, MFU and MBU.
+    """One row per phase: statistics of the repeats, the prediction, MFU and MBU.
 
     phase, samples, mean_s, std_s, p50_s, p90_s, p99_s; where the run is predicted also bound_s,
-    predicted_s, low_s, high_s, inside, error (predicted / median - 1), mfu and mbu, or in their
-    place not_comparable, why one of them would lie above one.
+    predicted_s, low_s, high_s, inside, error (predicted / median - 1), mfu and mbu, or instead of
+    these not_comparable, the reason why one of them would exceed one.
     """
     rows = []
     predicted = _predicted_steps(run, context)
@@ -267,7 +272,9 @@ def _prediction_figures(
 def interval_figures(
     phase: str, predicted_s: float, bound_s: float, measured_s: float, context: RunContext
 ) -> dict[str, Any]:
-    """Bound and prediction of a step, its 80 % interval and whether the measurement is inside."""
+    """Bound and prediction of a step, its 80 % interval, and whether the measurement lies
+    inside.
+    """
     figure = "prefill_s" if phase == "prefill" else "decode_step_s"
     system = context.system
     interval = _intervals(context)[figure] if system else None
@@ -282,7 +289,9 @@ def interval_figures(
 
 
 def _intervals(context: RunContext) -> Mapping[str, Interval | None]:
-    """The intervals of a run's single steps; none of a model, split or format nobody measured."""
+    """The intervals of a run's single steps; none for a model, split or format that was never
+    measured.
+    """
     assert context.system is not None
     if context.model is None:
         return intervals.of_load(context.system, context.engine)
@@ -291,7 +300,7 @@ def _intervals(context: RunContext) -> Mapping[str, Interval | None]:
 
 
 def _compute_format(context: RunContext) -> str:
-    """The number format whose peak MFU is taken against: of the weights, else bf16."""
+    """The number format whose peak MFU refers to: that of the weights, otherwise bf16."""
     fmt = context.model.precision.weight("") if context.model else "bf16"
     return fmt if context.system and fmt in context.system.peak_flops_per_s else "bf16"
 
@@ -300,7 +309,7 @@ def _compute_format(context: RunContext) -> str:
 
 
 def step_rows(steps: Sequence[MeasuredStep], context: RunContext) -> list[dict[str, Any]]:
-    """A row a step with its prediction; NaN where memory ran out or nothing is predicted.
+    """One row per step with its prediction; NaN where memory ran out or nothing is predicted.
 
     phase, batch, length, status, measured_s (median), spread, repeats, bound_s, predicted_s,
     low_s, high_s, inside and error (predicted / measured - 1).
@@ -340,9 +349,9 @@ def predict_step(
 
 
 def agreements(rows: Sequence[Mapping[str, Any]]) -> dict[str, Agreement]:
-    """R², errors and the fitted line of predicted against measured, per phase and of "all" rows.
+    """R², errors and the fitted line of predicted against measured, per phase and for "all" rows.
 
-    rows: with phase, predicted_s and measured_s, as of `step_rows`.
+    rows: with phase, predicted_s and measured_s, from `step_rows`.
     """
     groups = {"all": list(rows)}
     for row in rows:

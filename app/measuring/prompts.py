@@ -1,4 +1,4 @@
-"""A run over prompts: TTFT and TPOT of each beside its prediction."""
+"""A run over prompts: TTFT and TPOT of each with its prediction."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _UNKNOWN = float("nan")
 
 
 def prompts_of(config: RunConfig) -> list[PromptSizes]:
-    """The prompts that a run configuration asks for.
+    """The prompts that a run configuration specifies.
 
     Raises:
         InvalidValue: files and a distribution at once, or ones that cannot be read.
@@ -51,10 +51,10 @@ def prompts_of(config: RunConfig) -> list[PromptSizes]:
 def run_prompts(
     config: RunConfig, scratch: Path, progress: Progress = silent, cancelled: Cancel = never
 ) -> Outcome:
-    """Run a model over prompts, each alone and in every repeat.
+    """Run a model over prompts, each by itself and in every repeat.
 
     Raises:
-        InvalidValue, MeasurementError: settings without meaning, or a model that does not run.
+        InvalidValue, MeasurementError: meaningless settings, or a model that does not run.
         Cancelled: it was stopped before any prompt was complete.
     """
     prompts = prompts_of(config)
@@ -86,8 +86,9 @@ def run_prompts(
 
 
 def prompt_rows(prompts: Sequence[MeasuredPrompt], context: RunContext) -> list[dict[str, Any]]:
-    """A row a prompt: id, origin, isl, osl, status, repeats; of TTFT and TPOT the median, the
-    prediction, its interval, whether the median lies inside, and the error."""
+    """One row per prompt: id, origin, isl, osl, status, repeats; for TTFT and TPOT the median, the
+    prediction, its interval, whether the median lies inside, and the error.
+    """
     predicted = _predicted([one.prompt for one in prompts], context)
     rows = []
     for one, (ttft, tpot) in zip(prompts, predicted, strict=True):
@@ -137,7 +138,9 @@ def _predicted(
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Median absolute errors of TTFT and TPOT over the prompts that ran; NaN for none predicted."""
+    """Median absolute errors of TTFT and TPOT over the prompts that ran; NaN if none was
+    predicted.
+    """
     found: dict[str, Any] = {}
     for name in ("ttft", "tpot"):
         errors = [abs(row[f"{name}_error"]) for row in rows if math.isfinite(row[f"{name}_error"])]

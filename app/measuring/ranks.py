@@ -38,7 +38,7 @@ def run_ranked(
 
 
 def _context(settings: RunSettings, measurement: Measurement, system: str) -> RunContext:
-    """Inputs of a prediction over ranks; none over ranks that share this machine's CPU."""
+    """Inputs of a prediction over ranks; none for ranks that share this machine's CPU."""
     name = measurement.system.name if measurement.system else ""
     split = Parallelism(tp=float(measurement.facts["world_size"]))
     context = run_context(with_cut_config(settings), name, system)

@@ -1,4 +1,4 @@
-"""Reading of reports that someone sends: from their bytes, here or in a process of its own."""
+"""Reading uploaded reports from their bytes, here or in a separate process."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from genz_core.progress import Cancel, Progress, never, silent
 from profilers import PhasePattern, Report
 from profilers.readers.compressed import decompressed_head
 
-#: Unpacked size that is read in a fraction of a second.
+#: Largest unpacked size that is read in a fraction of a second.
 QUICK_BYTES = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class SentReport:
-    """A report as it came.  name: of its file.  patterns: phases by range name."""
+    """An uploaded report.  name: of its file.  patterns: phases by range name."""
 
     name: str
     content: bytes
@@ -42,7 +42,7 @@ def read_sent(sent: SentReport, progress: Progress = silent, cancelled: Cancel =
 
 
 def reads_quickly(content: bytes) -> bool:
-    """Whether a report, unpacked, is so small that no other visitor notices its reading."""
+    """Whether a report, unpacked, is small enough to be read without slowing other visitors."""
     if len(content) > QUICK_BYTES:
         return False
     with tempfile.TemporaryDirectory(prefix="ridgeline-") as folder:
@@ -50,11 +50,11 @@ def reads_quickly(content: bytes) -> bool:
         path.write_bytes(content)
         try:
             return len(decompressed_head(path, QUICK_BYTES + 1)) <= QUICK_BYTES
-        except ReportError:  # reading says why
+        except ReportError:  # reading it will give the error
             return True
 
 
 def size_of(report: Report) -> int:
-    """Bytes of memory that the tables of a report take."""
+    """Memory that the tables of a report take, in bytes."""
     tables = (report.kernels, report.copies, report.ranges, report.host, report.metrics)
     return int(sum(table.memory_usage(deep=True).sum() for table in tables))

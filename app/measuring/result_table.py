@@ -1,4 +1,4 @@
-"""Results of serving benchmarks as rows: all that is known, or what fits a terminal."""
+"""Results of serving benchmarks as rows: everything known, or what fits in a terminal."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from profilers import account
 from profilers.serving_results import ServingMeasurement, missing, table
 from profilers.serving_results.server_log import ServerLog
 
-#: Columns of a terminal: who and at which load, the latencies, the rates.
+#: Columns for a terminal: who and at which load, the latencies, the rates.
 _SHORT = (
     "label", "phase", "concurrency", "rate", "requests", "errors", "isl", "osl", "context",
     "ttft_mean_s", "ttft_p50_s", "ttft_p99_s", "tpot_mean_s", "tpot_p50_s", "tpot_p99_s",
     "itl_mean_s", "itl_p99_s", "e2e_mean_s", "e2e_p50_s", "e2e_p99_s", "requests_per_s",
     "input_tokens_per_s", "output_tokens_per_s",
 )  # fmt: skip
-#: Columns that a mean or a median stands in for, where a terminal has no room.
+#: Columns that a mean or a median replaces in a terminal.
 _INSTEAD = {"ttft_p50_s": "ttft_mean_s", "tpot_p50_s": "tpot_mean_s", "e2e_p50_s": "e2e_mean_s"}
 _WORDS = {
     "model": "the model", "device": "the hardware", "devices": "how many devices",
@@ -28,12 +28,12 @@ _WORDS = {
 
 
 def full_rows(measurements: Sequence[ServingMeasurement]) -> list[dict[str, Any]]:
-    """A row a measurement with the columns that any of them has."""
+    """One row per measurement with the columns that any of them has."""
     return without_empty(table(measurements))
 
 
 def short_rows(measurements: Sequence[ServingMeasurement]) -> list[dict[str, Any]]:
-    """A row a measurement with load, latencies and rates, for a terminal."""
+    """One row per measurement with load, latencies and rates, for a terminal."""
     rows = [{name: row[name] for name in _SHORT} for row in table(measurements)]
     rows = without_empty(rows)
     known = set(rows[0]) if rows else set()
@@ -42,7 +42,7 @@ def short_rows(measurements: Sequence[ServingMeasurement]) -> list[dict[str, Any
 
 
 def without_empty(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows without the columns that no row has a value in."""
+    """Rows without the columns that are empty in all rows."""
 
     def states(value: Any) -> bool:
         return value == value and value not in (None, "")
@@ -52,7 +52,7 @@ def without_empty(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def documents(measurements: Sequence[ServingMeasurement]) -> list[dict[str, Any]]:
-    """A document a measurement: its row, what it lacks, what its figures mean, and notes."""
+    """One document per measurement: its row, what it lacks, what its figures mean, and notes."""
     found = []
     for measurement, row in zip(measurements, table(measurements), strict=True):
         plain = {name: "inf" if value == math.inf else value for name, value in row.items()}
@@ -79,7 +79,7 @@ def log_document(log: ServerLog) -> dict[str, Any]:
 
 
 def heading(measurements: Sequence[ServingMeasurement]) -> str:
-    """What all measurements of a file share: its format, and who ran what on what."""
+    """What all measurements of a file share: its format, engine, model and device."""
     first = measurements[0]
     parts = []
     for name in ("model", "engine", "engine_version", "device", "devices", "precision"):

@@ -1,4 +1,4 @@
-"""Run configurations before they run: what a page's form composes, and the names in any."""
+"""Run configurations before they run: composed from a page's form, with their names checked."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from profilers.run_config import RunConfig, compose
 
 
 def run_of_form(overrides: Sequence[str], grid: Mapping[str, Any] | None = None) -> RunConfig:
-    """The configuration of a run that a visitor describes, its names looked up already.
+    """The configuration of a run that a visitor describes, with its names already looked up.
 
     Args:
-        overrides: as of `compose`.
+        overrides: as in `compose`.
         grid: fields of a sweep, None for a single run.
 
     Raises:
@@ -48,7 +48,7 @@ def run_of_form(overrides: Sequence[str], grid: Mapping[str, Any] | None = None)
 
 
 def check_run(config: RunConfig) -> None:
-    """Look up the names of a run and refuse settings without meaning, before minutes of work.
+    """Look up the names of a run and refuse meaningless settings, before minutes of work.
 
     Raises:
         RidgelineError: an unknown model or system, a config that cannot be read, unknown kernels.

@@ -1,4 +1,4 @@
-"""Runs of this machine measured and kept: the measurement, its comparison, its artifacts."""
+"""Runs measured and kept on this machine: the measurement, its comparison, its artifacts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from genz_core.types import Parallelism, Step
 from hardware_db.data_folder import data_folder, data_folders
 from profilers import Comparison, Measurement
 from profilers.artifacts import write_artifacts
-from profilers.material import Material
+from profilers.run_bundle import Material
 from profilers.run_config import RunConfig
 from profilers.store import Store
 from profilers.what_ran import what_was_kept
@@ -40,14 +40,14 @@ def store() -> Store:
 
 
 def stores() -> list[Store]:
-    """The store that new runs are kept in, and those that are only read."""
+    """The store that new runs are kept in, and read-only ones."""
     return [Store(folder / "runs") for folder in reversed(data_folders())]
 
 
 def execute(config: RunConfig, progress: Progress = silent, cancelled: Cancel = never) -> str:
     """Measure what a run configuration describes and keep it; returns the id of the run.
 
-    The store is opened first: a run of minutes must not end at a folder that cannot be written.
+    The store is opened first: a run of minutes must not fail at a folder that cannot be written.
 
     Raises:
         MeasurementError: the run failed or ran out of memory, or nothing of it can be kept.
@@ -59,7 +59,7 @@ def execute(config: RunConfig, progress: Progress = silent, cancelled: Cancel = 
 def execute_sweep(
     config: RunConfig, progress: Progress = silent, cancelled: Cancel = never
 ) -> tuple[str, Swept | None]:
-    """`execute` a sweep; returns the id of the run, and its steps beside their predictions."""
+    """`execute` a sweep; returns the id of the run, and its steps with their predictions."""
     identity, outcome = _executed(config, progress, cancelled)
     return identity, outcome.swept
 
@@ -93,7 +93,7 @@ def perform(
     """Measure one workload here or inside Nsight, a sweep, several ranks, or prompts.
 
     Args:
-        config: of one of these kinds; without any it is one workload in this process.
+        config: of one of these kinds; by default one workload in this process.
         scratch: a folder for the files of the run.
 
     Raises:
@@ -108,7 +108,7 @@ def perform(
     }
     kinds = {name: run for name, (enabled, run) in runners.items() if enabled}
     if len(kinds) > 1:
-        raise InvalidValue(f"{' and '.join(kinds)} are runs of their own: ask for one of them")
+        raise InvalidValue(f"{' and '.join(kinds)} are separate kinds of runs: choose one of them")
     run = next(iter(kinds.values()), run_live)
     return run(config, scratch, progress, cancelled)
 
@@ -116,7 +116,7 @@ def perform(
 def keep(outcome: Outcome, config: RunConfig, folder: Path, tags: Sequence[str] = ()) -> str:
     """Keep a run with its artifacts and what it is priced with; returns its id.
 
-    Its files move there from `folder`.
+    Its files are moved from `folder` to the store.
     """
     runs = store()
     with runs.draft(outcome.measurement, outcome.label) as draft:
@@ -129,7 +129,7 @@ def keep(outcome: Outcome, config: RunConfig, folder: Path, tags: Sequence[str] 
 
 
 def _material(outcome: Outcome, config: RunConfig) -> Material:
-    """Everything the artifacts of a run are written from."""
+    """The data that the artifacts of a run are written from."""
     comparison, notes = _comparison(outcome)
     static = config.static_analysis.enable
     return Material(
@@ -145,9 +145,10 @@ def _material(outcome: Outcome, config: RunConfig) -> Material:
 
 
 def _comparison(outcome: Outcome) -> tuple[Comparison | None, list[str]]:
-    """The run beside its prediction; None where nothing is predicted, and why.
+    """The run compared with its prediction; None where nothing is predicted, with the reason.
 
-    Where another system is priced than ran, no finding is stated, and a sentence names both.
+    Where the priced system is not the one that ran, no finding is stated, and a sentence names
+    both.
     """
     try:
         predicted = predicted_estimate(outcome.measurement, outcome.context)
@@ -174,7 +175,7 @@ def _priced_elsewhere(outcome: Outcome) -> list[str]:
 
 
 def _move(files: Sequence[Path], source: Path, target: Path) -> None:
-    """Move files to the same places under another folder."""
+    """Move files to the same relative paths under another folder."""
     try:
         for file in files:
             place = target / file.relative_to(source)
@@ -185,7 +186,7 @@ def _move(files: Sequence[Path], source: Path, target: Path) -> None:
 
 
 def predicted_estimate(measurement: Measurement, context: RunContext) -> Estimate | None:
-    """The estimate of the workload that was measured, as its engine runs it.
+    """The estimate of the measured workload, as its engine runs it.
 
     None without a model, a system or a workload.
     """
@@ -203,7 +204,7 @@ def _sizes(load: Workload) -> tuple[float, float, float]:
 
 
 def _assumptions(config: RunConfig, outcome: Outcome) -> list[str]:
-    """Weights, cut layers, system and engine behind the figures of a run, in sentences."""
+    """Sentences on weights, omitted layers, system and engine behind the figures of a run."""
     layers, system = config.model.layers, outcome.context.system
     weights = "a checkpoint" if config.model.checkpoint else "random weights of its true shapes"
     sentences = [f"the model ran with {weights}; times do not depend on their values"]
@@ -224,7 +225,7 @@ def _assumptions(config: RunConfig, outcome: Outcome) -> list[str]:
 
 
 def own_estimate(kept: Store, identity: str) -> tuple[Estimate | None, RunContext]:
-    """The estimate of what a kept run ran, priced with what was kept beside it.
+    """The estimate of a kept run, priced with what was stored with it.
 
     None where its model or its system is not known here; the notes of the context say so.
     """
@@ -236,8 +237,8 @@ def own_estimate(kept: Store, identity: str) -> tuple[Estimate | None, RunContex
 def static_rows(measurement: Measurement, context: RunContext) -> list[dict[str, Any]]:
     """Operators of a prefill and of the middle decode step with their FLOPs and bytes.
 
-    phase, name, kind, class, module, runs, flops and bytes (of one run).  No hardware enters; a
-    model without a graph has no rows.
+    phase, name, kind, class, module, runs, flops and bytes (of one run).  No hardware is involved;
+    a model without a graph has no rows.
     """
     if context.model is None or measurement.workload is None:
         return []

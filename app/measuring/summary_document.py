@@ -11,27 +11,27 @@ from app.measuring.device_by_size import with_device
 from app.measuring.identity import Known
 from profilers import DEFAULT_PHASES, Report, profile_account, summarise
 from profilers.account import Check
-from profilers.found_phases import phased
+from profilers.inferred_phases import phased
 from profilers.what_ran import what_ran
 
 _NANOSECONDS_PER_S = 1e9
 
 
 def report_document(report: Report) -> dict[str, Any]:
-    """Figures of a report and its sums, as `ridgeline import --json` prints them."""
+    """Figures of a report and its checks, as `ridgeline import --json` prints them."""
     checks = [check.document() for check in checks_of(report)]
     known = [one.document() for one in identity_of(report)]
     return {**summary_document(summarise(report)), "checks": checks, "identity": known}
 
 
 def identity_of(report: Report) -> tuple[Known, ...]:
-    """What a report tells of what ran, fact by fact."""
+    """The facts about what ran in a report."""
     found = [phased(report, "", DEFAULT_PHASES)]
     return identity.of_reports(with_device(what_ran(found), found), found)
 
 
 def checks_of(report: Report) -> tuple[Check, ...]:
-    """The sums that a report must meet alone, by the datasheet of the device that it names."""
+    """The checks of a report by itself, with the datasheet of the device that it names."""
     return profile_account.of_report(report, system_of(report))
 
 

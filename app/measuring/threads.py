@@ -16,7 +16,7 @@ from profilers.run_config import RunConfig
 def ready_threads(device: Any, config: RunConfig) -> float:
     """Set the CPU threads of a run; returns the contention of the cores (1: none).
 
-    Where none are asked for, those that this machine was calibrated with, so that both compare.
+    By default those that this machine was calibrated with, so that the two are comparable.
     """
     threads = config.run.threads
     if device.type == "cpu" and not threads:

@@ -1,8 +1,8 @@
-"""Where the measured time goes, ranked by what can be won, and what to change.
+"""Where the measured time goes, ranked by what can be saved, and what to change.
 
-Each part stands beside the bound, the prediction for its engine and the best measured run known of
-the model and the device.  A change is priced anew, and what it saves of the prediction is taken of
-what was measured.
+Each part is compared with the bound, the prediction for its engine and the best known measured run
+of the model and the device.  A change is priced anew, and its predicted relative saving is applied
+to the measured time.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from genz_core.deployment import as_server, bulk_format
 from genz_core.errors import RidgelineError
 from profilers.findings import CLASS_WORDS
 
-#: A change that saves less is none; so many are shown.  Judgement, both.
+#: Least saving of a change that is shown, and number of changes shown. Both are judgements.
 _LEAST, _MOST = 0.02, 6
 _WIDE = ("bf16", "fp16", "fp32")
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Time that a part of a request or of a step took [s], NaN where there is no other side.
+    """Time of a part of a request or of a step [s], NaN where there is nothing to compare with.
 
-    best_s: of the best measured run known, and `run` which one it was.
+    best_s: of the best known measured run, and `run` which one it was.
     """
 
     part: str
@@ -46,7 +46,9 @@ class Spent:
 
     @property
     def to_win_s(self) -> float:
-        """What others reached or the prediction says can be won, the larger, 0 for none."""
+        """Time that could be saved according to other runs or the prediction, the larger of both, 0
+        for none.
+        """
         sides = [s for s in (self.predicted_s, self.best_s) if s > 0]
         return max(self.measured_s - max(min(sides), self.bound_s), 0.0) if sides else 0.0
 
@@ -65,11 +67,11 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A single change and what it is predicted to save of the measured time [s].
+    """A single change and its predicted saving of the measured time [s].
 
-    saves_s: where the run's own gap to its prediction stays.  low_s, high_s: 80 % interval: the
-    measured time less the ends of the changed deployment's own interval, as nobody measured how far
-    a gap carries over; NaN where it has none.
+    saves_s: assumes that the run's own gap to its prediction remains.  low_s, high_s: 80 %
+    interval: the measured time minus the ends of the changed deployment's own interval, since how
+    far a gap carries over was never measured; NaN where it has none.
     """
 
     what: str
@@ -91,9 +93,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class TimeReport:
-    """of: what the time is of ("a request", "a step of decode").  total_s: measured.
+    """of: what the time refers to ("a request", "a step of decode").  total_s: measured.
 
-    spent: its parts, most to win first.  changes: most saved first, of `judged` ("E2E").
+    spent: its parts, largest saving first.  changes: largest saving first, of `judged` ("E2E").
     """
 
     of: str
@@ -116,7 +118,7 @@ class TimeReport:
 
     @property
     def advice(self) -> str:
-        """What stands before the changes."""
+        """The sentence that precedes the changes."""
         return f"what to change, by what it saves of {self.judged or self.of}:"
 
     @property
@@ -131,7 +133,7 @@ class TimeReport:
 
 
 def ranked(parts: Iterable[Spent]) -> tuple[Spent, ...]:
-    """Parts with the most to win first, those of equal gain by their time."""
+    """Parts with the largest saving first, those of equal saving by their time."""
     return tuple(sorted(parts, key=lambda one: (-one.to_win_s, -one.measured_s)))
 
 
@@ -139,9 +141,9 @@ def ranked(parts: Iterable[Spent]) -> tuple[Spent, ...]:
 
 
 def alternatives(resolved: Resolved, *, served: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Single changes of a deployment that a reader can make: in words, and as parameters.
+    """Single changes of a deployment that a user can make: in words, and as parameters.
 
-    served: whether limits of the server play a part.
+    served: whether limits of the server are among them.
     """
     q, weights = resolved.scenario, bulk_format(resolved.model)
     if served:
@@ -176,7 +178,7 @@ def worth(
 ) -> tuple[Change, ...]:
     """The changes that save the most of a measured time, largest first.
 
-    base: the prediction of what ran.  priced: the same after a change.
+    base: the prediction of what ran.  priced: prices the same after a change.
     """
     found = []
     for what, change in options:
@@ -201,8 +203,9 @@ def worth(
 
 
 def of_profile(compared: Compared) -> tuple[TimeReport, ...]:
-    """A report for each compared phase; none where what ran is another than is priced, or where a
-    sum of the phase fails."""
+    """A report for each compared phase; none where what ran differs from what is priced, or where a
+    check of the phase fails.
+    """
     if compared.filled.differences:
         return ()
     comparison = compared.comparison
@@ -245,12 +248,12 @@ def _of_phase(compared: Compared, whole: Mapping[str, Any]) -> TimeReport:
 
 
 def _step(compared: Compared, phase: str, change: Mapping[str, Any]) -> Latency:
-    """The step of a phase after a change, with the rest as it was filled."""
+    """The step of a phase after a change, with other fields as they were filled."""
     found = compared.resolved
     if change:
         question: Question = replace(found.scenario, **change)
         changed = completed(resolve(question), {})
-        if changed.engine.name == found.engine.name:  # the same unfused kernels run
+        if changed.engine.name == found.engine.name:  # the unfused kernels run in both
             changed = replace(changed, engine=replace(changed.engine, eager=found.engine.eager))
         found = changed
     return intervals.step_latency(estimate_filled(found, compared.filled.loads), phase)

@@ -10,7 +10,7 @@ from app.scenario.inputs import inputs_of
 from genz_core.errors import InvalidValue
 from genz_core.limits import checked_size
 from genz_core.types import Model
-from model_registry.reports import chain, counted_step
+from model_registry.reports import counted_step, step_documents
 from model_registry.reports.counted_step import CountedStep
 
 
@@ -42,7 +42,7 @@ def count(
             "ops counts from a config: give the model's name, its config.json or the content of "
             "one, and formats by their own keywords"
         )
-    named = chain.carried(source, trace=trace, without=without) if piped is None else piped
+    named = step_documents.carried(source, trace=trace, without=without) if piped is None else piped
     step = counted_step.Asked(
         _sizes("cached_tokens", cached_tokens), _sizes("input_tokens", input_tokens),
         batch_size or None, question.parallelism, question.precisions, inputs_of(question),

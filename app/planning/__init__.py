@@ -1,1 +1,1 @@
-"""Which deployment should run: the space of deployments, their figures, targets, and the choice."""
+"""Choosing a deployment: the space of deployments, their figures, targets, and the choice."""

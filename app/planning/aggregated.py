@@ -25,7 +25,7 @@ from genz_core.deployment import deploy
 from genz_core.model_kinds import prompt_tokens
 from genz_core.offload import What
 from genz_core.serving import Novelty, ServingEstimate
-from genz_core.serving.room import sequences_that_fit
+from genz_core.serving.kv_capacity import sequences_that_fit
 from genz_core.types import Array, Mask, Workload
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from app.planning import demand
+from app.planning.break_even import Pays, pays
 from app.planning.changes import Change, changes
 from app.planning.measurement import Measurement, next_measurement
-from app.planning.pays import Pays, pays
 from app.planning.search import Found, Priced, fewest_devices, price, search, targets_of
 from app.planning.settling import Settling, settling
 from app.planning.shortlist import Shortlist, shortlist
@@ -26,11 +26,11 @@ _NOTES = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a question comes to.
+    """The answer to a planning question.
 
-    found: every candidate.  short: the plans.  fewest: candidate with
-    the fewest devices that meets the targets, None without.  losers, changes, measurement, pays,
-    settling: see their modules.
+    found: every candidate.  short: the plans.  fewest: candidate with the fewest devices that meets
+    the targets, None if there is none.  losers, changes, measurement, pays, settling: see their
+    modules.
     """
 
     found: Found
@@ -45,7 +45,7 @@ class Answer:
 
     @property
     def model(self) -> str:
-        """The model as it was asked."""
+        """The model as it was named."""
         return str(self.found.asked.question.model)
 
 
@@ -59,14 +59,14 @@ def answer(
 ) -> Answer:
     """Search, simulate the best, and explain.
 
-    priced: as of `search`.
-    with_changes: whether to look for what would have to change where there is no plan.
+    priced: as in `search`.
+    with_changes: whether to look for changes that would allow a plan where there is none.
 
     Raises:
         RidgelineError: as `search`.
         Cancelled: between two families or simulations.
     """
-    targets_of(asked)  # refuses what cannot be asked before anything is priced
+    targets_of(asked)  # refuses an invalid question before anything is priced
     asked = demand.at_means(asked)
     found = search(asked, priced or price(asked, part(progress, 0.0, 0.5), cancelled))
     progress(0.5, "simulating the best")
@@ -91,7 +91,9 @@ def answer(
 
 
 def _fewest(found: Found, short: Shortlist) -> int | None:
-    """The fewest devices that do: of what was simulated, or in closed form where nothing is."""
+    """The candidate with the fewest devices that meets the targets: among simulated ones, or in
+    closed form where none is.
+    """
     if not found.asked.question.simulate:
         return fewest_devices(found)
     if short.smaller:

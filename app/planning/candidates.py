@@ -1,4 +1,4 @@
-"""Candidates: deployments side by side as columns, their figures among them."""
+"""Candidates: deployments and their figures as columns."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from app.question.question import Question
 from genz_core.serving import Novelty
 from genz_core.types import Array, System
 
-#: What tells a deployment from another of its family.
+#: Columns that distinguish a deployment from others of its family.
 CHOICES = (
     "replicas", "tp", "pp", "dp", "ep", "max_num_seqs",
     "prefill_workers", "prefill_tp", "prefill_pp", "prefill_dp", "prefill_ep",
 )  # fmt: skip
-#: What is known of one beside its figures.
+#: Columns that describe a deployment, beside its figures.
 FACTS = (
     "utilisation", "running", "capacity", "memory_bytes", "usable_bytes", "offloaded_bytes",
     "bound_ttft_s", "bound_tpot_s",
 )  # fmt: skip
-#: How far its load lies from measured ones, see `genz_core.serving.Novelty`.
+#: Distance of its load from measured ones, see `genz_core.serving.Novelty`.
 NOVELTY = ("ttft_novelty", "tpot_novelty", "users")
 #: Nominal lengths of the requests.
 LENGTHS = ("isl", "osl")
 COLUMNS = (*CHOICES, *(figure.column for figure in FIGURES.values()), *FACTS, *NOVELTY, *LENGTHS)
-#: Share of the mean by which a request's TPOT at the 95th percentile lies above it: judgement, to
+#: Relative excess of a request's TPOT at the 95th percentile over the mean: judgement, used to
 #: choose what is simulated.
 _TPOT_SPREAD = 0.1
 _NORMAL = {50: 0.0, 90: 1.2816, 95: 1.6449, 99: 2.3263}
@@ -41,11 +41,11 @@ _NORMAL = {50: 0.0, 90: 1.2816, 95: 1.6449, 99: 2.3263}
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Deployments side by side.
+    """Deployments as columns.
 
-    families: what they belong to; family: its number, [candidates].  columns: those of `COLUMNS`,
-    NaN where there is no such figure.  status: "ok" or a reason code; messages: {candidate:
-    sentence}.
+    families: families that they belong to; family: index of each one's family, [candidates].
+    columns: those of `COLUMNS`, NaN where there is no such figure.  status: "ok" or a reason code;
+    messages: {candidate: sentence}.
     """
 
     families: tuple[Family, ...]
@@ -67,16 +67,16 @@ class Candidates:
 
     @property
     def novelty(self) -> Novelty:
-        """How far the loads lie from measured ones."""
+        """Distance of the loads from measured ones."""
         ttft, tpot, users = (self.columns[name] for name in NOVELTY)
         return Novelty(tpot, ttft, users)
 
     def evidence(self, number: int = 0) -> Evidence:
-        """What of the candidates was measured; all are of the family `number`."""
+        """What was measured of the candidates, which must all be of the family `number`."""
         return self.families[number].evidence(self.columns)
 
     def picked(self, chosen: NDArray[Any]) -> Candidates:
-        """Some of the candidates, by number or mask."""
+        """A selection of the candidates, by index or mask."""
         at = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
         messages = {new: self.messages[int(old)] for new, old in enumerate(at)
                     if int(old) in self.messages}  # fmt: skip
@@ -85,7 +85,7 @@ class Candidates:
 
 
 def joined(parts: Sequence[Candidates]) -> Candidates:
-    """Candidates of several spaces as one; families are numbered on."""
+    """Candidates of several spaces combined; families are renumbered."""
     families: list[Family] = []
     numbers: list[NDArray[np.intp]] = []
     messages: dict[int, str] = {}
@@ -109,12 +109,12 @@ def joined(parts: Sequence[Candidates]) -> Candidates:
 
 
 def percentiles(mean: Array, median: Array, least: Array) -> dict[int, Array]:
-    """Percentiles of TTFT in closed form [s], to choose what is simulated.
+    """Percentiles of TTFT in closed form [s], used to choose what is simulated.
 
-    What a first token takes beyond a prompt alone is waiting: its tail is taken as exponential.
+    TTFT beyond the prefill of a single prompt is waiting time, whose tail is assumed exponential.
 
     Args:
-        mean, median: of TTFT.  least: time of a prompt alone, [candidates].
+        mean, median: of TTFT.  least: time of a single prompt, [candidates].
     """
     base = np.minimum(least, mean)
     waiting = mean - base
@@ -126,7 +126,7 @@ def percentiles(mean: Array, median: Array, least: Array) -> dict[int, Array]:
 def latency_columns(
     mean: Array, median: Array, least: Array, tpot: Array, question: Question
 ) -> dict[str, Array]:
-    """Every latency figure of requests, seconds, [candidates]; arguments as of `percentiles`."""
+    """Every latency figure of requests, seconds, [candidates]; arguments as in `percentiles`."""
     gaps = max(demand.lengths(question).output - 1.0, 0.0)
     first = percentiles(mean, median, least)
     between = {at: tpot * (1.0 + _TPOT_SPREAD * _NORMAL[at] / _NORMAL[95]) for at in PERCENTILES}
@@ -148,7 +148,7 @@ def economy_columns(
 ) -> dict[str, Array]:
     """Throughput, rent and energy of deployments, [candidates].
 
-    devices: of each system in the deployment.
+    devices: number of devices of each system.
     """
     pairs = list(devices.items()) if isinstance(devices, Mapping) else list(devices)
     total = np.sum([count for _, count in pairs], axis=0)

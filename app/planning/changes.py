@@ -17,18 +17,18 @@ from app.question.asking import Asked
 from genz_core.deployment import bulk_format
 from genz_core.errors import RidgelineError
 
-_MORE = (2, 4, 8)  # times the devices
-_LESS = (0.75, 0.5, 0.25, 0.1)  # of the load
-_TRIED = 3  # deployments that are simulated for a change
+_MORE = (2, 4, 8)  # largest multiple of the devices
+_LESS = (0.75, 0.5, 0.25, 0.1)  # shares of the load
+_TRIED = 3  # number of deployments that are simulated for a change
 _WIDE = ("bf16", "fp16", "fp32")
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A single change after which a deployment meets everything else.
+    """A single change that would let a deployment meet all requirements.
 
     what: "target", "targets", "devices", "load" or "weights".  words: in a sentence.
-    figure, value: of a target that would do; or the devices, share of the load.
+    figure, value: of a target that would be met; or the devices, or the share of the load.
     """
 
     what: str
@@ -39,20 +39,24 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class _Met:
-    """A search, and the candidates that meet its targets, [candidates]: simulated if asked for."""
+    """A search, and the candidates that meet its targets, [candidates], simulated if that is
+    requested.
+    """
 
     found: Found
     at: NDArray[np.intp]
 
 
 def changes(found: Found) -> list[Change]:
-    """Single changes that would do, each priced; for a search whose candidates all miss."""
+    """Single changes that would allow a plan, each priced; for a search whose candidates
+    all miss.
+    """
     single = [*_easier_targets(found), *_other_spaces(found)]
     return single or _two_at_once(found.asked)
 
 
 def _two_at_once(asked: Asked) -> list[Change]:
-    """More devices and an easier target, where neither alone does."""
+    """More devices together with an easier target, where neither alone is enough."""
     least, most_now = devices(asked.question)
     for factor in _MORE:
         most = most_now * factor
@@ -67,7 +71,7 @@ def _two_at_once(asked: Asked) -> list[Change]:
 
 
 def _easier_targets(found: Found) -> Iterator[Change]:
-    """Each target alone, eased as far as it takes; else all of them by one factor."""
+    """Each single target, eased as far as needed; otherwise all targets eased by one factor."""
     ranked, candidates = found.ranking, found.candidates
     sound = ranked.sound(candidates)
     alone = False
@@ -101,7 +105,7 @@ def _eased(target: Target, best: float) -> str:
 
 
 def _other_spaces(found: Found) -> Iterator[Change]:
-    """More devices, less load, lighter weights: the first of each that does."""
+    """More devices, less load, smaller weights: the first step of each that is enough."""
     asked = found.asked
     most = devices(asked.question)[1]
     for factor in _MORE:
@@ -122,15 +126,16 @@ def _other_spaces(found: Found) -> Iterator[Change]:
 
 
 def _among(asked: Asked, least: int, most: int) -> Asked:
-    """The question over other devices, without pairs of pools, whose number grows with the square
-    of the devices."""
+    """The question with other devices, without prefill pools, whose number grows with the square of
+    the devices.
+    """
     pools = "aggregated" if "aggregated" in kinds(asked.question) else asked.question.pools
     q = replace(asked.question, devices=(least, most), pools=pools)
     return replace(asked, question=q)
 
 
 def _answer(asked: Asked) -> _Met | None:
-    """What meets the targets of a changed question, None where nothing does."""
+    """The candidates that meet the targets of a changed question, None where none does."""
     asked = replace(asked, question=replace(asked.question, top=1))
     try:
         found = search(asked)
@@ -145,6 +150,6 @@ def _answer(asked: Asked) -> _Met | None:
 
 
 def _in_sixteen_bits(found: Found) -> bool:
-    """Whether weights are in 16 bits because nobody asked for others."""
+    """Whether weights are in 16 bits only because no other format was requested."""
     used = {bulk_format(family.resolved.model) for family in found.candidates.families}
     return not any(formats(found.asked, "weights")) and used <= set(_WIDE)

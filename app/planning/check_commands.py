@@ -1,4 +1,4 @@
-"""Commands that check a plan once it runs: its load, and a judge of the result."""
+"""Commands that check a running plan: its load, and a judgement of the result."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from app.question.parameters import names_of
 from app.question.question import Question, nominal_lengths
 from app.question.verbs import parameters_of
 
-#: File that the benchmark writes and the judge reads.
+#: File that the benchmark writes and the guard reads.
 RESULT = "plan.json"
 _PER_USER = 10
-#: Of a deployment, what a judge is told beside its model, system, engine and degrees.
+#: Parameters that a guard is told, beside model, system, engine and degrees.
 _BESIDE = set(names_of(Deployment)) - {"model", "system", "engine", *DEGREES}
 
 
 def benchmark(question: Question) -> str:
-    """vLLM's benchmark client under a question's load, for any server with OpenAI's interface.
+    """The command of vLLM's benchmark client for a question's load, for any OpenAI-compatible
+    server.
 
     Its range is symmetrical around the mean, [1 - r, 1 + r].
     Source: https://github.com/vllm-project/vllm/blob/v0.33.0/vllm/benchmarks/serve.py
@@ -55,10 +56,10 @@ def benchmark(question: Question) -> str:
 
 
 def guard(family: Family, row: Mapping[str, float]) -> str:
-    """`ridgeline guard` on the benchmark's result; "" where no interval could judge it.
+    """`ridgeline guard` for the benchmark's result; "" where there is no interval to judge by.
 
-    One of the replicas is priced, under its share of the load; all where prompts have workers of
-    their own.
+    One of the replicas is priced, under its share of the load; all of them where prompts have
+    separate workers.
     """
     pool = family.pool_of(row)
     of = family.evidence({name: np.array([value]) for name, value in row.items()}) if pool else None

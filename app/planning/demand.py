@@ -1,4 +1,4 @@
-"""What a deployment has to serve, of a question: its amount, mean lengths, a trace's means."""
+"""The load of a planning question: its amount, mean lengths, and the means of a trace."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from genz_core.serving.sharing import Sharing
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Mean lengths of the requests of a question, tokens, as the closed form rounds them.
+    """Mean lengths of the requests of a question in tokens, rounded as in the closed form.
 
-    prompt: what is found in the cache included.  output: of one answer.  wanted: that a user gets
-    of a request.  sharing: what requests share at these lengths.
+    prompt: including what is found in the cache.  output: of one answer.  wanted: output that a
+    user gets per request.  sharing: what requests share at these lengths.
     """
 
     prompt: float
@@ -31,7 +31,7 @@ class Lengths:
 
     @property
     def cached(self) -> float:
-        """Mean tokens of a prompt that need not be read."""
+        """Mean tokens of a prompt that are found in the cache."""
         return float(np.asarray(self.sharing.cached_tokens))
 
 
@@ -50,7 +50,7 @@ def is_closed(question: Question) -> bool:
 
 
 def amount(question: Question) -> float:
-    """Open requests, or requests that arrive in a second."""
+    """Number of open requests, or requests per second."""
     return float(question.concurrency or question.rate or 0.0)
 
 
@@ -67,10 +67,11 @@ def times(asked: Asked, factor: float) -> Asked:
 
 
 def at_means(asked: Asked) -> Asked:
-    """A question about a trace at its mean rate and lengths; the trace is `trace_of` it.
+    """A question about a trace, converted to its mean rate and lengths; `trace_of` returns the
+    trace.
 
     Raises:
-        InvalidValue: fewer than two requests, all at one moment, or a file that is no trace.
+        InvalidValue: fewer than two requests, all at one moment, or a file that is not a trace.
     """
     q = asked.question
     if q.kind != "trace":
@@ -94,7 +95,7 @@ def at_means(asked: Asked) -> Asked:
 
 
 def trace_of(asked: Asked) -> Trace | None:
-    """The trace whose means a question has, None where it is about none."""
+    """The trace whose means a question has, None where it is not about a trace."""
     found = asked.objects.get("trace")
     return found if isinstance(found, Trace) else None
 
@@ -111,7 +112,7 @@ def words(asked: Asked) -> str:
 
 
 def longest(asked: Asked) -> tuple[int, int]:
-    """Prompt and answer of the longest sequence that a question is about, lengths as asked."""
+    """Prompt and answer of the longest sequence of a question, with its lengths as given."""
     q, trace = asked.question, trace_of(asked)
     if trace is not None:
         at = int((trace.requests.input_tokens + trace.requests.output_tokens).argmax())

@@ -26,6 +26,7 @@ from genz_core.errors import InvalidValue, MissingSpec
 from genz_core.limits import LIMITS
 from genz_core.model_kinds import prompt_tokens
 from genz_core.serving.disaggregation import ServingPool
+from genz_core.serving.kv_capacity import sequences_that_fit
 from genz_core.serving.pools.asked import Combinations, Habits, Learned
 from genz_core.serving.pools.load import PooledLoad, pooled_load
 from genz_core.serving.pools.workers import (
@@ -34,7 +35,6 @@ from genz_core.serving.pools.workers import (
     decode_workers,
     prefill_workers,
 )
-from genz_core.serving.room import sequences_that_fit
 from genz_core.serving.series import before_a_prompt_s, correction_of
 from genz_core.serving.served_model import OVERLOADED
 from genz_core.speculative import steps_per_token

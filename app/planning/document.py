@@ -1,4 +1,4 @@
-"""An answer as a document: what `ridgeline plan --json` prints, and the rows of its table."""
+"""An answer as a document: the output of `ridgeline plan --json`, and the rows of its table."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PREFILL = ("workers", "tp", "pp", "dp", "ep")
 
 
 def document(answer: Answer) -> dict[str, Any]:
-    """Everything that was asked and answered, SI units and US dollars; NaN is None."""
+    """The question and the complete answer, in SI units and US dollars; NaN becomes None."""
     found, met = answer.found, _met(answer)
     return {
         "model": answer.model,
@@ -61,7 +61,7 @@ def document(answer: Answer) -> dict[str, Any]:
 
 
 def _beside(answer: Answer, plan: Plan | None) -> dict[str, Any] | None:
-    """A plan to weigh against the best one; better_by: that of its ranked figure, as a share."""
+    """An alternative to the best plan; better_by: relative advantage in the ranked figure."""
     short = answer.short
     if plan is None:
         return None
@@ -96,7 +96,7 @@ def _demand(answer: Answer) -> dict[str, Any]:
 
 
 def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
-    """A plan: what it is, its figures with intervals, margins, probability and launch lines."""
+    """A plan: its description, figures with intervals, margins, probability and launch lines."""
     candidates = answer.short.candidates
     family, row = candidates.of(plan.at), candidates.row(plan.at)
     started = launch(family, row, answer.found.asked)
@@ -130,9 +130,9 @@ def plan_row(answer: Answer, plan: Plan) -> dict[str, Any]:
 
 
 def deployment_row(candidates: Candidates, at: int, *, simulated: bool = False) -> dict[str, Any]:
-    """A candidate: what it is, and its figures with the intervals of those that have one.
+    """A candidate: its description, and its figures with intervals where there are any.
 
-    simulated: whether it was; what was not has no percentiles.
+    simulated: whether it was simulated; otherwise it has no percentiles.
     """
     family, row = candidates.of(at), candidates.row(at)
     own = ("replicas", "tp", "pp", "dp", "ep", "max_num_seqs")
@@ -169,7 +169,7 @@ def deployment_row(candidates: Candidates, at: int, *, simulated: bool = False) 
 
 
 def _alone(answer: Answer, plan: Plan) -> float:
-    """The probability of a plan that nobody had chosen among many."""
+    """The probability of a plan, without the correction for being chosen as the best of many."""
     one = answer.short.candidates.picked(np.array([plan.at]))
     return float(meets(one, answer.found.targets, answer.found.asked.question)[0])
 

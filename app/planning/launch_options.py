@@ -1,4 +1,4 @@
-"""Options that launch lines may hold, what each takes, and what stands in front of servers."""
+"""Options that launch lines may contain, the values they take, and proxies in front of servers."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _READ: Mapping[str, Callable[[str], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of a program: what it takes ("none", "int", "float", "json", "text"), its choices,
-    the version and the source that say so."""
+    """An option of a program: its type ("none", "int", "float", "json", "text"), its choices, and
+    the version and source that document it.
+    """
 
     name: str
     takes: str
@@ -32,7 +33,7 @@ class Option:
     source: str
 
     def fault(self, value: str) -> str:
-        """Why a value is none of this option's; "" where it is one."""
+        """Why a value is invalid for this option; "" where it is valid."""
         try:
             _READ[self.takes](value)
         except ValueError:
@@ -44,7 +45,7 @@ class Option:
 
 @cache
 def known_options() -> Mapping[str, Mapping[str, Option]]:
-    """The options of every program that a launch line starts, by program and name."""
+    """The options of every program in launch lines, by program and name."""
     found: dict[str, dict[str, Option]] = {}
     with _TABLE.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -55,13 +56,13 @@ def known_options() -> Mapping[str, Mapping[str, Option]]:
 
 
 def program_of(line: str) -> str:
-    """The program that a line starts, the longest known one; "" where none is known."""
+    """The program that a line starts, the longest known match; "" where none is known."""
     starts = [program for program in known_options() if line.startswith(f"{program} ")]
     return max(starts, key=len, default="")
 
 
 def faults(line: str) -> list[str]:
-    """What a launch line says that its program does not know, in words."""
+    """What a launch line contains that its program does not know, in words."""
     program = program_of(line)
     if not program:
         return [f"no options are known of {line.split(maxsplit=1)[0]}"]
@@ -81,7 +82,7 @@ def faults(line: str) -> list[str]:
 
 
 def filled(settings: Any, values: Mapping[str, Any]) -> Any:
-    """Settings of a file, each text that is a place ("{value}") replaced by what stands there."""
+    """Settings of a file, with each placeholder ("{value}") replaced by its value."""
     if isinstance(settings, Mapping):
         return {name: filled(value, values) for name, value in settings.items()}
     if isinstance(settings, str) and settings.startswith("{"):
@@ -92,7 +93,8 @@ def filled(settings: Any, values: Mapping[str, Any]) -> Any:
 def in_front(
     flags: Mapping[str, Any], ports: Mapping[str, Sequence[int]]
 ) -> tuple[list[str], list[str], dict[str, str]]:
-    """What takes requests before servers: its line, notes and files; nothing before one server.
+    """The proxy or router in front of servers: its line, notes and files; empty for a single
+    server.
 
     ports: of the servers, by role ("" for replicas).
     """

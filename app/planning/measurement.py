@@ -25,11 +25,11 @@ _FIGURES = ("ttft_s", "tpot_s")
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A measurement and what it would do.
+    """A measurement and its effect.
 
     figure: whose interval it narrows most.  now, then: ratio of the interval's ends, NaN where
-    there is none.  command: that measures.  points: a points file for `ridgeline calibrate runs`,
-    whose measured columns the results fill.  words: why this one.
+    there is none.  command: runs the measurement.  points: a points file for `ridgeline calibrate
+    runs`, whose measured columns are filled in with the results.  words: why this measurement.
     """
 
     figure: str
@@ -43,7 +43,7 @@ class Measurement:
 def next_measurement(
     family: Family, row: Mapping[str, float], targets: tuple[Target, ...]
 ) -> Measurement:
-    """The measurement for a plan: closed loops of users on one replica, around its own load.
+    """The measurement for a plan: closed loops on one replica, at loads around its own.
 
     row: the plan's columns.
     """
@@ -53,7 +53,8 @@ def next_measurement(
 def at_its_load(
     family: Family, row: Mapping[str, float], targets: tuple[Target, ...]
 ) -> Measurement:
-    """The one measurement that tells whether a deployment meets its targets: its users, no others.
+    """A measurement that shows whether a deployment meets its targets: only at its own number of
+    users.
 
     row: the deployment's columns.
     """
@@ -63,10 +64,10 @@ def at_its_load(
 def _measured(
     family: Family, row: Mapping[str, float], targets: tuple[Target, ...], *, several: bool
 ) -> Measurement:
-    """several: loads around its own, too, which calibrate the engine."""
+    """several: include loads around its own, which calibrate the engine."""
     question = family.question
     now = _widths(family, row)
-    # once three runs of one's own have calibrated the engine
+    # once three of the user's own runs have calibrated the engine
     engine: EngineProfile = replace(family.resolved.engine, measured_on="own")
     tier = validated_tier(family.resolved.system.latency)
     then = {name: _ratio(load_interval(name, tier, engine)) for name in _FIGURES}
@@ -101,12 +102,14 @@ def _words(family: Family, row: Mapping[str, float], loads: int) -> str:
 
 
 def _ratio_of(question: Question) -> float:
-    """Shortest over longest length to draw: as asked, else the share that lengths vary by."""
+    """Shortest over longest length to draw: as requested, otherwise from the variation of
+    lengths.
+    """
     return question.length_ratio or 1.0 - VARIATION
 
 
 def _points(family: Family, row: Mapping[str, float], loads: list[int]) -> str:
-    """The rows of the runs, their measured columns empty."""
+    """The rows of the runs, with empty measured columns."""
     question = family.question
     same = {
         "model": question.model,

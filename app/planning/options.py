@@ -1,4 +1,4 @@
-"""A question as the options of a command that asks it."""
+"""A question written as the options of a command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNSAID = {"weights": "checkpoint", "kv": "checkpoint"}
 
 
 def options(asked: Asked) -> list[str]:
-    """The options of `ridgeline plan` that ask the same question of its model."""
+    """The options of `ridgeline plan` for the same question about its model."""
     trace = trace_of(asked)
     found: list[str] = []
     for name in parameters_of(asked.verb):
@@ -33,13 +33,13 @@ def options(asked: Asked) -> list[str]:
 
 
 def stated(question: Question, names: Iterable[str]) -> list[str]:
-    """Options of those of some parameters that differ from their defaults."""
+    """Options for those of the given parameters that differ from their defaults."""
     changed = question.changed()
     return [word for name in names if name in changed for word in option(name, changed[name])]
 
 
 def option(name: str, value: Any) -> list[str]:
-    """A parameter with its value as the words of a command."""
+    """A parameter and its value as words of a command."""
     word = PARAMETERS[name].option
     if isinstance(value, bool):
         return [word if value else word.replace("--", "--no-", 1)]

@@ -1,8 +1,8 @@
 """Figures of a candidate, simulated request by request under the engine's own scheduler.
 
-One figure, one mean: where measurements validate the kind, the mean is at least that of the closed
-form, and a simulation whose own mean is lower is lifted to it, all percentiles alike; a higher one
-stands.  Where nothing does, mean and percentiles are both simulated.
+Where measurements validate the kind of deployment, the mean is at least that of the closed form: if
+the simulated mean is lower, the mean and all percentiles are scaled up by the same factor; a higher
+simulated mean is kept.  Where there is no validation, mean and percentiles are those simulated.
 """
 
 from __future__ import annotations
@@ -28,24 +28,26 @@ from genz_core.errors import InvalidValue
 from genz_core.progress import Cancelled
 
 _LEAST, _MOST = 400, 1600  # requests of a simulation
-_WARM = 1.5  # lifetimes of a request before arrivals at a rate count
-_LIVES = 2  # requests that count of each user of a closed loop, which is steady
-_LONGER = 4  # times as many requests where the first ones leave open whether the load is sustained
-_FAR = 1.5  # times the closed form's request, beyond which it does not say what is sustained
-_GROWTH = 0.5  # share by which open requests grow from the second to the last quarter of arrivals
-_CHANCE = 3.0  # standard deviations of their number that are no growth
+_WARM = 1.5  # request lifetimes before arrivals at a rate count
+_LIVES = 2  # counted requests per user of a closed loop, once it is steady
+#: factor on the requests where the first simulation does not show whether the load is sustained
+_LONGER = 4
+#: multiples of the closed form's request duration, beyond which it does not show what is sustained
+_FAR = 1.5
+_GROWTH = 0.5  # relative growth of open requests from the second to the last quarter of arrivals
+_CHANCE = 3.0  # standard deviations of their number that still count as no growth
 _LATENCIES = ("ttft", "tpot", "e2e")
 
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What a candidate's simulation came to.
+    """The result of a candidate's simulation.
 
-    figures: {"ttft_s": mean seconds, "ttft_p95_s": seconds, ...}, lifted to the closed form's
-    means where these hold.  means: {"ttft_s": seconds, ...}, as simulated.  Both of requests that
-    came when the deployment was busy.
-    requests: that counted.  share: of the replicas that were simulated, with their part of the
-    load.  sustained: whether open requests at a rate stay as many as they are.
+    figures: {"ttft_s": mean seconds, "ttft_p95_s": seconds, ...}, scaled up to the closed form's
+    means where these apply.  means: {"ttft_s": seconds, ...}, as simulated.  Both are of requests
+    that arrived when the deployment was busy.
+    requests: number that counted.  share: share of the replicas that were simulated, with their
+    part of the load.  sustained: whether the number of open requests at a rate stays constant.
     """
 
     figures: Mapping[str, float]
@@ -58,10 +60,10 @@ class Simulated:
 def simulate(candidates: Candidates, at: int, asked: Asked, draw: int = 0) -> Simulated:
     """Simulate a candidate under its load, or some of its replicas under their part of it.
 
-    At a rate that it may not sustain, for as long as it takes to tell: requests that queue grow
-    with time, and so does their latency.
+    A rate that may not be sustained is simulated long enough to detect that: queues then grow with
+    time, and so does latency.
 
-    draw: number of the arrivals and lengths that are drawn; those of another are others.
+    draw: number of the random draw of arrivals and lengths.
 
     Raises:
         RidgelineError: the deployment cannot be simulated.
@@ -80,7 +82,7 @@ def simulate(candidates: Candidates, at: int, asked: Asked, draw: int = 0) -> Si
 def _simulated(
     candidates: Candidates, at: int, asked: Asked, draw: int, times: int
 ) -> tuple[Simulated, Run]:
-    """A simulation of `times` as many requests as a steady load needs."""
+    """A simulation of `times` the requests that a steady load needs."""
     family, row = candidates.of(at), candidates.row(at)
     _refuse(family)
     trace = demand.trace_of(asked)
@@ -105,7 +107,9 @@ def _simulated(
 
 
 def _grows(outcome: Run) -> bool:
-    """Whether more and more requests are open as long as requests arrive: a rate not sustained."""
+    """Whether the number of open requests grows as long as requests arrive: the rate is not
+    sustained.
+    """
     answers = outcome.simulation
     begin = np.asarray(answers.arrival_s, dtype=float)
     end = np.nan_to_num(begin + answers.e2e_s, nan=np.inf)
@@ -121,7 +125,7 @@ def _grows(outcome: Run) -> bool:
 
 
 def _refuse(family: Family) -> None:
-    """Refuse what the simulation does not know.
+    """Refuse options that the simulation does not support.
 
     Raises:
         InvalidValue: several answers to a prompt, a cache or weights on the host.
@@ -138,13 +142,15 @@ def _refuse(family: Family) -> None:
 
 
 def closed_form_holds(family: Family) -> bool:
-    """Whether the means of the closed form stand for a family, rather than simulated ones."""
+    """Whether the means of the closed form apply to a family, rather than simulated ones."""
     return family.kind == "aggregated"
 
 
 def _figures(outcome: Run, warm_s: float, share: float, held: Mapping[str, float]) -> Simulated:
-    """The figures of requests that came after `warm_s`.  held: means of "ttft" and "tpot" [s] that
-    no simulated one lies below."""
+    """The figures of requests that arrived after `warm_s`.
+
+    held: means of "ttft" and "tpot" [s], the least values of the simulated ones.
+    """
     answers = outcome.simulation
     start, end = np.min(answers.arrival_s), np.max(answers.arrival_s)
     late = answers.counted & (answers.arrival_s - start >= min(warm_s, (end - start) / 2.0))
@@ -173,14 +179,16 @@ def _figures(outcome: Run, warm_s: float, share: float, held: Mapping[str, float
 
 
 def _lift(simulated_s: float, held_s: float) -> float:
-    """The factor that lifts a simulated mean to one that holds; 1 where it is no lower."""
+    """The factor that raises a simulated mean to the one that applies; 1 where it is not lower."""
     if not simulated_s > 0.0 or not np.isfinite(held_s):
         return 1.0
     return max(held_s / simulated_s, 1.0)
 
 
 def _requests(question: Question, lifetime_s: float) -> int:
-    """Requests that count of the whole deployment: of several lifetimes, so that it is busy."""
+    """Counted requests of the whole deployment: enough for several lifetimes, so that it
+    is busy.
+    """
     amount = demand.amount(question)
     if demand.is_closed(question):
         return int(np.clip(amount * _LIVES, _LEAST, max(_MOST, amount * _LIVES)))
@@ -190,7 +198,8 @@ def _requests(question: Question, lifetime_s: float) -> int:
 def _load(asked: Asked, q: Question, share: float, requests: int) -> dict[str, Any]:
     """The load of some of the replicas, as parameters of a simulation.
 
-    A prefix that is found is one that all requests share, of sessions that a router keeps together.
+    A cached prefix is one that all requests share, or that of a session that a router keeps on a
+    replica.
     """
     trace = demand.trace_of(asked)
     router = "prefix" if q.turns > 1 else "least_loaded"
@@ -211,7 +220,7 @@ def _limit(family: Family, row: Mapping[str, float]) -> dict[str, int]:
 
 
 def _objects(asked: Asked, family: Family) -> dict[str, Any]:
-    """What the question of a simulation names, where it is no name."""
+    """Objects in a simulation's question that are not given by name."""
     found = {
         name: asked.objects[name] for name in ("trace", "draft_model") if name in asked.objects
     }

@@ -1,10 +1,10 @@
-"""Probability that a deployment meets its targets, from the intervals' error model.
+"""Probability that a deployment meets its targets, from the error model of the intervals.
 
-An interval is 80 % of measured over predicted on points that fitted nothing.  Its logarithm is
-taken as normal between the ends, a tenth of the mass beyond either.  TTFT and TPOT err on their
-own; what follows from TPOT (throughput, cost, the highest rate) errs with it.
-Kinds that no measurement validates have twice the spread of plain deployments, an assumption.
-`app.planning.reliability` shows how often targets were met by what probability.
+An interval covers 80 % of measured over predicted values on points that were not fitted.  Its
+logarithm is taken as normal, with a tenth of the mass beyond either end.  Errors of TTFT and TPOT
+are independent; figures that follow from TPOT (throughput, cost, the highest rate) share its error.
+Kinds of deployments without validation have twice the spread of plain ones, an assumption.
+`app.planning.reliability` shows how often targets were met at each probability.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from hardware_db.intervals import Interval, probability_below
 
 
 def likely(candidates: Candidates, targets: tuple[Target, ...], question: Question) -> Array:
-    """`meets` of candidates of which the best is chosen, [candidates].
+    """`meets`, corrected for choosing the best of many candidates, [candidates].
 
-    Who chooses the best of many chooses errors in its favour: as often as such choices met their
-    targets on measured frontiers (`app.accuracy.decisions.correction`).
+    Choosing the best of many favours candidates with errors in their favour; the correction is the
+    rate at which such choices met their targets on measured frontiers
+    (`app.accuracy.decisions.correction`).
     """
     alone = meets(candidates, targets, question)
     if not targets:
@@ -39,7 +40,7 @@ def likely(candidates: Candidates, targets: tuple[Target, ...], question: Questi
 def meets(candidates: Candidates, targets: tuple[Target, ...], question: Question) -> Array:
     """P(all targets are met and the load is sustained), [candidates].
 
-    NaN without any interval, and where nobody measured a degree or a format of the candidate.
+    NaN without any interval, and where a degree or a format of the candidate was never measured.
     """
     result = np.full(len(candidates), np.nan)
     for number, family in enumerate(candidates.families):
@@ -84,7 +85,7 @@ def _of_family(
 
 
 def _errs_with(target: Target, closed: bool) -> str:
-    """What a figure errs with: "ttft", "tpot", both ("e2e") or nothing ("")."""
+    """Which error a figure shares: "ttft", "tpot", both ("e2e") or none ("")."""
     name = target.figure.name
     if target.figure.latency:
         return target.figure.latency

@@ -1,4 +1,4 @@
-"""The order of the candidates that meet every target, and how near the others come."""
+"""The order of the candidates that meet every target, and how close the others are."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from app.planning.targets import Figure, Target, figure
 from genz_core.types import Array, Mask
 
 Order = NDArray[np.intp]
-#: Choices that do not make another deployment in the eyes of who reads a list of plans.
+#: Choices that do not make a deployment different for a reader of a list of plans.
 _SAME = tuple(name for name in CHOICES if name != "max_num_seqs")
-#: Least probability of targets on percentiles that no simulation has tried: that of intervals.
+#: Least probability for targets on percentiles without a simulation, derived from intervals.
 SURE = 0.8
-#: Chance of what no run validates, and the least by which a cost is divided; judgement, both.
+#: Probability assumed without validation, and the least probability that divides a cost; judgement,
+#: both.
 _EVEN, _LEAST_CHANCE = 0.5, 1e-3
-#: Tolerance of "not faster than the bound", of sums in another order.
+#: Tolerance when checking figures against the bound, for sums in another order.
 _ROUNDING = 1e-9
 
 
@@ -27,12 +28,11 @@ _ROUNDING = 1e-9
 class Ranking:
     """How candidates are chosen.
 
-    by: the figure that orders them.  targets: all are met.  confidence: least probability of it,
-    0 for those that nothing validates, too.  expected: a figure counts as it can be expected, see
-    `worth`.
+    by: the figure that orders them.  targets: all are met.  confidence: least probability of that,
+    0 to accept candidates without validation.  expected: rank by the expected figure, see `worth`.
 
-    The closed form has no percentiles: a target on one is met where the probability that all are
-    met is `confidence`, or `SURE` where none is asked for; or where a simulation says so.
+    The closed form has no percentiles: a target on one counts as met where the probability that all
+    are met is at least `confidence` (`SURE` if none is given), or where a simulation shows it.
     """
 
     by: Figure
@@ -41,16 +41,16 @@ class Ranking:
     expected: bool = True
 
     def worth(self, candidates: Candidates, probability: Array) -> Array:
-        """The figure as it can be expected, smaller is better, [candidates].
+        """The expected figure, smaller is better, [candidates].
 
-        What costs a dollar and meets the targets one time of two costs two for each time it does;
-        of a throughput, half can be expected.  Latencies, and everything without targets, are as
-        they are.  Where no probability is known it is taken as even.
+        A deployment that costs one dollar and meets the targets half of the time costs two dollars
+        each time it does; of its throughput, half can be expected.  Latencies are unchanged, and so
+        is everything without targets.  An unknown probability is taken as one half.
         """
         return self.expectation(candidates.columns[self.by.column], probability)
 
     def expectation(self, value: Array, probability: Array) -> Array:
-        """As `worth`, of values of the figure."""
+        """The expected value as in `worth`, for values of the figure."""
         sign = 1.0 if self.by.smaller else -1.0
         if not (self.expected and self.targets) or self.by.latency:
             return value * sign
@@ -58,7 +58,7 @@ class Ranking:
         return value / chance if self.by.smaller else -value * chance
 
     def sound(self, candidates: Candidates) -> Mask:
-        """Whether each can run: it fits, sustains the load, and is not beyond the bound."""
+        """Whether each can run: it fits, sustains the load, and is not faster than the bound."""
         columns = candidates.columns
         with np.errstate(invalid="ignore"):
             within = (columns["ttft_s"] >= columns["bound_ttft_s"] * (1.0 - _ROUNDING)) & (
@@ -67,7 +67,7 @@ class Ranking:
         return (candidates.status == "ok") & within
 
     def feasible(self, candidates: Candidates, probability: Array) -> Mask:
-        """Whether each can run and meets every target with the confidence asked for."""
+        """Whether each can run and meets every target with the required confidence."""
         good = self.sound(candidates)
         for target in self.targets:
             good &= target.met(candidates.columns[target.figure.column])
@@ -78,8 +78,8 @@ class Ranking:
     def order(self, candidates: Candidates, probability: Array, chosen: Mask) -> Order:
         """The chosen candidates, best first.
 
-        By the figure as it can be expected, those without it last; then by devices, probability,
-        TPOT, TTFT, and by what they are, so that the order is always the same.
+        Sorted by the expected figure, candidates without it last; then by devices, probability,
+        TPOT, TTFT, and by the deployment itself, so that the order is reproducible.
         """
         at = np.flatnonzero(chosen)
         columns = candidates.columns
@@ -97,7 +97,9 @@ class Ranking:
         return at[np.lexsort(rounded[::-1])]
 
     def best_each(self, candidates: Candidates, order: Order) -> Order:
-        """The order without deployments that differ from one before in their batch limit alone."""
+        """The order without deployments that differ from an earlier one only in their
+        batch limit.
+        """
         columns = [candidates.family[order], *(candidates.columns[n][order] for n in _SAME)]
         first = np.unique(np.stack(columns), axis=1, return_index=True)[1]
         return order[np.sort(first)]
@@ -105,7 +107,7 @@ class Ranking:
     def slack(self, candidates: Candidates) -> Array:
         """The least slack over all targets, [candidates]; -inf for those that cannot run.
 
-        See `Target.slack`: ln of how much better than asked.
+        See `Target.slack`: ln of the ratio by which the target is met.
         """
         least = np.full(len(candidates), np.inf)
         for target in self.targets:
@@ -117,7 +119,7 @@ class Ranking:
 def ranking(
     candidates: Candidates, targets: tuple[Target, ...], by: str = "", confidence: float = 0.0
 ) -> Ranking:
-    """The ranking asked for: by a figure's name, "" for cost, or devices where nothing is priced.
+    """The requested ranking: by a figure's name; "" for cost, or devices where there are no prices.
 
     Raises:
         InvalidValue: an unknown figure.
@@ -127,7 +129,9 @@ def ranking(
 
 
 def _rounded(key: NDArray[Any]) -> Array:
-    """A key to ten digits: equal deployments are equal whatever order their figures summed in."""
+    """A key rounded to ten digits, so that equal deployments compare equal whatever the order of
+    summation.
+    """
     values = np.asarray(key, dtype=float)
     finite = np.isfinite(values) & (values != 0.0)
     scale = np.ones_like(values)

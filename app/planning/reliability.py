@@ -1,9 +1,9 @@
-"""How often targets are met by what probability, on the measured serving rows that ship.
+"""How often targets are met at each predicted probability, on the shipped measured serving rows.
 
-For every measured run, targets at some factors of its predicted TTFT and TPOT: the probability that
-the planner gives to each, and to both together, beside whether the measured figure met it.  The
-rows fitted the engines' constants, so that this shows the form of the probability; its width comes
-from points that fitted nothing (`app.planning.probability`).
+Every measured run gets targets at several factors of its predicted TTFT and TPOT.  The probability
+that the planner gives to each, and to both together, is compared with whether the measured figure
+met it. The rows were used to fit the engines' constants, so this tests the form of the probability;
+its width comes from points that were not fitted (`app.planning.probability`).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ BOTH = "both targets"
 
 
 def chances(records: Sequence[Mapping[str, Any]]) -> dict[str, tuple[Array, Array]]:
-    """Probability and outcome (1 met, 0 missed) of every target, by figure and of both together.
+    """Probability and outcome (1 met, 0 missed) of every target, by figure and for both together.
 
-    records: of `measured_points.serving`: a record a metric and row.
+    records: of `measured_points.serving`: one record per metric and row.
     """
     by_row: dict[str, dict[str, Mapping[str, Any]]] = {}
     for record in records:
@@ -63,7 +63,7 @@ def _of(record: Mapping[str, Any]) -> tuple[Array, Array]:
 
 
 def table(pairs: Mapping[str, tuple[Array, Array]]) -> list[Row]:
-    """Share of targets that were met, by figure and class of probability."""
+    """Share of targets that were met, by figure and probability class."""
     rows = []
     for name, (chance, met) in pairs.items():
         place = np.clip(np.searchsorted(_EDGES, chance, side="right") - 1, 0, len(_EDGES) - 2)
@@ -83,7 +83,7 @@ def table(pairs: Mapping[str, tuple[Array, Array]]) -> list[Row]:
 
 
 def scores(pairs: Mapping[str, tuple[Array, Array]]) -> list[Row]:
-    """Mean squared error of the probability (Brier's score) beside that of always saying the mean.
+    """Mean squared error of the probability (Brier score), beside that of always stating the mean.
 
     gap: largest difference between mean probability and share met over the classes that hold at
     least a hundredth of the targets, in percent.
@@ -138,7 +138,9 @@ def document(records: Sequence[Mapping[str, Any]], day: str = "") -> str:
 
 
 def of_choices() -> list[Row]:
-    """Said and met of choices on measured frontiers, a row a split and class of probability."""
+    """Predicted and observed probability of choices on measured frontiers, one row per split and
+    class.
+    """
     rows = []
     for split, loads in held_out_loads().items():
         kept = shipped_correction(split)

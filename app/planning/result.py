@@ -15,7 +15,7 @@ from app.question.asking import Asked
 from app.scenario.results import ResultTable, first_rows
 from genz_core.progress import Cancel, Progress, never, silent
 
-#: Columns of a plan that fit a line.
+#: Columns of a plan that fit on one line.
 BRIEF = (
     "kind", "system", "engine", "weights", "devices", "replicas", "tp", "pp", "dp", "ep",
     "prefill", "ttft_s", "ttft_p95_s", "tpot_s", "usd_per_hour", "usd_per_mtok", "probability",
@@ -24,11 +24,11 @@ BRIEF = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Planned(ResultTable):
-    """An answer of the planner.
+    """The planner's answer.
 
     rows: the plans, best first.  best: the first, None where none meets the targets.  others: why
-    the next ones lose; changes: what would have to change where there is no plan; measurement:
-    the one that would narrow the best plan's interval most; `to_dict` has everything.
+    the next ones lose; changes: changes that would allow a plan where there is none; measurement:
+    the one that would narrow the best plan's interval most; `to_dict` returns everything.
 
     answer: the engine's own, with every candidate as arrays.
     """
@@ -52,24 +52,24 @@ class Planned(ResultTable):
 
     @property
     def safe(self) -> dict[str, Any] | None:
-        """The best plan whose targets are met nine times of ten, where the best is not it."""
+        """The best plan that meets its targets nine times of ten, if the best plan is not one."""
         found: dict[str, Any] | None = self.to_dict()["safe"]
         return found
 
     @property
     def settling(self) -> dict[str, Any] | None:
-        """The one run of one's own that would settle a close call between both, None without."""
+        """The user's own run that would settle a close call between both, None if there is none."""
         found: dict[str, Any] | None = self.to_dict()["settling"]
         return found
 
     @property
     def others(self) -> list[dict[str, Any]]:
-        """The nearest of each other family, and why it loses."""
+        """The nearest candidate of each other family, and why it loses."""
         return list(self.to_dict()["others"])
 
     @property
     def changes(self) -> list[dict[str, Any]]:
-        """What would have to change where there is no plan."""
+        """Changes that would allow a plan where there is none."""
         return list(self.to_dict()["changes"])
 
     @property
@@ -79,17 +79,17 @@ class Planned(ResultTable):
         return measurement
 
     def deployment(self, kind: str, at: int | None = None) -> Bundle:
-        """The files that deploy a plan, the best that can be deployed so unless told.
+        """The files that deploy a plan; by default the best one that this kind supports.
 
         kind: "kubernetes", "helm", "dynamo" or "llm-d".
 
         Raises:
-            InvalidValue: another kind, no plan, or none that the kind is for.
+            InvalidValue: an unknown kind, no plan, or no plan that the kind supports.
         """
         return bundle(self.to_dict(), kind, at)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that was asked and answered, as `ridgeline plan --json` prints it."""
+        """The question and the complete answer, as `ridgeline plan --json` prints it."""
         return document(self.answer)
 
     def __repr__(self) -> str:
@@ -101,7 +101,7 @@ class Planned(ResultTable):
 
 
 def brief(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of a plan that fit a line, its prefill pool in words."""
+    """The columns of a plan that fit on one line, its prefill pool in words."""
     row = {name: plan[name] for name in BRIEF}
     pool = plan["prefill"]
     row["prefill"] = f"{pool['workers']} x tp{pool['tp']} {pool['system']}" if pool else ""
@@ -112,11 +112,11 @@ def brief(plan: Mapping[str, Any]) -> dict[str, Any]:
 def plan(asked: Asked, progress: Progress = silent, cancelled: Cancel = never) -> Planned:
     """The best deployments that serve the load of a question within its targets.
 
-    asked: `ask("plan", ...)`.  A choice that was not given is "all that can be": degrees that split
-    the model, engines that run on a system; formats are the checkpoint's.
+    asked: `ask("plan", ...)`.  A choice that is not given means every possible value: all degrees
+    that split the model, all engines that run on a system; formats are the checkpoint's.
 
     Raises:
         RidgelineError: an unknown name, or a space with nothing that could be priced.
-        Cancelled: `cancelled` said so.
+        Cancelled: `cancelled` returned True.
     """
     return Planned(answers.answer(asked, progress, cancelled))

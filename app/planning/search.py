@@ -1,4 +1,6 @@
-"""The search: every candidate of a space priced in closed form, and the best in their order."""
+"""The search: price every candidate of a space in closed form, and order those that meet the
+targets.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,10 @@ Priced = tuple[Candidates, tuple[LeftOut, ...]]
 class Found:
     """Every candidate, priced.
 
-    probability: that it meets every target as the best of many, NaN where not validated,
-    [candidates].
-    feasible: whether it does by its figures.  order: those, best first.  left_out: what could not
-    be tried.
+    probability: that it meets every target, corrected for choosing the best of many; NaN where not
+    validated, [candidates].
+    feasible: whether its figures meet the targets.  order: feasible ones, best first.  left_out:
+    what could not be tried.
     """
 
     asked: Asked
@@ -42,14 +44,14 @@ class Found:
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """What must hold."""
+        """The targets to meet."""
         return self.ranking.targets
 
 
 def search(asked: Asked, priced: Priced | None = None) -> Found:
     """Price every deployment that a question may choose, and order those that meet its targets.
 
-    priced: what `price` returned for the same space and load, where that is known already.
+    priced: the result of `price` for the same space and load, if it is already known.
 
     Raises:
         RidgelineError: unknown names, or a space with nothing that could be priced.
@@ -66,7 +68,7 @@ def search(asked: Asked, priced: Priced | None = None) -> Found:
 
 
 def targets_of(asked: Asked) -> tuple[Target, ...]:
-    """What must hold.
+    """The targets to meet.
 
     Raises:
         InvalidValue: as `parse_targets`.
@@ -83,7 +85,8 @@ def price(asked: Asked, progress: Progress = silent, cancelled: Cancel = never) 
         Cancelled: between two families.
     """
     asked = demand.at_means(asked)
-    devices(asked.question)  # refused here: what a family cannot be is left out with its reason
+    # raised here; later a family's error only leaves out that family, with its reason
+    devices(asked.question)
     found, left = families(asked)
     missing = list(left)
     parts: list[Candidates] = []
@@ -101,7 +104,7 @@ def price(asked: Asked, progress: Progress = silent, cancelled: Cancel = never) 
 
 
 def _of_kinds(found: Sequence[Family], asked: Asked) -> Iterator[Family]:
-    """The families of the kinds that are asked for."""
+    """The families of the requested kinds."""
     wanted = kinds(asked.question)
     if "aggregated" in wanted:
         yield from found

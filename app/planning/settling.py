@@ -1,7 +1,8 @@
-"""Safe and daring: two choices, of which one is better and less likely to do, and what tells.
+"""Safe or risky: two choices, where the better one is less likely to meet the targets, and a run
+that tells.
 
-A run of one's own on the daring one tells whether it meets the targets.  It is worth most where the
-call is close: the chance that it holds times what it then saves.
+A measurement of the risky choice shows whether it meets the targets.  It is worth most where the
+call is close: the probability that it does, times what it then saves.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from app.planning.search import Found
 from app.planning.shortlist import Plan, Shortlist
 from app.wording import quantities
 
-# Judgement, both: the share of the figure as it can be expected within which a call is close, and
-# the chance from which on there is nothing to settle.
+# Both are judgements: the relative difference of expected figures within which a call is close, and
+# the probability above which there is nothing to settle.
 _CLOSE, _SURE = 0.5, 0.95
 
 
@@ -25,8 +26,8 @@ _CLOSE, _SURE = 0.5, 0.95
 class Settling:
     """The run that would settle a close call.
 
-    at: candidate to measure.  chance: that it meets the targets.  wins: share by which its figure
-    is better than that of the safe choice.  run: how to measure it.  words: why.
+    at: candidate to measure.  chance: probability that it meets the targets.  wins: relative
+    advantage of its figure over that of the safe choice.  run: how to measure it.  words: why.
     """
 
     at: int
@@ -37,14 +38,16 @@ class Settling:
 
 
 def pair(short: Shortlist) -> tuple[Plan, Plan] | None:
-    """(daring, safe): the gamble and the best plan, or the best plan and the safe choice."""
+    """(risky, safe): the gamble and the best plan, or the best plan and the safe choice."""
     if short.plans and short.gamble:
         return short.gamble, short.plans[0]
     return (short.plans[0], short.safe) if short.plans and short.safe else None
 
 
 def settling(found: Found, short: Shortlist) -> Settling | None:
-    """The run that settles whether to be daring; None without two choices, or no close call."""
+    """The run that settles whether to take the risk; None without two choices, or without a close
+    call.
+    """
     both = pair(short)
     if both is None or not both[0].probability < _SURE or _apart(found, short, *both) > _CLOSE:
         return None
@@ -62,14 +65,14 @@ def settling(found: Found, short: Shortlist) -> Settling | None:
 
 
 def better_by(found: Found, short: Shortlist, one: Plan, other: Plan) -> float:
-    """Share by which the ranked figure of a plan is better than that of another."""
+    """Relative advantage of one plan over another in the ranked figure."""
     figure = found.ranking.by
     first, second = (float(short.candidates.columns[figure.column][p.at]) for p in (one, other))
     return 1.0 - first / second if figure.smaller else first / second - 1.0
 
 
 def _apart(found: Found, short: Shortlist, one: Plan, other: Plan) -> float:
-    """How far apart two plans are in the figure as it can be expected, as a share."""
+    """Relative difference of two plans in the expected figure."""
     chances = np.full(len(short.candidates), np.nan)
     for plan in (one, other):
         chances[plan.at] = plan.probability

@@ -26,15 +26,15 @@ DEGREES = ("tp", "pp", "dp", "ep")
 _STAGES = (1, 2, 4)
 _MOST_DEVICES = 4096
 _MOST_SYSTEMS = 64
-#: Limits of a batch that are tried where users wait for their answers.
+#: Batch limits that are tried in a closed loop.
 _LIMITS = (4, 16, 64, 256, 1024)
-#: What may be meant by `pools`.
+#: Accepted values of `pools`.
 KINDS = PARAMETERS["pools"].choices
 _CHECKPOINT = ("", "checkpoint", "auto")
 
 
 def choices(asked: Asked, name: str) -> tuple[Any, ...]:
-    """Values of a parameter to choose among: several, the one that was given, or () for all."""
+    """Values of a parameter to choose among: several, the given one, or () for all."""
     if name in asked.several:
         return tuple(dict.fromkeys(asked.several[name]))
     value = getattr(asked.question, name)
@@ -60,7 +60,7 @@ def formats(asked: Asked, name: str) -> tuple[str, ...]:
 
 
 def devices(question: Question) -> tuple[int, int]:
-    """Least and most devices of the whole deployment: of 8, "8", "1:64" or a pair.
+    """Least and most devices of the whole deployment, from 8, "8", "1:64" or a pair.
 
     Raises:
         InvalidValue: anything else.
@@ -85,7 +85,9 @@ def kinds(question: Question) -> tuple[str, ...]:
 
 
 def reach(system: System) -> float:
-    """Devices that the links of a system connect at most: 1 without any, infinite without end."""
+    """Most devices that the links of a system connect: 1 without links, infinite without
+    a limit.
+    """
     domains = [math.inf if link.domain == 0 else link.domain for link in system.links]
     return max([1.0, *domains])
 
@@ -95,11 +97,11 @@ def shapes(
 ) -> Array:
     """Degrees of a replica that split the model and that the links reach, [4, shapes].
 
-    Rows: tp, pp, dp, ep.  Attention ranks (dp) stand beside each other in a model with experts
-    only: without them each is a replica.  Tensor parallel ranks stay within the nearest link's
-    domain unless degrees were asked for.  engine: whose options have to be able to say them.
-    copies: of experts beside the model's own, those that were asked for unless said: degrees that
-    divide both are among the rows.
+    Rows: tp, pp, dp, ep.  Attention ranks (dp) are used only in a model with experts; in others
+    each would be a replica.  Tensor parallel ranks stay within the nearest link's domain unless
+    degrees are given.  engine: its options must be able to express the degrees.
+    copies: redundant experts, by default those of the question; degrees that divide experts plus
+    copies are included.
     """
     question = asked.question
     question = question if copies is None else replace(question, redundant_experts=copies)
@@ -118,7 +120,7 @@ def shapes(
         for d in dp
         if t * p * d <= most
         for e in _expert_degrees(asked, t * d, bool(experts))
-        if named or slots % e == 0  # to add some is a choice of whoever asks
+        if named or slots % e == 0  # redundant experts are added only if the user chooses them
     ]
     sayable = (row for row in rows if can_be_told(engine, *row))
     sound = [row for row in sayable if model.invalid(split(question, *row)) is None]
@@ -126,13 +128,15 @@ def shapes(
 
 
 def split(question: Question, tp: Any, pp: Any, dp: Any, ep: Any) -> Parallelism:
-    """Degrees of a replica, numbers or arrays, with what the question says beside them."""
+    """Degrees of a replica, numbers or arrays, with the other parallelism fields of the
+    question.
+    """
     own = replace(question.parallelism, cp=1, micro_batches=0, sequence_parallel=False)
     return replace(own, tp=tp, pp=pp, dp=dp, ep=ep)
 
 
 def can_be_told(engine: str, tp: int, pp: int, dp: int, ep: int) -> bool:
-    """Whether an engine's options can say the degrees; see `engine_flags.yaml` for their sources.
+    """Whether an engine's options can express the degrees; see `engine_flags.yaml` for sources.
 
     TensorRT-LLM's attention ranks are single devices (`enable_attention_dp`); vLLM spreads experts
     over all ranks of a replica or over none (`--enable-expert-parallel`).
@@ -143,7 +147,7 @@ def can_be_told(engine: str, tp: int, pp: int, dp: int, ep: int) -> bool:
 
 
 def _expert_degrees(asked: Asked, ranks: int, experts: bool) -> tuple[int, ...]:
-    """Expert degrees to try: as asked, or as `moe_tp` leaves; none and all ranks else."""
+    """Expert degrees to try: as given, or as `moe_tp` implies; otherwise none and all ranks."""
     if not experts:
         return (1,)
     held = asked.question.moe_tp
@@ -160,8 +164,8 @@ def _doublings(most: int) -> tuple[int, ...]:
 def batch_limits(asked: Asked, *, spills: bool = False) -> tuple[int, ...]:
     """Limits of a rank's batch to try, 0 for the engine's own.
 
-    At a rate as many run as keep up with it, so that a limit only refuses; where users wait for
-    their answer, fewer at once are faster.  spills: a limit decides what has to lie on the host.
+    At an arrival rate, a limit could only refuse requests; in a closed loop, fewer running requests
+    are faster.  spills: the limit decides what has to be offloaded to the host.
     """
     if named := choices(asked, "max_num_seqs"):
         return named
@@ -174,8 +178,8 @@ def batch_limits(asked: Asked, *, spills: bool = False) -> tuple[int, ...]:
 def replicated(degrees: Array, asked: Asked, limits: Sequence[int] | None = None) -> Array:
     """Every shape at every number of replicas, [7, deployments].
 
-    Rows: tp, pp, dp, ep, devices of a replica, replicas, max_num_seqs.  No replica is without a
-    user.  limits: of a batch, by default those of `batch_limits`.
+    Rows: tp, pp, dp, ep, devices of a replica, replicas, max_num_seqs.  Every replica has at least
+    one user.  limits: of a batch, by default those of `batch_limits`.
     """
     limits = batch_limits(asked) if limits is None else limits
     closed, users = demand.is_closed(asked.question), demand.amount(asked.question)

@@ -1,4 +1,4 @@
-"""A sweep: every combination of the values of some parameters, asked by name or in a YAML file.
+"""A sweep: every combination of the values of some parameters, given by name or in a YAML file.
 
     model: Qwen/Qwen3-32B
     system: [h100, h200]
@@ -6,7 +6,7 @@
     batch: {from: 1, to: 256, step: x2}
     isl: {from: 1024, to: 8192, step: 1024}
 
-or rows of their own under `points`, each with what differs from the rest of the file.
+Or individual rows under `points`, each with the values that differ from the rest of the file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from genz_core.errors import InvalidValue
 from genz_core.limits import LIMITS
 from genz_core.types import Array
 
-#: Parameters of which each combination is looked up once.
+#: Parameters whose combinations are each looked up once.
 STRUCTURAL = VERBS["sweep"].several
 #: Parameters that are numbers of a row.
 NUMERIC = tuple(name for name, one in parameters_of("sweep").items() if one.array)
@@ -37,7 +37,7 @@ MOST_ROWS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Rows that share what is looked up: every combination of the numbers on its axes.
+    """Rows with the same model, system and engine: every combination of the numbers on its axes.
 
     asked: the question of the block.  axes: {parameter: values}, the last one varies fastest.
     """
@@ -66,7 +66,7 @@ class Block:
 class SweepAxes:
     """A sweep: its blocks, in the order of their rows.
 
-    digest: of what was asked, which tells its unfinished parts from those of another sweep.
+    digest: of the sweep's definition; it identifies the unfinished parts of a sweep.
     """
 
     blocks: tuple[Block, ...]
@@ -79,15 +79,17 @@ class SweepAxes:
 def sweep_axes(given: Mapping[str, Any], sources: Sources = dict) -> SweepAxes:
     """A sweep from its axes by name, each a value, a list or {from, to, step}.
 
-    sources: what models and systems mean, a function of a module; by default texts are names.
+    sources: function that resolves models and systems; by default texts are names.
 
     Raises:
-        InvalidValue: an unknown axis, a value that cannot be, no model or system, not one load, or
-            more rows than fit a file.
+        InvalidValue: an unknown axis, an impossible value, no model or system, not exactly one
+            load, or more rows than fit a file.
     """
     points = given.get("points", [{}])
     if not isinstance(points, Sequence) or isinstance(points, str) or not points:
-        raise InvalidValue("points: give a list of rows, each with what differs from the rest")
+        raise InvalidValue(
+            "points: give a list of rows, each with the values that differ from the rest"
+        )
     shared = {name: value for name, value in given.items() if name != "points"}
     blocks: list[Block] = []
     for point in points:
@@ -99,10 +101,10 @@ def sweep_axes(given: Mapping[str, Any], sources: Sources = dict) -> SweepAxes:
 
 
 def of_asked(asked: Asked, sources: Sources = dict) -> SweepAxes:
-    """A sweep of a question whose `arrays` are axes and whose `several` are names.
+    """A sweep from a question whose `arrays` are axes and whose `several` are names.
 
     Raises:
-        InvalidValue: more rows than fit a file.
+        InvalidValue: more rows than fit in a file.
     """
     axes = {name: values.tolist() for name, values in asked.arrays.items()}
     told = f"{asked.question}{dict(asked.several)}{axes}"

@@ -1,4 +1,4 @@
-"""Rows of a block, priced side by side: the columns of the points file as arrays."""
+"""Rows of a block, priced together: the columns of the points file as arrays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from genz_core.types import Array, Workload
 from genz_core.validity import check
 from genz_core.workload import CONTEXT_TOO_LONG, OUT_OF_MEMORY, bounds
 
-#: Rows that are priced at once: as many as stay in a processor's cache.
+#: Number of rows that are priced at once, so that they stay in a processor's cache.
 AT_ONCE, BOUNDS_AT_ONCE = 5_000, 2_500
 _LATENCIES = ("prefill_s", "ttft_s", "tpot_s", "e2e_s")
 _ECONOMY = (
@@ -51,10 +51,10 @@ Columns = dict[str, Any]
 
 
 def resolve(block: Block) -> Resolved | RidgelineError:
-    """What a block's names stand for, or why they stand for nothing that can be priced.
+    """The objects behind a block's names, or the error why they cannot be priced.
 
     Raises:
-        RidgelineError: a name that nobody knows.
+        RidgelineError: an unknown name.
     """
     arrays = {name: np.array(values[:2]) for name, values in block.axes.items()}
     try:
@@ -70,8 +70,8 @@ def price(
 ) -> Columns:
     """Rows `start` to `stop` of a block: {column of `COLUMNS`: [rows]}.
 
-    What cannot run keeps its row, with the reason in status and message.
-    bounds_only: the least times alone, faster for a batch of a decoder.
+    A row that cannot run is kept, with the reason in status and message.
+    bounds_only: only the least times, which is faster for a batch of a decoder.
     """
     parts = []
     step = BOUNDS_AT_ONCE if bounds_only else AT_ONCE
@@ -83,7 +83,7 @@ def price(
 
 
 def names_of(bounds_only: bool) -> tuple[str, ...]:
-    """Columns of a table, of one with the bounds alone."""
+    """Columns of a table, or of one with the bounds only."""
     return BOUNDS_COLUMNS if bounds_only else COLUMNS
 
 
@@ -112,7 +112,7 @@ def _priced(
 
 
 def _shown(block: Block, found: Resolved | RidgelineError, name: str) -> str:
-    """A name as a cell: that of the engine that is priced, what was asked else; "" for nothing."""
+    """A name as a cell: that of the priced engine, otherwise as given; "" for nothing."""
     if isinstance(found, Resolved) and name in _OF_ENGINE:
         return str(getattr(found.engine, _OF_ENGINE[name]))
     value = block.asked.named(name)
@@ -124,7 +124,7 @@ def _text(size: int, text: Any) -> np.ndarray:
 
 
 def _asked(block: Block, name: str, numbers: Mapping[str, Array], size: int) -> Array:
-    """A numeric column as it is written: what was asked, its default, or nothing."""
+    """A numeric column as it is written: the given value, its default, or nothing."""
     if name in numbers:
         return numbers[name]
     value = getattr(block.asked.question, name)
@@ -135,7 +135,7 @@ def _asked(block: Block, name: str, numbers: Mapping[str, Array], size: int) -> 
 
 
 def _are_known(resolved: Resolved) -> bool:
-    """Whether a batch's least times and memory are known without pricing it."""
+    """Whether a batch's least times and memory can be computed without pricing it."""
     q = resolved.scenario
     plain = q.kind == "batch" and not (q.offload or q.speculation)
     return plain and model_kind(resolved.model) == "decoder"
@@ -219,7 +219,7 @@ def _served(resolved: Resolved, numbers: Mapping[str, Array], size: int) -> Colu
 
 
 def _complete(resolved: Resolved, devices: Array, figures: Columns, rate: Array) -> Columns:
-    """The figures with throughput a device, rent and energy."""
+    """The figures completed with throughput per device, rent and energy."""
     size, system = rate.size, resolved.system
     unknown = np.full(size, np.nan)
     cost = usd_per_million_tokens(system, devices, rate)

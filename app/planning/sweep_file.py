@@ -1,7 +1,7 @@
-"""A sweep into one tidy table, Parquet or CSV: part by part, so that it goes on where it stopped.
+"""Writes a sweep as one tidy table, Parquet or CSV, part by part, so that it can be resumed.
 
-Parts lie in a folder beside the table, named by what was asked; a sweep that is asked again prices
-the missing ones, writes the table whole, and removes the folder.
+Parts are kept in a folder beside the table, named after the sweep's definition; a sweep that is
+started again prices the missing ones, writes the complete table, and removes the folder.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from hardware_db.whole_file import write_whole
 
 ROWS_A_PART = 50_000
 _HERE = Where()
-_GOOD = b"good"  # name of the number of rows of a part that can run, in its metadata
-#: Columns in which a few values stand again and again.
+_GOOD = b"good"  # metadata key for the number of rows of a part that can run
+#: Columns in which few values repeat.
 _REPEATED = (
     *STRUCTURAL, *NUMERIC, "status", "message", "devices", "not_validated",
 )  # fmt: skip
@@ -41,7 +41,8 @@ Progress = Callable[[float, str], None]
 class Swept:
     """A sweep that was written.
 
-    rows: of the table.  good: of them that can run.  kept: rows that an earlier try had priced.
+    rows: of the table.  good: number of rows that can run.  kept: rows that an earlier run had
+    priced.
     """
 
     path: Path
@@ -59,12 +60,12 @@ def sweep(
     bounds_only: bool = False,
     where: Where = _HERE,
 ) -> Swept | None:
-    """Price every row and write the table; None where it was cancelled, its parts are kept.
+    """Price every row and write the table; None if it was cancelled (finished parts are kept).
 
     Raises:
         InvalidValue: a target that is neither Parquet nor CSV, or Dask is not installed.
-        MeasurementError: a worker died, or no cluster answers; what was priced is kept.
-        RidgelineError: a name that nobody knows.
+        MeasurementError: a worker died, or no cluster answers; rows priced so far are kept.
+        RidgelineError: an unknown name.
     """
     if target.suffix not in KINDS:
         raise InvalidValue(f"{target.name}: give a file that ends in {' or '.join(KINDS)}")
@@ -88,7 +89,7 @@ def table(axes: SweepAxes, *, bounds_only: bool = False) -> Columns:
     """Every row in memory, {column of `COLUMNS`: [rows]}.
 
     Raises:
-        RidgelineError: a name that nobody knows.
+        RidgelineError: an unknown name.
     """
     blocks = []
     for block in axes.blocks:
@@ -99,7 +100,9 @@ def table(axes: SweepAxes, *, bounds_only: bool = False) -> Columns:
 
 
 def frontier(columns: Columns) -> Columns:
-    """The rows that no other beats in TPOT and tokens per second and device; fitting ones only."""
+    """The rows that no other row beats in TPOT and tokens per second and device, among those that
+    fit.
+    """
     good = np.flatnonzero(columns["status"] == "ok")
     pair = (columns[name][good] for name in ("tpot_s", "output_tokens_per_s_per_device"))
     kept = good[pareto(*pair)]
@@ -107,7 +110,7 @@ def frontier(columns: Columns) -> Columns:
 
 
 def stated(columns: Columns) -> Table:
-    """The columns that state something in any row, whole numbers as integers."""
+    """The columns with a value in any row, whole numbers as integers."""
     said = {name: values for name, values in columns.items()
             if name in ("status", "fits") or not _is_empty(values)}  # fmt: skip
     whole = {name: _integers(said[name]) for name in sweep_block.WHOLE if name in said}
@@ -115,12 +118,12 @@ def stated(columns: Columns) -> Table:
 
 
 def _is_empty(values: np.ndarray) -> bool:
-    """Whether every cell is an empty text, false or not a number."""
+    """Whether every cell is an empty text, False or NaN."""
     return not np.any((values == values) & (values != "") & (values != False))  # noqa: E712
 
 
 def _integers(values: np.ndarray) -> np.ndarray:
-    """Whole numbers as integers, those that are unknown as they are."""
+    """Whole numbers as integers; columns with unknown values are unchanged."""
     known = values == values
     if known.all():
         return values.astype(int)
@@ -142,7 +145,7 @@ def _path(folder: Path, part: Part) -> Path:
 
 
 def _keep(folder: Path, part: Part, columns: Columns) -> None:
-    """Write a part as it lies in memory."""
+    """Write a part in the layout that it has in memory."""
     import pyarrow
 
     table = _arrow(columns)
@@ -161,9 +164,11 @@ def _kept(path: Path) -> Any:
 
 
 def _arrow(columns: Columns) -> Any:
-    """A table of columns with the number of rows that can run; what is not a number is nothing.
+    """An Arrow table of columns, with the number of rows that can run in its metadata; NaN becomes
+    null.
 
-    Of buffers: `pyarrow.array` loads pandas, which takes as long as thousands of rows.
+    It is built from buffers: `pyarrow.array` would import pandas, which takes as long as thousands
+    of rows.
     """
     import pyarrow
 
@@ -186,7 +191,7 @@ def _arrow(columns: Columns) -> Any:
 
 
 def _strings(values: Any) -> Any:
-    """A column of texts, mostly one of them."""
+    """A column of texts, most of which are equal."""
     import pyarrow
 
     first = str(values[0]).encode()
@@ -241,7 +246,9 @@ def _as_csv(parts: Iterator[Any], draft: Path) -> int:
 
 
 def _cells(column: Any) -> list[Any]:
-    """A column as cells: text safe for spreadsheets, numbers in nine digits, nothing where none."""
+    """A column as cells: text made safe for spreadsheets, numbers with nine digits, empty
+    for None.
+    """
     values = column.to_pylist()
     if str(column.type) == "string":
         return [spreadsheet_cell(value) for value in values]

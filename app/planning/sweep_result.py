@@ -31,9 +31,9 @@ _BRIEF = (
 
 @dataclass(frozen=True, repr=False)
 class SweptTable(ColumnTable):
-    """A table of a sweep, one row a combination; `columns` holds it as arrays.
+    """A table of a sweep, one row per combination; `columns` holds it as arrays.
 
-    path: where it was written, None for one that was not.
+    path: file that it was written to, None if it was not.
     """
 
     columns: Columns
@@ -41,7 +41,7 @@ class SweptTable(ColumnTable):
 
     @cached_property
     def table(self) -> Table:
-        """The columns that state something in any row."""
+        """The columns with a value in any row."""
         return sweep_file.stated(self.columns)
 
     def to_dataframe(self) -> pd.DataFrame:
@@ -98,17 +98,17 @@ def sweep(
 
 
 def _axes(asked: Asked, sources: Sources) -> SweepAxes:
-    """The sweep of a question, or of the YAML file that stands in place of its model."""
+    """The sweep of a question, or of the YAML file given instead of its model."""
     named = asked.named("model")
-    if isinstance(named, Path) and named.suffix in _YAML:  # a text alone is a name
+    if isinstance(named, Path) and named.suffix in _YAML:  # a text is always a name
         if asked.given - {"model"} or asked.question.system != STANDARD.system:
-            raise InvalidValue("a file of axes states them all: give no others beside it")
+            raise InvalidValue("a file of axes states all of them: give no other axes with it")
         return sweep_axes.sweep_axes(yaml_document.read(named), sources)
     return sweep_axes.of_asked(asked, sources)
 
 
 def read(path: Path) -> Columns:
-    """The columns of a table that was written."""
+    """The columns of a table file."""
     import pandas as pd
 
     frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)

@@ -1,4 +1,6 @@
-"""Parts of a sweep, priced here, over the cores of this machine, or over a Dask cluster."""
+"""Pricing the parts of a sweep: in this process, over the cores of this machine, or over a Dask
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ class Part:
 class Where:
     """Where a sweep is priced.
 
-    workers: processes, 1 for this one, 0 for one a core.  cluster: address of a Dask scheduler
-    that takes their place.
+    workers: processes, 1 for this one, 0 for one per core.  cluster: address of a Dask scheduler to
+    use instead.
     """
 
     workers: int = 1
@@ -49,14 +51,14 @@ def priced(
     keep: Keep,
     cancelled: Callable[[], bool],
 ) -> Iterator[Part]:
-    """Each part as soon as it is priced and kept; none after a cancellation.
+    """Yields each part as soon as it is priced and stored; none after a cancellation.
 
     keep: writes the columns of a part; run by the process that priced it, or here for a cluster.
 
     Raises:
         InvalidValue: Dask is not installed.
         MeasurementError: a worker died, or no cluster answers.
-        RidgelineError: a name that nobody knows.
+        RidgelineError: an unknown name.
     """
     workers = min(where.workers or os.cpu_count() or 1, max(len(parts), 1))
     if not parts:
@@ -93,7 +95,7 @@ def _here(
 
 
 def _price(part: Part, bounds_only: bool, keep: Keep | None) -> Columns | None:
-    """A part's columns, or None where they were kept; what a worker runs."""
+    """A part's columns, or None where they were stored; runs in a worker."""
     names = sweep_block.resolve(part.block)
     columns = sweep_block.price(part.block, names, part.start, part.stop, bounds_only)
     if keep is None:

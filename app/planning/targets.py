@@ -1,4 +1,4 @@
-"""Targets of a deployment: what "ttft_p95 < 500ms, tpot < 30ms, usd_per_mtok < 0.4" asks."""
+"""Targets of a deployment, such as "ttft_p95 < 500ms, tpot < 30ms, usd_per_mtok < 0.4"."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from genz_core.errors import InvalidValue
 from genz_core.types import Array, Mask
 
 _LATENCIES = ("ttft", "tpot", "e2e")
-_MOST = 32  # targets of one question
+_MOST = 32  # most targets of one question
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure that may have a target, or order the plans.
+    """A figure that may have a target, or that plans are ranked by.
 
     name: in a target.  declared: its column of the candidates.  percentile: of a latency, 0 for
     its mean.
@@ -38,17 +38,17 @@ class Figure:
 
     @property
     def smaller(self) -> bool:
-        """Whether less of it is better."""
+        """Whether a smaller value is better."""
         return self.declared.smaller
 
     @property
     def words(self) -> str:
-        """What it is, within a sentence."""
+        """Its description within a sentence."""
         return self.declared.clause
 
     @property
     def title(self) -> str:
-        """Its name as a table's head has it: "TTFT p95", "$ per Mtok out"."""
+        """Its name as a table header: "TTFT p95", "$ per Mtok out"."""
         return self.declared.head
 
     @property
@@ -58,7 +58,7 @@ class Figure:
         return base if base in _LATENCIES else ""
 
     def shown(self, value: float) -> str:
-        """A value as a reader says it."""
+        """A value formatted for a reader."""
         if not math.isfinite(value):
             return "none" if math.isnan(value) else "without end"
         if self.declared.unit == "s":
@@ -96,7 +96,7 @@ _SYNONYMS: Mapping[str, str] = {
     "tokens_per_s_per_user": "interactivity",
 }
 _DOLLARS: Mapping[str, float] = {"": 1.0, "usd": 1.0, "$": 1.0}
-#: What a unit that is typed stands for, by the unit of the figure; other figures take none.
+#: Units that may be typed, by the unit of the figure; other figures take none.
 _SCALES: Mapping[str, Mapping[str, float]] = {
     "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "": 1.0},
     "$": _DOLLARS,
@@ -110,7 +110,7 @@ _TERM = re.compile(r"([a-z0-9_]+)\s*(<=|>=|<|>)\s*(\$?)\s*([0-9.]+(?:e[+-]?[0-9]
 class Target:
     """A figure below or above a value, in SI units or US dollars.
 
-    below: whether the figure must not be larger; else it must not be smaller.
+    below: the figure must not be larger than the value; otherwise it must not be smaller.
     """
 
     figure: Figure
@@ -123,7 +123,9 @@ class Target:
             return values <= self.value if self.below else values >= self.value
 
     def slack(self, values: Array) -> Array:
-        """Log of how much better than asked, below 0 where missed, NaN where unknown."""
+        """ln of the ratio by which the target is met, below 0 where it is missed, NaN where
+        unknown.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.log(self.value / values)
         return ratio if self.below else -ratio
@@ -153,13 +155,13 @@ def figure(name: str) -> Figure:
 
 
 def parse_targets(text: str) -> tuple[Target, ...]:
-    """Read targets: a figure, < or >, a number and its unit, apart by commas; "" for none.
+    """Parse comma-separated targets: a figure, < or >, a number and its unit; "" for none.
 
-    Latencies are in s unless ms or us is said, money is in US dollars.
+    Latencies are in s unless ms or us is given; money is in US dollars.
 
     Raises:
-        InvalidValue: a term that is no target, an unknown figure or unit, a sign that asks for the
-            worse, or one figure twice.
+        InvalidValue: a term that is not a target, an unknown figure or unit, the wrong sign for a
+            figure, or a figure given twice.
     """
     terms = [term.strip() for term in re.split(r"[,;&]|\band\b", text) if term.strip()]
     if len(terms) > _MOST:

@@ -1,4 +1,6 @@
-"""What choices like a plan gave away on measured frontiers: of deployments known as well as it."""
+"""How choices made like a plan performed on measured frontiers, for deployments known
+equally well.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,11 @@ _HELD_OUT, _MODEL, _GPU = list(KNOWN)[1:]
 
 
 def of_choices(family: Family) -> dict[str, Any] | None:
-    """The regret of choices on measured frontiers that knew as much as a plan's does.
+    """The regret of choices on measured frontiers that were made with as much knowledge as a plan.
 
-    split: what was left out.  questions: their number.  share: of the best measured throughput
-    that the choice gave away, on average.  words: in a sentence.  None for kinds of deployments
-    that no measured frontier has, and before the table was kept.
+    split: what was left out of the fit.  questions: their number.  share: share of the best
+    measured throughput that the choice lost, on average.  words: in a sentence.  None for kinds of
+    deployments without measured frontiers, and where the table does not exist yet.
     """
     if family.prefill is not None or family.speculation is not None or family.beyond:
         return None
@@ -37,15 +39,18 @@ def of_choices(family: Family) -> dict[str, Any] | None:
 
 
 def correction_of(family: Family) -> Correction:
-    """By what the probability of a plan of a family is corrected, as the best of many: that of
-    choices on measured frontiers that knew as much of its model and GPU."""
+    """The correction of a plan's probability for being the best of many, from choices on measured
+    frontiers that knew equally much about its model and GPU.
+    """
     return shipped_correction(
         _split(round((family.plain or family.resolved).model.parameters), family.system.slug)
     )
 
 
 def _split(parameters: int, system: str) -> str:
-    """The split of the measured runs that leaves as much known as there is of a model on a GPU."""
+    """The split of the measured runs that leaves as much known as there is about a model
+    on a GPU.
+    """
     models, recipes = _measured()
     if (parameters, system) in recipes:
         return _HELD_OUT
@@ -54,6 +59,6 @@ def _split(parameters: int, system: str) -> str:
 
 @cache
 def _measured() -> tuple[frozenset[int], frozenset[tuple[int, str]]]:
-    """Models, by their parameters, and models on systems of which runs ship."""
+    """Models (by their parameters), and models on systems, that have shipped runs."""
     recipes = frozenset((int(row["parameters"]), row["system"]) for row, _ in shipped_recipes())
     return frozenset(parameters for parameters, _ in recipes), recipes

@@ -1,4 +1,4 @@
-"""An answer in words: for the terminal, beside the table of its plans."""
+"""An answer in words, for the terminal, beside the table of its plans."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _MOST_OTHERS = 8
 
 
 def sentences(named: Mapping[str, Any]) -> list[str]:
-    """Lines on the best plan, the others, and what would help; of `document.document`."""
+    """Lines on the best plan, the others, and possible changes, from `document.document`."""
     return [*_best(named), *_others(named), *_pays(named), *_help(named)]
 
 
 def ranked_words(named: Mapping[str, Any]) -> str:
-    """What orders the plans, as a reader says it; see `Ranking.worth`."""
+    """What the plans are ranked by, for a reader; see `Ranking.worth`."""
     by = FIGURES[named["ranked_by"]]
     if by.latency or not named["targets"]:
         return by.words
@@ -27,7 +27,7 @@ def ranked_words(named: Mapping[str, Any]) -> str:
 
 
 def missed(named: Mapping[str, Any]) -> str:
-    """How many more deployments met the targets until they were simulated; "" for none."""
+    """How many further deployments missed the targets only in simulation; "" for none."""
     count = named["rejected_by_simulation"]
     return f" ({count:,} more until simulated)" if count else ""
 
@@ -82,7 +82,7 @@ def _best(named: Mapping[str, Any]) -> Iterator[str]:
 
 
 def beside(named: Mapping[str, Any]) -> list[str]:
-    """The gamble and the safe choice beside the best plan, in words; none where there are none."""
+    """The gamble and the safe choice beside the best plan, in words; "" where there are none."""
     said = []
     for name, called in (("gamble", "the gamble beside it"), ("safe", "the safe choice beside it")):
         if other := named[name]:
@@ -120,7 +120,7 @@ def shape(row: Mapping[str, Any]) -> str:
 
 
 def with_prefill(row: Mapping[str, Any]) -> str:
-    """`shape` of a plan, behind its prefill pool if it has one."""
+    """`shape` of a plan, preceded by its prefill pool if it has one."""
     pool = row["prefill"]
     first = f"{pool['workers']} prefill x TP{pool['tp']} on {pool['system']}, " if pool else ""
     return f"{first}{shape(row)}"

@@ -1,6 +1,6 @@
 """Build the wheel with one package, `ridgeline`, that holds the packages of the checkout.
 
-Hatchling runs it.  An editable installation is the checkout as it is.
+Hatchling runs it.  An editable installation uses the checkout directly.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _OURS = Path("app", "python", "ridgeline")
 
 
 class BuildHook(BuildHookInterface[Any]):
-    """Puts every source file, its imports renamed, where the wheel has it."""
+    """Adds every source file to the wheel, with its imports renamed."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write the renamed files and name them to Hatchling, which adds the other files."""
+        """Write the renamed files and register them with Hatchling, which adds the other files."""
         if version == "editable":
             return
         root, names = Path(self.root), _names(Path(self.root))
@@ -48,7 +48,9 @@ class BuildHook(BuildHookInterface[Any]):
 
 
 def _names(root: Path) -> Any:
-    """The module `ridgeline._names`, without what imports `ridgeline` needs."""
+    """The module `ridgeline._names`, loaded without the packages that importing
+    `ridgeline` needs.
+    """
     spec = importlib.util.spec_from_file_location("_names", root / _OURS / "_names.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

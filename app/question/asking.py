@@ -1,4 +1,4 @@
-"""What a caller gives, by name, as a question and the arrays beside it."""
+"""A caller's keywords, converted to a question and the arrays for it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from app.question.verbs import LEFT_OUT, VERBS, parameters_of
 from genz_core.errors import InvalidValue
 from genz_core.types import Array
 
-#: What the text of a model or a system means: names alone, or files of this machine too.
+#: Function that resolves the text of a model or a system: names only, or also files of this
+#: machine.
 Sources = Callable[[Mapping[str, Any]], dict[str, Any]]
 _RANKS = ("tp", "dp", "moe_tp")
 _OBJECTS = tuple(one.name for one in PARAMETERS.values() if one.names)
 
 
 class UnknownParameter(InvalidValue):
-    """A name that no parameter has.  near: names that may be meant."""
+    """An unknown parameter.  near: names that may be meant."""
 
     code = "unknown_parameter"
 
@@ -37,11 +38,12 @@ class UnknownParameter(InvalidValue):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question as a verb takes it.
+    """A question in the form that a verb takes.
 
-    arrays: values that stand in place of the question's, one a configuration, all of one length.
+    arrays: arrays that replace the question's values, one element per configuration, of equal
+    length.
     several: values to choose among, by parameter.  given: names that the caller gave.
-    objects: models, systems and engines that are given as objects or files in place of names.
+    objects: models, systems and engines given as objects or files instead of names.
     """
 
     verb: str
@@ -53,29 +55,29 @@ class Asked:
 
     @property
     def size(self) -> int:
-        """Configurations."""
+        """Number of configurations."""
         return len(next(iter(self.arrays.values()))) if self.arrays else 1
 
     def named(self, name: str) -> Any:
-        """A model, system or engine: the object that was given, else the name."""
+        """A model, system or engine: the object if one was given, otherwise the name."""
         return self.objects.get(name, getattr(self.question, name))
 
 
 def ask(
     verb: str, given: Mapping[str, Any], sources: Sources = dict, *, strict: bool = True
 ) -> Asked:
-    """The question that a caller asks of a verb.
+    """The question for a verb, from a caller's keywords.
 
     Args:
         given: values by parameter or other name; None stands for "not given".  Numbers may be
-            texts; lists and arrays are configurations side by side.
-        sources: what texts that name models and systems mean; by default they open no file.
-        strict: refuse a parameter that means nothing to the load; a caller that reports it
-            otherwise asks `validity.meaningless`.
+            texts; lists and arrays hold one value per configuration.
+        sources: function that resolves models and systems; by default texts open no file.
+        strict: refuse a parameter without meaning for the load; otherwise the caller reports it
+            with `validity.meaningless`.
 
     Raises:
-        InvalidValue: a name that nobody knows or that means nothing to the verb, a value that
-            cannot be, not exactly one load, or arrays of unequal lengths.
+        InvalidValue: an unknown name or one without meaning for the verb, an impossible value, not
+            exactly one load, or arrays of unequal lengths.
     """
     known = parameters_of(verb)
     values = canonical(verb, given)
@@ -98,40 +100,45 @@ def ask(
             arrays[name] = np.array(_many(one, value), dtype=float)
         else:
             scalars[name] = read(one, value)
-    if verb != "sweep" and len({len(each) for each in arrays.values()}) > 1:  # whose are axes
+    if (
+        verb != "sweep" and len({len(each) for each in arrays.values()}) > 1
+    ):  # a verb whose lists are axes
         shapes = ", ".join(f"{name} {len(arrays[name])}" for name in PARAMETERS if name in arrays)
         raise InvalidValue(
             f"arrays are configurations side by side, all of one length; these are {shapes}"
         )
     if "moe_tp" in values and ("tp" in VERBS[verb].several or set(_RANKS) & set(arrays)):
-        scalars.setdefault("ep", 1)  # the experts of each shape are spread apart
+        scalars.setdefault("ep", 1)  # experts of every shape are distributed separately
     question = Question(**scalars)
-    if loads and loads[0] in arrays:  # so that the question knows the kind of its load
+    if loads and loads[0] in arrays:  # so that the question knows its kind of load
         question = replace(question, **{loads[0]: arrays[loads[0]][0]})
-    methods = several.get("speculation", ())  # one of them, so that what belongs to drafts may be
+    methods = several.get(
+        "speculation", ()
+    )  # one of the methods, so that parameters of drafts are allowed
     drafts = "draft_model" if "draft_model" in methods else next(filter(None, methods), "")
     refuse_contradictions(replace(question, speculation=drafts) if drafts else question)
-    if strict and not VERBS[verb].measured:  # whose load the measurement tells
+    if strict and not VERBS[verb].measured:  # a verb whose load comes from the measurement
         refuse_meaningless(question, verb, arrays)
     asked = Asked(verb, question, arrays, several, frozenset(values), objects)
     return asked if verb == "sweep" else replace(asked, arrays=with_experts(arrays, asked))
 
 
 def with_experts(arrays: Mapping[str, Array], asked: Asked) -> dict[str, Array]:
-    """Arrays, with `ep` of every configuration where `moe_tp` alone was given."""
+    """Arrays with `ep` of every configuration where only `moe_tp` was given."""
     if "ep" in asked.given or "moe_tp" not in asked.given or not set(_RANKS) & set(arrays):
         return dict(arrays)
     tp, dp, moe_tp = (arrays.get(name, getattr(asked.question, name)) for name in _RANKS)
-    spread = np.ceil(np.asarray(tp * dp / moe_tp, dtype=float))  # a remainder has its reason code
+    # a remainder gets its reason code later
+    spread = np.ceil(np.asarray(tp * dp / moe_tp, dtype=float))
     return {**arrays, "ep": spread}
 
 
 def canonical(verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given by the parameters' own names, without what was not given.
+    """The given values under the parameters' own names, without missing ones.
 
     Raises:
-        InvalidValue: a name that nobody knows or that means nothing to the verb, or two names of
-            one parameter.
+        InvalidValue: an unknown name or one without meaning for the verb, or two names of one
+            parameter.
     """
     values: dict[str, Any] = {}
     for typed_name, value in given.items():
@@ -150,10 +157,10 @@ def canonical(verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read(one: Parameter, value: Any) -> Any:
-    """A single value of a parameter, from text or as it is.
+    """A single value of a parameter, parsed if it is text.
 
     Raises:
-        InvalidValue: the value cannot be.
+        InvalidValue: an impossible value.
     """
     if isinstance(value, str) and one.kind not in ("text",):
         return typed.value(one, value)
@@ -166,7 +173,7 @@ def read(one: Parameter, value: Any) -> Any:
 
 
 def _opened(verb: str, values: Mapping[str, Any], sources: Sources) -> dict[str, Any]:
-    """The values with what their names mean; each of several names on its own."""
+    """The values with their names resolved; of several names, each separately."""
     opened = dict(values)
     for name in ("system",) if "system" in VERBS[verb].several and "system" in values else ():
         value = values[name]
@@ -190,7 +197,7 @@ def _check_loads(verb: str, given: list[str]) -> None:
 
 
 def _objects(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands for a name and is no text: rows of lengths may be a list."""
+    """Values given as objects instead of names; a list may be rows of lengths."""
     return {
         name: values[name]
         for name in _OBJECTS
@@ -201,7 +208,7 @@ def _objects(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name_of(value: Any) -> str:
-    """What an object is called in a question."""
+    """The name of an object in a question."""
     if isinstance(value, Path):
         return str(value)
     return str(getattr(value, "slug", "") or getattr(value, "name", "") or "given")

@@ -1,8 +1,9 @@
-"""A configuration compared with what was measured: its evidence.
+"""Comparison of a configuration with what was measured: its evidence.
 
 A number format counts as measured if either kind of load had it, because the same kernels run in
-both; where this engine had it not under this kind of load, the interval is that of an engine that
-nobody measured there.  A parameter that the table of what was measured does not have is unmeasured.
+both; where this engine was not measured with it under this kind of load, the interval is that of an
+engine without measurements.  A parameter that is not in the table of measurements counts as
+unmeasured.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from genz_core.speculative import SpeculativeModel
 from genz_core.types import Array, Mask, Model, Num, Parallelism
 from hardware_db.intervals import Kind
 
-#: How a reader calls a category; any other parameter is called by its name.
+#: Names of categories for a reader; other parameters keep their name.
 CATEGORIES: Mapping[str, str] = {
     "tp": "tensor parallelism",
     "pp": "pipeline parallelism",
@@ -50,7 +51,7 @@ _FORMATS: Mapping[str, str] = {
     "activations": "{} activations",
     "compute": "products forced to {}",
 }
-#: Numbers of a load beside users and lengths, and the value of each that leaves the engine alone.
+#: Numbers of a load beside users and lengths, with the value at which each has no effect.
 _LIMITS: Mapping[str, float] = {
     "length_ratio": 1.0,
     "stream_interval": 1.0,
@@ -75,16 +76,16 @@ _STANDARD: Mapping[str, str] = {
     for f in fields(Parallelism)
     if isinstance(f.default, bool | str | tuple)
 }
-#: Of a size, in place of zero.
+#: Smallest value of a size, instead of zero.
 _TINY = 1e-9
-#: Of a logarithm: what rounding may leave of none.
+#: Tolerance of a logarithm for rounding errors.
 _ROUNDING = 1e-12
-#: What drafted in the measured runs: the model's own module.
+#: The drafting method of the measured runs: the model's own module.
 DRAFTED = "mtp"
 
 
 def of_batch(estimate: Estimate) -> Evidence:
-    """The evidence for a static batch, or several side by side."""
+    """The evidence for a static batch, or for several."""
     load, offload = estimate.workload, estimate.offload
     numbers = {f.name: getattr(load, f.name) for f in fields(load)}
     moved = offload is not None and np.asarray(offload.step_s) > 0
@@ -101,8 +102,8 @@ def of_served(
 
     Arrivals at a rate count as the requests that they keep open.
 
-    engine: its profile's name.  named: categories that the caller knows in words of its own, in
-    place of those of `Traffic.sharing` and `Traffic.spill`.
+    engine: its profile's name.  named: categories in the caller's own words, instead of those of
+    `Traffic.sharing` and `Traffic.spill`.
     """
     traffic = result.traffic
     open_requests = result.novelty.users * result.ranks
@@ -127,7 +128,7 @@ def of_split(
 ) -> Evidence:
     """The evidence for a split of a model and some numbers of a load, by the names of `NUMBERS`.
 
-    pooled: of a decode worker, where prompts have workers of their own.
+    pooled: for a decode worker with a separate prefill pool.
     """
     return _evidence(load, engine, model, split, numbers, {}, pooled=pooled)
 
@@ -144,7 +145,7 @@ def _evidence(
 ) -> Evidence:
     """Compare facts with what was measured under a kind of load.
 
-    others: {parameter that no table has: which configurations use it}.  pooled: see `of_split`.
+    others: {parameter that is in no table: which configurations use it}.  pooled: see `of_split`.
     """
     everyone, own = measured(load), measured(load, engine)
     kind = None
@@ -185,15 +186,15 @@ def _evidence(
 
 
 def _is_on(number: Num, off: float | None) -> Mask:
-    """Where a number is known and is not the one that leaves its category out."""
+    """Where a number is known and differs from the value at which its category is off."""
     known = np.asarray(number, dtype=float)
     return np.asarray(~np.isnan(known) & (known != off))
 
 
 def _beyond(value: Num, span: tuple[float, float], off: float | None) -> Array:
-    """ln of how many times a number lies beyond a range, 0 inside of it and where it is off.
+    """ln of the factor by which a number lies beyond a range, 0 inside of it and where it is off.
 
-    A number that is not known (NaN) lies inside.
+    An unknown number (NaN) counts as inside.
     """
     least, most = span
     known = np.asarray(value, dtype=float)

@@ -1,9 +1,9 @@
-"""What of a priced configuration was measured: categories that nobody measured, distances.
+"""What of a priced configuration was measured: unmeasured categories, and distances.
 
-A *category* is a choice that is on or off (context parallelism, an overlap, an int4 cache).  One
-that no measured run had gives a prediction no interval.  A *number* (users, lengths, degrees)
-beyond the measured range keeps an interval, which widens with the distance from that range.
-`app.question.comparison` finds both.
+A *category* is a choice that is on or off (context parallelism, an overlap, an int4 cache).  If no
+measured run had it, a prediction has no interval.  A *number* (users, lengths, degrees) beyond the
+measured range keeps an interval, which widens with the distance from that range.
+`app.question.comparison` determines both.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from app.question.measured import LOADS, Load
 from genz_core.types import Array, Mask, Num
 from hardware_db.intervals import Kind
 
-#: How a reader calls a number.
+#: Names of numbers for a reader.
 NUMBERS: Mapping[str, str] = {
     "isl": "prompt tokens",
     "osl": "output tokens",
@@ -31,11 +31,11 @@ NUMBERS: Mapping[str, str] = {
     "dp": "attention ranks",
     "ep": "expert ranks",
 }
-#: Degrees that one distance stands for: devices are their product.
+#: Degrees that count with a single distance, since devices are their product.
 _DEGREES = ("tp", "pp", "dp", "ep", "cp", "devices")
-#: Numbers whose distance the novelty of a load tells already.
+#: Numbers whose distance is already part of the novelty of a load.
 _AMONG_RUNS = ("users", "isl", "osl", *_DEGREES)
-#: Sizes that a first token does not depend on.
+#: Sizes that do not affect a first token.
 _LATER = ("osl",)
 
 
@@ -43,12 +43,12 @@ _LATER = ("osl",)
 class Evidence:
     """What of some configurations was measured.
 
-    load: kind of load.  unmeasured: {category that nobody measured: which configurations have it,
-    [configs] or one for all}.  beyond: {number: ln of how many times it lies beyond the measured
-    range, [configs] or one}; those of degrees stand for all of these.  together: whether the engine
-    was measured with these number formats under this kind of load.
+    load: kind of load.  unmeasured: {category that was never measured: which configurations have
+    it, [configs] or one for all}.  beyond: {number: ln of the factor by which it lies beyond the
+    measured range, [configs] or one}.  together: whether the engine was measured with these number
+    formats under this kind of load.
     values, ranges: of the numbers, for words.
-    kind: of deployments measured apart from plain ones, if it is one.
+    kind: of deployment with separate measurements, if it is one.
     """
 
     load: Load = "batch"
@@ -61,15 +61,15 @@ class Evidence:
 
     @property
     def without(self) -> Mask:
-        """Which configurations have a category that nobody measured, [configs] or one for all."""
+        """Which configurations have an unmeasured category, [configs] or one for all."""
         return np.any(np.broadcast_arrays(False, *self.unmeasured.values()), axis=0)
 
     def distance(self, *, first_token: bool = False, among_runs: bool = False) -> Array:
-        """How far the numbers lie beyond the measured range, in natural logarithms.
+        """Distance of the numbers beyond the measured range, in natural logarithms.
 
         Users and lengths add; degrees and devices count once, by the farthest of them.
-        first_token: of a figure that does not depend on the output's length.  among_runs: without
-        the sizes in which `genz_core.measured_runs` tells how far runs of the same recipe lie.
+        first_token: for a figure that does not depend on the output's length.  among_runs: without
+        the sizes whose distance `genz_core.measured_runs` already accounts for.
         """
         left_out = (*(_LATER if first_token else ()), *(_AMONG_RUNS if among_runs else ()))
         kept = {name: far for name, far in self.beyond.items() if name not in left_out}
@@ -80,15 +80,15 @@ class Evidence:
         return np.asarray(np.sum(np.broadcast_arrays(split, *others), axis=0))
 
     def categories(self, at: int = 0) -> list[str]:
-        """Names of the categories of a configuration that nobody measured."""
+        """Names of the unmeasured categories of a configuration."""
         return [name for name, mask in self.unmeasured.items() if _at(mask, at)]
 
     def words(self, at: int = 0) -> str:
-        """What to tell of a configuration: categories that nobody measured, numbers beyond."""
+        """Sentences about a configuration: unmeasured categories, and numbers beyond the range."""
         return self._said({text for text, mask in self._conditions() if _at(mask, at)})
 
     def messages(self, size: int) -> NDArray[Any]:
-        """`words` of every configuration, [configs] of text; computed once for each kind of them.
+        """`words` of every configuration, [configs] of text; computed once for each distinct case.
 
         size: number of configurations.
         """
@@ -114,7 +114,7 @@ class Evidence:
             yield f"below {least:,.6g} {called}", (far > 0.0) & ~above
 
     def _said(self, true: Collection[str]) -> str:
-        """A sentence of the conditions that hold."""
+        """A sentence on the conditions that apply."""
         names = [name for name in self.unmeasured if name in true]
         numbers = [text for text, _ in self._conditions() if text in true and text not in names]
         said = []

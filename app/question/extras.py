@@ -68,6 +68,16 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
         _IN_ROWS,
         Parameter("bounds_only", "truth", False, "Only the least times that physics allows."),
     ),
+    "routing": (
+        Parameter(
+            "copies", "list", (),
+            'Redundant experts to try: "0,8,32"; by default 0, 1, 2 and 4 a rank.',
+            also=("number", "numbers"),
+        ),
+    ),
+    "export": (
+        Parameter("phase", "text", "decode", "Step to write.", choices=("prefill", "decode")),
+    ),
     "compare": (
         Parameter(
             "phase", "text", "", "Phase of reports that name none; by default what shapes tell.",

@@ -1,4 +1,4 @@
-"""Facts of a configuration that can be compared with those of measured runs: numbers and words."""
+"""Facts of a configuration that can be compared with measured runs: numbers and words."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from genz_core.precision import FORMATS, arithmetic, bytes_of
 from genz_core.serving import Traffic
 from genz_core.types import Model, Num, Parallelism, Step
 
-#: Parameters of a split that mean something for a mixture of experts alone.
+#: Parameters of a split that matter only for a mixture of experts.
 _OF_EXPERTS = ("ep", "expert_imbalance", "redundant_experts", "overlap")
-#: Follows from the other degrees.
+#: It follows from the other degrees.
 _IMPLIED = ("moe_tp",)
-#: Fields of `Traffic` that are no fact of their own: the load itself, and the protocol of a run.
+#: Fields of `Traffic` that are not facts of their own: the load itself, and the protocol of a run.
 _PROTOCOL = ("concurrency", "rate_per_s", "waves")
 
 
@@ -38,9 +38,9 @@ def split_facts(split: Parallelism, mixed: bool) -> tuple[dict[str, Num], dict[s
 
 
 def formats_of(model: Model) -> Mapping[str, str]:
-    """{kind of tensor: number format} of a model; all 16-bit floats are one format.
+    """{kind of tensor: number format} of a model; all 16-bit floats count as one format.
 
-    "experts" is absent from a model without any.
+    "experts" is absent for a model without experts.
     """
     return _KEPT.get(lambda: _formats_of(model), model)
 
@@ -73,12 +73,12 @@ def _formats_of(model: Model) -> Mapping[str, str]:
 
 
 def _alike(fmt: str) -> str:
-    """A format's name; "16 bit" for floats of 16 bits, which cost the same."""
+    """A format's name; "16 bit" for 16-bit floats, which cost the same."""
     return "16 bit" if fmt in FORMATS and FORMATS[fmt].bits == 16 else fmt
 
 
 def input_facts(model: Model) -> dict[str, str]:
-    """What a model is and reads, in words: its kind, and inputs beside text that are asked for."""
+    """Kind of a model and its inputs beside text, in words."""
     found: dict[str, str] = {"kind": model_kind(model)}
     inputs = getattr(model, "inputs", None)
     for entry in fields(inputs) if inputs is not None else ():

@@ -1,4 +1,4 @@
-"""The shapes in which a value of a parameter may be given to a verb.
+"""The forms in which a value of a parameter may be given to a verb.
 
 Bodies of the API, types of `import ridgeline` and the reference page are made of them.
 """
@@ -21,9 +21,9 @@ def takes_many(one: Parameter, verb: str) -> bool:
 
 
 def forms_of(one: Parameter, verb: str = "") -> tuple[Form, ...]:
-    """The shapes of a value, the most usual first.
+    """The forms of a value, the most usual first.
 
-    verb: what takes it; "" for a single value.
+    verb: that takes it; "" for a single value.
     """
     many = bool(verb) and takes_many(one, verb)
     if one.kind == "truth":

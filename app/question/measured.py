@@ -1,7 +1,7 @@
-"""What the measurements that ship had, by kind of load: values of choices, ranges of numbers.
+"""The shipped measurements, by kind of load: measured values of choices, and ranges of numbers.
 
-From `hardware_db/engines/measured.csv`, which `app.engine_fit` counts in the measurements that
-ship, by kind of load: a degree that was measured under load may not have been in a static batch.
+`hardware_db/engines/measured.csv` is counted by `app.engine_fit` from the shipped measurements, by
+kind of load, since a degree measured under load may not have been measured in a static batch.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from hardware_db.tables import table
 
 Load = Literal["batch", "served"]
 LOADS: Mapping[Load, str] = {"batch": "in a static batch", "served": "under load"}
-#: Name of the rows that count all engines.
+#: Name of the rows that cover all engines.
 ALL = "*"
-#: Rows of an engine, below which the ranges of all are its own: judgement.
+#: Rows of an engine below which the ranges of all engines are used: judgement.
 LEAST_ROWS = 10
-#: Redundant experts of a run with any: above every number that a split can have.
+#: Redundant experts of a run that had any: larger than any number that a split can have.
 _MOST_COPIES = 65_536.0
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the runs of a kind of load had.
+    """The range of the runs of a kind of load.
 
-    words: {fact: values that a run had}.  ranges: {number: (least, most)}.
+    words: {fact: measured values}.  ranges: {number: (least, most)}.
     """
 
     words: Mapping[str, frozenset[str]]
@@ -37,7 +37,7 @@ class Measured:
 
 @cache
 def measured(load: Load, engine: str = ALL) -> Measured:
-    """What the measured runs of an engine had; of all, where it has fewer than `LEAST_ROWS`."""
+    """The range of an engine's measured runs; of all engines' if it has fewer than `LEAST_ROWS`."""
     own = [row for row in table("engines", "measured") if row["load"] == load]
     of_engine = [row for row in own if row["engine"] == engine]
     if engine != ALL and max((int(row["rows"]) for row in of_engine), default=0) < LEAST_ROWS:
@@ -60,7 +60,7 @@ def anywhere(fact: str) -> Collection[str]:
 
 @cache
 def measured_with_pools() -> Measured:
-    """What the measured runs under load had, those with prompts on workers of their own with them.
+    """The range of the measured runs under load, including those with a prefill pool.
 
     Degrees are those of a decode worker.
     """

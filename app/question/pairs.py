@@ -11,7 +11,7 @@ def pairs(text: str) -> dict[str, str]:
     """The values by name.
 
     Raises:
-        InvalidValue: a word that is no pair, a name twice, or quotes that do not end.
+        InvalidValue: a word that is not a pair, a repeated name, or unclosed quotes.
     """
     try:
         words = shlex.split(text)

@@ -16,18 +16,18 @@ _KEY = "parameter"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What is known of a parameter.
+    """The declaration of a parameter.
 
     name: of the keyword, column, link key, body field; `--name-with-hyphens` on the command line.
     kind: "whole" or "number" (numbers), "truth", "text", or "list" (several texts or numbers).
-    default: the value where nobody gives one; None where its absence has a meaning of its own.
+    default: the value if none is given; None where absence has a meaning of its own.
     help: one sentence for every interface.  label: on a form.  unit: of a number.
     least, most: limits of a number, both allowed.  above: the number must be larger than `least`.
     choices: texts that are allowed; () for any.
-    array: takes one value a configuration in `estimate`, `serve` and `sweep`.
-    names: what the texts name: "model", "system", "engine", "trace" or "lengths" (an object, or
-    where the caller may open files a file of this machine, may stand for it), "" for plain text.
-    also: shapes of a value that are allowed beside the kind's own, see `app.question.forms`.
+    array: takes one value per configuration in `estimate`, `serve` and `sweep`.
+    names: what the texts refer to: "model", "system", "engine", "trace" or "lengths" (which may
+    also be given as an object or, if the caller may open files, as a file), "" for plain text.
+    also: further forms of a value, beside the kind's own, see `app.question.forms`.
     aliases: other names that mean the same: the engines' own flags, and names of earlier releases.
     group: heading under which forms, help texts and the reference page show it.
     """
@@ -61,7 +61,7 @@ class Parameter:
         """A value in the type of this parameter.
 
         Raises:
-            InvalidValue: a value of another type, outside of the limits or not among the choices.
+            InvalidValue: a value of another type, outside the limits or not among the choices.
         """
         if value is None and self.default is None:
             return None
@@ -80,9 +80,9 @@ class Parameter:
         return value
 
     def _list(self, value: Any) -> tuple[str, ...]:
-        """Several texts, of a list or between commas; numbers as their text.
+        """Several texts, from a list or separated by commas; numbers are converted to text.
 
-        A list of numbers may also be one number, and stand between spaces.
+        A list of numbers may also be a single number, and may be separated by spaces.
         """
         if "numbers" in self.also:
             alone = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -97,7 +97,9 @@ class Parameter:
         return tuple(dict.fromkeys(map(self._choice, texts))) if self.choices else texts
 
     def _other(self, value: Any) -> Any:
-        """What stands for a text: a number as its text, so that both are the same question."""
+        """The value to use for a text; a number becomes its text, so that both give the same
+        question.
+        """
         if self.also and not isinstance(value, (bool, int, float)):
             return value
         if isinstance(value, bool) or "number" not in self.also:
@@ -145,8 +147,8 @@ def parameter(
 ) -> Any:
     """A field of a part of the question, which declares a parameter.
 
-    limit: key of `genz_core.limits.LIMITS` whose range holds.  optional: 0 also is allowed and
-    stands for the engine's default.  more: the other fields of `Parameter`.
+    limit: key of `genz_core.limits.LIMITS` with its range.  optional: 0 is also allowed and means
+    the engine's default.  more: the other fields of `Parameter`.
     """
     if limit:
         more = {"least": 0 if optional else LIMITS[limit].least, "most": LIMITS[limit].most, **more}

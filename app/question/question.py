@@ -18,7 +18,7 @@ from genz_core.degrees import placed
 from genz_core.errors import InvalidValue
 
 LoadKind = Literal["batch", "concurrency", "rate", "trace"]
-#: The kinds of a load, of which a question has exactly one.
+#: The kinds of load; a question has exactly one.
 LOADS: tuple[LoadKind, ...] = ("batch", "concurrency", "rate", "trace")
 #: Parameters of how one replica is split over devices.
 SPLIT = (
@@ -26,13 +26,13 @@ SPLIT = (
     "expert_imbalance", "redundant_experts",
 )  # fmt: skip
 _FORMATS = in_group(FORMATS)
-#: Lengths vary by this share about isl and osl unless the question says otherwise.
+#: Default relative variation of lengths around isl and osl.
 VARIATION = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question(Search, Prices, Targets, Load, Deployment):
-    """What is asked: a deployment, its load, targets and prices, and what a search may change.
+    """A question: a deployment, its load, targets and prices, and what a search may change.
 
     Fields and their meaning are those of `app.question.parameters`.  `ep` is a number once the
     question is made: 1, or tp x dp / moe_tp where `moe_tp` alone was given.
@@ -96,12 +96,12 @@ STANDARD = Question()
 
 
 def nominal_lengths(isl: Any, osl: Any, length_ratio: Any) -> tuple[Any, Any, Any]:
-    """Longest prompt and answer, and the shortest over the longest, of a load.
+    """Longest prompt and answer of a load, and the ratio of shortest to longest.
 
     Lengths are uniform between the two.  With a `length_ratio` isl and osl are the longest; without
-    one they are the means, and lengths vary by `VARIATION` about them; the mean of the whole
-    numbers between both ends, rounded, is what was asked.
-    Numbers or arrays; `length_ratio` None or NaN where it was not given.
+    one they are the means, and lengths vary by `VARIATION` about them; the rounded mean over the
+    whole numbers between both ends equals the given value. Numbers or arrays; `length_ratio` None
+    or NaN where it was not given.
     """
     given = np.asarray(np.nan if length_ratio is None else length_ratio, dtype=float)
     open_, ratio = np.isnan(given), (1.0 - VARIATION) / (1.0 + VARIATION)

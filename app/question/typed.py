@@ -18,7 +18,7 @@ _FACTORS = {
     "": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9,
     "ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30,
 }  # fmt: skip
-#: What else may stand behind a number, by the unit of its parameter.
+#: Units that may follow a number, by the unit of its parameter.
 _UNITS: Mapping[str, Mapping[str, float]] = {
     "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0, "h": 3600.0},
     "µs": {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6},
@@ -35,10 +35,10 @@ _RANGE = ("from", "to", "step")
 
 
 def number(text: str) -> float:
-    """The number that a text says: "1024", "10k" (10,000), "2Ki" (2,048), "1e6".
+    """The number in a text: "1024", "10k" (10,000), "2Ki" (2,048), "1e6".
 
     Raises:
-        ValueError: it is no number.
+        ValueError: it is not a number.
     """
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
@@ -50,7 +50,7 @@ def value(one: Parameter, text: str) -> Any:
     """A single value of a parameter from its text.
 
     Raises:
-        InvalidValue: the text is no value of that parameter.
+        InvalidValue: the text is not a value of that parameter.
     """
     if one.kind == "truth":
         word = text.strip().casefold()
@@ -64,14 +64,14 @@ def value(one: Parameter, text: str) -> Any:
     try:
         return one.checked(in_unit(one, text))
     except ValueError:
-        return one.checked(text)  # refused, with the text as it was typed
+        return one.checked(text)  # refused, quoting the typed text
 
 
 def in_unit(one: Parameter, text: str) -> float:
-    """The number that a text says in the unit of a parameter: "30ms" of seconds, "20/s", "90%".
+    """The number in a text, in the unit of a parameter: "30ms" for seconds, "20/s", "90%".
 
     Raises:
-        ValueError: it is no number, or another unit follows it.
+        ValueError: it is not a number, or is followed by another unit.
     """
     plain = text.strip().casefold()
     units = dict(_UNITS.get(one.unit, {}))
@@ -87,7 +87,7 @@ def in_unit(one: Parameter, text: str) -> float:
 
 
 def text(value: Any) -> str:
-    """A value as text that reads back as the same value."""
+    """A value as text that parses back to the same value."""
     if isinstance(value, bool):
         return str(value).casefold()
     if isinstance(value, Mapping):
@@ -136,7 +136,7 @@ def stepped(name: str, first: float, last: float, step: str, kind: str) -> list[
     """Values from `first` to `last` by a stride ("128") or a factor ("x2").
 
     Raises:
-        ValueError: they do not grow.  InvalidValue: there are too many of them.
+        ValueError: they do not increase.  InvalidValue: there are too many of them.
     """
     factor = number(step[1:]) if step.startswith("x") else 0.0
     stride = 0.0 if factor else number(step)
@@ -156,24 +156,24 @@ def stepped(name: str, first: float, last: float, step: str, kind: str) -> list[
 
 
 def words(text: str | Sequence[str]) -> tuple[str, ...]:
-    """The texts between commas, or those of a list, each once."""
+    """The comma-separated texts, or those of a list, without repetition."""
     parts = text.split(",") if isinstance(text, str) else text
     return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
 
 
 def brief(given: Any) -> str:
-    """A value as an error repeats it, at most 60 characters."""
+    """A value as quoted in an error, at most 60 characters."""
     text = repr(given)
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
-    """The known names that one that nobody knows may stand for, the likeliest first."""
+    """The known names that an unknown one may stand for, the likeliest first."""
     return difflib.get_close_matches(name.casefold(), list(known), 3, 0.6)
 
 
 def did_you_mean(near: Sequence[str], known: Iterable[str]) -> str:
-    """The names near an unknown one, else all that are known, as errors say them."""
+    """The names near an unknown one, otherwise all known names, as worded in errors."""
     return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
 
 

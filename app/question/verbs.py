@@ -76,6 +76,8 @@ VERBS: Mapping[str, Verb] = {
         Verb("economics", _CLOSED[1:], "concurrency"),
         Verb("predictor", ("batch",), "batch"),
         Verb("ops", ("batch",), "batch"),
+        Verb("routing", _CLOSED, "batch"),
+        Verb("export", ("batch",), "batch"),
         Verb("tune", _CLOSED[1:], several=_TUNED),
         Verb("watch", _CLOSED[1:], "concurrency", names_model=False, measured=True),
     )
@@ -134,6 +136,10 @@ _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
     **{verb.name: (*_ONE_BY_ONE, *_WANTED, *_COST, "trace") for verb in VERBS.values()
        if verb.measured},
     "watch": (*_ONE_BY_ONE, *FLEET, *_STATIC, *_WANTED, *_COST, "batch", "trace"),
+    "routing": (*_ONE_BY_ONE, *_WANTED, *(name for name in _COST if name != "price"), "trace",
+                "expert_imbalance", "redundant_experts"),
+    "export": (*_ONE_BY_ONE, *_WANTED, *_COST, "concurrency", "rate", "trace", "requests",
+               *NOT_OF_A_BATCH),
     "predictor": (*names_of(Load), *_ONE_BY_ONE, *_STATIC, *_WANTED, *_COST, *NOT_OF_A_BATCH,
                   "offload"),
     "ops": tuple(name for name in PARAMETERS if name not in _COUNTED),

@@ -1,1 +1,1 @@
-"""What is asked, and the estimate of it: no screen, no terminal."""
+"""The scenario of a question, and its estimate, independent of dashboard and terminal."""

@@ -1,4 +1,4 @@
-"""A setup in words: what tells one scenario from another."""
+"""A setup in words: the facts that distinguish one scenario from another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from app.scenario.scenario import FACTORS
 from app.scenario.setup import Setup
 from app.wording import quantities
 
-#: What runs beside the exchange of tokens, in words.
+#: The work that runs during the exchange of tokens, in words.
 BESIDE = {"none": "nothing", "shared_experts": "shared experts", "two_batch": "two halves"}
 
 
@@ -36,7 +36,7 @@ def setup_words(setup: Setup) -> list[str]:
 
 
 def _changes(setup: Setup) -> list[str]:
-    """What is unlike the usual: factors, rent, offload, how experts work."""
+    """Settings that differ from the usual: factors, rent, offload, how experts work."""
     s = setup.scenario
     changed = [f"{name} ×{getattr(s, name):g}" for name in FACTORS if getattr(s, name) != 1]
     if setup.if_fitted:

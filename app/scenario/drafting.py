@@ -19,20 +19,20 @@ from hardware_db.acceptance import measured_acceptance
 from model_registry import drafts as registered
 from model_registry.finding.sources import ModelSource
 
-#: Tokens of a draft where none are stated.
+#: Number of drafted tokens where none is given.
 DRAFT_TOKENS = 3
 
 
 def speculation(
     question: Question, model: Model, draft_model: ModelSource | Model = ""
 ) -> Speculation | None:
-    """What drafts for a model, None where nothing does.
+    """The speculation of a question, None where nothing is drafted.
 
-    draft_model: in place of the question's name.
+    draft_model: object to use instead of the question's name.
 
     Raises:
         RidgelineError: a method that the model has no module for, an unknown draft model, an
-            acceptance that cannot be, or one that nobody measured.
+            impossible acceptance, or one that was not measured.
     """
     shares = acceptance_shares(question.acceptance)
     stated = _stated(shares, question.draft_tokens)
@@ -47,7 +47,7 @@ def speculation(
 
 
 def drafted(resolved: Resolved, draft_model: ModelSource | Model = "") -> Resolved:
-    """A deployment whose model drafts and verifies; the same where nothing is drafted.
+    """A deployment whose model drafts and verifies; unchanged where nothing is drafted.
 
     Raises:
         RidgelineError: as `speculation`.
@@ -60,10 +60,10 @@ def drafted(resolved: Resolved, draft_model: ModelSource | Model = "") -> Resolv
 
 
 def acceptance_shares(given: Any) -> tuple[float, ...]:
-    """Shares of accepted tokens, as text or numbers; none where nothing is given.
+    """Shares of accepted tokens, from text or numbers; none where nothing is given.
 
     Raises:
-        InvalidValue: no numbers, or one outside (0, 1].
+        InvalidValue: not numbers, or one outside (0, 1].
     """
     if isinstance(given, str):
         given = given.split(",") if given.strip() else ()
@@ -81,7 +81,7 @@ def acceptance_shares(given: Any) -> tuple[float, ...]:
 
 
 def _stated(shares: Sequence[float], tokens: int | None) -> Acceptance | None:
-    """The acceptance that a question states: one share for all tokens, or one by position."""
+    """The acceptance given by a question: one share for all tokens, or one per position."""
     if not shares:
         return None
     if len(shares) == 1:

@@ -10,16 +10,17 @@ from app.scenario.scenario import Resolved, estimate_resolved
 from genz_core.errors import RidgelineError
 from genz_core.types import Parallelism
 
-#: Tensor-parallel degrees and pipeline stages that are tried.
+#: Tensor-parallel degrees and pipeline stages to try.
 _DEGREES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 _MOST_DEVICES = 1024
 
 
 def fewest_devices(resolved: Resolved, batch: int) -> Parallelism | None:
-    """The degrees of the fewest devices that hold a scenario, the fastest decode of those.
+    """The degrees with the fewest devices that hold a scenario; of several, those with the fastest
+    decode.
 
-    None where nothing that was tried does.  Attention data parallelism stays as it is; experts
-    are spread over all ranks of a stage where the scenario spreads them.
+    None where no tried degrees are enough.  Attention data parallelism is unchanged; experts are
+    spread over all ranks of a stage if the scenario spreads them.
 
     batch: sequences of the static batch, or 1 for a load, whose requests can wait.
     """

@@ -1,4 +1,6 @@
-"""What a model cannot run however many devices there are, and what means nothing to it."""
+"""Questions that a model cannot run on any number of devices, and parameters without meaning for
+it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from genz_core.types import Array, Mask, Model, Num, Parallelism, Step
 from genz_core.workload import CONTEXT_TOO_LONG, OUT_OF_MEMORY
 from model_registry.quantization.overrides import takes_inputs
 
-#: Parameters that only the experts of a model read.
+#: Parameters that only affect a model's experts.
 OF_EXPERTS = (
     "ep", "moe_tp", "expert_imbalance", "redundant_experts", "overlap", "moe_weights",
 )  # fmt: skip
@@ -26,7 +28,7 @@ _EXPERTS: ByIdentity[int] = ByIdentity()
 
 
 class Asking(Protocol):
-    """A question and the model that it names, as `app.scenario.scenario.Resolved` has both."""
+    """A question with the model that it names, such as `app.scenario.scenario.Resolved`."""
 
     @property
     def scenario(self) -> Question: ...
@@ -39,9 +41,9 @@ class Asking(Protocol):
 
 
 def longest(question: Question, isl: Any, osl: Any) -> Any:
-    """Prompt tokens of the last turn of a session, what it shares included.
+    """Prompt tokens of the last turn of a session, including those that it shares.
 
-    isl, osl: of a turn, as asked; numbers or arrays.
+    isl, osl: of a turn, as given; numbers or arrays.
     """
     if question.kind == "batch":
         return isl
@@ -51,7 +53,7 @@ def longest(question: Question, isl: Any, osl: Any) -> Any:
 def context_complaint(model: Model, isl: float, osl: float) -> str:
     """Why a sequence is too long for a model; "" where it is not.
 
-    Engines refuse requests of more tokens than the positions that a model was made for.
+    Engines refuse requests with more tokens than a model has positions.
 
     isl: prompt tokens, those of earlier turns included.  osl: of the answer.
     """
@@ -73,9 +75,9 @@ def context_complaint(model: Model, isl: float, osl: float) -> str:
 def too_long(
     model: Model, isl: Num, osl: Num, status: Any, among: tuple[str, ...] = ("ok", OUT_OF_MEMORY)
 ) -> dict[int, str]:
-    """{configuration: sentence} of those whose sequences are too long for a model.
+    """{configuration: sentence} of configurations whose sequences are too long for a model.
 
-    isl: prompt tokens.  among: reason codes that a longer context takes the place of.
+    isl: prompt tokens.  among: reason codes that this one takes precedence over.
     """
     if not model.max_context:
         return {}
@@ -93,7 +95,7 @@ def too_long(
 def with_contexts(priced: Estimate, isl: Num, osl: Num) -> Estimate:
     """An estimate in which sequences beyond the model's positions have a reason code.
 
-    Their times stay.  isl, osl: as asked, the longest of the batch.
+    Their times are kept.  isl, osl: as given, the longest of the batch.
     """
     tokens = prompt_tokens(priced.model, isl)
     found = too_long(priced.model, tokens, osl, priced.status)
@@ -118,7 +120,7 @@ def with_served_contexts(
 def nearest_lengths(resolved: Asking) -> dict[str, int]:
     """The longest isl, and the osl, at which a request would not be too long for the model.
 
-    {} where the model has no limit, or what requests share takes the room.
+    {} where the model has no limit, or where shared tokens alone exceed it.
     """
     q, most = resolved.scenario, resolved.model.max_context
     around = int(prompt_tokens(resolved.model, 0)) + int(longest(q, 0, 0))
@@ -133,13 +135,13 @@ def nearest_lengths(resolved: Asking) -> dict[str, int]:
 
 
 def beyond_positions(model: Model, isl: Any, osl: Any) -> Any:
-    """Whether sequences have more tokens than the model has positions: numbers, or arrays."""
+    """Whether sequences have more tokens than the model has positions; numbers or arrays."""
     most, kind = model.max_context or np.inf, model_kind(model)
     if kind == "encoder":
         return isl > most
-    if kind == "encoder-decoder":  # each side has positions of its own
+    if kind == "encoder-decoder":  # encoder and decoder have separate positions
         return (isl > most) | (osl > most)
-    return isl + osl - 1 > most  # the last token is not read again
+    return isl + osl - 1 > most  # the last token is not processed again
 
 
 def _coded(status: Any, found: Mapping[int, str]) -> Any:
@@ -168,7 +170,7 @@ def _experts_of(model: Model) -> int:
 
 
 def meaningless_for(resolved: Asking) -> Iterator[str]:
-    """A sentence for each parameter that was stated and means nothing to the model."""
+    """A sentence for each given parameter that has no meaning for the model."""
     yield from _meaningless(resolved, resolved.scenario.parallelism)
 
 
@@ -188,9 +190,9 @@ def meaningless_in_rows(resolved: Asking, split: Parallelism, size: int) -> Arra
 
 
 def refuse_meaningless_for(resolved: Asking, split: Parallelism | None = None) -> None:
-    """Refuse what means nothing to the model.
+    """Refuse parameters without meaning for the model.
 
-    split: degrees in place of the question's, numbers or arrays.
+    split: degrees instead of the question's, numbers or arrays.
 
     Raises:
         InvalidValue: the first such parameter.
@@ -200,7 +202,7 @@ def refuse_meaningless_for(resolved: Asking, split: Parallelism | None = None) -
 
 
 def _meaningless(resolved: Asking, split: Parallelism) -> dict[str, Any]:
-    """{sentence: whether it is true, of each row} of what was stated and means nothing."""
+    """{sentence: whether it applies to each row} of given parameters without meaning."""
     model, inputs = resolved.model, resolved.scenario.activations
     found = {
         f"{name} means nothing to {model.name}, which has no experts: leave it out": stated
@@ -218,14 +220,14 @@ def _meaningless(resolved: Asking, split: Parallelism) -> dict[str, Any]:
 
 
 def _of_experts(resolved: Asking, split: Parallelism) -> dict[str, Any]:
-    """Whether each of `OF_EXPERTS` was stated, of a model that has none: truths, or arrays."""
+    """Whether each of `OF_EXPERTS` was given for a model without experts: booleans or arrays."""
     question = resolved.scenario
     stated = {
         name: np.asarray(getattr(split, name, getattr(question, name))) != getattr(STANDARD, name)
         for name in OF_EXPERTS
     }
     if question.moe_tp is not None or split.moe_tp is not None:
-        stated["ep"] = np.asarray(False)  # follows from it
+        stated["ep"] = np.asarray(False)  # it follows from the other degrees
     if not any(np.any(values) for values in stated.values()) or has_experts(resolved.model):
         return {}
     return stated

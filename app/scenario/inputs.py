@@ -1,4 +1,4 @@
-"""What requests bring beside text, from a scenario's fields to the model that reads it."""
+"""Inputs of requests beside text: from a scenario's fields to the model that reads them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from genz_core.types import Model
 from model_registry.graph.model import DescribedModel
 from model_registry.spec import ModelInputs, SoundInput
 
-#: Fields of a scenario that say it.
+#: Fields of a scenario that describe these inputs.
 FIELDS = ("images", "image_size", "audio_seconds", "diffusion_steps", "block_length")
-#: Side of an image where none is stated [pixels].
+#: Side of an image where no size is given [pixels].
 SIZE = "1024x1024"
 _BOUND: ByIdentity[Model] = ByIdentity()
 
 
 def inputs_of(scenario: Question) -> ModelInputs:
-    """The inputs that a scenario's fields say.
+    """The inputs described by a scenario's fields.
 
     Raises:
-        InvalidValue: a size that cannot be read, or a number that no request has.
+        InvalidValue: a size that cannot be read, or a number outside its range.
     """
     width, height = parse_size(scenario.image_size)
     refined = None
@@ -32,7 +32,7 @@ def inputs_of(scenario: Question) -> ModelInputs:
 
 
 def parse_size(text: str) -> tuple[int, int]:
-    """(width, height) in pixels of "1024x768"; "1024" is a square, "" the usual one.
+    """(width, height) in pixels of "1024x768"; "1024" is a square, "" the usual size.
 
     Raises:
         InvalidValue: anything else.
@@ -47,7 +47,7 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 def reading(model: Model, scenario: Question) -> Model:
-    """The model whose requests bring what a scenario says; the same object each time.
+    """The model with the inputs of a scenario in its requests; the same object each time.
 
     Raises:
         InvalidValue: inputs that it cannot read.
@@ -68,7 +68,7 @@ def reading(model: Model, scenario: Question) -> Model:
 
 
 def input_notes(model: Model, scenario: Question) -> tuple[str, ...]:
-    """What the inputs beside text come to, in words."""
+    """Notes on the tokens and time of inputs beside text."""
     said: list[str] = []
     tokens = prompt_tokens(model, scenario.isl)
     if scenario.images:
@@ -94,7 +94,7 @@ def input_notes(model: Model, scenario: Question) -> tuple[str, ...]:
 
 
 def sound_seconds(model: Model, scenario: Question) -> float:
-    """Seconds of sound of a request: what is asked, else a whole window; 0 without sound."""
+    """Seconds of sound in a request: as given, otherwise a whole window; 0 without sound."""
     sound = _sound(model)
     return (scenario.audio_seconds or sound.window_s) if sound else 0.0
 

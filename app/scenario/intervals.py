@@ -1,7 +1,8 @@
 """How far off a latency may be: an 80 % interval from held-out points, or "not validated".
 
-An operator takes its interval from the class and tier of the constants that price it, a step or a
-request from measured ones of the same tier and engine.  What nobody measured has none.
+An operator's interval follows from the class and tier of the constants that price it; that of a
+step or a request from measured ones of the same tier and engine.  A combination without
+measurements has none.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from hardware_db.intervals import (
     wider,
 )
 
-#: Which held-out points say how far off a figure is, the nearest first.  Whole requests, which are
-#: mostly decode, stand in where too few decode steps were measured.
+#: Held-out points that give a figure's interval, in order of preference. Whole requests, which are
+#: mostly decode, are used where too few decode steps were measured.
 _STEPS: Mapping[str, tuple[str, ...]] = {
     "prefill_s": ("prefill",),
     "decode_step_s": ("decode", "e2e"),
@@ -55,8 +56,8 @@ OF_LOAD: Mapping[str, tuple[str, ...]] = {
 
 #: Figures that do not depend on the output's length.
 _FIRST_TOKEN = ("prefill_s", "ttft_s", "ttft_median_s")
-_SHORTEST_S = 1e-12  # of a step, in place of none at all
-#: Of the novelties of a load, that of a figure; most of a request is TPOT.
+_SHORTEST_S = 1e-12  # a step, used instead of none at all
+#: Which novelty of a load applies to a figure; most of a request is TPOT.
 _NOVELTY: Mapping[str, Callable[[Novelty], Array]] = {
     "ttft_s": lambda novelty: novelty.ttft,
     "tpot_s": lambda novelty: novelty.tpot,
@@ -77,7 +78,7 @@ class Latency:
 
     @property
     def trust(self) -> str:
-        """The interval as a reader says it: "18.3 to 41.7 ms", or "not validated"."""
+        """The interval for a reader: "18.3 to 41.7 ms", or "not validated"."""
         return quantities.span(self.low_s, self.high_s)
 
     @classmethod
@@ -95,13 +96,13 @@ class Latency:
         return cls(*(sum(getattr(part, end) for part in timed) for end in cls.__slots__))
 
     def beyond(self, bound_s: float, factor: float) -> Latency:
-        """The latency with what lies beyond its bound multiplied, and so its ends."""
+        """The latency with the part beyond its bound multiplied, and its ends likewise."""
         ends = (self.seconds, self.low_s, self.high_s)
         return Latency(*(bound_s + factor * (end - bound_s) for end in ends))
 
 
 def _ends(seconds: Any, interval: Interval | None, bound_s: Any = 0.0) -> tuple[Any, Any]:
-    """Ends of an interval, of a number or an array [s]; nothing is faster than its bound."""
+    """Ends of an interval, of a number or an array [s], with no end below the bound."""
     if interval is None:
         return seconds * math.nan, seconds * math.nan
     low = np.maximum(seconds * interval.low, bound_s)
@@ -112,12 +113,12 @@ def _ends(seconds: Any, interval: Interval | None, bound_s: Any = 0.0) -> tuple[
 
 
 def of_batch(estimate: Estimate, of: Evidence | None = None) -> dict[str, Interval | None]:
-    """The intervals of a static batch's latencies; of several batches their ends are arrays.
+    """The intervals of a static batch's latencies; for several batches, their ends are arrays.
 
-    NaN, or None for all, where nobody measured a category of the configuration
+    NaN (or None for all) where a category of the configuration was never measured
     (`app.question.evidence`).
 
-    of: what of the batches was measured, where the caller has it (`comparison.of_batch`).
+    of: what of the batches was measured, if the caller has it (`comparison.of_batch`).
     """
     of = of or comparison.of_batch(estimate)
     known = _known(OF_BATCH, estimate.system, estimate.engine, of)
@@ -132,13 +133,13 @@ def of_load(
     of: Evidence | None = None,
     novelty: Novelty | None = None,
 ) -> dict[str, Interval | None]:
-    """The intervals of latencies under load, and of one prompt or step alone.
+    """The intervals of latencies under load, and of a single prompt or step.
 
-    NaN, or None for all, where nobody measured a category of the loads.
+    NaN (or None for all) where a category of the loads was never measured.
 
-    of: what of the loads was measured (`comparison.of_served`); default: all of it.
-    novelty: of the loads (`ServingEstimate.novelty`), whose intervals are arrays then; default: a
-    load of usual novelty.
+    of: what of the loads was measured (`comparison.of_served`); by default all of it.
+    novelty: of the loads (`ServingEstimate.novelty`), for which intervals are arrays; by default
+    that of a usual load.
     """
     return _known({**_STEPS, **OF_LOAD}, system, engine, of or Evidence("served"), novelty)
 
@@ -146,13 +147,13 @@ def of_load(
 def of_served(
     system: System, engine: EngineProfile, model: Model, result: ServingEstimate
 ) -> dict[str, Interval | None]:
-    """The intervals of loads that were priced, with arrays as ends; see `of_load`."""
+    """The intervals of priced loads, with arrays as ends; see `of_load`."""
     of = comparison.of_served(result, engine.name, model)
     return of_load(system, engine, of, result.novelty)
 
 
 def single(interval: Interval | None, at: int = 0) -> Interval | None:
-    """One of the intervals of several loads, None where it has none."""
+    """The interval of one of several loads, None where it has none."""
     if interval is None:
         return None
     both = (interval.low, interval.high)
@@ -208,7 +209,7 @@ def bounds_of(estimate: Estimate) -> dict[str, Array]:
 
 
 def bounds_of_load(result: ServingEstimate) -> dict[str, Array]:
-    """The bounds of latencies under load [s], [configs]: a prompt alone and the steady step."""
+    """The bounds of latencies under load [s], [configs]: a single prompt and the steady step."""
     first, step = result.bound_prefill_s, result.bound_decode_step_s
     return {
         "prefill_s": first,
@@ -225,8 +226,8 @@ def beside(
 ) -> dict[str, Any]:
     """Each latency followed by the low and high end of its interval, NaN where it has none.
 
-    {"ttft_s": 0.02} becomes ttft_s, ttft_low_s, ttft_high_s; `not_validated` names those without,
-    in an array where some rows of a figure have an interval and others none.
+    {"ttft_s": 0.02} becomes ttft_s, ttft_low_s, ttft_high_s; `not_validated` lists those without an
+    interval, as an array where rows of a figure differ in that.
     latencies: seconds, or arrays of them, by names that `known` has.  bounds: of some of them.
     """
     columns: dict[str, Any] = {}
@@ -239,7 +240,7 @@ def beside(
 
 
 def _missing(known: Known) -> Any:
-    """Names of the figures without an interval, joined; an array where rows differ in them."""
+    """Names of the figures without an interval, joined; an array where rows differ."""
     nowhere = [name for name, interval in known.items() if interval is None]
     lacking = {name: np.isnan(i.low) for name, i in known.items() if i is not None}
     somewhere = {name: rows for name, rows in lacking.items() if np.any(rows)}
@@ -259,13 +260,14 @@ def _missing(known: Known) -> Any:
 
 
 def _request_ends(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The ends of a whole request [s], no further out than where its parts have theirs.
+    """The ends of a whole request [s], no wider than the sum of the ends of its parts.
 
-    Requests have held-out points of their own, others than those of their first token and steps,
-    and may miss by more.  A sum whose parts err alike misses as they do, one whose errors differ by
-    less: so the narrower of both holds.  Where a part has no interval, the request's own stands.
+    Requests have held-out points of their own, which differ from those of first tokens and steps
+    and may have larger errors.  A sum whose parts have correlated errors has their relative error,
+    and one with independent errors a smaller one; so the narrower interval applies.  Where a part
+    has no interval, the request's own is used.
     """
-    with np.errstate(invalid="ignore"):  # a queue without end
+    with np.errstate(invalid="ignore"):  # the load is not sustained
         after = columns["e2e_s"] - columns["ttft_s"]
     steps = after / np.maximum(columns["tpot_s"], _SHORTEST_S)
     low, high = (columns[f"ttft_{end}_s"] + steps * columns[f"tpot_{end}_s"]
@@ -281,7 +283,7 @@ def _request_ends(columns: Mapping[str, Any]) -> dict[str, Any]:
 def of_throughput(tokens_per_s: Any, latencies: Mapping[str, Any]) -> dict[str, Any]:
     """The ends of a throughput's interval [tokens/s]: requests in flight over the time of each.
 
-    latencies: of `beside`, a whole request's among them.
+    latencies: of `beside`, with those of a whole request.
     """
     low, high = ends("e2e_s")
     work = tokens_per_s * latencies["e2e_s"]
@@ -290,9 +292,10 @@ def of_throughput(tokens_per_s: Any, latencies: Mapping[str, Any]) -> dict[str, 
 
 
 def of_tokens(name: str, value: Any, trusted: Mapping[str, Any]) -> dict[str, Any]:
-    """What a token costs, in money or energy at full power, and its ends by the throughput's.
+    """Cost of a token, in money or energy at full power, with the interval that follows from the
+    throughput.
 
-    Rent and power are as stated; all None for a value that is.
+    Rent and power are taken as given; all None for a value of None.
     trusted: of `of_throughput`, with "output_tokens_per_s".
     """
     rate, (low, high) = trusted["output_tokens_per_s"], (trusted[end] for end in THROUGHPUT_ENDS)
@@ -337,8 +340,8 @@ def operator_table(step: StepEstimate, config: int = 0) -> Table:
 def of_operator(pricer: Pricer, op: Op) -> Interval | None:
     """The interval of one run of an operator.
 
-    None where its number format borrows the constants of another one, or where the engine's rate
-    of 4-bit products, which no kernel was timed for, prices it.
+    None where its number format uses the constants of another one, or where it is priced with the
+    engine's rate of 4-bit products, which no kernel benchmark measured.
     """
     constants = pricer.constants(op)
     if constants.borrowed or constants.engine_rate or hardware_db.is_hypothetical(pricer.system):
@@ -347,14 +350,14 @@ def of_operator(pricer: Pricer, op: Op) -> Interval | None:
 
 
 def of_rows(table: Mapping[str, Sequence[Any]]) -> list[Latency]:
-    """The latency of each row of `operator_table`, all its runs."""
+    """The latency of each row of `operator_table`, over all its runs."""
     return list(map(Latency, table["predicted_s"], table["low_s"], table["high_s"]))
 
 
 def by_class(step: StepEstimate, config: int = 0) -> dict[str, Latency]:
-    """A step's time by operator class, and "host" for host and pipeline; they sum to it.
+    """A step's time by operator class, with "host" for host and pipeline; the entries sum to it.
 
-    What measured runs teach scales what lies beyond the operators' bounds alike.
+    The correction by measured runs scales all time beyond the operators' bounds equally.
     """
     table, learned = operator_table(step, config), step.learned_factor(config)
     pairs = zip(of_rows(table), table["bound_s"], strict=True)

@@ -1,4 +1,4 @@
-"""What single changes would save: every one priced anew."""
+"""Savings by single changes, each of which is priced anew."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def levers(
 
 
 def with_eight_bits(setup: Setup, resolved: Resolved) -> Setup | None:
-    """The setup with 8-bit weights, where they are the checkpoint's 16 bit now; else None."""
+    """The setup with 8-bit weights, if the checkpoint's 16 bits are used now; otherwise None."""
     formats = set(resolved.model.precision.weights.values())
     if setup.scenario.weights or not formats <= {"bf16", "fp16"}:
         return None

@@ -1,6 +1,6 @@
-"""The door for a user of this machine: what is typed as a model or a system may be a file.
+"""Models and systems that a user of this machine may give as files.
 
-Only the command line and the Python module come through here; pages know names and texts alone.
+Only the command line and the Python module use this file; pages accept only names and texts.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def model_source(given: Any) -> Any: ...
 def model_source(given: Any) -> Any:
     """A typed model: the text of a config.json, a file or a folder, a model on the hub, or a name.
 
-    What looks like a path and leads nowhere stays a path, so that its error speaks of the file.
-    What is no text is returned as it is.
+    A text that looks like a path but leads nowhere is kept as a path, so that the error speaks of a
+    file. Anything but a text is returned unchanged.
 
     Raises:
-        InvalidValue: an address that the hub cannot have, or a text that is no config.
+        InvalidValue: an impossible address on the hub, or a text that is not a config.
     """
     if not isinstance(given, str):
         return given
@@ -51,13 +51,15 @@ def system_source(given: str) -> str | Path: ...
 @overload
 def system_source(given: Any) -> Any: ...
 def system_source(given: Any) -> Any:
-    """A typed system: a YAML file of this machine, or else a name; no text: as it is."""
+    """A typed system: a YAML file of this machine, or a name; anything but a text is returned
+    unchanged.
+    """
     path = _path(given) if isinstance(given, str) and given.endswith(_YAML) else None
     return given if path is None else path
 
 
 def sources(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Keywords of a call, its models, systems and files as what they mean; the others as they are.
+    """Keywords of a call, with its models, systems and files resolved and the others unchanged.
 
     Raises:
         InvalidValue: as `model_source`.
@@ -70,12 +72,13 @@ def sources(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _path(text: str) -> Path | None:
-    """The path that a text is; None where no file can have it."""
+    """The path that a text stands for; None where no file can have that name."""
     if not text or "\n" in text or "{" in text or len(text) > 1024:
         return None
     try:
         path = Path(text).expanduser()
         path.exists()
-    except (OSError, RuntimeError, ValueError):  # no file's name, or the home of an unknown user
+    # an invalid file name, or the home of an unknown user
+    except (OSError, RuntimeError, ValueError):
         return None
     return path

@@ -1,4 +1,6 @@
-"""What each memory of a device holds, and how long a decode step reads it, as a table's rows."""
+"""The content of each memory of a device, and the time that a decode step reads it, as
+table rows.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from genz_core.step import StepEstimate
 
 
 def memory_rows(estimate: Estimate, config: int = 0) -> list[dict[str, Any]]:
-    """A row for the first memory and one for the second; empty without a second in use.
+    """A row each for the first and the second memory; empty without a second memory in use.
 
     bytes: capacity.  weights_bytes, cache_bytes: held at the end.  read_bytes, read_s: traffic of
     the mean decode step there, and its least time.
@@ -35,7 +37,7 @@ def memory_rows(estimate: Estimate, config: int = 0) -> list[dict[str, Any]]:
 
 
 def _far_bytes(step: StepEstimate, config: int) -> float:
-    """Traffic of a step in the second memory [bytes]."""
+    """Traffic of a step with the second memory [bytes]."""
     weights = np.ones(1) if step.node_weights is None else step.node_weights[:, config]
     far = 0.0
     for row, runs in enumerate(step.runs):

@@ -1,4 +1,4 @@
-"""A mixed step as it is typed, or as its operators were counted before, priced."""
+"""The price of a mixed step, typed or with operators that were counted before."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _MOST_GROUPS = 64
 
 
 def parse_groups(prefill: str, decode: str) -> tuple[Group, ...]:
-    """Groups of sequences: "1x512" prompts of 512 tokens, "2x256@1024" after 1024 cached ones;
-    "64x2048" sequences that decode with 2048 tokens in their cache; several apart by commas.
+    """Groups of sequences, separated by commas: "1x512" prompts of 512 tokens, "2x256@1024" after
+    1024 cached ones; "64x2048" sequences that decode with 2048 tokens in their cache.
 
     Raises:
         InvalidValue: anything else, or no sequence at all.
@@ -96,9 +96,12 @@ def stated(data: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
     asked: its system and engine.
 
     Raises:
-        RidgelineError: operators or names that are none, a figure that the system lacks.
+        RidgelineError: invalid operators or names, or a figure that the system lacks.
     """
-    from model_registry.reports.chain import SCHEMAS, stated_model  # no other step needs it
+    from model_registry.reports.step_documents import (  # the document has no other step
+        SCHEMAS,
+        stated_model,
+    )
 
     model = stated_model(data)
     system, engine = find_system(asked.named("system")), asked.named("engine")

@@ -1,6 +1,7 @@
-"""The points file: a CSV of configurations in, a CSV of estimates out, a row never stops the rest.
+"""The points file: a CSV of configurations in, a CSV of estimates out; an invalid row never stops
+the rest.
 
-Rows that name the same model, precisions, system and engine are priced in one array call.
+Rows with the same model, precisions, system and engine are priced in one array call.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ Row = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Columns of a figure that can be measured: what is predicted, and the least it can be."""
+    """Columns of a measurable figure: the prediction and its bound."""
 
     predicted: str
     bound: str
 
 
-#: By metric.  Whole requests take at least their prompt.
+#: By metric. The bound of a whole request is that of its prompt.
 FIGURES: Mapping[str, Figure] = {
     "ttft_s": Figure("ttft_s", "bound_prefill_s"),
     "tpot_s": Figure("tpot_s", "bound_decode_step_s"),
@@ -78,7 +79,7 @@ def price_file(
 ) -> list[Row]:
     """Price every row of `source` and write `target`; returns what was written.
 
-    sources: what models and systems mean; by default they open no file.
+    sources: function that resolves models and systems; by default they open no file.
 
     Raises:
         InvalidValue: the file cannot be read as CSV, or has no `model` or `system` column.
@@ -93,7 +94,7 @@ def read(source: Path) -> list[Row]:
     """The rows of a points file, columns stripped, missing ones empty.
 
     Raises:
-        InvalidValue: no CSV, without a model or a system column, or with too many rows.
+        InvalidValue: not a CSV, no model or system column, or too many rows.
     """
     try:
         with source.open(newline="", encoding="utf-8-sig") as handle:
@@ -114,10 +115,10 @@ def read(source: Path) -> list[Row]:
 
 
 def _stripped(row: Mapping[str | None, Any], number: int) -> Row:
-    """A row without blanks around its cells, missing ones empty.
+    """A row with cells stripped, and missing ones empty.
 
     Raises:
-        InvalidValue: it is one row more than a file may have.
+        InvalidValue: it exceeds the number of rows that a file may have.
     """
     checked_size("rows", number)
     return {
@@ -128,7 +129,7 @@ def _stripped(row: Mapping[str | None, Any], number: int) -> Row:
 
 
 def write(target: Path, rows: Iterable[Row], columns: Sequence[str] = COLUMNS) -> None:
-    """Write rows; the file appears whole or not at all."""
+    """Write rows; the file appears complete or not at all."""
     with write_whole(target) as draft, draft.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.DictWriter(handle, columns)
         writer.writeheader()
@@ -140,9 +141,9 @@ def price(
     progress: Callable[[int, int], None] = lambda done, of: None,
     sources: Sources = dict,
 ) -> list[Row]:
-    """Price rows in their order; whatever is wrong with one stands in its status and message.
+    """Price rows in their order; an error in a row is reported in its status and message.
 
-    sources: as of `price_file`.
+    sources: as in `price_file`.
     """
     results: list[Row] = [{}] * len(rows)
     groups: dict[tuple[object, ...], list[tuple[int, Point]]] = {}
@@ -169,7 +170,7 @@ def resolved_of(point: Point) -> Resolved:
     """Model, system and engine of a row, with its drafts and adapters.
 
     Raises:
-        RidgelineError: a name or a format that nobody knows.
+        RidgelineError: an unknown name or format.
     """
     return deployed(point.asked, {name: np.array([n]) for name, n in point.numbers.items()})
 
@@ -184,9 +185,9 @@ def _price_or_fail(points: Sequence[Point]) -> list[Row]:
 
 
 def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
-    """Rows of one group, arrays side by side.
+    """Price the rows of one group as arrays.
 
-    resolved: of the group, as `resolved_of` gives it.
+    resolved: of the group, as returned by `resolved_of`.
     """
     arrays = _columns(points)
     engine = told(resolved.engine, resolved.scenario, resolved.system)
@@ -213,7 +214,9 @@ def price_group(resolved: Resolved, points: Sequence[Point]) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class _Figures:
-    """What a group's rows say: output columns, intervals among them, and why one is not "ok"."""
+    """The results of a group's rows: output columns, including intervals, and why a row is not
+    "ok".
+    """
 
     status: np.ndarray
     messages: np.ndarray
@@ -259,7 +262,7 @@ def _static(resolved: Resolved, arrays: Mapping[str, Array]) -> _Figures:
 
 
 def _served(resolved: Resolved, arrays: Mapping[str, Array]) -> _Figures:
-    """Loads: the same figures as `ridgeline serve`."""
+    """Loads: the same figures as in `ridgeline serve`."""
     closed = resolved.scenario.kind == "concurrency"
     result = served(resolved, arrays)
     table = served_columns(resolved, result, _LATENCIES, ("output_tokens_per_s",), closed=closed)
@@ -280,7 +283,7 @@ def _served(resolved: Resolved, arrays: Mapping[str, Array]) -> _Figures:
 
 
 def _columns(points: Sequence[Point]) -> dict[str, Array]:
-    """The numbers of rows side by side, [rows] each; those that no row states are left out."""
+    """The numbers of rows as arrays, [rows] each; those that no row states are left out."""
     standard = points[0].asked.question
     stated = dict.fromkeys(name for point in points for name in point.numbers)
     return {
@@ -292,7 +295,7 @@ def _columns(points: Sequence[Point]) -> dict[str, Array]:
 
 
 def _sound(load: Workload, split: Parallelism, valid: np.ndarray) -> tuple[Workload, Parallelism]:
-    """The same configurations, ones in place of those that cannot run."""
+    """The same configurations, with ones in place of those that cannot run."""
     fields: dict[str, Any] = {
         name: np.where(valid, getattr(split, name), 1.0) for name in ("tp", "pp", "dp", "ep")
     }
@@ -302,7 +305,7 @@ def _sound(load: Workload, split: Parallelism, valid: np.ndarray) -> tuple[Workl
 
 
 def _digits(values: np.ndarray, timed: np.ndarray) -> list[str]:
-    """A column as cells of nine digits, empty where a row has no such figure."""
+    """A column as cells with nine digits, empty where a row has no such figure."""
     known = (timed & ~np.isnan(values)).tolist()
     each = zip(values.tolist(), known, strict=True)
     return [f"{value:.9g}" if stated else "" for value, stated in each]

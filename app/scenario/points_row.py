@@ -1,4 +1,4 @@
-"""One row of a points file: its cells as a question, or the sentence that says what is wrong."""
+"""One row of a points file: its cells as a question, or a sentence on what is wrong."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from app.question.validity import meaningless
 from app.question.verbs import VERBS, parameters_of
 from genz_core.errors import InvalidParallelism, InvalidValue
 
-#: Kinds of load, one of which a row has.
+#: Kinds of load; a row has exactly one.
 LOADS = VERBS["estimate"].loads
-#: Parameters that are one number a row; rows that differ in these alone are priced side by side.
+#: Parameters that are one number per row; rows that differ only in these are priced together.
 NUMBERS = tuple(name for name, one in parameters_of("estimate").items() if one.array)
-#: Those of which an empty cell is not a number.
+#: Parameters whose empty cell is not NaN.
 _OPTIONAL = tuple(name for name in NUMBERS if PARAMETERS[name].default is None)
 _MTP_TOKENS = replace(PARAMETERS["draft_tokens"], name="mtp_tokens")
-#: Columns of a points file.  mtp_tokens: drafted in a step by the model's own module, 0 for none.
+#: Columns of a points file. mtp_tokens: tokens drafted per step by the model's own module, 0 for
+#: none.
 KNOWN = ("id", "mtp_tokens", *parameters_of("estimate"))
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One row, read.
+    """One parsed row.
 
-    asked: what it asks but for its numbers, shared by rows that are priced together.
+    asked: its question without its numbers, shared by rows that are priced together.
     numbers: those that its cells state, by parameter.
     """
 
@@ -40,7 +41,7 @@ class Point:
 
     @property
     def load(self) -> str:
-        """Which of the columns the load stands in."""
+        """The column that holds the load."""
         return next(name for name in LOADS if name in self.numbers)
 
     @property
@@ -51,15 +52,15 @@ class Point:
 
     @property
     def group(self) -> tuple[object, ...]:
-        """What rows must share to be priced in one array call."""
+        """A key that is equal for rows that can be priced in one array call."""
         return self.asked.question, tuple(name for name in _OPTIONAL if name in self.numbers)
 
 
 def parse(row: Mapping[str, str], default_id: str = "", sources: Sources = dict) -> Point:
-    """Read one row.
+    """Parse one row.
 
     Raises:
-        InvalidValue: a cell that cannot be, no model or system, or not one load.
+        InvalidValue: an invalid cell, no model or system, or not exactly one load.
         InvalidParallelism: moe_tp * ep is not tp * dp.
     """
     cells = {ALIASES.get(name, name): text for name, text in row.items() if text}
@@ -91,12 +92,12 @@ def _number(name: str, text: str) -> float:
 
 
 def notes(point: Point) -> tuple[str, ...]:
-    """What a row states that means nothing to its load, in words."""
+    """Parameters of a row that have no meaning for its load, in words."""
     return tuple(meaningless(point.question))
 
 
 def unknown_columns(header: Iterable[str], known: Sequence[str] = KNOWN) -> list[str]:
-    """A sentence for every column that is not known and does not hold a measured figure."""
+    """A sentence for every column that is neither known nor a measured figure."""
     sentences = []
     for name in header:
         if name in known or name in ALIASES or not name or name.startswith("measured_"):
@@ -107,7 +108,7 @@ def unknown_columns(header: Iterable[str], known: Sequence[str] = KNOWN) -> list
 
 
 def _experts(numbers: Mapping[str, Any]) -> dict[str, float]:
-    """`ep` of a row that states `moe_tp` alone.
+    """`ep` of a row that states only `moe_tp`.
 
     Raises:
         InvalidParallelism: the degrees of the experts do not multiply to tp x dp.

@@ -1,8 +1,8 @@
 """Results of the Python module: figures by name, short reprs, data frames, HTML in notebooks.
 
 The functions take names or objects and price them through the same scenario as the command line
-and the dashboard; the classes only present what comes back.  A text is a name and opens no file:
-`app.scenario.local_files.sources` goes before where it may be one.
+and the dashboard; the classes only present the results.  A text is a name and opens no file, unless
+the caller first resolves it with `app.scenario.local_files.sources`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from genz_core.step import StepEstimate
 
 _SIZES = ("batch", "isl", "osl")
-_MOST_SHOWN = 8  # rows of a repr
+_MOST_SHOWN = 8  # most rows in a repr
 
 
 class ResultTable:
@@ -58,7 +58,7 @@ class ResultTable:
 
 
 class ColumnTable(ResultTable):
-    """Arrays [rows] by name, computed once; a row is a slice of them."""
+    """Arrays [rows] by name, each computed once; a row is a slice of them."""
 
     @property
     def table(self) -> Table:
@@ -78,7 +78,7 @@ class ColumnTable(ResultTable):
 
 
 class FiguresByName(ColumnTable):
-    """Columns that are attributes: a number of one configuration, else an array [rows]."""
+    """Columns as attributes: a number for one configuration, otherwise an array [rows]."""
 
     scalar: bool
 
@@ -99,10 +99,10 @@ class FiguresByName(ColumnTable):
 
 @dataclass(frozen=True, repr=False)
 class Estimate(FiguresByName):
-    """A static batch, priced.
+    """A priced static batch.
 
     Figures by name, floats, or arrays [configurations] where an argument was one, SI units:
-    ttft_s, tpot_s, e2e_s with *_low_s and *_high_s (80 %), bound_ttft_s, bound_tpot_s,
+    ttft_s, tpot_s, e2e_s with *_low_s and *_high_s (80 % interval), bound_ttft_s, bound_tpot_s,
     output_tokens_per_s, output_tokens_per_s_per_device, usd_per_million_tokens,
     joules_per_token, fits, memory_bytes_per_device, status, message; `to_dict` has them all.
 
@@ -116,7 +116,9 @@ class Estimate(FiguresByName):
 
     @cached_property
     def table(self) -> Table:
-        """The figures as columns; sizes and degrees that arrays put in place of the scenario's."""
+        """The figures as columns, with sizes and degrees that arrays put in place of the
+        scenario's.
+        """
         figures = summary.facts(self.resolved, self.engine_estimate)
         varied = {
             name: values.astype(int) if np.all(values == np.round(values)) else values
@@ -203,12 +205,12 @@ def _cost(row: Mapping[str, Any]) -> str:
 
 
 def preview(table: Table, names: Sequence[str]) -> str:
-    """The first rows, as an aligned text, and how many there are."""
+    """The first rows as aligned text, with the number of rows."""
     return first_rows(table.only(names).part(slice(_MOST_SHOWN)).rows(), table.length)
 
 
 def first_rows(rows: Sequence[Mapping[str, Any]], length: int) -> str:
-    """Rows as an aligned text, and how many there are where that is more."""
+    """Rows as aligned text, with their number if there are more."""
     shown = render(rows[:_MOST_SHOWN], TableFormat.text)
     return shown if length <= _MOST_SHOWN else f"{shown}\n... {length} rows"
 
@@ -217,7 +219,7 @@ def estimate(asked: Asked, on_error: OnError = "raise") -> Estimate | Served:
     """Price a question: a static batch, or its load in closed form.
 
     Raises:
-        RidgelineError: a name, size or degree that cannot be, or (`on_error="raise"`) a
+        RidgelineError: an invalid name, size or degree, or (`on_error="raise"`) a
             configuration that does not fit.
     """
     if asked.question.kind != "batch":
@@ -233,7 +235,7 @@ def estimate(asked: Asked, on_error: OnError = "raise") -> Estimate | Served:
 
 @dataclass(frozen=True, repr=False)
 class Served(FiguresByName):
-    """A deployment under load.
+    """A deployment priced under load.
 
     Figures by name, floats, or arrays [loads] where an argument was one, SI units: ttft_s,
     tpot_s, their medians, e2e_s with *_low_s and *_high_s (80 %), output_tokens_per_s,
@@ -281,13 +283,14 @@ def _refuse(
     result: genz_core.Estimate | ServingEstimate,
     on_error: OnError,
 ) -> None:
-    """Raise the error of what cannot run or means nothing to the model.
+    """Raise the error of a configuration that cannot run, or of a parameter without meaning for the
+    model.
 
-    With `on_error="status"` rows say it; a single question is refused, but for memory that is too
-    small and a load that is too high.
+    With `on_error="status"` rows report it; a single question is still refused, except for too
+    little memory and too high a load.
 
     Raises:
-        InvalidValue: a parameter that means nothing.  RidgelineError: as its reason code.
+        InvalidValue: a parameter without meaning.  RidgelineError: as its reason code.
     """
     if on_error == "status" and asked.arrays:
         return

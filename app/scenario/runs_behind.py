@@ -1,4 +1,4 @@
-"""The measured runs behind a figure under load, each with its weight in what they teach."""
+"""The measured runs behind a figure under load, each with its weight in the correction."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MOST = 8
 def runs_behind(
     resolved: Resolved, arrays: Mapping[str, Array] | None = None, most: int = MOST
 ) -> list[dict[str, Any]]:
-    """The runs that weigh most in the steps of one load, heaviest first; none where there are none.
+    """The runs with the largest weight in the correction of one load's steps; empty without any.
 
-    A row: the run's id, what ran, its load, `measured_*` [s], `of_physics_*` (measured over what
-    physics alone predicts for it), `learned_*` (what it teaches: the scale of its steps, and of a
-    first token beyond them) and `weight_*` (the power of that factor in the prediction).
+    A row holds the run's id, what ran, its load, `measured_*` [s], `of_physics_*` (measured over
+    the uncorrected prediction), `learned_*` (the factors that it teaches: on steps, and on a first
+    token beyond them) and `weight_*` (the exponent of that factor in the prediction).
 
-    arrays: numbers of one load in place of the question's, [1] each.
+    arrays: numbers of one load instead of the question's, [1] each.
 
     Raises:
         InvalidValue: see `genz_core.serve`.
@@ -70,11 +70,11 @@ def _row(runs: MeasuredRuns, at: int, weights: Mapping[str, float]) -> dict[str,
 
 @cache
 def _measured() -> Mapping[str, Mapping[str, str]]:
-    """{id: row} of the measured runs that ship."""
+    """{id: row} of the shipped measured runs."""
     return {row["id"]: row for row in table("measurements", "serving")}
 
 
 @cache
 def _of_physics() -> Mapping[str, Mapping[str, str]]:
-    """{id: row} of what the fit left of each run."""
+    """{id: row} of the residual that the fit left for each run."""
     return {row["id"]: row for row in table("engines", "runs")}

@@ -1,8 +1,8 @@
 """A question's deployment: its names looked up, its limits and factors applied, and its price.
 
-Names in, an `Estimate` out.  This is where a model meets a system; nothing here draws or prints.
-A name is looked up among those that ship and the user's own and reaches no other file: whoever may
-name files gives `app.scenario.local_files.sources` to `app.question.asking.ask`.
+Names in, an `Estimate` out.  Models and systems are combined here; nothing here draws or prints.  A
+name is looked up among shipped ones and the user's own and opens no other file; callers that may
+name files pass `app.scenario.local_files.sources` to `app.question.asking.ask`.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Resolved:
     """A question with its names looked up, as deployed.
 
     model: in the formats that the engine keeps.  engine: as measured with this model and system.
-    profile: of the engine on any system.  notes: what was assumed on the way, in words.
-    prefill_system: of workers that read prompts, where it is given as an object or a file.
+    profile: of the engine on any system.  notes: assumptions, in words.
+    prefill_system: of the prefill pool, where it is given as an object or a file.
     """
 
     scenario: Question
@@ -65,7 +65,7 @@ class Resolved:
 def resolve(question: Question, objects: Mapping[str, Any] | None = None) -> Resolved:
     """Look up model, system and engine.
 
-    objects: those of model, system and engine that are given as objects or files, by parameter.
+    objects: model, system or engine given as objects or files, by parameter.
 
     Raises:
         RidgelineError: an unknown name or precision; the message names the near ones.
@@ -84,7 +84,7 @@ def resolve_objects(
     engine: str | EngineProfile,
     formats: Mapping[str, str],
 ) -> Resolved:
-    """A question with the model, system and engine that are meant: names, files or objects.
+    """A question with its model, system and engine resolved: names, files or objects.
 
     formats: number formats that replace the model's, by the names of `Question.precisions`.
 
@@ -100,25 +100,26 @@ def resolve_objects(
 
 
 def placing(question: Question, **given: Any) -> Question:
-    """The question without its sizes, degrees and inputs: what names, limits and factors say.
+    """The question without its sizes, degrees and inputs: only names, limits and factors.
 
-    given: parameters in place of the question's.
+    given: parameters instead of the question's.
     """
     kept = {name: getattr(question, name) for name in _PLACING} | given
     if question.kind != "batch":
-        kept["max_num_batched_tokens"] = 0  # a limit of the load
+        kept["max_num_batched_tokens"] = 0  # a limit that belongs to the load
     return replace(STANDARD, **kept)
 
 
 @lru_cache(maxsize=64)
 def _kept(question: Question, _stamp: frozenset[tuple[Path, int]]) -> Resolved:
-    """A question's names looked up; kept until a file of the user's own changes."""
+    """A question's names looked up; cached until one of the user's own files changes."""
     loaded = model_registry.load(question.model, **cast(dict[str, Any], question.precisions))
     return combined(question, loaded, hardware_db.load(question.system))
 
 
 def find_model(model: ModelSource | Model, formats: Mapping[str, str] | None = None) -> Model:
-    """A model by name, file or config, or as it is; in other number formats where they are given.
+    """A model by name, file or config, or given as an object; in other number formats where these
+    are given.
 
     Raises:
         RidgelineError: an unknown name or precision, a file that cannot be read.
@@ -130,7 +131,7 @@ def find_model(model: ModelSource | Model, formats: Mapping[str, str] | None = N
 
 
 def find_system(system: SystemSource | System) -> System:
-    """A system by name, file or figures, or as it is.
+    """A system by name, file or figures, or given as an object.
 
     Raises:
         RidgelineError: an unknown name, a file that cannot be read.
@@ -146,10 +147,10 @@ def combined(
     engine: str | EngineProfile | None = None,
     measured: bool = True,
 ) -> Resolved:
-    """A scenario with the model and the system that it means, deployed.
+    """A scenario deployed with a given model and system.
 
-    engine: a name or a profile, None for the scenario's.  measured: whether what was measured on
-    a system of that slug holds for it; not so for one that a visitor brought.
+    engine: a name or a profile, None for the scenario's.  measured: whether measurements on a
+    system of that slug apply to it; they do not for one that a visitor uploaded.
     """
     name = scenario.engine if engine is None else engine
     version = scenario.engine_version
@@ -174,9 +175,9 @@ def combined(
 
 
 def asking(resolved: Resolved, scenario: Question) -> Resolved:
-    """What was looked up, under another question of the same `placing`: its sizes and inputs.
+    """A resolved deployment under another question with the same `placing`: other sizes and inputs.
 
-    Under load the engine is the server that starts there, with what it is told.
+    Under load, the engine is the server that starts on the system, with its settings.
 
     Raises:
         InvalidValue: inputs that the model cannot read.
@@ -194,7 +195,7 @@ def asking(resolved: Resolved, scenario: Question) -> Resolved:
 
 
 def told(engine: EngineProfile, question: Question, system: System) -> EngineProfile:
-    """An engine with its share of the memory, and the tokens of a step of a static batch.
+    """An engine with the question's share of memory, and the token budget of a static batch's step.
 
     Under load it is a server that starts on the system, and the limits of a step are part of the
     load, see `served_rows.serve_resolved`.
@@ -208,12 +209,12 @@ def told(engine: EngineProfile, question: Question, system: System) -> EnginePro
 
 
 def rent_of(price: Any, system: System) -> float | None:
-    """Rent of a device of a system [USD per hour] that a question states, None for none.
+    """Rent of a device of a system [USD per hour] given by a question, None for none.
 
     price: a number, or "3.5", or by system "h200=3.5,mi300x=2", or pairs of these.
 
     Raises:
-        InvalidValue: another text, or a rent that is no number above 0.
+        InvalidValue: another text, or a rent that is not a number above 0.
     """
     if isinstance(price, (int, float)):
         return _usd(price)
@@ -245,7 +246,7 @@ def _usd(value: Any) -> float:
 
 
 def basis(resolved: Resolved) -> str:
-    """The measurements that the constants of engine and system rest on, as a phrase."""
+    """A phrase on the measurements behind the constants of engine and system."""
     engine = resolved.engine
     phrase = _BASIS[engine.measured_on].format(engine=engine.name, points=engine.recipe.points)
     carried = engine.measured_on and hardware_db.is_hypothetical(resolved.system)
@@ -274,22 +275,22 @@ def engine_notes(engine: EngineProfile) -> tuple[str, ...]:
 
 
 def estimate(scenario: Question, **arrays: Any) -> Estimate:
-    """Price a question.  `arrays` put arrays in place of batch, isl, osl or a degree."""
+    """Price a question.  `arrays` replace batch, isl, osl or a degree by arrays."""
     return estimate_resolved(resolve(scenario), **arrays)
 
 
 def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
-    """Price a static batch whose names are already looked up.
+    """Price a static batch whose names have been looked up.
 
-    One configuration that cannot be split raises its error, several have a reason code each; what
-    does not fit its devices or the model's positions keeps its times, and says so in its status.
-    Lengths that a `length_ratio` draws are priced at their mean.
+    A single configuration that cannot be split raises its error; several get a reason code each.
+    One that does not fit on its devices or in the model's positions keeps its times, with a reason
+    code in its status. Lengths drawn with a `length_ratio` are priced at their mean.
 
-    arrays: in place of the question's numbers; those that only a load has are not read.
+    arrays: replace the question's numbers; those that only a load has are ignored.
 
     Raises:
         InvalidParallelism: degrees that do not divide the model.
-        InvalidValue: several limits of a step's tokens at once.
+        InvalidValue: an array of token limits.
     """
     question, limits = resolved.scenario, np.ravel(arrays.get("max_num_batched_tokens", 0))
     if np.any(limits != limits[0]):
@@ -303,7 +304,8 @@ def estimate_resolved(resolved: Resolved, **arrays: Any) -> Estimate:
         isl, osl = (np.maximum(np.round(np.asarray(size) * mean), 1.0) for size in (isl, osl))
     shape = np.broadcast_shapes(*(np.shape(values) for values in arrays.values()))
     batch = arrays.get("batch", question.batch)
-    rows = np.broadcast_to(batch, shape) if shape else batch  # as many as what is not priced has
+    # as many as the arrays that are not priced have
+    rows = np.broadcast_to(batch, shape) if shape else batch
     workload = Workload(rows, prompt_tokens(resolved.model, isl), osl)
     split = {name: values for name, values in arrays.items() if name in SPLIT}
     priced = genz_core.estimate(

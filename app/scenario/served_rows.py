@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
 
-from app.answers.columns import THROUGHPUT_ENDS
-from app.answers.table import Table
+from app.answers.columns import THROUGHPUT_ENDS, ends
+from app.answers.table import Table, later
 from app.question import comparison
 from app.question.asking import Asked
 from app.question.question import SPLIT, Question, nominal_lengths
 from app.question.validity import has_pool
 from app.scenario import intervals, pools, sharing
 from app.scenario.drafting import drafted
+from app.scenario.encoder_figures import of_kind
 from app.scenario.gate import longest, with_served_contexts
-from app.scenario.reading import of_kind
 from app.scenario.scenario import Resolved, basis, resolve, told
 from app.scenario.summary import messages
 from genz_core.deployment import deploy, recipe_key
+from genz_core.economics import joules_per_token, usd_per_million_tokens
 from genz_core.errors import InvalidValue
 from genz_core.model_kinds import prompt_tokens
 from genz_core.offload import What
@@ -39,6 +40,8 @@ OTHERS = (
     "prefill_s", "wait_s", "output_tokens_per_s", "output_tokens_per_s_per_device",
     "interactivity", "running", "capacity", "utilisation",
 )  # fmt: skip
+#: What tokens cost at the rate that is served.
+RATED = ("usd_per_million_tokens", "joules_per_token")
 
 
 def deployed(asked: Asked, arrays: Mapping[str, Array] | None = None) -> Resolved:
@@ -274,6 +277,24 @@ def columns(
     }
 
 
+def figures_of(
+    resolved: Resolved, result: ServingEstimate, *, closed: bool, beyond: Sequence[str] = ()
+) -> dict[str, Any]:
+    """All figures of every load as columns [loads]: `columns`, the bounds, cost, energy, memory.
+
+    Cost and energy are functions that make them when they are read.  closed, beyond: as of
+    `columns`.
+    """
+    figures = columns(resolved, result, closed=closed, beyond=beyond)
+    return {
+        **figures,
+        "bound_ttft_s": result.bound_prefill_s,
+        "bound_tpot_s": result.bound_decode_step_s,
+        **_costs(resolved, result.devices, figures),
+        "memory_bytes_per_device": result.memory_bytes,
+    }
+
+
 def table(
     resolved: Resolved,
     result: ServingEstimate,
@@ -285,14 +306,35 @@ def table(
 
     load: "concurrency" or "rate".  values: of the load, [loads].  beyond: see `columns`.
     """
-    figures = columns(resolved, result, closed=load == "concurrency", beyond=beyond)
     of = comparison.of_served(result, resolved.engine.name, resolved.model, beyond)
+    devices = np.broadcast_to(np.asarray(result.devices, dtype=float), result.status.shape)
     priced = {
+        "model": resolved.model.name,
+        "system": resolved.system.slug,
+        "engine": resolved.engine.name,
+        "devices": devices.astype(int),
         load: np.asarray(values, dtype=float),
-        **figures,
+        **figures_of(resolved, result, closed=load == "concurrency", beyond=beyond),
         "message": partial(messages, resolved, result, [*resolved.notes, basis(resolved)], of),
     }
     return Table(of_kind(resolved.model, priced), len(result.status))
+
+
+def _costs(resolved: Resolved, devices: Any, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """What a million output tokens cost and a token takes in joules, with their intervals."""
+
+    @cache
+    def priced() -> dict[str, Any]:
+        system, rate = mean_device(resolved), np.asarray(figures["output_tokens_per_s"])
+        costs = {
+            "usd_per_million_tokens": usd_per_million_tokens(system, devices, rate),
+            "joules_per_token": joules_per_token(system, devices, rate),
+        }
+        known = [intervals.of_tokens(name, value, figures) for name, value in costs.items()]
+        return known[0] | known[1]
+
+    names = (name for one in RATED for name in (one, *ends(one)))
+    return later(names, priced)
 
 
 def _column(result: ServingEstimate, name: str) -> Array:

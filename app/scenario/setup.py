@@ -1,6 +1,6 @@
-"""A setup: a question, and the model or the system that a visitor brings as text.
+"""A setup: a question, plus a model or a system that a visitor uploaded as text.
 
-It is hashable, so it is the key of every cache, and `changed` is what an address carries.
+It is hashable and serves as the key of every cache; `changed` is the part stored in an address.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from hardware_db.data_folder import overlay
 from model_registry.finding.hub import hub_id
 from model_registry.finding.sources import shipped_page
 
-#: Factor on the memory of a device that then holds anything.
+#: Factor on the memory of a device, large enough for anything to fit.
 _ROOMY = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a visitor asks: a question, and what it cannot name.
+    """A visitor's question, and texts that have no name.
 
-    model_config, system_yaml: text that the visitor brought, "" to look the name up.
+    model_config, system_yaml: text that the visitor uploaded, "" to look the name up.
     own_folder: the visitor's data folder, laid over the user's, "" for none.  own_edition: state of
-    its files, which tells apart what is cached.  if_fitted: price it as if its devices had memory
-    for anything; they then have no rent, so that nothing is priced in money.
+    its files, to distinguish cached results.  if_fitted: price it as if everything fitted in
+    memory; without rent, so that nothing is priced in money.
     """
 
     scenario: Question = field(default_factory=Question)
@@ -45,11 +45,11 @@ class Setup:
     if_fitted: bool = False
 
     def changed(self) -> dict[str, Any]:
-        """What differs from the default, by the names that the address uses."""
+        """Fields that differ from the default, by the names that the address uses."""
         return self.scenario.changed()
 
     def document(self) -> dict[str, Any]:
-        """Everything, for an export that another machine can read."""
+        """All fields, for an export that another machine can read."""
         brought = {
             "model_config": self.model_config,
             "system_yaml": self.system_yaml,
@@ -59,10 +59,10 @@ class Setup:
 
 
 def setup_from(changed: Mapping[str, Any]) -> Setup:
-    """The setup that `Setup.changed` described; unknown keys and wrong kinds are refused.
+    """The setup described by `Setup.changed`; unknown keys and wrong types are refused.
 
     Raises:
-        InvalidValue: a name that no parameter has, or a value that it cannot have.
+        InvalidValue: an unknown parameter, or an impossible value.
     """
     unknown = next((name for name in changed if name not in PARAMETERS), None)
     if unknown is not None:
@@ -76,7 +76,7 @@ def setup_from(changed: Mapping[str, Any]) -> Setup:
 def resolve_setup(setup: Setup, model: Model | None = None) -> Resolved:
     """Model, system and engine of a setup.
 
-    model: of the setup, where the caller holds it already (`model_of`).
+    model: of the setup, if the caller already has it (`model_of`).
 
     Raises:
         RidgelineError: an unknown name, a config or a YAML that cannot be read.
@@ -93,7 +93,7 @@ def resolve_setup(setup: Setup, model: Model | None = None) -> Resolved:
 
 
 def model_of(name: str, config: str, precisions: tuple[tuple[str, str], ...]) -> Model:
-    """A model by name, or from the text of a config.json that a visitor brought.
+    """A model by name, or from the text of a config.json that a visitor uploaded.
 
     Raises:
         RidgelineError: an unknown name, a hub address without its config, or a config that
@@ -103,7 +103,7 @@ def model_of(name: str, config: str, precisions: tuple[tuple[str, str], ...]) ->
 
 
 def source_of(name: str, config: str) -> str | dict[str, Any]:
-    """A model's name, or the config that a visitor brought.
+    """A model's name, or the config that a visitor uploaded.
 
     Raises:
         UnknownModel: a hub address without its config.  InvalidValue: as `parse_config`.
@@ -114,7 +114,7 @@ def source_of(name: str, config: str) -> str | dict[str, Any]:
 
 
 def system_of(setup: Setup) -> System:
-    """The system of a setup, as it is sold.
+    """The system of a setup, without changes.
 
     Raises:
         RidgelineError: an unknown name, or a YAML that cannot be read.
@@ -128,12 +128,12 @@ def parse_config(text: str) -> dict[str, Any]:
     """The mapping in a config.json.
 
     Raises:
-        InvalidValue: the text is no JSON object.
+        InvalidValue: the text is not a JSON object.
     """
     try:
         config = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidValue(f"the config is not valid JSON: {error}") from None
     if not isinstance(config, dict):
-        raise InvalidValue("the config is valid JSON but no object; paste a whole config.json")
+        raise InvalidValue("the config is valid JSON but not an object; paste a whole config.json")
     return config

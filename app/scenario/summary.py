@@ -14,9 +14,9 @@ from app.answers.table import Table, later
 from app.question import comparison
 from app.question.evidence import Evidence
 from app.scenario import intervals
+from app.scenario.encoder_figures import of_kind
 from app.scenario.gate import meaningless_in_rows
 from app.scenario.inputs import sound_seconds
-from app.scenario.reading import of_kind
 from app.scenario.scenario import Resolved
 from genz_core import Estimate
 from genz_core.economics import joules_per_token, usd_per_million_tokens
@@ -27,11 +27,13 @@ from genz_core.types import Array
 
 
 def facts(resolved: Resolved, result: Estimate) -> Table:
-    """The figures of every configuration, a row each, SI units; as `ridgeline estimate --json`."""
+    """The figures of all configurations, one row each, in SI units, as in `ridgeline estimate
+    --json`.
+    """
     shape = result.status.shape
     sequences = result.sequences_per_s
     tokens = result.output_tokens_per_s
-    if not generates(result.model):  # what is paid for are an encoder's input tokens
+    if not generates(result.model):  # for an encoder, the input tokens are billed
         tokens = sequences * np.asarray(result.workload.isl, dtype=float)
     devices = np.broadcast_to(np.asarray(result.devices, dtype=float), shape)
     cost = usd_per_million_tokens(result.system, devices, tokens)
@@ -51,7 +53,9 @@ def facts(resolved: Resolved, result: Estimate) -> Table:
         return timed | served | costs[0] | costs[1]
 
     def with_ends(figures: Mapping[str, Any]) -> dict[str, Any]:
-        """Figures, each followed by the ends of its interval, computed when one is read."""
+        """Figures, each followed by the ends of its interval, which are computed on first
+        access.
+        """
         found: dict[str, Any] = {}
         for name, value in figures.items():
             found |= {name: value, **later(ends(name), trusted)}
@@ -95,7 +99,8 @@ def messages(
 ) -> NDArray[np.object_]:
     """The sentences of every row, [rows].
 
-    Why it cannot run, what of it means nothing to the model, what nobody measured, the notes.
+    They state why it cannot run, which parameters have no meaning for the model, what was never
+    measured, and the notes.
 
     of: what of the rows was measured.
     """
@@ -109,7 +114,9 @@ def messages(
 
 
 def _encoded(resolved: Resolved, result: Estimate) -> dict[str, Any]:
-    """What images and sound come to, and the encoder's time in the first token's."""
+    """Notes on the tokens of images and sound, and on the encoder's share of the first token's
+    time.
+    """
     scenario, seconds = resolved.scenario, result.encoder_s
     if not np.any(seconds > 0.0):
         return {}
@@ -126,13 +133,13 @@ def _encoded(resolved: Resolved, result: Estimate) -> dict[str, Any]:
 
 
 def profile_words(result: Estimate) -> str:
-    """Which latency profile applied, in words."""
+    """A phrase on which latency profile applied."""
     profile = result.system.latency
     return f"{profile.tier}: {profile.note}" if profile else "default: engine's own constants"
 
 
 def operator_rows(step: StepEstimate, config: int = 0) -> list[dict[str, Any]]:
-    """One row an operator that does something in this step, with its interval."""
+    """One row for each operator with work in this step, with its interval."""
     table = intervals.operator_table(step, config)
     names = list(table)
     rows = [dict(zip(names, values, strict=True)) for values in zip(*table.values(), strict=True)]
@@ -144,15 +151,15 @@ def step_of(estimate: Estimate, phase: str) -> StepEstimate:
     return estimate.prefill if phase == "prefill" else estimate.decode
 
 
-#: The parts of an operator's time that are its bound.
+#: The parts of an operator's time that make up its bound.
 _LEAST = ("compute", "memory", "communication")
 
 
 def beyond_bound(estimate: Estimate, phase: str) -> dict[str, float]:
-    """What a prediction adds to the bound of its step [s], by cause; {} for a mixed step.
+    """Seconds of a step's prediction beyond its bound, by cause; {} for a mixed step.
 
-    The seconds sum to predicted minus bound; what the schedule adds to the sum of the operators'
-    bounds counts as pipeline wait.
+    They sum to predicted minus bound; time that the schedule adds to the operators' bounds counts
+    as pipeline wait.
     """
     if phase not in ("prefill", "decode"):
         return {}
@@ -164,9 +171,9 @@ def beyond_bound(estimate: Estimate, phase: str) -> dict[str, float]:
 
 
 def parts_of(step: StepEstimate, config: int = 0) -> dict[str, float]:
-    """Seconds of a step by what takes them, host and pipeline among them; they sum to its total.
+    """Seconds of a step by part, including host and pipeline; they sum to its total.
 
-    What measured runs teach scales what lies beyond the operators' bounds alike.
+    The correction by measured runs scales all time beyond the operators' bounds equally.
     """
     parts = {name: float(part[:, config].sum()) for name, part in step.parts().items()}
     parts |= {"host": float(step.host_s[config]), "pipeline": float(step.pipeline_s[config])}

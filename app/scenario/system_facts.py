@@ -15,7 +15,7 @@ def listed(vendor: str = "", kind: str = "", find: str = "") -> list[dict[str, A
     """`si_facts` of all systems whose vendor, kind and names contain these texts.
 
     Raises:
-        InvalidValue: a vendor or a kind that no system has; the sentence names those there are.
+        InvalidValue: a vendor or a kind that no system has; the message lists the existing ones.
     """
     rows = [si_facts(slug) for slug in hardware_db.names()]
     _check("kind", kind, rows)
@@ -30,10 +30,10 @@ def listed(vendor: str = "", kind: str = "", find: str = "") -> list[dict[str, A
 
 
 def _check(column: str, wanted: str, rows: list[dict[str, Any]]) -> None:
-    """Refuse a filter that no system passes.
+    """Refuse a filter that matches no system.
 
     Raises:
-        InvalidValue: none has it; the sentence names those that there are.
+        InvalidValue: the message lists the existing values.
     """
     there = sorted({str(row[column]) for row in rows}, key=str.casefold)
     if not any(wanted.casefold() in name.casefold() for name in there):
@@ -83,7 +83,7 @@ def si_facts(slug: str) -> dict[str, Any]:
 
 
 def peak_words(system: System) -> str:
-    """Which clock the bound takes, in words: the rated one, or a higher one that is known."""
+    """A phrase on the clock that bounds use: the rated one, or a higher known one."""
     if _peaks_measured(system.slug):
         return "Peaks were measured on this device."
     if system.boost_factor == 1.0:
@@ -97,13 +97,13 @@ def peak_words(system: System) -> str:
 def _peaks_measured(slug: str) -> bool:
     try:
         peaks = hardware_db.facts(slug).peak_dense_tflops
-    except RidgelineError:  # of a definition that is no file
+    except RidgelineError:  # of a definition without a file
         return False
     return any(fact.kind == "measured" for fact in peaks.values())
 
 
 def latency_words(system: System) -> str:
-    """Whose constants price a system's kernels, in words."""
+    """A phrase on the origin of the constants that price a system's kernels."""
     if system.latency is None:
         return "Kernels are priced by the engine's own constants."
     note = system.latency.note
@@ -111,7 +111,7 @@ def latency_words(system: System) -> str:
 
 
 def sourced_facts(name: str) -> dict[str, Any]:
-    """`si_facts` with aliases, and "figures" in their datasheets' units with their sources."""
+    """`si_facts` with aliases, and "figures" in the datasheets' units with their sources."""
     record = hardware_db.facts(name)
     figures = [
         {
@@ -134,7 +134,7 @@ def sourced_facts(name: str) -> dict[str, Any]:
 
 
 def _instances(record: SystemRecord) -> list[dict[str, Any]]:
-    """The instance types of clouds that carry a system, with devices and price of the whole."""
+    """The cloud instance types with a system: number of devices and price of the instance."""
     return [
         {
             "name": entry.name,

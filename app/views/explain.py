@@ -5,7 +5,7 @@ import streamlit as st
 from app.dashboard import export, sidebar
 from app.dashboard.panels import breakdown, inside, memory, operators, roofline
 from app.dashboard.widgets import choose
-from app.scenario.reading import phases_of
+from app.scenario.encoder_figures import phases_of
 
 #: Charts of the model and its memory, which are drawn of what cannot run, too.
 MEMORY, GRAPH = "Memory", "Model inside"

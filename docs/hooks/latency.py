@@ -28,6 +28,7 @@ def _texts() -> list[tuple[str, list[Any], list[type]]]:
     from genz_core import operators
     from genz_core.latency import (
         attention,
+        collective_traffic,
         collectives,
         gemm,
         moe,
@@ -37,7 +38,6 @@ def _texts() -> list[tuple[str, list[Any], list[type]]]:
         residual_grid,
         roofline,
         scan,
-        wiring,
     )
     from genz_core.serving import queueing, step_cycles
 
@@ -59,7 +59,7 @@ def _texts() -> list[tuple[str, list[Any], list[type]]]:
         ("One pass over memory", [pointwise.pointwise_time], [parameters.PointwiseParameters]),
         (
             "Collectives",
-            [collectives.collective_time, wiring.load],
+            [collectives.collective_time, collective_traffic.load],
             [parameters.CollectiveParameters],
         ),
         ("What the equations miss", [residual, residual_grid], []),

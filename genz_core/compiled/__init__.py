@@ -1,24 +1,24 @@
-"""Compiled plans: a model, system, engine and split with everything but the sizes worked out.
+"""Compiled plans: everything about a model, system, engine and split that the sizes do not change.
 
-A plan runs the formulas of the graph, of its bounds and of its kernels' arguments once, on
-`Symbol`s: shape of the graph, constants, formats and branches are settled, and what is left are a
-few results of the sizes.  A step is then those results, rows that are one of them times a factor,
-and one call of each kernel's formula for all operators that share it.
+A plan evaluates the formulas of the graph, of its bounds and of its kernels' arguments once, on
+`Symbol`s.  The shape of the graph, constants, formats and branches are settled then; what remains
+is a few expressions in the sizes.  Pricing a step evaluates these expressions, scales them to rows,
+and calls each kernel's formula once for all operators that share it.
 
-The words, and the files in the order to read them:
+Terms, and the files in the order to read them:
 
-lane     one of many steps that are priced side by side, one column of every array.  A lane may
-         stand for several steps, its nodes: the contexts that a mean decode step averages, or the
-         chunks that read a prompt.  `lanes.py`
-kind     what tells lanes apart beside sizes: whether they read prompts or decode, and what the
-         sequences draft.  Each split with its kind has a plan.  `kinds.py`
-kernel   the time of an operator beside its bound; operators of one formula are evaluated in one
-         call.  `kernels.py`
-part     the operators of a graph that are priced together: those that follow a lane's nodes are
-         priced at each node, the others once.  Operators that always take equal time are one
+lane     one of many steps that are priced together, a column of every array.  A lane may stand for
+         several steps, its nodes: the contexts that a mean decode step averages, or the chunks of
+         a prompt.  `lanes.py`
+kind     what distinguishes lanes beside their sizes: whether they read prompts or decode, and what
+         their sequences draft.  Each split and kind has a plan.  `kinds.py`
+kernel   the time of an operator beside its bound; operators with the same formula are evaluated in
+         one call.  `kernels.py`
+part     operators of a graph that are priced together: those that depend on a lane's nodes are
+         priced at each node, the others once.  Operators that always take equal time form one
          variant.  `parts.py`
-plan     the graph of a split and a kind, its parts, and what they give for lanes.  `plan.py`
-plans    the plan of every lane, and what all lanes cost.  `pricing.py`
+plan     the graph of a split and a kind, its parts, and the prices of lanes.  `plan.py`
+plans    the plan of every lane, and the price of all lanes.  `pricing.py`
 
 A lane without a plan is priced through its graph with numbers (`genz_core.schedule`).
 """

@@ -1,4 +1,4 @@
-"""Kernels of one formula: the times of all that share it, for many lanes at once."""
+"""Kernels with the same formula: times of all of them, for many lanes at once."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from genz_core.programs import Program, Rows
 from genz_core.symbols import Symbol
 from genz_core.types import Array, Places
 
-_MANY = 256  # lanes among which equal ones are worth finding
+_MANY = 256  # from this many lanes on, equal ones are searched for
 
 
 class Distinct:
-    """Distinct values of results, and which each lane has, found once for all that read them."""
+    """Distinct values of expressions and the value that each lane has, found once for all that use
+    them.
+    """
 
     def __init__(self) -> None:
         self._found: dict[int, tuple[Array, Places]] = {}
 
     def __call__(self, results: Array, at: int) -> tuple[Array, Places]:
-        """Those of one of the results [results, lanes]."""
+        """The values of one expression; results: [results, lanes]."""
         if at not in self._found:
             self._found[at] = np.unique(results[at], return_inverse=True)
         return self._found[at]
@@ -33,8 +35,8 @@ class Distinct:
 class Kernels:
     """Variants of operators whose times one formula gives.
 
-    at: their rows in the part.  kernel: one of them, for its stages.  axes: of all,
-    [axes x variants] rows.  work: [variants] rows, None where all have some.
+    at: their rows in the part.  kernel: one of them, for its stages.  axes: the axes of all
+    variants, [axes x variants] rows.  work: [variants] rows, None where every variant has work.
     launch_s: [variants, 1].
     """
 
@@ -46,7 +48,9 @@ class Kernels:
 
     @classmethod
     def of(cls, kernels: Mapping[int, KernelTime], program: Program) -> Kernels:
-        """{row in the part: kernel} of one formula; program: gives what they read."""
+        """{row in the part: kernel} with one formula; program: computes the expressions that they
+        use.
+        """
         every = list(kernels.values())
         axes = zip(*(kernel.axes for kernel in every), strict=True)
         work = [kernel.work for kernel in every]
@@ -75,14 +79,14 @@ class Kernels:
         return worked(time, self.launch_s, self.work.taken(results))
 
     def variants(self, results: Sequence[Any]) -> Iterator[tuple[int, list[Any], float, Any]]:
-        """Row, axes, launch [s] and work of each variant, of results that are symbols."""
+        """Row, axes, launch [s] and work of each variant, as rows of symbolic expressions."""
         axes, count = self.axes.numbers(results), len(self.at)
         work = [1.0] * count if self.work is None else self.work.numbers(results)
         for at, row in enumerate(self.at.tolist()):
             yield row, axes[at::count], float(self.launch_s[at, 0]), work[at]
 
     def _of_variant(self, at: int, results: Array, distinct: Distinct) -> Array:
-        """Times of one variant in many lanes, [lanes]; what all lanes share is one number."""
+        """Times of one variant in many lanes, [lanes]; a single number where all lanes agree."""
         rows = slice(at, None, len(self.at))
         read, factors, constants = (
             self.axes.at[rows],

@@ -1,4 +1,4 @@
-"""Kinds of lanes: what tells steps apart beside their sizes, so that each kind has its plan."""
+"""Kinds of lanes: what distinguishes steps beside their sizes; each kind has its plan."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from genz_core.types import Array, Group, Parallelism
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What tells steps apart beside degrees and sizes.
+    """What distinguishes steps beside degrees and sizes.
 
-    reads: they read prompts, of each more tokens than a sequence has that generates; else they
-    decode.  fullest: sequences of the fullest rank are given; they differ from node to node.
-    drafted, sampled: as of `Group`.
+    reads: they read prompts, with more new tokens per sequence than a generating sequence has;
+    otherwise they decode.  fullest: the sequences of the fullest rank are given, and differ from
+    node to node.  drafted, sampled: as in `Group`.
     """
 
     reads: bool
@@ -28,7 +28,7 @@ class Kind:
     sampled: float = 1.0
 
     def group(self, formulas: Formulas) -> Group:
-        """Sequences of sizes that are not known."""
+        """A group of sequences with symbols for its sizes."""
         some, decoded = float(np.finfo(float).tiny), 1.0 + self.drafted
         size: Callable[[str, float], Any] = formulas.size
         return Group(
@@ -42,12 +42,14 @@ class Kind:
         )
 
     def has(self, lanes: Lanes) -> bool:
-        """Whether lanes are of this kind at all of their nodes; they may read at some only."""
+        """Whether lanes are of this kind at all of their nodes; a lane may read prompts at some
+        nodes only.
+        """
         return self.reads or bool((lanes.new == 1.0 + self.drafted).all())
 
 
 def kinds(lanes: Lanes) -> Iterator[tuple[Parallelism, Kind, Some]]:
-    """(degrees as numbers, kind, lanes) of lanes that one plan prices."""
+    """(degrees as numbers, kind, lanes) of the lanes that each plan prices."""
     split = lanes.split
     degrees = ((name, getattr(split, name)) for name in OF_GRAPH)
     columns: dict[str, Array] = {name: values for name, values in degrees if np.ndim(values)}
@@ -68,7 +70,7 @@ def kinds(lanes: Lanes) -> Iterator[tuple[Parallelism, Kind, Some]]:
 
 
 def _numbers(columns: Mapping[str, Array], split: Parallelism, at: int) -> Parallelism:
-    """The degrees of one lane; columns: those that are arrays [lanes]."""
+    """The degrees of one lane; columns: the degrees that are arrays [lanes]."""
     if not columns:
         return split
     degrees: dict[str, Any] = {name: float(column[at]) for name, column in columns.items()}

@@ -1,4 +1,4 @@
-"""Steps side by side: their sizes, pieces that fit in a cache, and sums over their nodes."""
+"""Many steps together: their sizes, pieces that fit in a cache, and sums over their nodes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ import numpy as np
 
 from genz_core.types import DEGREES, Array, Group, Parallelism, Places
 
-#: Some of the lanes: all of them, a piece, or places among them.
+#: A selection of lanes: all of them, a slice, or indices.
 Some = Places | slice
-#: What of a split decides a graph.
+#: Fields of a split that determine a graph.
 OF_GRAPH = (*DEGREES, "moe_tp", "expert_imbalance", "redundant_experts")
-#: What of a split may differ from lane to lane.
+#: Fields of a split that may differ from lane to lane.
 SPLIT = (*OF_GRAPH, "micro_batches")
-_PIECE = 2048  # lanes at a time: what follows of them fits in a second-level cache
+_PIECE = (
+    2048  # lanes priced at a time, so that their intermediate results fit in a second-level cache
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """Steps of one group of sequences side by side.
+    """Steps of one group of sequences, priced together.
 
-    sequences, new, cached, prompt: as of `Group`, [nodes, lanes], or [1, lanes] where all nodes
+    sequences, new, cached, prompt: as in `Group`, [nodes, lanes], or [1, lanes] where all nodes
     have the same.  fullest: likewise, or None.  split: degrees, numbers or [lanes].
-    drafted, sampled: as of `Group`, the same for all.
+    drafted, sampled: as in `Group`, the same for all.
     """
 
     sequences: Array
@@ -39,7 +41,7 @@ class Lanes:
 
     @classmethod
     def of(cls, group: Group, split: Parallelism) -> Lanes:
-        """Lanes of one node; the group's numbers are arrays [lanes] or numbers."""
+        """Lanes with one node each; the group's numbers are arrays [lanes] or numbers."""
         sizes = (group.sequences, group.new_tokens, group.cached_tokens, group.prompt)
         sequences, new, cached, prompt = (
             size[None] for size in np.broadcast_arrays(*(np.atleast_1d(n) * 1.0 for n in sizes))
@@ -69,14 +71,14 @@ class Lanes:
         return named if self.fullest is None else named | {"fullest": self.fullest}
 
     def pieces(self, lanes: int = _PIECE) -> Iterator[tuple[slice, dict[str, Array]]]:
-        """A few lanes at a time, and their sizes by name."""
+        """Slices of the lanes, each with its sizes by name."""
         sizes = self.sizes
         for start in range(0, self.size, lanes):
             at = slice(start, start + lanes)
             yield at, {name: values[:, at] for name, values in sizes.items()}
 
     def picked(self, at: Some) -> Lanes:
-        """Some of the lanes; their split is that of all."""
+        """A selection of the lanes; the split is that of all."""
         sizes: dict[str, Any] = {name: values[:, at] for name, values in self.sizes.items()}
         return replace(self, **sizes)
 

@@ -1,4 +1,4 @@
-"""Parts of a graph: operators that are priced together, those of equal time once."""
+"""Parts of a graph: operators that are priced together; equal ones are priced once."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from genz_core.types import Array, Graph, Num, Op, Places, System
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Operators that are priced together, those of equal time once: variants.
+    """Operators that are priced together; those of equal time form one variant.
 
     rows: the operators in the graph; of: the variant of each, [ops].
     nodes: whether they are priced at each node of a lane.
-    program: what gives the results that its rows read.  limits: least times of a variant, at most
-    as many as resources, [limits x variants] rows.
+    program: computes the expressions that the rows use.  limits: least times of a variant on each
+    resource, [limits x variants] rows.
     runs, by_stage: of a variant, [1, variants], and on each pipeline stage, [stages, variants].
-    launch_s: that the host takes for a kernel.
+    launch_s: time that the host takes for a kernel.
     """
 
     rows: Places
@@ -89,7 +89,9 @@ class Part:
         )
 
     def results(self, sizes: Mapping[str, Array], nodes: int) -> Array:
-        """What its rows read at the nodes or of the lanes, [results, nodes x lanes]."""
+        """The expressions that the rows use, at the nodes or for the lanes, [results, nodes x
+        lanes].
+        """
         return evaluated(self.program, sizes, nodes if self.nodes else 1)
 
     def bound_s(self, results: Array) -> Array:
@@ -99,19 +101,20 @@ class Part:
         return bound
 
     def expected_s(self, results: Array, bound: Array) -> Array:
-        """Expected time of one run of each variant [s], [variants, nodes x lanes]; bound: its
-        least."""
+        """Expected time of one run of each variant [s], [variants, nodes x lanes]; bound: its least
+        time.
+        """
         time, distinct = np.zeros(bound.shape), Distinct()
         for kernels in self.kernels:
             time[kernels.at] = kernels.seconds(results, distinct)
         return self.at_least(time, bound)
 
     def at_least(self, time: Num, bound: Num) -> Array:
-        """Time of operators [s] whose kernels take `time`; bound: their least."""
+        """Time of operators [s] whose kernels take `time`, but at least their bound."""
         return np.maximum(launched(time, self.launch_s), bound)
 
     def of_operators(self, values: Array, weights: Array) -> Array:
-        """Values of the variants for its operators, nodes summed, [ops, lanes].
+        """Values of the variants expanded to operators, nodes summed, [ops, lanes].
 
         values: [variants, nodes x lanes].  weights: [nodes, lanes].
         """
@@ -131,14 +134,14 @@ def _keys(numbers: Iterable[Any]) -> tuple[Hashable, ...]:
 
 
 def _kernel_key(kernel: KernelTime | None) -> Hashable:
-    """Equal for kernels of equal times."""
+    """A key that is equal for kernels of equal times."""
     if kernel is None:
         return None
     return kernel.formula, _keys((*kernel.axes, kernel.work, np.ravel(kernel.launch_s)[0]))
 
 
 def evaluated(program: Program, sizes: Mapping[str, Array], nodes: int) -> Array:
-    """The results of a program, [results, nodes x lanes]; zeros where it has none."""
+    """The results of a program, [results, nodes x lanes]; a row of zeros where it has none."""
     results = np.zeros((max(len(program.results), 1), nodes, sizes["cached"].shape[1]))
     for at, result in enumerate(program(sizes)):
         results[at] = result

@@ -1,4 +1,4 @@
-"""The plan of one split and one kind of lanes, and what it gives for lanes of that kind."""
+"""The plan of one split and one kind of lanes, and how it prices lanes of that kind."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ from genz_core.step import of_busiest_rank, stage_runs
 from genz_core.symbols import Symbol
 from genz_core.types import Array, Graph, Mask, Num, Op, Parallelism, Step, System
 
-_PRICED = 8192  # lanes whose kernels are priced at a time: enough for tokens that repeat
-#: One for all plans of a deployment, so that kernels of one formula are told by its objects.
+_PRICED = (
+    8192  # number of lanes whose kernels are priced at a time, enough for token counts to repeat
+)
+#: One instance for all plans of a deployment, so that equal formulas have identical objects.
 _PRICERS: ByIdentity[Pricer] = ByIdentity()
 
 
 class Priced(NamedTuple):
-    """Lanes priced, their nodes summed [s].
+    """Prices of lanes, summed over their nodes [s].
 
     expected_s: of one run of each operator, [ops, lanes].
     stage_s: of the slowest pipeline stage; least_s: of the step; [lanes].
@@ -42,11 +44,12 @@ class Priced(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A graph with everything but its sizes worked out, and what it takes to price it.
+    """A graph with everything but its sizes worked out, and what is needed to price it.
 
     graph: its numbers are symbols of `formulas`, or constants.
     parts: of the graph.  runs: of each operator, [ops]; by_stage: on each stage, [stages, ops].
-    unless: what must not hold of any lane: an operator decodes that is priced as one that reads.
+    unless: conditions under which the plan does not apply to a lane: an operator decodes there that
+    the plan prices as prefill.
     """
 
     formulas: Formulas
@@ -92,7 +95,7 @@ class Plan:
         )
 
     def holds(self, lanes: Lanes) -> bool:
-        """Whether the phase of every operator is that of the plan in all of the lanes."""
+        """Whether every operator has the phase that the plan assumes, in all of the lanes."""
         return not any(np.any(decodes) for decodes in self.unless(lanes.sizes))
 
     def price(self, lanes: Lanes, weights: Array) -> Priced:
@@ -116,8 +119,10 @@ class Plan:
         return priced
 
     def seconds(self, lanes: Lanes, wanted: Mask) -> Array:
-        """Expected time of one run of each operator [s], [ops, lanes], of lanes of one node; 0 of
-        operators that share no part with wanted ones, [ops]."""
+        """Expected time of one run of each operator [s], [ops, lanes], of lanes with one node.
+
+        Operators that share no part with the wanted ones get 0; wanted: [ops].
+        """
         seconds = np.zeros((len(self.graph.ops), lanes.size))
         parts = [part for part in self.parts if wanted[part.rows].any()]
         for at, sizes in lanes.pieces(_PRICED):
@@ -172,14 +177,16 @@ class Plan:
         return program, Rows.of(numbers, program)
 
     def _taken(self, key: Hashable, lanes: Lanes, nodes: int) -> Array:
-        """Rows of fields, [fields, ops, nodes x lanes]."""
+        """Rows of fields of every operator, [fields, ops, nodes x lanes]."""
         program, rows = self._columns[key]
         found = rows.taken(evaluated(program, lanes.sizes, nodes))
         return found.reshape(-1, len(self.graph.ops), found.shape[1])
 
 
 def _phase(op: Op) -> tuple[Phase, Symbol | None]:
-    """The phase of an operator, and what decides it where the sizes do: it reads unless that."""
+    """The phase of an operator, and the condition where it depends on the sizes: prefill unless it
+    holds.
+    """
     if "new_tokens" not in op.dims or not depends_on_phase(op.kind):
         return "prefill", None
     decodes = decoding(op)

@@ -1,4 +1,4 @@
-"""Lanes priced by their plans: a plan is made once, and each prices the lanes of its kind."""
+"""Prices of lanes by their plans: each plan is made once and prices the lanes of its kind."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from genz_core.symbols import Unresolved
 from genz_core.types import Array, Graph, Mask, Parallelism, Step
 from genz_core.validity import stack
 
-_WORTH = 1000  # steps of a kind that take longer in a graph of all kinds than to make its plan
+#: number of steps of a kind above which making a plan is faster than pricing through a graph
+_WORTH = 1000
 _PLANS: ByIdentity[Plan | None] = ByIdentity(256)
 
 
 def plan_of(deployed: Deployment, split: Parallelism, kind: Kind) -> Plan | None:
-    """The plan of one split, its degrees numbers; made once.
+    """The plan of one split, with degrees as numbers; made once.
 
-    None where the sizes decide more than numbers, or where one's work hides another's time.
+    None where the sizes change more than numbers, or where one operator's work hides another's
+    time.
     """
     if split.overlap != "none" or deployed.placement is not None:
         return None
@@ -45,9 +47,9 @@ def plan_of(deployed: Deployment, split: Parallelism, kind: Kind) -> Plan | None
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """The plan of every lane.
+    """The plans of all lanes.
 
-    lanes: all of them.  of_kinds: for each kind its plan, its lanes, and their places among all.
+    lanes: all of them.  of_kinds: for each kind its plan, its lanes, and their indices among all.
     Weights are of the nodes of all lanes, [nodes, lanes].
     """
 
@@ -56,7 +58,7 @@ class Plans:
 
     @property
     def graph(self) -> Graph:
-        """The operators; their numbers are not to be read."""
+        """The operators; their numbers are symbols and must not be read."""
         return self.of_kinds[0][0].graph
 
     @property
@@ -84,13 +86,14 @@ class Plans:
         return columns
 
     def seconds(self, wanted: Mask) -> Array:
-        """Expected time of one run of each operator [s], [ops, lanes], of lanes of one node;
-        anything of operators that are not wanted, [ops]."""
+        """Expected time of one run of each operator [s], [ops, lanes], of lanes with one node;
+        undefined for operators that are not wanted, [ops].
+        """
         (seconds,) = self._all(lambda plan, lanes, at: (plan.seconds(lanes, wanted),))
         return seconds
 
     def _all(self, ask: Callable[[Plan, Lanes, Some], tuple[Array, ...]]) -> tuple[Array, ...]:
-        """What every plan says of its lanes, put together: arrays [..., lanes]."""
+        """The answer of every plan for its lanes, combined: arrays [..., lanes]."""
         if len(self.of_kinds) == 1:
             return ask(*self.of_kinds[0])
         whole: tuple[Array, ...] = ()
@@ -103,7 +106,7 @@ class Plans:
 
 
 def plans(deployed: Deployment, lanes: Lanes) -> Plans | None:
-    """The plan of every lane; None where any has none."""
+    """The plans of all lanes; None where any lane has none."""
     told_apart = list(kinds(lanes))
     if len(told_apart) > 2 and lanes.size * lanes.nodes < _WORTH * len(told_apart):
         return None
@@ -145,8 +148,9 @@ def by_plans(deployed: Deployment, found: Plans, weights: Array) -> StepEstimate
 def operator_columns(
     deployed: Deployment, lanes: Lanes, names: tuple[str, ...]
 ) -> tuple[Graph, Array]:
-    """Fields of every operator, [names, ops, lanes], of lanes of one node; and the graph, whose
-    numbers are not to be read."""
+    """Fields of every operator, [names, ops, lanes], of lanes with one node; and the graph, whose
+    numbers must not be read.
+    """
     found = plans(deployed, lanes)
     if found is not None:
         return found.graph, found.columns(names)
@@ -156,8 +160,9 @@ def operator_columns(
 
 
 def operator_seconds(deployed: Deployment, lanes: Lanes, wanted: Mask) -> Array:
-    """Expected time of one run of the wanted operators [s], [ops, lanes], of lanes of one node;
-    anything of others."""
+    """Expected time of one run of the wanted operators [s], [ops, lanes], of lanes with one node;
+    undefined for others.
+    """
     found = plans(deployed, lanes)
     if found is not None:
         return found.seconds(wanted)

@@ -160,7 +160,9 @@ def _prefill_compute_s(
 
 
 def _head_efficiency(head_dim: Array, parameters: PrefillAttentionParameters) -> Array:
-    """Share of the peak for a head size: linear in its logarithm between the fitted sizes."""
+    """Share of the peak for a head size: linear in the logarithm of the size between
+    fitted sizes.
+    """
     fitted = (parameters.efficiency_64, parameters.efficiency_128, parameters.efficiency_256)
     return np.asarray(np.interp(np.log2(head_dim), (6.0, 7.0, 8.0), fitted))
 
@@ -214,8 +216,8 @@ def decode_attention_time(
         parameters: fitted constants of the device and (compute, cache) format.
         warm_cache: a small cache may lie in the last-level cache (benchmarks).
 
-    Heads that share no keys (multi-head attention) run in other kernels than groups: their
-    launch, block and chunk constants are apart (`block_mha_s`, `mha_launch`, `mha_chunk`).
+    Heads that share no keys (multi-head attention) run in other kernels than grouped heads and have
+    their own launch, block and chunk constants (`block_mha_s`, `mha_launch`, `mha_chunk`).
 
     Source: split over the keys as in Dao et al., Flash-Decoding (2023).
     """
@@ -246,7 +248,7 @@ def decode_attention_time(
 class _Decode(NamedTuple):
     """Shapes of decode attention, [shapes] each, as in `decode_attention_time`.
 
-    keys: within the window.  steps: of 64 keys, those outside the window in part.
+    keys: within the window.  steps: of 64 keys; keys outside the window count in part.
     """
 
     sequences: Array
@@ -260,12 +262,12 @@ class _Decode(NamedTuple):
 
     @classmethod
     def of(cls, axes: tuple[Array, ...], window_leak: float) -> _Decode:
-        """The shapes of the axes of `decode_attention_time`."""
+        """The shapes, from the axes of `decode_attention_time`."""
         sequences, context, heads, kv_heads, head_dim, value_dim, new, window = axes
-        # An empty sequence still makes one (free) step: its time is dropped by the caller.
+        # An empty sequence still gets one step; the caller drops its time.
         sequences = np.maximum(sequences, 1e-9)
         keys = np.maximum(np.where(window > 0, np.minimum(context, window), context), 1.0)
-        # Keys outside the window are skipped, but the way over them is not quite free.
+        # Keys outside the window are skipped, but skipping them is not entirely free.
         skipped = np.maximum(context, keys) - keys
         steps = np.ceil(keys / _KEYS) + window_leak * skipped / _KEYS
         return cls(sequences, keys, steps, heads, kv_heads, head_dim, value_dim, new)
@@ -280,13 +282,15 @@ def _decode_stages(
     parameters: DecodeAttentionParameters,
     warm_cache: bool,
 ) -> Stages:
-    """Stages side by side for each split of the keys, [splits, shapes]; then the cache's write."""
+    """Overlapping stages for each split of the keys, [splits, shapes]; then the write of
+    the cache.
+    """
     shape = _Decode.of(axes, parameters.window_leak)
     sequences, keys, steps, heads, kv_heads, head_dim, value_dim, new = shape
     split = np.minimum(_SPLITS[:, None], steps)
     streams, group, both_dims = sequences * kv_heads, heads / kv_heads, head_dim + value_dim
     blocks = streams * split
-    # Memory parallelism counts keys, not whole steps: 65 keys do not stream faster than 64.
+    # Memory parallelism counts keys, not whole steps: 65 keys are not read faster than 64.
     active = streams * np.minimum(_SPLITS[:, None], keys / _KEYS) / device.compute_units
     filling = np.minimum(np.minimum(active, 1.0) / parameters.ramp, 1.0)
     cache = streams * keys * (head_dim if shared_kv else both_dims) * kv_bytes
@@ -325,7 +329,7 @@ def _decode_flops(
 
 
 def _padded(head_dim: Array) -> Array:
-    """Head size that a kernel computes: 64, 128 or 256; wider heads are not padded."""
+    """Head size that a kernel computes with: 64, 128 or 256; wider heads are not padded."""
     power = np.exp2(np.ceil(np.log2(np.maximum(head_dim, 64.0)) - 1e-9))
     return number(np.where(head_dim <= 256.0, power, head_dim))
 
@@ -333,7 +337,7 @@ def _padded(head_dim: Array) -> Array:
 def _stream_s_per_byte(
     moved: Array, device: Device, parameters: DecodeAttentionParameters, warm_cache: bool
 ) -> Array:
-    """Time per byte streamed [s]; warm working sets below the last-level cache stay in it."""
+    """Time per byte read [s]; a warm working set smaller than the last-level cache stays in it."""
     cold = 1.0 / (parameters.memory_efficiency * device.memory_bytes_per_s)
     if not warm_cache:
         return np.full(np.shape(moved), cold)
@@ -343,7 +347,9 @@ def _stream_s_per_byte(
 
 
 def sparse_context(context: Num, top_k: Num) -> Array:
-    """Keys that a query of sparse attention reads: the `top_k` chosen by its indexer, or all."""
+    """Keys that a query of sparse attention reads: the `top_k` chosen by its indexer, or all if
+    fewer.
+    """
     return np.minimum(number(context), top_k)
 
 
@@ -380,7 +386,7 @@ _KINDS = ("attention", "mla_attention", "sparse_attention", "cross_attention")
 
 @prices(*_KINDS, phase="prefill", formula=prefill_attention_time, key=_prefill_key)
 def _prefill_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
-    """Arguments of `prefill_attention_time`; sparse attention has a window of its top_k."""
+    """Arguments of `prefill_attention_time`; for sparse attention the window is its top_k."""
     d = op.dims
     cached = number(d["cached_tokens"])
     if op.kind == "cross_attention":
@@ -402,7 +408,7 @@ def _prefill_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
 
 
 def _other_blocks(new: Array, others: Array) -> Array:
-    """Keys beside as many as there are queries, so that both fill the blocks of all keys."""
+    """Keys beyond the number of queries, so that both together fill the blocks of all keys."""
     block = np.where(new < _ROWS, 16.0, _ROWS)
     whole = np.ceil((new + others) / block) - np.ceil(new / block)
     return number(np.maximum(whole, 0.0) * block)
@@ -410,8 +416,9 @@ def _other_blocks(new: Array, others: Array) -> Array:
 
 @prices(*_KINDS, phase="decode", formula=decode_attention_time, key=_decode_key)
 def _decode_arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
-    """Arguments of `decode_attention_time`; sparse attention has its top_k as context, and each
-    query of a draft gathers its own."""
+    """Arguments of `decode_attention_time`; for sparse attention the context is its top_k, and each
+    query of a draft gathers its own keys.
+    """
     d = op.dims
     queries = np.maximum(number(d["new_tokens"]), 1.0)
     context = number(d["cached_tokens"]) + queries

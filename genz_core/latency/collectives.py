@@ -1,8 +1,9 @@
-"""Collectives: time of their steps, and of the faster of two protocols, for packets and for bulk.
+"""Collectives: time of their steps, plus the faster of two protocols, for small packets or for
+bulk.
 
-Each algorithm has its constants: "nccl" (rings, trees and, where switches reduce, their help) and
-"custom" (one- and two-shot all-reduce over mapped memory).  A group that spans tiers of the
-interconnect works tier by tier, fastest first.
+Each algorithm has its constants: "nccl" (rings, trees and, where available, reduction in the
+switch) and "custom" (one- and two-shot all-reduce over mapped memory).  A group that spans tiers of
+the interconnect works tier by tier, fastest first.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from genz_core.registry import collective_kinds
 from genz_core.symbols import number
 from genz_core.types import Array, Link, Num, Op
 
-#: Devices of the largest group that the constants of steps were fitted on, all of them rings.
+#: Devices of the largest group that the constants of steps were fitted on; all of those were rings.
 _RING = 8.0
 
 
@@ -47,25 +48,26 @@ def collective_time(
         packets = sent load(g) / traffic(g) / (packet_efficiency b)
         T       = base + step (steps(g) - steps(2)) + min(packets, bulk + w + sqrt(ramp w))
 
-    load is what the wiring makes of the traffic (`genz_core.latency.wiring`), the same behind a
-    switch.  steps is 2(g-1) for an all-reduce, g-1 for the others; behind one switch a group beyond
-    8 devices adds those of a tree, one (two) for each doubling, since no library rings over a
-    rack.  Small messages go as packets in
-    one shot (an all-reduce sends its g-1 peers everything), large ones by the algorithm that moves
-    least.  Over two tiers an all-reduce is a reduce-scatter inside, an all-reduce of the parts
-    outside and an all-gather inside; a gather or scatter exchanges first outside, then inside; an
-    all-to-all hands on inside while more comes in, so that the slower tier counts.
-    A chain of stages (send_recv) makes its group - 1 hops one after another, each a T of two.
+    load is the traffic on the busiest link under the wiring
+    (`genz_core.latency.collective_traffic`); behind a switch it is the traffic itself. steps is
+    2(g-1) for an all-reduce, g-1 for the others; behind one switch a group beyond 8 devices adds
+    those of a tree, one (two) for each doubling, since no library rings over a rack. Small
+    messages go as packets in one shot (an all-reduce sends its g-1 peers everything), large ones
+    by the algorithm that moves least. Over two tiers an all-reduce is a reduce-scatter inside, an
+    all-reduce of the parts outside and an all-gather inside; a gather or scatter exchanges first
+    outside, then inside; an all-to-all hands on inside while more comes in, so that the slower
+    tier counts. A chain of stages (send_recv) makes its group - 1 hops one after another, each a
+    T of two.
 
     Args:
         operation: kind of the collective.
         message_bytes: the whole tensor (all_to_all: of one device); zero is free.
-        group, stride: devices, and devices between neighbours; like the message numbers or
-            arrays [shapes] that broadcast.
+        group, stride: devices, and distance between neighbours; like the message, numbers or arrays
+            [shapes] that broadcast.
         links: tiers, nearest first, as in `System.links`; domain 0 reaches everything.
         parameters: of the operation and algorithm on the first tier; `upper`: on the others
             (default: the same with each tier's own latency).
-        exchange: of an all-to-all of routed tokens, the fields of `topology.Exchange`.
+        exchange: for an all-to-all of routed tokens, the fields of `topology.Exchange`.
         floor_s: replaces `base_s`.
         tree: an all-reduce up and down a binary tree, 2 log2(g) steps; rings otherwise.
 
@@ -93,7 +95,7 @@ def _stages(
     floor_s: float | None,
     tree: bool,
 ) -> Stages:
-    """Starts and steps of all tiers, then the transfer, [shapes]."""
+    """Start and steps on all tiers, then the transfer, [shapes]."""
     chain = operation == "send_recv"
     together = np.maximum if operation == "all_to_all" else np.add
     exchange = Exchange(*routed) if routed else None
@@ -118,10 +120,10 @@ def _tier_s(
     tree: bool,
     outer: bool,
 ) -> tuple[Array, Array]:
-    """Equation of `collective_time` for one tier: its starts and steps, and its transfer [s].
+    """Equation of `collective_time` for one tier: its start and steps, and its transfer [s].
 
-    Zero where a group has one device on the tier.  Constants are fitted on the first tier; `outer`
-    ones reach the share of their rate that their system states, if it does.
+    Zero where a group has one device on the tier.  Constants are fitted on the first tier; on
+    others (`outer`) they reach the share of the rate that the system states, if it states one.
     """
     group, message, bytes_per_s = tier.group, tier.message_bytes, tier.link.bytes_per_s
     octave = np.log2(np.maximum(group, 2.0))
@@ -130,14 +132,14 @@ def _tier_s(
         hops = np.minimum(hops, _RING - 2.0 + np.maximum(octave - np.log2(_RING), 0.0))
     steps = (2.0 if operation == "all_reduce" else 1.0) * hops
     fitted = [constants.efficiency_2, constants.efficiency_4, constants.efficiency_8]
-    # Between the fitted group sizes in the logarithm of the group, flat beyond them.
+    # Interpolated in the logarithm of the group size between fitted sizes, constant beyond them.
     efficiency = np.exp(np.interp(octave, (1.0, 2.0, 3.0), np.log(fitted)))
     if outer and tier.link.reached is not None:
         efficiency = np.full(octave.shape, tier.link.reached)
     several, load_s = group > 1, tier.load(operation) * message / bytes_per_s
     wire = load_s / efficiency
     bulk = constants.bulk_s + wire + np.sqrt(constants.ramp_s * wire)
-    # An all-reduce in one shot sends g - 1 whole messages in place of 2 (g - 1) / g.
+    # A one-shot all-reduce sends g - 1 whole messages instead of 2 (g - 1) / g.
     shot = group / 2.0 if operation == "all_reduce" else 1.0
     packets = shot * load_s / constants.packet_efficiency
     latency = base_s + constants.step_s * np.maximum(steps, 0.0)
@@ -145,9 +147,10 @@ def _tier_s(
 
 
 def _faster(a: Array, b: Array) -> Array:
-    """The smaller of two times, smoothed where they are alike: no protocol switch is exact.
+    """The smaller of two times, smoothed where they are close, because no protocol switches exactly
+    there.
 
-    (a^-4 + b^-4)^(-1/4), in square roots: powers take ten times as long.
+    (a^-4 + b^-4)^(-1/4), computed with square roots: powers take ten times as long.
     """
     least, most = np.minimum(a, b), np.maximum(a, b)
     ratio = least / np.maximum(most, 1e-30)
@@ -168,7 +171,7 @@ def _key(conditions: Conditions, op: Op) -> tuple[str, str]:
 
 
 def _upper(conditions: Conditions, op: Op) -> CollectiveParameters:
-    """Constants on the tiers beyond the first, where rings alone run."""
+    """Constants on the tiers beyond the first, where only rings run."""
     constants = conditions.profile.constants("collective", f"nccl.{op.kind}")
     return cast(CollectiveParameters, constants)
 

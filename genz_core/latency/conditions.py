@@ -1,4 +1,4 @@
-"""Conditions that kernels run under: in the graphs of an engine, or alone in a benchmark."""
+"""Conditions that kernels run under: in the CUDA graphs of an engine, or alone in a benchmark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PLAIN = LatencyProfile(
     },
     note="typical constants; the system came without a profile",
 )
-_FOUR_BITS = 0.7  # bytes of a weight below which a format has 4 bits and its scales
+_FOUR_BITS = 0.7  # bytes per weight below which a format is 4-bit with scales
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Conditions:
     """System, engine and surroundings of a kernel.
 
     system: the datasheet.  engine: the software that launches it.
-    alone: timed alone, as by a benchmark: it pays its own launch instead of the floor that
-    kernels have inside an engine's graphs.
+    alone: timed alone, as by a benchmark: it pays its own launch instead of the kernel floor in an
+    engine's graphs.
     warm_cache: a benchmark repeats one set of operands, and small ones stay in the last-level
     cache; a model reads each weight once a step, cold.
     device: the datasheet's figures with the engine's share of the memory bandwidth.
@@ -50,7 +50,7 @@ class Conditions:
 
     @property
     def profile(self) -> LatencyProfile:
-        """The fitted constants of the system, typical ones where it came without."""
+        """The fitted constants of the system, typical ones where it has no profile."""
         return self.system.latency or _PLAIN
 
     def peak(self, op: Op) -> float:
@@ -82,5 +82,7 @@ class Conditions:
         return replace(self.device, memory_bytes_per_s=self.device.memory_bytes_per_s * share)
 
     def floor_s(self, kernels: int = 1) -> float | None:
-        """Least time of `kernels` kernels in the engine's graphs [s]; None for kernels alone."""
+        """Least time of `kernels` kernels in the engine's graphs [s]; None for kernels that run
+        alone.
+        """
         return None if self.alone else kernels * self.engine.kernel_floor_s

@@ -1,4 +1,4 @@
-"""Figures of a system's datasheet that the latency models read, typical ones where it has none."""
+"""Figures of a system's datasheet that the latency models use, typical values where it has none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from genz_core.precision import runnable
 from genz_core.types import Link, System
 
-#: 16-bit peak of one unit, between an A100's (2.9) and a B200's (15 TFLOP/s); geometric middle.
+#: 16-bit peak of one compute unit: the geometric mean of an A100's (2.9 TFLOP/s) and a B200's (15).
 _TYPICAL_UNIT_FLOPS_PER_S = 6.6e12
 _TYPICAL_CLOCK_HZ = 1.8e9
 _TYPICAL_L2_BYTES = 40e6
@@ -19,7 +19,8 @@ class Device:
     """One device as the latency models see it, SI units.
 
     compute_units: streaming multiprocessors, compute units or cores.  l2_bytes: last-level cache.
-    assumed: figures that the datasheet does not state and that are typical ones instead, in words.
+    assumed: sentences on figures that the datasheet does not state, for which typical values are
+    used.
     """
 
     peak_flops_per_s: Mapping[str, float]
@@ -32,14 +33,14 @@ class Device:
 
     @classmethod
     def of(cls, system: System) -> Device:
-        """The device of a system, typical figures in place of those that it does not state."""
+        """The device of a system, with typical values for figures that it does not state."""
         assumed = []
         peak = system.peak_flops_per_s.get(
             runnable("bf16", system.peak_flops_per_s), max(system.peak_flops_per_s.values())
         )
         units, clock, l2 = system.compute_units, system.clock_hz, system.l2_bytes
         if system.kind in ("tpu", "npu"):
-            units = None  # a few wide cores: tiles spread over them as over typical units
+            units = None  # a few wide cores: tiles are distributed as over typical units
         if units is None:
             units = max(1, round(peak / _TYPICAL_UNIT_FLOPS_PER_S))
             assumed.append(f"{units} units (typical for its peak)")
@@ -60,9 +61,9 @@ class Device:
         )
 
     def peak(self, compute: str) -> float:
-        """Dense peak for products of type `compute`, or of the type that they fall back to.
+        """Dense peak for products of type `compute`, or of the type that replaces it [FLOP/s].
 
-        [FLOP/s]; see `genz_core.precision.runnable`.
+        See `genz_core.precision.runnable`.
         """
         return self.peak_flops_per_s[runnable(compute, self.peak_flops_per_s)]
 

@@ -1,4 +1,6 @@
-"""Matrix products: tiles on units, a K loop with latency, split-K, and memory that overlaps."""
+"""Matrix products: tiles on compute units, a K loop with latency, split-K, and overlapping
+memory.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,8 @@ from genz_core.precision import bytes_of
 from genz_core.symbols import number
 from genz_core.types import Array, Num, Op
 
-#: Output tiles (rows, columns) and K splits that kernels choose among; those thinner than 64 rows
-#: belong to kernels made for few rows, those thinner than 8 to matrix-vector kernels, see
-#: `least_rows`.
+#: Output tiles (rows, columns) and K splits that kernels choose among; tiles of fewer than 64 rows
+#: belong to kernels for few rows, those of fewer than 8 to matrix-vector kernels, see `least_rows`.
 _TILES = np.array(
     [(1, 64), (2, 64), (4, 64), (8, 64), (16, 64), (16, 128), (32, 64), (32, 128), (64, 32),
      (64, 64), (64, 256), (128, 32), (128, 64), (128, 128), (128, 256), (256, 128), (256, 256)],
@@ -29,8 +30,8 @@ _TILES = np.array(
 _SPLITS = np.array([1, 2, 4, 8, 16, 32], dtype=np.float64)
 _LEAST_K_PER_SPLIT = 128
 _OUTPUT_BYTES = 2.0
-_CHUNK = 2048  # shapes at a time: their tilings fit in a second-level cache
-_FEW = 64  # shapes whose tilings of every split fit there at once
+_CHUNK = 2048  # shapes at a time, so that their tilings fit in a second-level cache
+_FEW = 64  # number of shapes whose tilings with every split fit in that cache
 
 
 def gemm_time(
@@ -140,10 +141,10 @@ def _stages(
 
 
 def _least_area(m: Array, n: Array, units: float, least_rows: int) -> Array:
-    """Smallest work of the busiest unit over tiles, as output elements; [splits, shapes]."""
+    """Smallest work of the busiest unit over all tiles, in output elements; [splits, shapes]."""
     allowed = _TILES[_TILES[:, 0] >= least_rows]
     rows, columns = allowed[:, :1], allowed[:, 1:]
-    thinnest = float(rows.min())  # all rows are multiples of it
+    thinnest = float(rows.min())  # all tile heights are multiples of it
     if m.size > _FEW and n.size == 1 and m.max() < thinnest * m.size / 2.0:
         tiles = np.ceil(m / thinnest).astype(np.intp)
         every = thinnest * np.arange(tiles.max() + 1.0)
@@ -171,7 +172,7 @@ def _memory_s(
     parameters: GemmParameters,
     warm_cache: bool,
 ) -> Array:
-    """Time to move the operands once [s], [shapes]; partly from a warm cache.
+    """Time to move the operands once [s], [shapes]; in part from a warm cache.
 
     A benchmark that cycles through c = clip(ceil(L2 / weights), 1, 5) copies of the weights has a
     working set of c weights and two activations; the share that misses falls with the fourth
@@ -221,8 +222,9 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
 
 
 def _least_rows(conditions: Conditions, op: Op, compute: str) -> int:
-    """Rows of the thinnest tile: 1 in engines with matrix-vector kernels, 8 on CPUs and in kernels
-    of weight-only formats, else 64."""
+    """Rows of the thinnest tile: 1 in engines with matrix-vector kernels, 8 on CPUs and in
+    weight-only kernels, otherwise 64.
+    """
     if conditions.engine.thin_products:
         return 1
     weight_only = bytes_of(op.weights) < 1.5 and compute in ("bf16", "fp16", "fp32")

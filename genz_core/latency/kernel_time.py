@@ -1,7 +1,7 @@
-"""Time of one kernel over arrays of shapes: in seconds, or taken apart into terms.
+"""Time of one kernel over arrays of shapes: in seconds, or broken down into terms.
 
 A latency model states its stages once, as a function of flat arrays of shapes (`Stages`).
-`KernelTime` evaluates that function, both for the seconds of many shapes and for the terms of few.
+`KernelTime` evaluates that function, for the seconds of many shapes or for the terms of a few.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _NONE: Mapping[str, Array] = {}
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """A latency taken apart [s], [shapes] each.
+    """A latency broken down [s], [shapes] each.
 
-    terms: parts that sum to the latency, by cause.  stages: times of what runs side by side; the
+    terms: parts that sum to the latency, by cause.  stages: times of overlapping stages; the
     longest is among the terms, and what the others add to it is the term "overlap".
     """
 
@@ -41,7 +41,8 @@ class Terms:
     def overlapped(cls, stages: Mapping[str, Num], total_s: Array) -> Terms:
         """Terms of stages that take `total_s` together [s], [shapes].
 
-        The longest stage counts whole, the others as "overlap": what does not hide behind it.
+        The longest stage counts fully; the term "overlap" is the part of the others that it does
+        not hide.
         """
         times = {name: np.broadcast_to(time, np.shape(total_s)) for name, time in stages.items()}
         if len(times) == 1:
@@ -55,7 +56,7 @@ class Terms:
         return cls({**terms, "overlap": rest}, times)
 
     def plus(self, **terms: Num) -> Terms:
-        """The same with further terms [s], broadcast to the shape of the others."""
+        """These terms with further ones added [s], broadcast to the same shape."""
         shape = np.shape(self.total_s)
         more = {
             name: np.broadcast_to(np.asarray(time, float), shape) for name, time in terms.items()
@@ -63,7 +64,7 @@ class Terms:
         return Terms({**self.terms, **more}, self.stages)
 
     def where(self, work: Num) -> Terms:
-        """The same, zero for shapes whose `work` is zero."""
+        """These terms, set to zero for shapes whose `work` is zero."""
         busy = np.asarray(work, float) > 0
         return Terms(
             {name: np.where(busy, time, 0.0) for name, time in self.terms.items()},
@@ -73,13 +74,14 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Times of a kernel's stages [s], for each shape and, where it chooses among ways, each way.
+    """Times of a kernel's stages [s] for each shape and, where it chooses among variants, each
+    variant.
 
     side_by_side: stages that overlap, [shapes] or [ways, shapes].
-    together_s: the time they take together, likewise.
-    of_way: parts that depend on the way and follow it, [ways, shapes]; infinite for a way that a
-    shape cannot take.  The way with the least sum is taken.
-    after: parts that follow whatever the way, [shapes].
+    together_s: the time that they take together, likewise.
+    of_way: subsequent parts that depend on the variant, [ways, shapes]; infinite for a variant that
+    a shape cannot use.  The variant with the least sum is taken.
+    after: subsequent parts of every variant, [shapes].
     """
 
     side_by_side: Mapping[str, Array]
@@ -88,13 +90,13 @@ class Stages:
     after: Mapping[str, Array] = field(default_factory=lambda: _NONE)
 
     def total_s(self) -> Array:
-        """Time of the best way with all that follows [s], [shapes]."""
+        """Time of the fastest variant with all subsequent parts [s], [shapes]."""
         time = self._of_each_way()
         best = time.min(axis=0) if time.ndim > 1 else time
         return number(sum(self.after.values(), start=best))
 
     def terms(self) -> Terms:
-        """`total_s` taken apart."""
+        """`total_s` broken down into terms."""
         time = self._of_each_way()
         if time.ndim == 1:
             return Terms.overlapped(self.side_by_side, self.together_s).plus(**self.after)
@@ -117,9 +119,9 @@ class KernelTime:
     """Time of one run of a kernel, one for each shape; evaluated by `seconds` and `terms`.
 
     stages: (*axes) -> `Stages`, for flat arrays of one length; a function with its keywords.
-    axes: the shapes, numbers or arrays that broadcast.  work: zero for shapes that cost nothing.
+    axes: the shapes, numbers or arrays that broadcast.  work: zero for shapes that take no time.
     launch_s: time of the smallest kernel, before the stages [s].
-    chunk: shapes that are evaluated at a time, so that their intermediate results stay in a cache.
+    chunk: number of shapes evaluated at a time, so that intermediate results stay in a cache.
     repeats: the first axis repeats values (tokens in a sweep) while the others are numbers, so
     that each distinct value is evaluated once.
     """
@@ -144,7 +146,7 @@ class KernelTime:
         return np.where(busy, self.launch_s + time, 0.0)
 
     def terms(self) -> Terms:
-        """The time taken apart, with the launch as the term "launch"; [shapes], flat."""
+        """The time broken down, with the launch as the term "launch"; [shapes], flat."""
         axes = np.broadcast_arrays(*(np.atleast_1d(axis) for axis in self.axes))
         terms = self.stages(*(axis.reshape(-1).astype(float) for axis in axes)).terms()
         return terms.plus(launch=self.launch_s).where(self.work)
@@ -156,7 +158,9 @@ class KernelTime:
 
     @property
     def formula(self) -> Hashable:
-        """Equal for kernels of one function with the same keywords, objects by identity."""
+        """A key that is equal for kernels of one function with the same keywords; objects are
+        compared by identity.
+        """
         values = self.stages.keywords.values()
         named = (v if isinstance(v, (float, int, str)) else id(v) for v in values)
         return self.stages.func, self.stages.args, *named
@@ -170,11 +174,13 @@ def worked(time: Array, launch_s: Num, work: Num) -> Array:
     return np.where(number(work) > 0, launch_s + time, 0.0)
 
 
-_FEW = 64  # shapes of a kernel that take less time than the call that evaluates them
+_FEW = 64  # number of shapes that take less time to evaluate than the call itself
 
 
 def seconds_of(kernels: Sequence[KernelTime]) -> list[Array]:
-    """`KernelTime.seconds` of each kernel; few shapes of one formula are evaluated in one call."""
+    """`KernelTime.seconds` of each kernel; small ones with the same formula are evaluated in one
+    call.
+    """
     times: list[Array] = []
     alike: dict[Hashable, list[int]] = {}
     for at, kernel in enumerate(kernels):
@@ -191,7 +197,7 @@ def seconds_of(kernels: Sequence[KernelTime]) -> list[Array]:
 
 
 def _in_one_call(group: Sequence[KernelTime]) -> list[Array]:
-    """Time of the stages of each kernel, all of one formula."""
+    """Time of the stages of each kernel; all have the same formula."""
     shapes = [kernel.shape for kernel in group]
     axes = (
         np.concatenate([flattened(axis, shape) for axis, shape in zip(values, shapes, strict=True)])

@@ -1,8 +1,8 @@
 """Prices and bounds of operators that a benchmark measured, for fits and validations.
 
-A point has the class and format of its constants and the dimensions of its shape.  From these
-`genz_core.operators` makes the operator that was measured, and `Pricer` prices it as a kernel that
-runs alone.
+A point gives the class and format of its constants and the dimensions of its shape.  From these,
+`genz_core.operators` makes the measured operator, and `Pricer` prices it as a kernel that runs
+alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from genz_core.types import Array, Num, Op, System
 class OperatorPoints:
     """Measured runs of one operator class in one format on one device.
 
-    operator, fmt: as in `LatencyProfile`.  dims: {dimension: values}, one per point or scalar:
+    operator, fmt: as in `LatencyProfile`.  dims: {dimension: values}, one per point, or a scalar:
 
     - gemm: m, n, k
     - prefill_attention, decode_attention, mla_*: sequences, new_tokens, cached_tokens, heads,
@@ -39,9 +39,10 @@ class OperatorPoints:
     - pointwise: bytes
     - collective: bytes, group
 
-    measured_s: seconds.  warm_cache: the benchmark repeated one operand set, so that small ones
-    stayed in the last-level cache.  on_cpu: the kernels are those of a CPU, which fit few rows and
-    take attention in other blocks (`genz_core.eager.cpu_attention`).  source: of the measurement.
+    measured_s: seconds.  warm_cache: the benchmark repeated one set of operands, so small ones
+    stayed in the last-level cache.  on_cpu: the kernels are those of a CPU, which handle few rows
+    well and compute attention in other blocks (`genz_core.eager.cpu_attention`).  source: origin of
+    the measurement.
 
     Raises:
         InvalidValue: an operator class that does not exist.
@@ -70,14 +71,16 @@ class OperatorPoints:
         }
 
     def op(self) -> Op:
-        """The measured operator, one configuration per point; experts routed evenly."""
+        """The measured operator, one configuration per point, with experts routed evenly."""
         op = _BUILDERS[self.operator](self.arrays(), self.fmt)
         if self.on_cpu and op.operator_class == "attention":
             return replace(op, dims=cpu_attention(op.dims))
         return op
 
     def pricer(self, system: System) -> Pricer:
-        """A pricer of operators that run alone on `system`, as this benchmark ran them."""
+        """A pricer of operators that run alone on `system`, under the conditions of this
+        benchmark.
+        """
         algorithm = self.fmt.partition(".")[0] if self.operator == "collective" else "nccl"
         engine = EngineProfile("benchmark", thin_products=self.on_cpu, all_reduce=algorithm)
         inner = replace(system, links=system.links[:1])
@@ -96,7 +99,7 @@ def price_s(points: OperatorPoints, system: System, parameters: Parameters | Non
 
 
 def as_routed(points: OperatorPoints, parameters: Parameters) -> Op:
-    """The measured operator, experts routed as the benchmark did; parameters: of its class."""
+    """The measured operator, with experts routed as in the benchmark; parameters: of its class."""
     op = points.op()
     if not isinstance(parameters, MoeParameters):
         return op
@@ -104,7 +107,7 @@ def as_routed(points: OperatorPoints, parameters: Parameters) -> Op:
 
 
 def roofline_s(points: OperatorPoints, system: System) -> Array:
-    """Roofline of measured points, operands cold [s], [points]."""
+    """Roofline time of measured points with cold operands [s], [points]."""
     least = roofline(points.op(), points.pricer(system).system).bound_s
     return np.broadcast_to(least, np.shape(points.measured_s))
 
@@ -112,9 +115,9 @@ def roofline_s(points: OperatorPoints, system: System) -> Array:
 def bound_s(points: OperatorPoints, system: System) -> Array:
     """Least time that a measurement of these points can have taken [s], [points].
 
-    The roofline, less the traffic that may not have crossed memory or links: operands left in the
-    last-level cache by the run before, a cache that the kernel alone does not append to, experts
-    that skewed routing leaves out, and the half of an all-reduce that switches can save.
+    The roofline, less the traffic that may not have crossed memory or links: operands that the
+    previous run left in the last-level cache, cache that the kernel alone does not write, experts
+    that skewed routing does not reach, and the half of an all-reduce that reducing switches save.
     """
     op, pricer = points.op(), points.pricer(system)
     least, device = roofline(op, pricer.system), pricer.conditions.device
@@ -181,7 +184,7 @@ def _moe(d: Mapping[str, Array], fmt: str) -> Op:
 def _as_routed(op: Op, routing: Array, parameters: MoeParameters) -> Op:
     """The experts under a benchmark's routing: rows and active experts of the busiest rank.
 
-    routing: code of `OperatorPoints`, [points].  parameters: with the fitted skews.
+    routing: code as in `OperatorPoints`, [points].  parameters: with the fitted skews.
     """
     d = {name: np.asarray(value, np.float64) for name, value in op.dims.items()}
     ranks = d["experts_total"] / d["experts"]

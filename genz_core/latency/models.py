@@ -21,7 +21,7 @@ class LatencyModel:
 
     formula: (**arguments, parameters) -> `KernelTime`; its docstring states the equation.
     key: (conditions, op) -> class and format of the constants, as `LatencyProfile` keys them.
-    arguments: (conditions, op) -> the formula's arguments but the constants.
+    arguments: (conditions, op) -> the formula's arguments, without the constants.
     """
 
     formula: Callable[..., KernelTime]
@@ -49,7 +49,7 @@ def prices(
             more; None for a model of both.
 
     Raises:
-        InvalidValue: a kind has a model in that phase already.
+        InvalidValue: a kind already has a model in that phase.
     """
 
     def register(arguments: _Arguments) -> _Arguments:

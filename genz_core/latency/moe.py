@@ -45,7 +45,7 @@ def moe_time(
 
     With A active experts, R rows and g = 3 (gated) or 2 projections, over row tiles BM::
 
-        rows_of_tiles = A ceil(R/A/BM), or what a token's choices at random are expected to fill
+        rows_of_tiles = A ceil(R/A/BM), or the tiles that random routing is expected to fill
         tiles     = rows_of_tiles ceil((g-1) I / 128)
         t_compute = rows_of_tiles BM 2 g H I / (compute_efficiency peak) wave(tiles / units)
                     (1 + 32/BM) / 1.25
@@ -53,12 +53,12 @@ def moe_time(
         T         = launch + min p_norm(overlap, t_compute, t_memory) + k_step (H + I) / 64
                     + (permute_passes R + token_passes T) 2 H / bandwidth + expert_s local_experts
 
-    Where there are matrix-vector kernels, a tile may be one row: it computes R rows, without
-    padding, and reads the weights of its expert for each of them.
+    Matrix-vector kernels allow tiles of one row: they compute R rows, without padding, and read the
+    weights of the expert for each row.
 
     Args:
-        tokens: that the layer routes, over all devices that share the bank; like the sizes below
-            a number or an array [shapes], zero costs nothing.
+        tokens: tokens that the layer routes, over all devices that share the experts; like the
+            sizes below, a number or an array [shapes]; zero takes no time.
         routed_rows: (token, expert) pairs that this device computes; of the busiest rank where
             routing is skewed.
         active_experts: experts on this device that get at least one token (expected).
@@ -66,8 +66,8 @@ def moe_time(
         weight_bytes: per element.  peak_flops_per_s: of the arithmetic type.
         device, parameters: the datasheet, and fitted constants of device and number format.
         floor_s, expert_s: replace `launch_s` and `expert_s` (kernels of an engine).
-        at_random: each token chooses its experts at random, as in a model; a benchmark deals the
-            rows out evenly.
+        at_random: each token chooses its experts at random, as in a model; a benchmark distributes
+            rows evenly.
         vectors: the engine has matrix-vector kernels of experts.
 
     Source: tile padding of grouped products, Gale et al., MegaBlocks (arXiv:2211.15841); the
@@ -111,7 +111,9 @@ def _experts_stages(
     at_random: bool,
     vectors: bool,
 ) -> Stages:
-    """Stages of the grouped products for each row tile, [tiles, shapes], and the passes around."""
+    """Stages of the grouped products for each row tile, [tiles, shapes], and the surrounding
+    passes.
+    """
     routed = np.maximum(routed, 1e-9)
     active = np.clip(active, 1e-9, np.maximum(routed, 1e-9))
     size = matrices * hidden * intermediate
@@ -144,16 +146,17 @@ def _experts_stages(
     return Stages(stages, p_norm(parameters.overlap, *stages.values()), after=passes)
 
 
-_NEAR = 3  # tiles on either side of the mean beyond which an expert's rows hardly lie
+_NEAR = 3  # distance from the mean, in tiles, beyond which an expert's row count is very unlikely
 
 
 def expected_tiles(routed: Array, active: Array, local: Array, rows: Array) -> Array:
     """Row tiles that random routing is expected to fill, all experts together, [tiles, shapes].
 
     An expert of mean m = R/local rows fills ceil(r / BM) tiles: the sum over j of the probability
-    of more than j BM rows.  The first is that of any row, A / local; of the others those near the
-    mean decide, by the normal distribution of variance m (the binomial's is less by at most k/E);
-    where its width is a tile and more, m / BM + 1/2 remains.  Never fewer than the rows fill.
+    of more than j BM rows.  The first probability is that of any row, A / local.  The others are
+    taken from a normal distribution of variance m (the binomial's is smaller by at most k/E); where
+    its width is a tile or more, the result is m / BM + 1/2.  The result is never less than the rows
+    fill.
 
     routed, active, local: rows, experts reached and held, [shapes].  rows: of a tile, [tiles, 1].
     """
@@ -163,13 +166,13 @@ def expected_tiles(routed: Array, active: Array, local: Array, rows: Array) -> A
     more = np.maximum(first - 1.0, 0.0) * np.ones_like(mean)
     for step in range(2 * _NEAR + 1):
         more = more + _normal_share((mean - (first + step) * rows - 0.5) / width)
-    wide = np.maximum(mean / rows - 0.5, 0.0)  # beside the first tile
+    wide = np.maximum(mean / rows - 0.5, 0.0)  # tiles beyond the first one
     more = np.where(width > 0.8 * rows, wide, more)
     return np.maximum(active + local * more, np.maximum(routed / rows, active))
 
 
 def _normal_share(deviations: Array) -> Array:
-    """Share of a normal distribution below so many standard deviations, to 2e-4.
+    """Share of a normal distribution below this many standard deviations, accurate to 2e-4.
 
     Source: Page 1977, Approximations to the cumulative normal function, Applied Statistics 26.
     """
@@ -178,7 +181,7 @@ def _normal_share(deviations: Array) -> Array:
 
 
 def busiest_rank_rows(rows: Num, expert_ranks: Num, skew: Num, all_rows: Num) -> Array:
-    """Rows of the busiest of `expert_ranks` ranks, each of which gets `rows` if routing is even.
+    """Rows of the busiest of `expert_ranks` ranks, where each gets `rows` under even routing.
 
     Power-law routing sends it ep^skew times the even share, at most `all_rows`.
     """

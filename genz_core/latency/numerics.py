@@ -11,11 +11,11 @@ import numpy as np
 from genz_core.symbols import number
 from genz_core.types import Array, Num
 
-_LEAST = 1e-290  # seconds to divide by: nothing that works takes less
+_LEAST = 1e-290  # smallest divisor in seconds; no real work takes less
 
 
 def p_norm(p: float, *times: Num) -> Array:
-    """Time of stages that overlap in part, (sum t_i^p)^(1/p) [unit of `times`].
+    """Time of stages that overlap partially, (sum t_i^p)^(1/p) [unit of `times`].
 
     The sum at p = 1 (no overlap), the maximum as p grows (perfect overlap).  Terms are scaled by
     the largest, so that no power over- or underflows.
@@ -23,7 +23,7 @@ def p_norm(p: float, *times: Num) -> Array:
     arrays = [number(time) for time in times]
     peak = reduce(np.maximum, arrays)
     safe = np.maximum(peak, _LEAST)
-    if len(arrays) == 2:  # the larger of two is one of itself
+    if len(arrays) == 2:  # the ratio of the larger one to itself is one
         total = 1.0 + (np.minimum(*arrays) / safe) ** p
         return number(peak * total ** (1.0 / p))
     total = reduce(np.add, ((array / safe) ** p for array in arrays))
@@ -57,7 +57,7 @@ def chunked(function: Callable[..., Array], *axes: Num, chunk: int = 2048) -> Ar
 
 
 def common_shape(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape that shapes broadcast to; the usual cases without `np.broadcast_shapes`."""
+    """The shape that shapes broadcast to; faster than `np.broadcast_shapes` for the usual cases."""
     others = set(shapes) - {()}
     if not others:
         return ()
@@ -65,7 +65,9 @@ def common_shape(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def flattened(axis: Num, shape: tuple[int, ...]) -> Array:
-    """An axis broadcast to `shape`, flat; the usual cases without `np.broadcast_to`."""
+    """An axis broadcast to `shape` and flattened; faster than `np.broadcast_to` for the usual
+    cases.
+    """
     values = np.asarray(axis, dtype=np.float64)
     if values.shape == shape:
         return values.reshape(-1)
@@ -75,7 +77,9 @@ def flattened(axis: Num, shape: tuple[int, ...]) -> Array:
 
 
 def distinct(function: Callable[[Array], Array], values: Array) -> Array:
-    """`function` of an array, evaluated once for each distinct value (sweeps repeat tokens)."""
+    """`function` of an array, evaluated once for each distinct value (token counts repeat in
+    sweeps).
+    """
     flat = np.asarray(values, dtype=np.float64).reshape(-1)
     if flat.size < 256:
         return function(flat).reshape(np.shape(values))
@@ -86,7 +90,8 @@ def distinct(function: Callable[[Array], Array], values: Array) -> Array:
 def warm_share(moved_bytes: Num, cache_bytes: float) -> Array:
     """Share of a working set that stays in a last-level cache between two runs.
 
-    1 for sets far below the cache, 0 far above; fitted: the fourth power of 0.8 cache / set.
+    1 for sets much smaller than the cache, 0 for much larger ones; fitted: the fourth power of
+    0.8 cache / set.
     """
     ratio = 0.8 * cache_bytes / np.maximum(number(moved_bytes), 1.0)
     return number(1.0 - 1.0 / (1.0 + ratio**4))

@@ -287,7 +287,7 @@ class CollectiveParameters(Parameters):
     )
 
 
-#: Operator classes of a profile and the parameters each has per format.
+#: Operator classes of a profile and the parameter set that each has per format.
 CLASSES: Mapping[str, type[Parameters]] = {
     "gemm": GemmParameters,
     "prefill_attention": PrefillAttentionParameters,

@@ -1,4 +1,6 @@
-"""Operators of one pass over memory: norms, rope, activations, residuals, embedding, sampling."""
+"""Operators that pass over memory once: norms, rope, activations, residuals, embedding,
+sampling.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def pointwise_time(
 ) -> KernelTime:
     """Time of one fused pass over `moved_bytes` (reads and writes) [s].
 
-    T = launch + bytes / (memory_efficiency bandwidth); nothing moved costs nothing.
+    T = launch + bytes / (memory_efficiency bandwidth); zero where no bytes are moved.
 
     Args:
         moved_bytes: a number or an array [shapes].
@@ -47,7 +49,7 @@ def pointwise_time(
 def _stages(
     moved: Array, *, device: Device, parameters: PointwiseParameters, warm_cache: bool
 ) -> Stages:
-    """The one stage of a pass: its memory traffic, [shapes]."""
+    """The only stage of a pass: its memory traffic, [shapes]."""
     stream = streamed_s(moved, device, parameters, warm_cache)
     return Stages({"memory": stream}, stream)
 
@@ -58,9 +60,9 @@ def streamed_s(
     parameters: ScanParameters | PointwiseParameters,
     warm_cache: bool,
 ) -> Array:
-    """Time to stream operands once at the fitted shares of the device's bandwidths [s].
+    """Time to move operands once at the fitted shares of the device's bandwidths [s].
 
-    warm_cache: what the last-level cache still holds comes from there.
+    warm_cache: operands that are still in the last-level cache are read from there.
     """
     stream = moved_bytes / (parameters.memory_efficiency * device.memory_bytes_per_s)
     if not warm_cache:

@@ -1,7 +1,7 @@
-"""Latency of an operator on a system under an engine, in seconds and taken apart.
+"""Latency of an operator on a system under an engine, in seconds or broken down.
 
-`Pricer` alone decides which formula, constants, format and device price an operator: graphs,
-intervals, worked examples and measured points all take their latencies from it.
+Only `Pricer` decides which formula, constants, format and device price an operator: graphs,
+intervals, worked examples and measured points all get their latencies from it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ class ConstantsUsed:
     """The fitted constants behind a price.
 
     operator, fmt: class and format, as a profile keys them.  parameters: the constants.
-    fit: record of their fit.  borrowed: they were fitted on another format, which stands in.
-    engine_rate: the device is scaled by a rate of the engine that no operator benchmark measured.
+    fit: record of their fit.  borrowed: they were fitted on another format, for lack of a fit on
+    this one.
+    engine_rate: the device's rate is scaled by a factor of the engine that no operator benchmark
+    measured.
     """
 
     operator: str
@@ -45,14 +47,14 @@ class ConstantsUsed:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The price of one run of an operator taken apart, [configs] where it is an array.
+    """The price of one run of an operator broken down, [configs] where it is an array.
 
     seconds: the price.  bound: its least time per resource.  terms: parts that sum to `seconds`,
-    by cause.  stages: times of what runs side by side.
+    by cause.  stages: times of overlapping stages.
     formula: the function whose docstring states the equation.  constants: see `ConstantsUsed`.
-    arithmetic: type it runs in.
-    device, peak_flops_per_s: figures of the datasheet that the formula read, as the engine
-    reaches them.
+    arithmetic: type that it runs in.
+    device, peak_flops_per_s: figures of the datasheet that the formula used, at the rates that the
+    engine reaches.
     """
 
     seconds: Array
@@ -66,7 +68,9 @@ class Explanation:
     device: Device
 
     def mean(self, weights: tuple[float, ...]) -> Explanation:
-        """The explanation of a mean step: weighted averages over [nodes], numbers for arrays."""
+        """The explanation of an average step: weighted averages over [nodes], numbers instead of
+        arrays.
+        """
 
         def average(values: Any) -> Any:
             flat = np.broadcast_to(np.asarray(values, dtype=float).reshape(-1), (len(weights),))
@@ -127,8 +131,8 @@ class Pricer:
     def expected_of(self, ops: Sequence[Op], least: Sequence[Roofline]) -> list[Array]:
         """`expected_s` of each operator.
 
-        Those that one formula prices with the same constants are priced in one call where their
-        configurations are few, and collectives that send nothing are not priced.
+        Operators with the same formula and constants are priced in one call where they have few
+        configurations; collectives that send nothing are not priced.
 
         least: `roofline(op, system)` of each.
         """
@@ -148,8 +152,9 @@ class Pricer:
     def kernels_of(
         self, ops: Sequence[Op], phases: Sequence[Phase | None]
     ) -> dict[int, KernelTime]:
-        """The kernel of each operator that has one phase, by its place; none of a collective that
-        sends nothing."""
+        """The kernel of each operator that has a single phase, by index; none for a collective that
+        sends nothing.
+        """
         return {
             at: self._kernel(latency_model(op.kind, phase), op)
             for at, (op, phase) in enumerate(zip(ops, phases, strict=True))
@@ -157,7 +162,8 @@ class Pricer:
         }
 
     def launch_s(self, op: Op) -> Array:
-        """Time of one run of `op` before its kernel works, or that the host takes to launch it [s].
+        """Time of one run of `op` before its kernel starts working, or time that the host takes to
+        launch it [s].
 
         In the shape of its configurations; zero where there is no work.
         """
@@ -172,9 +178,9 @@ class Pricer:
         return _by_phase(op, of_phase)
 
     def arithmetic_over_memory_s(self, op: Op) -> Array:
-        """Time of the arithmetic of one run of `op` less that of its memory, both as priced [s].
+        """Priced arithmetic time of one run of `op`, minus its priced memory time [s].
 
-        In the shape of its configurations; zero where its kernel has not both stages.
+        In the shape of its configurations; zero where its kernel lacks either stage.
         """
 
         def of_phase(model: LatencyModel, part: Op) -> Array:
@@ -187,7 +193,7 @@ class Pricer:
         return _by_phase(op, of_phase)
 
     def constants(self, op: Op) -> ConstantsUsed:
-        """The constants that price `op`; those of prefill where an array mixes both phases."""
+        """The constants that price `op`; those of prefill where an array holds both phases."""
         operator, fmt = latency_model(op.kind, phases_of(op)[0]).key(self.conditions, op)
         return ConstantsUsed(
             operator,
@@ -199,9 +205,9 @@ class Pricer:
         )
 
     def explain(self, op: Op) -> Explanation:
-        """The latency of one run of `op` taken apart; its seconds are those of `expected_s`.
+        """The latency of one run of `op` broken down; its seconds equal those of `expected_s`.
 
-        All configurations of `op` are of one phase.
+        All configurations of `op` must be of one phase.
         """
         model, constants = latency_model(op.kind, phases_of(op)[0]), self.constants(op)
         arguments = model.arguments(self.conditions, op)
@@ -231,20 +237,23 @@ class Pricer:
     def _kernel(
         self, model: LatencyModel, op: Op, parameters: Parameters | None = None
     ) -> KernelTime:
-        """The kernel that prices `op`, before the engine launches it."""
+        """The kernel that prices `op`, before the engine's launch is taken into account."""
         if parameters is None:
             parameters = self.profile.constants(*model.key(self.conditions, op))
         return model.formula(**model.arguments(self.conditions, op), parameters=parameters)
 
     def _kernel_s(self, model: LatencyModel, op: Op, parameters: Parameters | None) -> Array:
-        """Time of the kernel that prices `op` [s], as measured where the profile's own price it."""
+        """Time of the kernel that prices `op` [s], with the residual where the profile's own
+        constants price it.
+        """
         seconds = self._kernel(model, op, parameters).seconds()
         return seconds if parameters is not None else self._as_measured(model, op, seconds)
 
     def _as_measured(self, model: LatencyModel, op: Op, seconds: Array) -> Array:
-        """The time of a kernel that runs alone with the residual of measured ones [s], [configs].
+        """The time of a kernel that runs alone, corrected by the residual of measured kernels [s],
+        [configs].
 
-        Never below its bound, but where the equation is: a warm cache may hold the operands.
+        At least its bound, unless the equation lies below: a warm cache may hold the operands.
         """
         residual = self.profile.residual if self.alone else None
         kernels = residual(*model.key(self.conditions, op)) if residual else None
@@ -258,9 +267,10 @@ class Pricer:
         return np.asarray(np.maximum(corrected, np.minimum(seconds, bound)))
 
     def _launched(self, time: Array, least: Roofline) -> Array:
-        """The time of a kernel [s] that the engine launches: no shorter than that, or its bound.
+        """The time of a kernel [s] that the engine launches: at least its launch, and at least its
+        bound.
 
-        What it reads of a second memory, and its arithmetic does not hide, comes on top.
+        Reads from a second memory that its arithmetic does not hide are added.
         """
         time = launched(time, self.engine.launch_s)
         if self.alone:
@@ -273,7 +283,7 @@ class Pricer:
 
 
 def phases_of(op: Op) -> tuple[Phase, ...]:
-    """The phases whose models price `op`: "decode" where a sequence generates, see `Group`.
+    """The phases whose models price `op`: "decode" for sequences that generate, see `Group`.
 
     ("prefill",) for an operator whose kind has one model for both.
     """
@@ -290,25 +300,27 @@ def _one(phases: tuple[Phase, ...]) -> Phase | None:
 
 
 def decoding(op: Op) -> Mask:
-    """Whether each configuration of `op` is of sequences that generate."""
+    """Whether each configuration of `op` consists of sequences that generate."""
     return number(op.dims["new_tokens"]) <= 1.0 + op.dims.get("drafted", 0.0)
 
 
 def _sends_nothing(op: Op) -> bool:
-    """Whether it is a collective without a message."""
+    """Whether `op` is a collective without a message."""
     known = not isinstance(op.message_bytes, Symbol)
     return known and op.operator_class == "collective" and not np.any(op.message_bytes)
 
 
 def launched(time: Num, launch_s: float) -> Array:
-    """Times of kernels [s], none that works shorter than the host takes to launch one."""
+    """Times of kernels [s], each at least the time that the host takes to launch it."""
     if not launch_s:
         return number(time)
     return np.where(number(time) > 0, np.maximum(time, launch_s), 0.0)
 
 
 def _by_phase(op: Op, price: Callable[[LatencyModel, Op], Array]) -> Array:
-    """Latencies of `price(model, op)`, each configuration by the model of its phase, [configs]."""
+    """Latencies `price(model, op)`, each configuration priced by the model of its phase,
+    [configs].
+    """
     phases = phases_of(op)
     if len(phases) == 1:
         return price(latency_model(op.kind, phases[0]), op)

@@ -1,4 +1,6 @@
-"""Fitted constants of one device: the set for each operator class and format, and its fit."""
+"""Fitted constants of one device: a parameter set for each operator class and format, and
+its fit.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ class Fit:
 
     tier: measured on this device, taken from its family, or global defaults.
     held_out_mape, held_out_bias, held_out_p90: fractions; None where nothing was held out.
-    spread: standard deviation of ln(constant) over the devices it was fitted on, by field: the
-    prior's width in few-shot calibration.
+    spread: standard deviation of ln(constant) over the devices that it was fitted on, by field; it
+    is the width of the prior in few-shot calibration.
     """
 
     tier: Tier
@@ -36,7 +38,7 @@ class Fit:
     spread: Mapping[str, float] = field(default_factory=dict)
 
 
-#: Formats whose constants stand in for a format without constants, nearest first.
+#: Formats whose constants replace those of a format without constants, nearest first.
 _NEAREST: Mapping[str, tuple[str, ...]] = {
     "fp8": ("bf16",),
     "fp8_block": ("fp8", "bf16"),
@@ -52,8 +54,8 @@ _NEAREST: Mapping[str, tuple[str, ...]] = {
 def product_format(weights: str, compute: str = "") -> str:
     """Format key of a product's constants, from its weights' format and arithmetic type.
 
-    Weights below 16 bit that multiply in 16 bit are unpacked on the fly ("weight only"), whatever
-    the name of their format.
+    Weights of less than 16 bits that multiply in 16 bits are unpacked on the fly ("weight only"),
+    whatever their format is called.
 
     >>> product_format("fp8", "fp8"), product_format("fp8", "bf16")
     ('fp8', 'int8_weight_only')
@@ -82,9 +84,9 @@ class LatencyProfile:
     Formats are those of `product_format` for `gemm` and `moe` ("bf16", "fp8" ...), "compute/cache"
     for attention ("bf16/fp8"), the phase for `scan`, "default" for `pointwise`, and
     "algorithm.operation" for `collective` ("nccl.all_reduce").
-    tier: of the profile as a whole; each entry of `fits` (keyed "class.format") states its own.
-    residual: (class, format) -> what trees or a table say of kernels that run alone, None where
-    nothing was fitted; None for constants that nothing was fitted beside.
+    tier: of the whole profile; each entry of `fits` (keyed "class.format") states its own.
+    residual: (class, format) -> trees or a table that correct kernels that run alone, None where
+    none were fitted; None if the profile has no residuals.
     """
 
     name: str
@@ -103,13 +105,13 @@ class LatencyProfile:
         """The constants of a class for a format key, or of the nearest format that has some.
 
         Raises:
-            MissingSpec: no constants of the class can stand in.
+            MissingSpec: no constants of the class can replace them.
         """
         nearest = self._format(operator, fmt)
         return self.parameters[operator][nearest]
 
     def _format(self, operator: str, fmt: str) -> str:
-        """`fmt`, or the nearest format whose constants stand in for it."""
+        """`fmt`, or the nearest format whose constants can replace it."""
         formats = self.parameters.get(operator, {})
         for candidate in _candidates(operator, fmt):
             if candidate in formats:
@@ -121,13 +123,13 @@ class LatencyProfile:
 
 
 def attention_format(compute: str, kv: str) -> str:
-    """Format key of an attention's constants: products in 8 or 16 bit / cache of 8 or 16."""
+    """Format key of an attention's constants: products in 8 or 16 bits / cache in 8 or 16 bits."""
     cache = "fp8" if format_of(kv).bits <= 8.5 else "bf16"
     return f"{'fp8' if compute == 'fp8' else 'bf16'}/{cache}"
 
 
 def _candidates(operator: str, fmt: str) -> tuple[str, ...]:
-    """`fmt` and the formats whose constants may stand in for it, nearest first."""
+    """`fmt` and the formats whose constants may replace it, nearest first."""
     if operator in ("gemm", "moe"):
         return (fmt, *_NEAREST.get(fmt, ("bf16",)))
     if "attention" in operator or "mla" in operator:

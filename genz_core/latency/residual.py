@@ -1,9 +1,9 @@
-"""Boosted residual of measured kernels: what the equations of a class miss on one device.
+"""Boosted residual of measured kernels: a correction of a class's equations on one device.
 
-Trees over the sizes of a kernel and over the time that its equation gives, as arrays.  A tree
-never falls where a size of the load grows, so neither does the time.  Fitted by
-`python -m hardware_db.fit.residuals`; it applies to kernels that run alone, as the benchmarks that
-it is fitted on time them.
+Trees over the sizes of a kernel and over the time that its equation gives, stored as arrays.  The
+trees are monotonic: they never fall where a size of the load grows, so neither does the time.  They
+are fitted by `python -m hardware_db.fit.residuals` and apply to kernels that run alone, as in the
+benchmarks that they are fitted on.
 
     ln t = backbone ln p + sum of leaves    within the range [low, high] of p, the equation's time
     t    = p x (the factor at the range's end)    beyond it
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-#: A kernel is at most so many times faster or slower than its equation says.
+#: Largest factor by which a kernel's corrected time may differ from its equation.
 MOST = 4.0
 _CHUNK = 4096
 
@@ -33,7 +33,9 @@ class Shapes(NamedTuple):
 
 
 class Feature(NamedTuple):
-    """What trees split on: ln of a size or a count, [shapes]; `grows` with the sizes of a load."""
+    """A feature that trees split on: ln of a size or a count, [shapes]; `grows`: it grows with the
+    load.
+    """
 
     values: Array
     grows: bool
@@ -44,7 +46,8 @@ class Residual:
     """Trees as arrays [trees, nodes]; node 0 is the root, and a leaf is its own child.
 
     feature: index of the feature that a node splits on.  threshold: values up to it go left.
-    left, right: nodes.  value: ln of seconds, of leaves.  backbone, low_s, high_s: see the module.
+    left, right: nodes.  value: ln of seconds, of leaves.  backbone, low_s, high_s: see the module's
+    docstring.
     """
 
     feature: NDArray[np.intp]
@@ -58,7 +61,7 @@ class Residual:
     depth: int
 
     def corrected_s(self, predicted_s: Array, shapes: Shapes) -> Array:
-        """Time of a kernel that its equation gives `predicted_s` [s], [shapes]."""
+        """Corrected time of a kernel whose equation gives `predicted_s` [s], [shapes]."""
         shape = np.shape(predicted_s)
         flat = np.atleast_1d(np.asarray(predicted_s, np.float64)).reshape(-1)
         busy = np.maximum(flat, 1e-12)
@@ -86,7 +89,7 @@ class Residual:
 
 
 def features(shapes: Shapes) -> list[Feature]:
-    """Features of an operator's class beside the equation's time, in the order of the trees.
+    """Features of an operator's class, beside the equation's time, in the order of the trees.
 
     Raises:
         KeyError: the class has none.
@@ -114,7 +117,7 @@ def _product(d: Mapping[str, Array], units: float) -> list[Feature]:
 
 
 def _attention(d: Mapping[str, Array], units: float) -> list[Feature]:
-    """Sizes, streams of keys, blocks of queries, and what kernel the heads ask for."""
+    """Sizes, streams of keys, blocks of queries, and the kind of kernel that the heads need."""
     sequences, new, heads, kv_heads = (
         d[name] for name in ("sequences", "new_tokens", "heads", "kv_heads")
     )
@@ -131,7 +134,7 @@ def _attention(d: Mapping[str, Array], units: float) -> list[Feature]:
 
 
 def _experts(d: Mapping[str, Array], _units: float) -> list[Feature]:
-    """Tokens, routed rows, sizes of an expert and of the bank."""
+    """Tokens, routed rows, and sizes of an expert and of all experts."""
     tokens, rows, active = d["tokens"], d["rows"], d["active_experts"]
     size = d["hidden"] * d["intermediate"]
     growing = _grow(

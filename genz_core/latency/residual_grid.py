@@ -1,15 +1,16 @@
-"""Table of measured kernels over the sizes of a load: their times between the measured sizes.
+"""Table of measured kernels over the sizes of a load, interpolated between the measured sizes.
 
-Where one device's kernels were measured on a grid of sizes, a table of times that never fall where
-a size grows says more than trees can, which hold every step back that one of them must not make.
-Fitted by `python -m hardware_db.fit.residuals`; like trees it applies to kernels that run alone.
+Where one device's kernels were measured on a grid of sizes, a monotonic table of times is more
+exact than monotonic trees, which must suppress every step that one of them may not make.
+It is fitted by `python -m hardware_db.fit.residuals`; like trees it applies to kernels that run
+alone.
 
     ln t = interpolated linearly in ln(1 + size) along each axis    within the measured sizes
     t    = the larger of p and of the time at the range's end       above them
     t    = the time at the range's end                              below them
 
-Each line never falls where a size grows, nor does their sequence, so neither does the time where p,
-the equation's, does not.
+p is the equation's time.  None of these lines falls where a size grows, nor does the sequence of
+them, so the time is monotonic wherever p is.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from genz_core.latency.residual import MOST, Array, Shapes
 class Grid:
     """Times of kernels of one kind on one device.
 
-    axes: {dimension: measured sizes, ascending}, of one size where it never changed.  same:
-    {dimension: value} of what the table does not say otherwise: kernels of other values are left
-    to their equation.  ln_s: ln of seconds, an axis each, never falling along any of them.
+    axes: {dimension: measured sizes, ascending}, with one size where it never changed.  same:
+    {dimension: value} of the other dimensions: kernels with other values keep their equation.
+    ln_s: ln of seconds, one array axis per entry of `axes`, never falling along any of them.
     """
 
     axes: Mapping[str, Array]
@@ -37,7 +38,7 @@ class Grid:
     ln_s: Array
 
     def corrected_s(self, predicted_s: Array, shapes: Shapes) -> Array:
-        """Time of a kernel that its equation gives `predicted_s` [s], [shapes]."""
+        """Corrected time of a kernel whose equation gives `predicted_s` [s], [shapes]."""
         seconds = np.asarray(predicted_s, np.float64)
         sizes = {name: np.asarray(values, np.float64) for name, values in shapes.dims.items()}
         known = seconds > 0
@@ -52,7 +53,7 @@ class Grid:
         return np.asarray(np.where(known, near, seconds))
 
     def _ln_s(self, sizes: Mapping[str, Array]) -> Array:
-        """ln of seconds between the sizes of the table, [shapes]."""
+        """ln of seconds, interpolated between the sizes of the table, [shapes]."""
         ends, shares = [], []
         for name, axis in self.axes.items():
             place = np.log1p(np.clip(sizes[name], axis[0], axis[-1]))

@@ -2,7 +2,7 @@
 
 compute_s = flops / (dense peak of its arithmetic type x boost factor)
 memory_s = bytes / bandwidth, every operand once and cold, each share at its memory's bandwidth
-communication_s = what must cross the slowest link / its bandwidth per direction
+communication_s = bytes that must cross the slowest link / its bandwidth per direction
 The bound of an operator is the largest of the three.
 Source: Williams et al. 2009, doi:10.1145/1498765.1498785; scaling book, ch. 1.
 """
@@ -19,8 +19,8 @@ from genz_core.precision import runnable
 from genz_core.symbols import Symbol, number
 from genz_core.types import Array, Num, Op, System
 
-#: Arithmetic of element-wise operators where a datasheet states no vector peak: they are bound
-#: by memory everywhere, so the matrix peak of 16 bit stands in and never decides.
+#: Arithmetic of element-wise operators where a datasheet states no vector peak. They are
+#: memory-bound everywhere, so the 16-bit matrix peak is used and never decides.
 _VECTOR = ("fp32", "tf32", "bf16", "fp16")
 
 
@@ -28,7 +28,7 @@ _VECTOR = ("fp32", "tf32", "bf16", "fp16")
 class Roofline:
     """Least time of one run of an operator, per resource [s]; numbers or arrays [configs].
 
-    far_s: of the memory's, what its share in the second memory takes longer than in the first.
+    far_s: extra seconds, within memory_s, because part of the traffic goes to the second memory.
     """
 
     compute_s: Num
@@ -43,7 +43,7 @@ class Roofline:
 
     @property
     def near_bound_s(self) -> Array:
-        """The bound, had the device no second memory to read [s], [configs]."""
+        """The bound without a second memory to read [s], [configs]."""
         near = self.memory_s - self.far_s
         return np.maximum(np.maximum(self.compute_s, near), self.communication_s)
 
@@ -62,7 +62,7 @@ def roofline(op: Op, system: System) -> Roofline:
 
 
 def far_s(op: Op, system: System) -> Num:
-    """What the share of `op` in the second memory takes longer than it would in the first [s]."""
+    """Extra time of `op` because part of its traffic goes to the second memory [s]."""
     level = system.second_memory
     if level is None or not (np.any(op.far_weights) or np.any(op.far_kv)):
         return 0.0
@@ -72,12 +72,12 @@ def far_s(op: Op, system: System) -> Num:
 def arithmetic_of(op: Op, system: System) -> str:
     """Arithmetic type that `op` runs in on `system`: that of its formats, or a fallback.
 
-    Where the hardware multiplies 4-bit blocks, engines run mxfp4 experts on 8-bit inputs, unless
-    the arithmetic was forced.
+    On hardware that multiplies 4-bit blocks, engines run mxfp4 experts on 8-bit inputs, unless the
+    arithmetic is forced.
 
     Raises:
-        MissingSpec: an arithmetic was forced that the system lacks; the two of 16 bit stand in for
-            one another.
+        MissingSpec: an arithmetic was forced that the system lacks; bf16 and fp16 replace each
+            other.
     """
     peaks = system.peak_flops_per_s
     if op.forced and op.compute not in peaks and op.compute not in _VECTOR:
@@ -98,7 +98,7 @@ def multiplies_four_bits(op: Op, system: System) -> bool:
 
 
 def peak_of(op: Op, system: System) -> float:
-    """Dense peak that bounds `op`, at the highest clock that is known [FLOP/s].
+    """Dense peak that bounds `op`, at the highest known clock [FLOP/s].
 
     Raises:
         MissingSpec: the system states none for its arithmetic type.
@@ -109,7 +109,8 @@ def peak_of(op: Op, system: System) -> float:
 def communication_s(op: Op, system: System) -> Array:
     """Least time of a collective on its slowest tier, at the bandwidth of the links [s], [configs].
 
-    The tiers work at once on parts of a large message; a chain of stages passes one after another.
+    The tiers work concurrently on parts of a large message; a chain of stages passes it on hop by
+    hop.
 
     Raises:
         MissingSpec: more than one device and no link stated.

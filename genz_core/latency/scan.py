@@ -18,7 +18,7 @@ from genz_core.symbols import number
 from genz_core.types import Array, Num, Op
 
 _CHUNK = 64.0  # tokens of one chunk of a chunked scan
-_CHANNELS_PER_HEAD = 64.0  # Mamba-2's head size: how a channel-wise scan is tiled
+_CHANNELS_PER_HEAD = 64.0  # Mamba-2's head size, by which a channel-wise scan is divided into heads
 
 
 def scan_time(
@@ -53,8 +53,8 @@ def scan_time(
             [shapes] that broadcast; zero costs nothing.
         state_bytes: per element of the state.  peak_flops_per_s: of the arithmetic type.
         device, parameters: the datasheet, and fitted constants of the device and phase.
-        warm_cache: a benchmark's repeats find small states in the last-level cache; engines do
-            not.
+        warm_cache: small states stay in the last-level cache, as between repeats of a benchmark but
+            not in engines.
         floor_s: replaces `parameters.launch_s`.
 
     Source: chunked forms of Yang et al. (arXiv:2412.06464) and Dao and Gu (arXiv:2405.21060).
@@ -88,7 +88,7 @@ def _stages(
     parameters: ScanParameters,
     warm_cache: bool,
 ) -> Stages:
-    """Products, traffic and the chain of chunks, side by side, [shapes]."""
+    """Products, memory traffic and the chain of chunks, overlapping, [shapes]."""
     rows = sequences * new * heads
     inner = np.where(new > 1, 2.0 * np.minimum(new, _CHUNK) * (key_dim + value_dim), 0.0)
     flops = rows * (inner + 4.0 * key_dim * value_dim)

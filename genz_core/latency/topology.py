@@ -1,4 +1,6 @@
-"""Collectives over tiers of links: the group on each tier, and the bytes a device sends on it."""
+"""Collectives over tiers of links: the group on each tier, and the bytes that a device
+sends on it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genz_core.latency.wiring import OPERATIONS, load, traffic
+from genz_core.latency.collective_traffic import OPERATIONS, load, traffic
 from genz_core.operators import ROUTED, places_reached
 from genz_core.symbols import number
 from genz_core.types import Array, Link, Num, Op
@@ -17,10 +19,12 @@ __all__ = ["OPERATIONS", "Exchange", "Tier", "exchange_of", "tiers", "traffic"]
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What an all-to-all of routed tokens sends of its message once a place, not once a device.
+    """The part of an all-to-all of routed tokens that is sent once per place instead of once per
+    device.
 
-    merged_bytes: the part of the message that goes so.  choices, groups, chosen: of a token, see
-    `genz_core.operators.places_reached`.
+    A place is a node or another group of devices.  merged_bytes: the part of the message that is
+    sent so.
+    choices, groups, chosen: of a token, see `genz_core.operators.places_reached`.
     """
 
     merged_bytes: Array
@@ -29,12 +33,12 @@ class Exchange:
     chosen: Array
 
     def copies(self, places: Array) -> Array:
-        """Copies of a token for so many places."""
+        """Copies of a token that are sent for this many places."""
         return places_reached(self.choices, places, self.groups, self.chosen)
 
 
 def exchange_of(op: Op) -> tuple[Num, Num, Num, Num] | None:
-    """The fields of the `Exchange` of an all-to-all; None of any other collective."""
+    """The fields of the `Exchange` of an all-to-all; None for any other collective."""
     if op.kind != "all_to_all":
         return None
     usual = {"choices": 1.0}
@@ -49,7 +53,7 @@ class Tier:
     inner: devices of the domain below.  group: devices that take part on this tier.
     stride: devices between two of them.
     message_bytes: message of each device on it.
-    times: repetitions (a chain of stages runs through every inner group in turn).
+    times: number of repetitions (a chain of stages passes every inner group in turn).
     """
 
     link: Link
@@ -60,7 +64,7 @@ class Tier:
     times: Array
 
     def load(self, operation: str, *, in_network: bool = False) -> Array:
-        """Load on the tier's links [messages], see `genz_core.latency.wiring`; [configs]."""
+        """Load on the tier's links [messages], [configs]; see `collective_traffic`."""
         return load(
             operation, self.group, self.stride, self.link, inner=self.inner, in_network=in_network
         )
@@ -78,13 +82,13 @@ def tiers(
 
     A group of g devices, `stride` apart, fits g0 = domain / stride members into the inner tier;
     the outer tier joins g / g0 of them.  A reduction or a gather works inside first (or last), so
-    the outer tier carries 1/g0 of the message per device.  Every token of an all-to-all may go
-    to any device: those for other places cross the inner tier too where the outer one is of rails,
-    or where one copy a place goes out and is handed on there.
+    the outer tier carries 1/g0 of the message per device.  Every token of an all-to-all may go to
+    any device: tokens for other places also cross the inner tier where the outer tier consists of
+    rails, or where one copy per place is sent and distributed there.
 
     Args:
         message_bytes, group, stride: numbers or arrays [configs] that broadcast.
-        exchange: of an all-to-all; default: every device gets a message of its own.
+        exchange: of an all-to-all; by default every device gets its own message.
     """
     message, group, stride = (number(value) for value in (message_bytes, group, stride))
     parts, inner = [], np.ones(())
@@ -110,7 +114,7 @@ def _exchanged(
 ) -> Array:
     """Message of an all-to-all on a tier that joins places of `inner` devices.
 
-    local: share of what goes from device to device that crosses this tier.
+    local: share of the traffic between devices that crosses this tier.
     """
     if exchange is None:
         return message * local

@@ -10,8 +10,8 @@ Rules of counting, the same everywhere:
 
 Arguments named m, n, k, tokens, sequences ... are per device: a builder divides before it calls.
 All of them may be arrays [configs], one value per configuration.  `types` are the number formats;
-keyword arguments `where` are the fields of `Op` that place it in the model (layers, repeat, stage,
-module).
+keyword arguments `where` are the fields of `Op` that say where it is in the model (layers, repeat,
+stage, module).
 """
 
 from genz_core.operators._attention import (

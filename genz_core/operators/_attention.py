@@ -22,15 +22,16 @@ def attended_pairs(new_tokens: Num, cached_tokens: Num, window: Num = 0.0) -> Nu
     """
     n, c = number(new_tokens), number(cached_tokens)
     w = number(window)
-    growing = np.where(w > 0, np.clip(w - c, 0.0, n), n)  # queries that still see everything
+    # queries whose window reaches back to the first token
+    growing = np.where(w > 0, np.clip(w - c, 0.0, n), n)
     pairs: Num = growing * c + growing * (growing + 1.0) / 2.0 + (n - growing) * w
     return pairs
 
 
 def mutual_pairs(tokens: Num, window: Num = 0.0) -> Num:
-    """(query, key) pairs of one sequence whose tokens see each other on both sides.
+    """(query, key) pairs of one sequence whose tokens attend in both directions.
 
-    A token sees `window` tokens, itself in their middle, and fewer at the ends; 0: all, n * n.
+    A token attends to `window` tokens centred on itself, fewer at the ends; 0: to all, n * n.
     """
     n, w = number(tokens), number(window)
     side = np.minimum((w - 1.0) / 2.0, np.maximum(n - 1.0, 0.0))
@@ -39,7 +40,7 @@ def mutual_pairs(tokens: Num, window: Num = 0.0) -> Num:
 
 
 def kept_tokens(tokens: Num, window: Num = 0.0) -> Num:
-    """Tokens whose keys and values are kept after a step: at most the window's, or all."""
+    """Tokens whose keys and values are kept after a step: all, or at most the window's."""
     return np.where(number(window) > 0, np.minimum(tokens, window), tokens)
 
 
@@ -48,8 +49,8 @@ class Heads:
     """Shape of an attention on one device.
 
     query, kv: heads.  dim: of queries and keys.  value_dim: of values (0: as dim).
-    window: tokens a query sees, itself included (0: all).  causal: False in encoders, whose
-    tokens see each other on both sides.
+    window: tokens a query sees, itself included (0: all).  causal: False in encoders, whose tokens
+    attend in both directions.
     shared_kv: values are read from the keys' own storage (latent attention).
     """
 
@@ -100,9 +101,9 @@ def attention(
     Args:
         sequences, new_tokens, cached_tokens: of the group, numbers or arrays [configs].
         heads: their shape on one device.  types: number formats.
-        kind: operator kind.  cached: False for encoders, which keep nothing.
+        kind: operator kind.  cached: False for encoders, which keep no cache.
         drafted: new tokens that a draft proposed, see `Group`.
-        where: fields of the `Op` that place it in the model (layers, module, stage ...).
+        where: fields of the `Op` that say where it is in the model (layers, module, stage ...).
 
     Source: Dao 2022, arXiv:2205.14135 (traffic of the fused form).
     """
@@ -143,7 +144,7 @@ def sparse_attention(
     """Attention of each query over its `top_k` selected tokens (DeepSeek sparse attention).
 
     Query i sees min(cached + i, top_k) keys.  Each query gathers its own keys: in decode top_k
-    tokens a sequence are read; in prefill the union is bounded by the whole context.
+    tokens per sequence are read;  in prefill the union is bounded by the whole context.
     """
     dense = attention(name, sequences, new_tokens, cached_tokens, heads, types, kind=kind, **where)
     n, c = number(new_tokens), number(cached_tokens)
@@ -169,13 +170,13 @@ def cross_attention(
     projected: Num = 0.0,
     **where: Any,
 ) -> Op:
-    """Attention of new tokens over the whole output of an encoder, kept since the first step.
+    """Attention of new tokens over the whole output of an encoder, cached since the first step.
 
     q: [sequences, new, heads, dim], k, v: [sequences, encoded, kv heads, dim].
     flops = 2 * new * encoded * heads * (dim + value_dim).
 
-    projected: encoded tokens whose keys and values this step makes: they come as input and are
-    written, the others are read from the cache.
+    projected: encoded tokens whose keys and values this step computes: they are inputs and are
+    written; the others are read from the cache.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3.
     """
@@ -211,7 +212,7 @@ def _pairs(new: Num, cached: Num, heads: Heads) -> Num:
 def _attention_dims(
     sequences: Num, new_tokens: Num, cached_tokens: Num, heads: Heads, pairs: Num
 ) -> dict[str, Num]:
-    """Dimensions of an attention, as the latency models read them."""
+    """Dimensions of an attention, as the latency models use them."""
     return {
         "sequences": sequences,
         "new_tokens": new_tokens,
@@ -221,7 +222,7 @@ def _attention_dims(
         "head_dim": heads.dim,
         "value_dim": heads.values,
         "window": heads.window,
-        # Blocks outside a window are skipped on either side: as many as of a causal window.
+        # Blocks outside a window are skipped on both sides: as many as for a causal window.
         "causal": float(heads.causal or bool(np.any(number(heads.window) > 0))),
         "shared_kv": float(heads.shared_kv),
         "pairs": pairs,
@@ -229,12 +230,12 @@ def _attention_dims(
 
 
 def _of_drafts(drafted: Num) -> dict[str, Num]:
-    """The dimension by which a draft differs from a prompt of as many tokens."""
+    """The dimension that distinguishes a draft from a prompt of as many tokens."""
     return {"drafted": drafted} if np.any(number(drafted) > 0) else {}
 
 
 def _attention_types(types: Types) -> dict[str, Any]:
-    """Attention multiplies activations by the cache: 8 bit only when both are."""
+    """Attention multiplies activations by the cache, in 8 bits only when both have 8 bits."""
     eight = bytes_of(types.kv) <= 1.0 and bytes_of(types.activations) <= 1.0
     compute = types.compute or ("fp8" if eight else arithmetic(types.activations))
     return {**types.fields(), "compute": compute}

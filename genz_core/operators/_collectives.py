@@ -15,7 +15,7 @@ from genz_core.types import Array, Num, Op
 def collective(
     name: str, kind: str, message_bytes: Num, group: Num, *, stride: Num = 1.0, **where: Any
 ) -> Op:
-    """A collective of `kind` over `group` devices, `stride` devices apart; free for one device.
+    """A collective of `kind` over `group` devices, `stride` devices apart; zero for one device.
 
     message_bytes: all_reduce: the tensor of every device.  all_gather and reduce_scatter: the
     whole tensor, of which each device holds a part.  all_to_all: the tensor of one device before
@@ -57,10 +57,10 @@ ROUTED = ("merged_bytes", "choices", "groups", "chosen")
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """How the tokens of an all-to-all choose the devices they go to.
+    """How the tokens of an all-to-all choose the devices that they are sent to.
 
-    merged_bytes: the part of the message that travels once to a place of several devices (a node)
-    and is handed on there.  choices, groups, chosen: of a token, see `places_reached`.
+    merged_bytes: the part of the message that is sent once to a place of several devices (a node)
+    and distributed there.  choices, groups, chosen: of a token, see `places_reached`.
     """
 
     merged_bytes: Num = 0.0
@@ -73,10 +73,10 @@ UNROUTED = Routing()
 
 
 def places_reached(choices: Num, places: Num, groups: Num = 0.0, chosen: Num = 0.0) -> Array:
-    """Places among `places` that a token reaches, expected, [configs].
+    """Expected number of places, among `places`, that a token reaches, [configs].
 
-    P (1 - (1 - 1/P)^k) for k choices at random among P places; where the places belong to `groups`
-    groups of which a token is sent to `chosen`, P is those of so many groups.
+    P (1 - (1 - 1/P)^k) for k random choices among P places.  Where the places belong to `groups`
+    groups and a token is sent to `chosen` of them, P is the number of places in that many groups.
 
     Source: node-limited routing, DeepSeek-V3 technical report (arXiv:2412.19437), sec. 2.1.2.
     """
@@ -94,7 +94,7 @@ def places_reached(choices: Num, places: Num, groups: Num = 0.0, chosen: Num = 0
 def all_to_all(
     name: str, message_bytes: Num, group: Num, routing: Routing = UNROUTED, **where: Any
 ) -> Op:
-    """Every device sends 1/g of its tensor to each other; (g-1)/g of it crosses links."""
+    """Every device sends 1/g of its tensor to each other device; (g-1)/g of it crosses links."""
     op = collective(name, "all_to_all", message_bytes, group, **where)
     merged = np.where(number(group) > 1, routing.merged_bytes, 0.0)
     routed = (merged, routing.choices, routing.groups, routing.chosen)

@@ -73,7 +73,7 @@ def einsum(
     left, right = operands.split(",")
 
     def volume(labels: str) -> Num:
-        """Product of the lengths of some labels."""
+        """Product of the lengths of the labels."""
         return prod((number(sizes[label]) for label in labels), start=np.ones(()))
 
     inner = "".join(sorted(set(left) & set(right) - set(result)))

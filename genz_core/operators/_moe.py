@@ -14,9 +14,9 @@ from genz_core.types import Num, Op
 
 
 def activated_experts(experts: Num, top_k: Num, tokens: Num) -> Num:
-    """Experts that `tokens` tokens reach, expected under uniform routing.
+    """Expected number of experts that `tokens` tokens reach under uniform routing.
 
-    E * (1 - (1 - k/E)^T): k distinct experts a token; exactly k for one token, 0 for none.
+    E * (1 - (1 - k/E)^T), with k distinct experts per token; exactly k for one token, 0 for none.
     Numbers or arrays [configs] that broadcast.
     """
     e, k = number(experts), number(top_k)
@@ -26,11 +26,12 @@ def activated_experts(experts: Num, top_k: Num, tokens: Num) -> Num:
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """Shape of a bank of routed experts on one device.
+    """The routed experts of a layer on one device.
 
-    total: experts of the layer.  local: of them on this device.  top_k: a token's choices.
+    total: experts of the layer.  local: experts on this device.  top_k: experts that a token
+    chooses.
     hidden: model width.  intermediate: width of one expert on this device.
-    gated: two input projections (SwiGLU), else one.  bias: biases on every projection.
+    gated: two input projections (SwiGLU), otherwise one.  bias: biases on every projection.
     """
 
     total: Num
@@ -51,10 +52,10 @@ class Experts:
 def moe(name: str, tokens: Num, experts: Experts, types: Types = BF16, **where: Any) -> Op:
     """Grouped product of the routed experts: up (and gate), activation, down.
 
-    tokens: of all devices that share the bank, [tokens, hidden].  This device computes
+    tokens: of all devices that share the experts, [tokens, hidden].  This device computes
     tokens * top_k * local / total rows and reads the local part of the activated experts.
-    flops = rows * 2 * matrices * hidden * intermediate; the activation between them, some five
-    FLOPs an element, is fused and not counted.
+    flops = rows * 2 * matrices * hidden * intermediate; the activation between them, about five
+    FLOPs per element, is fused and not counted.
     Source: scaling book, ch. "Transformers"; arXiv:2101.03961 for the routing.
     """
     share = experts.local / number(experts.total)
@@ -92,8 +93,8 @@ def moe(name: str, tokens: Num, experts: Experts, types: Types = BF16, **where: 
 def on_the_busiest_rank(op: Op, imbalance: Num) -> Op:
     """The routed experts `op` (of `moe`) on the busiest expert-parallel rank.
 
-    imbalance: its rows over the mean of all ranks; at most, it gets every row.  It works like a
-    rank under even routing with `imbalance` times the tokens: more rows, more experts reached.
+    imbalance: its rows over the mean of all ranks, capped at all rows.  It works like a rank under
+    even routing with `imbalance` times the tokens: it has more rows and more experts to read.
     """
     d = op.dims
     ranks = number(d["experts_total"]) / d["experts"]

@@ -27,7 +27,8 @@ def pointwise(
 ) -> Op:
     """An element-wise or row-wise operator in one fused pass.
 
-    elements: of the result.  reads, writes: operands of that size.  weights: their elements.
+    elements: of the result.  reads, writes: number of operands of that size.  weights: elements of
+    weights.
     """
     weight_bytes = weights * bytes_of("bf16")
     return Op(
@@ -48,7 +49,7 @@ def pointwise(
 def norm(
     name: str, tokens: Num, width: Num, types: Types = BF16, *, bias: bool = False, **where: Any
 ) -> Op:
-    """RMS norm (4 FLOPs an element) or layer norm with bias (7), over rows of `width`."""
+    """RMS norm (4 FLOPs per element) or layer norm with bias (7), over rows of `width`."""
     weights = width * (2.0 if bias else 1.0)
     cost = 7.0 if bias else 4.0
     return pointwise(name, "norm", tokens * width, cost, types, weights=weights, **where)
@@ -70,7 +71,7 @@ def residual_norm(
 
 @operator_kind("residual", "pointwise")
 def residual(name: str, tokens: Num, width: Num, types: Types = BF16, **where: Any) -> Op:
-    """x + y: one FLOP an element, two reads, one write."""
+    """x + y: one FLOP per element, two reads, one write."""
     return pointwise(name, "residual", tokens * width, 1.0, types, reads=2.0, **where)
 
 
@@ -78,12 +79,12 @@ def residual(name: str, tokens: Num, width: Num, types: Types = BF16, **where: A
 def rope(
     name: str, tokens: Num, heads: Num, kv_heads: Num, dim: float, types: Types = BF16, **where: Any
 ) -> Op:
-    """Rotary position embedding of queries and keys: 3 FLOPs an element."""
+    """Rotary position embedding of queries and keys: 3 FLOPs per element."""
     return pointwise(name, "rope", tokens * (heads + kv_heads) * dim, 3.0, types, **where)
 
 
 def gated_activation(name: str, tokens: Num, width: Num, types: Types = BF16, **where: Any) -> Op:
-    """silu(gate) * up -> [tokens, width]: two reads, one write, 5 FLOPs an element."""
+    """silu(gate) * up -> [tokens, width]: two reads, one write, 5 FLOPs per element."""
     return pointwise(name, "activation", tokens * width, 5.0, types, reads=2.0, **where)
 
 
@@ -113,7 +114,7 @@ def copy(name: str, read_bytes: Num, written_bytes: Num, **where: Any) -> Op:
 def embedding(
     name: str, tokens: Num, rows: Num, width: Num, types: Types = BF16, **where: Any
 ) -> Op:
-    """Look-up of `tokens` rows of a [rows, width] table: no FLOPs, only the rows read."""
+    """Look-up of `tokens` rows of a [rows, width] table: no FLOPs, and only these rows are read."""
     return Op(
         name,
         "embedding",
@@ -128,7 +129,7 @@ def embedding(
 
 @operator_kind("sampling", "sampling", "5 × {sequences} × {vocabulary}")
 def sampling(name: str, sequences: Num, vocabulary: Num, types: Types = BF16, **where: Any) -> Op:
-    """Softmax over fp32 logits [sequences, vocabulary], and selection of a token each."""
+    """Softmax over fp32 logits [sequences, vocabulary], and selection of one token each."""
     elements = sequences * vocabulary
     return Op(
         name,

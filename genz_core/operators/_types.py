@@ -10,7 +10,7 @@ from genz_core.precision import arithmetic, bytes_of
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """Number formats of one operator: weights, activations, cache, forced arithmetic."""
+    """Number formats of one operator: weights, activations, cache, and forced arithmetic."""
 
     weights: str = "bf16"
     activations: str = "bf16"
@@ -33,7 +33,7 @@ class Types:
         return arithmetic(self.weights, self.activations, self.compute)
 
     def fields(self) -> dict[str, Any]:
-        """The formats by the field names of `Op`."""
+        """The formats under the field names of `Op`."""
         return {
             "weights": self.weights,
             "activations": self.activations,

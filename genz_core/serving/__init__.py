@@ -1,12 +1,12 @@
 """Continuous batching in closed form: TTFT and TPOT at a concurrency or an arrival rate.
 
-`traffic` defines the load and the figures, `queueing` the equations, `loops` the number of
+`traffic` defines the load and the figures, `queueing` the equations, `closed_form` the number of
 sequences that run under a closed or an open loop.
 """
 
 from genz_core.engine import Recipe
-from genz_core.serving.loops import run_sizes, serve
-from genz_core.serving.room import sequences_that_fit
+from genz_core.serving.closed_form import run_sizes, serve
+from genz_core.serving.kv_capacity import sequences_that_fit
 from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
 
 __all__ = [

@@ -1,7 +1,7 @@
-"""Prefill and decode in pools of their own, in closed form: transfer, throughput, balance.
+"""Prefill and decode in separate pools, in closed form: transfer, throughput, balance.
 
-The pool of prefill workers reads prompts, their cache travels over a fabric, and the pool of
-decode workers writes the answers.  In the long run a deployment serves what its slower pool does::
+The pool of prefill workers reads prompts, their cache is sent over a fabric, and the pool of decode
+workers generates the answers.  In the long run, the slower pool limits a deployment::
 
     requests/s = min(prefill workers x prompts/s, decode workers x answers/s)
 """
@@ -17,8 +17,8 @@ from genz_core.acceptance import expected_steps
 from genz_core.deployment import Deployment, deploy
 from genz_core.errors import InvalidValue
 from genz_core.memory import memory
+from genz_core.serving.kv_capacity import USUAL_TOKENS
 from genz_core.serving.options import Options
-from genz_core.serving.room import USUAL_TOKENS
 from genz_core.speculative import Speculation, SpeculativeModel, speculative_model
 from genz_core.step import StepEstimate
 from genz_core.types import Array, Group, Link, Num, Parallelism, Step, Workload
@@ -29,8 +29,8 @@ from genz_core.workload import decode_step, mixed
 class ServingPool:
     """Equal workers.
 
-    deployed: what each runs, and on what.  parallelism: degrees of one worker.  workers: their
-    number.  options: what the operator tells the engine.
+    deployed: model, system and engine of each.  parallelism: degrees of one worker.  workers: their
+    number.  options: settings of the engine.
     """
 
     deployed: Deployment
@@ -50,7 +50,7 @@ class ServingPool:
         return self.workers * self.parallelism.devices
 
     def drafting(self, speculation: Speculation) -> ServingPool:
-        """The same workers with a model that verifies drafts and makes new ones."""
+        """The same workers with a model that verifies drafts and produces new ones."""
         deployed = self.deployed
         model = speculative_model(deployed.model, speculation)
         return replace(self, deployed=deploy(model, deployed.system, deployed.engine))
@@ -58,15 +58,15 @@ class ServingPool:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """The way of a prompt's cache to a decode worker.
+    """The transfer of a prompt's cache to a decode worker.
 
-    bytes_per_s: of a device's link, in one direction.  latency_s: on top, of each prompt.
+    bytes_per_s: of a device's link, in one direction.  latency_s: added for each prompt.
     layer_wise: each layer's cache is sent while later layers are computed (Mooncake,
-    arXiv:2407.00079, section 5.2); the last one's, and what the link has not carried meanwhile,
-    is left when the prompt is read.
-    shown_by: the pool that brings the user the first token.  Engines pass it on with the cache,
-    and it is seen when a decode worker has admitted the sequence ("decode"); a front end that
-    streams from both shows it as soon as it is there ("prefill").
+    arXiv:2407.00079, section 5.2); when the prompt is read, only the last layer's cache and any
+    backlog of the link remain.
+    shown_by: the pool that sends the first token to the user.  Engines pass it on with the cache,
+    and it is shown when a decode worker has admitted the sequence ("decode"); a front end that
+    streams from both pools shows it at once ("prefill").
     """
 
     bytes_per_s: float
@@ -83,16 +83,16 @@ class Transfer:
 
     @classmethod
     def over(cls, link: Link, *, layer_wise: bool = False) -> Transfer:
-        """Over a tier of interconnect of the prefill workers."""
+        """A transfer over a tier of interconnect of the prefill workers."""
         return cls(link.bytes_per_s, link.latency_s, layer_wise)
 
 
 @dataclass(frozen=True, slots=True)
 class Disaggregation:
-    """Prompts are read by a pool of their own.
+    """A separate pool that reads prompts.
 
-    prefill: that pool.  transfer: the way of the cache to the decode workers, which are described
-    beside it.
+    prefill: that pool.  transfer: the transfer of the cache to the decode workers, which are
+    described separately.
     """
 
     prefill: ServingPool
@@ -112,14 +112,14 @@ class Disaggregation:
             )
 
     def transfer_s(self, decode: ServingPool, tokens: Num) -> Array:
-        """Time that a prompt's cache needs on its way after the prompt is read, [prompts].
+        """Time to send a prompt's cache after the prompt has been read, [prompts].
 
-        The fuller device decides, of those that send and of those that receive.
+        The fuller device decides, among senders and among receivers.
         """
         return self.busy_s(decode, tokens) + self.transfer.latency_s
 
     def busy_s(self, decode: ServingPool, tokens: Num) -> Array:
-        """The part of `transfer_s` that the link of a prefill worker is busy."""
+        """The part of `transfer_s` during which the link of a prefill worker is busy."""
         sizes = [cache_bytes(pool, tokens) for pool in (self.prefill, decode)]
         whole = np.maximum(*sizes) / self.transfer.bytes_per_s
         if not self.transfer.layer_wise:
@@ -154,13 +154,13 @@ def _layers(pool: ServingPool) -> int:
 
 
 def prompt_s(pool: ServingPool, tokens: Num) -> Array:
-    """Time to read a prompt alone, in the chunks of the engine [s], [prompts]."""
+    """Time to read a single prompt, in the engine's chunks [s], [prompts]."""
     sizes = np.atleast_1d(np.asarray(tokens, dtype=float))
     return np.array([float(np.sum(_reading(pool, float(size), 1.0)[0])) for size in sizes])
 
 
 def prompts_per_s(pool: ServingPool, isl: float) -> float:
-    """Prompts that one worker reads per second when enough wait to fill its steps."""
+    """Prompts that one worker reads per second when enough are waiting to fill its steps."""
     together = max(np.floor(_chunk(pool, isl) / isl), 1.0)
     _, gaps = _reading(pool, isl, together)
     return float(together * _ranks(pool) / np.sum(gaps))
@@ -173,8 +173,9 @@ def _chunk(pool: ServingPool, isl: float) -> float:
 
 
 def _reading(pool: ServingPool, isl: float, together: float) -> tuple[Array, Array]:
-    """Steps that read `together` prompts a rank, chunk after chunk: (time of each, time until the
-    next may start), [chunks]."""
+    """Steps that read `together` prompts per rank, chunk after chunk: (time of each, time until the
+    next one may start), [chunks].
+    """
     chunk, deployed = _chunk(pool, isl), pool.deployed
     starts = np.arange(0.0, isl, chunk)
     new = np.minimum(chunk, isl - starts)
@@ -185,7 +186,7 @@ def _reading(pool: ServingPool, isl: float, together: float) -> tuple[Array, Arr
 
 
 def _under_load(step: StepEstimate, pool: ServingPool) -> tuple[Array, Array]:
-    """(latency, time until the next may start) of steps that read prompts, [steps]."""
+    """(latency, time until the next one may start) of steps that read prompts, [steps]."""
     latency = step.total_s * pool.step_scale
     if np.max(pool.parallelism.pp) > 1:
         return latency, np.maximum(step.stage_s, step.host_s) * pool.step_scale
@@ -212,7 +213,9 @@ def decode_step_s(pool: ServingPool, isl: float, osl: float, running: Num) -> Ar
 
 
 def most_running(pool: ServingPool, isl: float, osl: float) -> float:
-    """Sequences that one decode worker runs at most, by its cache and its engine; at least one."""
+    """Most sequences that one decode worker can run, limited by its cache and its engine; at least
+    one.
+    """
     deployed, ranks = pool.deployed, _ranks(pool)
     engine = pool.options.with_memory(deployed.engine)
     output = max(osl * engine.reserve_output, 1.0)
@@ -236,7 +239,7 @@ def answers_per_s(pool: ServingPool, isl: float, osl: float, running: Num) -> Ar
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What the workers of both pools serve, and how many of each match.
+    """The capacity of the workers of both pools, and the ratio at which they match.
 
     prompts_per_s, answers_per_s: of one prefill and of one decode worker, both full.
     running: sequences of a full decode worker.  prefill_workers, decode_workers: as described.
@@ -250,28 +253,28 @@ class Balance:
 
     @property
     def prefill_per_decode(self) -> float:
-        """Prefill workers that keep one decode worker full."""
+        """Prefill workers that are needed to keep one decode worker full."""
         return self.answers_per_s / self.prompts_per_s
 
     @property
     def requests_per_s(self) -> float:
-        """Requests that both pools serve at most: those of the slower one."""
+        """Requests per second that both pools can serve: the rate of the slower one."""
         return min(
             self.prefill_workers * self.prompts_per_s, self.decode_workers * self.answers_per_s
         )
 
     @property
     def slower(self) -> Literal["prefill", "decode"]:
-        """The pool that decides."""
+        """The pool that limits the rate."""
         full = self.prefill_workers * self.prompts_per_s
         return "prefill" if full < self.decode_workers * self.answers_per_s else "decode"
 
 
 def balance(disaggregation: Disaggregation, decode: ServingPool, isl: float, osl: float) -> Balance:
-    """Match the rates of both pools for requests of these lengths.
+    """Compare the rates of both pools for requests of these lengths.
 
     Raises:
-        InvalidValue: pools that cannot share a cache.
+        InvalidValue: pools whose caches are incompatible.
     """
     disaggregation.refuse_mismatch(decode.deployed)
     running = most_running(decode, isl, osl)

@@ -1,9 +1,10 @@
-"""Device time of a model's steps by what they hold: nodes priced in one array call, linear between.
+"""Device time of a model's steps by their content: priced at nodes in one array call, linear
+between.
 
 An engine's step of D decodes and n prompt tokens costs its matrix products by tokens, its experts
-by the tokens of all ranks, its head by what is sampled, and its attention by group.  Each share is
-priced once, at a few nodes of every configuration.  At the nodes (one decode, the most that run, a
-prompt of its own) a step is the price of `genz_core.mixed`.
+by the tokens of all ranks, its head by the sampled sequences, and its attention by group.  Each of
+these shares is priced once, at a few nodes of every configuration.  At the nodes (one decode, the
+most that run, a prompt by itself) a step equals the price of `genz_core.mixed`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from genz_core.compiled.lanes import Lanes
 from genz_core.compiled.pricing import operator_seconds
 from genz_core.deployment import Deployment
 from genz_core.memo import ByIdentity
-from genz_core.serving.alike import picked_columns
+from genz_core.serving.deduplicate import picked_columns
 from genz_core.speculative import Query
 from genz_core.step import of_busiest_rank, stage_runs
 from genz_core.types import (
@@ -38,12 +39,13 @@ from genz_core.types import (
 )
 from genz_core.validity import columns, split_of
 
-#: What the time of an operator follows: tokens of the rank, tokens of all ranks, sequences that
-#: sample, or the lengths of every group of sequences.
+#: What the time of an operator depends on: tokens of the rank, tokens of all ranks, sampled
+#: sequences, or the lengths of every group of sequences.
 Share = Literal["tokens", "experts", "rows", "groups"]
 _OF_TOKENS: tuple[Share, ...] = ("tokens", "experts", "rows")
 _OF_GROUPS = ("attention", "ssm", "convolution")
-#: (sequences, new tokens, cached tokens) that a step is laid with to find its operators' shares.
+#: (sequences, new tokens, cached tokens) of probe steps that show which share an operator belongs
+#: to.
 _PROBES = ((8.0, 1.0, 1000.0), (1.0, 8.0, 1000.0), (8.0, 1.0, 3000.0))
 _DECODE_NODES, _PROMPT_NODES = 10, 8
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
@@ -51,12 +53,13 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the steps of a load hold at most, and of what length, [configs].
+    """Largest content of the steps of a load, and its lengths, [configs].
 
     decodes: sequences that decode in a step of a rank.  tokens: prompt tokens of one.
     piece: tokens of a prompt that a step takes.  isl, osl: mean lengths of a request; cached:
-    tokens before its prompt that need not be read.  branches: sequences that a request decodes.
-    share: of the ranks that have a request at all, 1 where there are as many requests as ranks.
+    prompt tokens found in the cache.  branches: sequences that a request decodes.
+    share: share of the ranks that have any request, 1 where there are at least as many requests as
+    ranks.
     """
 
     decodes: Array
@@ -69,19 +72,19 @@ class Sizes:
     share: Num = 1.0
 
     def picked(self, chosen: Places) -> Sizes:
-        """Those of some configurations."""
+        """A selection of the configurations."""
         columns: dict[str, Any] = picked_columns(self, chosen)
         return replace(self, **columns)
 
 
 @dataclass(frozen=True)
 class ModelTimes:
-    """Device times of a model's steps, of configurations with as many pipeline stages.
+    """Device times of a model's steps, of configurations with the same number of pipeline stages.
 
     nodes: tokens of a rank, [nodes, configs]; products_s, experts_s, rows_s: seconds there,
     [stages, nodes, configs].  decode_nodes: sequences that decode; decodes_s: their attention.
-    prompt_s: attention of one prompt token, [stages, configs].  ranks: that wait for one another,
-    [configs].  query: new tokens of a sequence that decodes.
+    prompt_s: attention of one prompt token, [stages, configs].  ranks: number that wait for one
+    another, [configs].  query: new tokens of a sequence that decodes.
     """
 
     nodes: Array
@@ -139,12 +142,12 @@ class ModelTimes:
         return _Lines(self)
 
     def picked(self, chosen: Places) -> ModelTimes:
-        """Those of some configurations."""
+        """A selection of the configurations."""
         columns: dict[str, Any] = picked_columns(self, chosen)
         return replace(self, sizes=self.sizes.picked(chosen), **columns)
 
     def of_decodes(self, decodes: Array) -> Array:
-        """Time of every stage of a step of decodes alone [s], [stages, ..., configs]."""
+        """Time of every stage of a step that only decodes [s], [stages, ..., configs]."""
         lines, verified = self._lines, decodes * self.query.tokens
         tokens = lines.tokens.place(verified)
         attention = lines.attention(lines.decodes.place(decodes))
@@ -156,9 +159,9 @@ class ModelTimes:
         return lines.products(tokens) + lines.experts(routed) + lines.rows(sampled) + attention
 
     def __call__(self, decodes: Array, tokens: Array, elsewhere: Array) -> Array:
-        """Time of every stage of the rank with the most to do [s], [stages, ..., configs].
+        """Time of every stage on the busiest rank [s], [stages, ..., configs].
 
-        decodes: sequences that decode there.  tokens: of prompts there; elsewhere: on each other
+        decodes: sequences that decode there.  tokens: prompt tokens there; elsewhere: on each other
         rank.
         """
         lines, verified = self._lines, decodes * self.query.tokens
@@ -178,12 +181,13 @@ class ModelTimes:
         )
 
     def prompts(self, tokens: Array) -> Array:
-        """Prompts that so many tokens of a step belong to."""
+        """Number of prompts that the prompt tokens of a step belong to."""
         return np.minimum(np.ceil(tokens / self.sizes.isl - 1e-9), tokens)
 
 
 def _nodes(sizes: Sizes, query: int) -> tuple[Array, Array]:
-    """Sequences that decode, and tokens of a rank, where a step is priced, [nodes, configs].
+    """Numbers of decoding sequences, and of tokens of a rank, at which a step is priced, [nodes,
+    configs].
 
     query: new tokens of a sequence that decodes.
     """
@@ -201,8 +205,9 @@ def _nodes(sizes: Sizes, query: int) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Numbers among nodes, [..., configs]: the node left of each, counted through all of them, and
-    how far beyond it lies, 0 below the first; whether it is above zero."""
+    """Positions of numbers among nodes, [..., configs]: index of the node to the left, distance
+    beyond it (0 below the first node), and whether the number is above zero.
+    """
 
     left: Places
     beyond: Array
@@ -210,7 +215,7 @@ class _Place:
 
 
 class _Nodes:
-    """Nodes [nodes, configs] that lines are stretched between."""
+    """Nodes [nodes, configs] for piecewise-linear interpolation."""
 
     def __init__(self, nodes: Array) -> None:
         self.nodes, self._flat = nodes, np.ascontiguousarray(nodes).reshape(-1)
@@ -218,13 +223,13 @@ class _Nodes:
         self._gap = np.where(gap > 0, gap, np.inf)
 
     def place(self, at: Array) -> _Place:
-        """Where numbers [..., configs] lie; beyond the last node its line goes on."""
+        """Positions of numbers [..., configs]; beyond the last node the last line is extended."""
         last, configs = len(self.nodes) - 2, self.nodes.shape[1]
         if configs == 1:
             left = self._flat.searchsorted(at, side="right") - 1
         else:
             beside = self.nodes.reshape(len(self.nodes), *(1,) * (at.ndim - 1), -1)
-            passed = (beside <= at).view(np.int8)  # there are some forty nodes
+            passed = (beside <= at).view(np.int8)  # there are about forty nodes
             left = np.add.reduce(passed, axis=0, dtype=np.int8).astype(np.intp) - 1
         left = np.minimum(np.maximum(left, 0), last)
         if configs > 1:
@@ -232,7 +237,7 @@ class _Nodes:
         return _Place(left, np.maximum(at - self._flat.take(left), 0.0), at > 0)
 
     def line(self, values: Array) -> _Line:
-        """The line through values [stages, nodes, configs]."""
+        """The piecewise-linear function through values [stages, nodes, configs]."""
         slopes = np.diff(values, axis=1) / self._gap
         return _Line(values.reshape(len(values), -1), slopes.reshape(len(values), -1))
 
@@ -245,7 +250,7 @@ class _Line:
     slopes: Array
 
     def __call__(self, place: _Place) -> Array:
-        """Values at places, [stages, ..., configs]; 0 where there is none."""
+        """Values at positions, [stages, ..., configs]; 0 where the number is zero."""
         found = self.slopes.take(place.left, axis=1)
         found *= place.beyond
         found += self.values.take(place.left, axis=1)
@@ -254,7 +259,7 @@ class _Line:
 
 
 class _Lines:
-    """The lines of `ModelTimes`, by what they follow."""
+    """The lines of `ModelTimes`, one for each quantity that time depends on."""
 
     def __init__(self, times: ModelTimes) -> None:
         self.tokens, self.decodes = _Nodes(times.nodes), _Nodes(times.decode_nodes)
@@ -272,10 +277,10 @@ class _Lines:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Steps of one group of sequences a rank.
+    """Steps with one group of sequences per rank.
 
-    shares: what the time of each operator follows, [ops]; "" of those that are left out.
-    by_stage: runs on each pipeline stage, [stages, ops].  split: degrees, [configs] or of all.
+    shares: what the time of each operator depends on, [ops]; "" for those that are left out.
+    by_stage: runs on each pipeline stage, [stages, ops].  split: degrees, [configs] or one for all.
     """
 
     deployed: Deployment
@@ -307,7 +312,7 @@ class _Steps:
         return cls(deployed, split, np.array(kept), stage_runs(graph, stages))
 
     def seconds(self, laid: Group, *shares: Share) -> dict[Share, Array]:
-        """Seconds of some shares of the operators in steps of a rank, [stages, ..., configs].
+        """Seconds of the operators of given shares in steps of a rank, [stages, ..., configs].
 
         laid: sizes of the steps, numbers or arrays [..., configs].
         """
@@ -340,7 +345,7 @@ _SHARES: ByIdentity[tuple[Graph, list[Share]]] = ByIdentity(256)
 
 
 def _shares(deployed: Deployment, parallelism: Parallelism) -> tuple[Graph, list[Share]]:
-    """A graph of small steps, `_PROBES`, and what the time of each operator in it follows."""
+    """A graph of small steps, `_PROBES`, and what the time of each of its operators depends on."""
     size = len(columns(Workload(), parallelism)["pp"])
     split = _repeated(parallelism, len(_PROBES))
     sequences, new, cached = np.repeat(np.array(_PROBES), size, axis=0).T
@@ -354,14 +359,14 @@ def _belongs(op: Op, module: str) -> bool:
 
 
 def _share(op: Op, size: int) -> Share:
-    """What the time of an operator follows, found by the probes that its columns start with."""
+    """What the time of an operator depends on, judged by its first columns, the probes."""
     apart, together, later = (
         picked(op, slice(at * size, (at + 1) * size)) for at in range(len(_PROBES))
     )
     if op.operator_class in _OF_GROUPS or not _alike(apart, later):
         return "groups"
     if not np.any(apart.flops) and np.any(together.flops):
-        return "groups"  # what only prompts run: an encoder of text, sound or images
+        return "groups"  # work for prompts only: an encoder of text, sound or images
     if op.operator_class == "moe" or op.name.startswith("moe_"):
         return "experts"
     return "tokens" if _alike(apart, together) else "rows"
@@ -373,7 +378,7 @@ def _alike(one: Op, other: Op) -> bool:
 
 
 def _repeated(parallelism: Parallelism, times: int) -> Parallelism:
-    """Degrees of steps side by side, [times x configs]; those that are numbers stay numbers."""
+    """Degrees repeated for several steps, [times x configs]; plain numbers stay numbers."""
     numbers = columns(Workload(), parallelism)
     degrees = {
         name: np.tile(column, times)

@@ -1,4 +1,4 @@
-"""What an operator tells an engine."""
+"""Settings that a user gives to an engine."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from dataclasses import dataclass, replace
 
 from genz_core.engine import EngineProfile
 
-#: Names of the policies that an engine or an option may choose.
+#: Names of the scheduling policies that an engine or an option may choose.
 SCHEDULERS = ("vllm", "sglang", "tensorrt_llm", "static")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What an operator tells an engine, 0 and None for its default.
+    """Settings that a user gives to an engine, 0 and None for its default.
 
-    max_num_seqs, max_num_batched_tokens: sequences and tokens of a step and rank at most.
-    memory_fraction: see `with_memory`.  kv_tokens: that the cache of a rank holds,
-    in place of what fits.  prefix_caching: equal prefixes are shared.  recv_interval: decode steps
-    between two looks at new requests.  batch_wait: see `Traffic`.
-    scheduler: a policy in place of the engine's own, of
-    `SCHEDULERS`.  step_scale: measured over priced time of a step;
-    None for that of the engine's recipe where our own tables are the price.  prompt_scale: of what
-    prompts add to a step, on top.  wait_s: of a request before the engine has it, on top of the
-    engine's own.
+    max_num_seqs, max_num_batched_tokens: most sequences and tokens in a step of a rank.
+    memory_fraction: see `with_memory`.  kv_tokens: capacity of a rank's cache, instead of what
+    fits.  prefix_caching: equal prefixes are shared.  recv_interval: decode steps between two looks
+    at new requests.  batch_wait: see `Traffic`.
+    scheduler: a policy from `SCHEDULERS`, instead of the engine's own.  step_scale: measured over
+    priced time of a step; None for the scale of the engine's recipe, if the built-in tables give
+    the price.  prompt_scale: additional scale of the time that prompts add to a step.  wait_s: wait
+    of a request before it reaches the engine, in addition to the engine's own.
     """
 
     max_num_seqs: int = 0
@@ -38,10 +37,10 @@ class Options:
     wait_s: float = 0.0
 
     def with_memory(self, engine: EngineProfile) -> EngineProfile:
-        """The engine with its part of the memory as it was told: `memory_fraction`, if not 0.
+        """The engine with the given `memory_fraction`, if it is not 0.
 
         It is of the whole device (vLLM's gpu_memory_utilization, SGLang's mem_fraction_static), or
-        of what the weights leave free (TensorRT-LLM's free_gpu_memory_fraction).
+        of the memory that the weights leave free (TensorRT-LLM's free_gpu_memory_fraction).
         """
         if not self.memory_fraction:
             return engine

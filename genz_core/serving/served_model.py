@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from genz_core.engine import EngineProfile
 from genz_core.memory import Memory, memory
 from genz_core.model_kinds import generates
-from genz_core.serving.alike import Kinds, step_seconds
-from genz_core.serving.asked_loads import rates, real_lengths
 from genz_core.serving.balance import Balance, closed_loop, open_loop
+from genz_core.serving.deduplicate import Kinds, step_seconds
+from genz_core.serving.kv_capacity import sequences_that_fit, step_rooms
+from genz_core.serving.load_checks import rates, real_lengths
 from genz_core.serving.model_times import Sizes
+from genz_core.serving.offloaded_traffic import Banks, Spilled
 from genz_core.serving.queueing import Batching
-from genz_core.serving.room import sequences_that_fit, step_rooms
-from genz_core.serving.spilled import Banks, Spilled
 from genz_core.serving.step_times import StepTimes
 from genz_core.serving.traffic import Novelty, ServingEstimate, Traffic
 from genz_core.speculative import steps_per_token

@@ -1,8 +1,8 @@
-"""Speculative decoding in closed form: steps of an answer, the time of a token, what is gained.
+"""Speculative decoding in closed form: steps of an answer, time per token, and speed-up.
 
-A step yields 1 + a tokens, a of the draft accepted; steps of a sequence are independent of each
-other and of what else runs, so that an answer of n tokens takes the steps of a renewal process
-to reach n.
+A step yields 1 + a tokens, where a tokens of the draft are accepted.  Steps are independent of each
+other and of other sequences, so an answer of n tokens takes the steps of a renewal process to reach
+n.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Speculated:
 
     @property
     def speedup(self) -> Array:
-        """Tokens in the time that one takes without drafts."""
+        """Tokens generated in the time of one token without drafts."""
         return self.plain_step_s / self.tpot_s
 
 

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from genz_core.serving.alike import picked_columns
+from genz_core.serving.deduplicate import picked_columns
 from genz_core.serving.step_times import StepTimes
 from genz_core.step_correction import StepCorrection
 from genz_core.types import Array, Places

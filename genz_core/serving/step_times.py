@@ -1,6 +1,6 @@
 """Time of an engine's step: its model's, its drafts' and its host's.
 
-The loops of `genz_core.serving.loops` ask for thousands of steps, see `model_times`.
+The loops of `genz_core.serving.closed_form` ask for thousands of steps, see `model_times`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from genz_core.deployment import Deployment, deploy
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
 from genz_core.serving.model_times import ModelTimes, Sizes
-from genz_core.serving.spilled import Spilled
+from genz_core.serving.offloaded_traffic import Spilled
 from genz_core.speculative import (
     TARGET_STATES,
     Query,

@@ -1,4 +1,4 @@
-"""Load of a deployment, and its serving figures."""
+"""The load of a deployment, and its serving figures."""
 
 from __future__ import annotations
 
@@ -17,19 +17,17 @@ from genz_core.types import Array, Num, Parallelism
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Load: `concurrency` open requests over the deployment, or `rate_per_s` arrivals.
+    """A load: `concurrency` open requests over the whole deployment, or `rate_per_s` arrivals.
 
-    isl, osl: nominal lengths.  length_ratio: real ones are uniform in [ratio, 1] of them.
-    waves: requests that a user of a closed loop sends in all, the first of all users at once; 0
-    for a loop without a start.  stream_interval: tokens that the engine gathers before it
-    sends them, the first one too as far as `EngineProfile.held_share` says.  recv_interval: decode
-    steps between two looks of the engine at new requests.  batch_wait: decode steps that a
-    prompt waits at most for others to be read with it, one for each attention data parallel rank,
-    or on a single rank as many as fill a step.
-    max_num_seqs, max_num_batched_tokens: sequences and tokens of a step and rank at most, 0 for the
-    engine's default.  sharing: what prompts and answers have in common.  spill: what the host holds
-    where it does not fit the device, "weights" or "kv".
-    Numbers, or arrays [configs] of loads side by side.
+    isl, osl: nominal lengths.  length_ratio: real lengths are uniform in [ratio, 1] times these.
+    waves: total requests of a user in a closed loop where all users start at once; 0 for a steady
+    loop.  stream_interval: tokens that the engine gathers before it sends them, the first one too,
+    as far as `EngineProfile.held_share` says.  recv_interval: decode steps between two looks of the
+    engine at new requests.  batch_wait: most decode steps that a prompt waits for others to be read
+    with it: one for each attention data parallel rank, or on a single rank as many as fill a step.
+    max_num_seqs, max_num_batched_tokens: most sequences and tokens in a step of a rank, 0 for the
+    engine's default.  sharing: what prompts and answers share.  spill: what goes to the host where
+    it does not fit on the device, "weights" or "kv". Numbers, or arrays [configs].
     """
 
     isl: Num = 1024
@@ -49,10 +47,9 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Novelty:
-    """How far loads lie from what was measured, [configs].
+    """Distance of loads from measured ones, [configs].
 
-    tpot, ttft: see `genz_core.step_correction.novelty`.  users: open requests
-    of an attention rank.
+    tpot, ttft: see `genz_core.step_correction.novelty`.  users: open requests of an attention rank.
     """
 
     tpot: Array
@@ -65,18 +62,20 @@ class ServingEstimate:
     """Serving figures, [configs] each; times in seconds.
 
     ttft_s, tpot_s: means; *_median_s: medians.  running: sequences in a steady step.  correction:
-    what measured runs say of the steps, which is in the figures.  novelty: how far these loads lie
-    from them.  outside_s: of a TTFT, what runs say of a wait outside of steps.
-    capacity: sequences whose cache fits.  ranks: attention data parallel ranks they spread over.
-    memory: with one sequence a rank.  utilisation: share of time spent on prompts (closed
+    correction of the steps by measured runs, which the figures include.  novelty: distance of these
+    loads from measured ones.  outside_s: part of a TTFT that measured runs attribute to waits
+    outside of steps.
+    capacity: sequences whose cache fits.  ranks: attention data parallel ranks that share the load.
+    memory: with one sequence per rank.  utilisation: share of time spent on prompts (closed
     loop) or of the highest rate the deployment sustains (open loop).
-    prefill_s: one prompt alone, the rest of a TTFT is `wait_s`; decode_step_s: the steady step, by
-    the tokens that a sequence gains in it (one, more with drafts); bound_*: the least of each.
-    osl: mean output tokens of a sequence; branches: of which a request writes so many.  offloaded:
-    bytes of a device's weights or caches that lie on the host.  pooled: prompts have workers of
-    their own.
-    status: "ok" or a reason code; messages: the sentence behind each code, by configuration.
-    traffic, parallelism: what was asked, with ones in place of degrees that cannot split the model.
+    prefill_s: a single prompt; the rest of a TTFT is `wait_s`.  decode_step_s: the steady step
+    divided by the tokens that a sequence gains in it (one, more with drafts).  bound_*: bounds of
+    both.
+    osl: mean output tokens of a sequence; branches: sequences per request.  offloaded:
+    bytes of a device's weights or caches that lie on the host.  pooled: prompts are read by
+    separate workers.
+    status: "ok" or a reason code; messages: a sentence for each code, by configuration.
+    traffic, parallelism: as requested, with 1 in place of degrees that cannot split the model.
     """
 
     ttft_s: Array

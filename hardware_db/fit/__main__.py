@@ -1,8 +1,8 @@
 """Program that fits the latency profiles: `python -m hardware_db.fit` writes hardware_db/profiles.
 
 The same tables and the same date give the same files.  Takes a few minutes on one core; needs
-the extra `calibrate` (the tables).  `hardware_db.fit.other_devices` then adds the devices that
-other public benchmarks measured, and their rows.
+the extra `calibrate` (the tables).  `hardware_db.fit.other_devices` then adds devices measured by
+other public benchmarks.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fit_class(operator: str, date: str) -> Iterator[tuple[FormatGroup, dict[str, _Entries]]]:
-    """Fits of each format of a class: its series and constants, and entries by profile."""
+    """Fits of each format of a class: series with their constants, and entries by profile."""
     by_format: dict[str, list[SplitSeries]] = defaultdict(list)
     for sample in samples(operator, DEVICES):
         by_format[sample.series.fmt].append(sample)
@@ -137,7 +137,7 @@ def _write(fitted: Mapping[str, _Entries], table: pd.DataFrame, output: Path, da
 
 
 def _write_validation(table: pd.DataFrame, output: Path, heading: str, date: str) -> None:
-    """Write the errors of all series, the page about them, and the residuals' quantiles."""
+    """Write the errors of all series, the page about them, and the quantiles of the residuals."""
     shown = table.drop(columns="residuals").round(5)
     shown = shown.assign(data=f"{PACKAGE} {package_version()}", date=date)
     shown.to_csv(output / FILE.name, index=False)

@@ -1,4 +1,4 @@
-"""Boosted trees of measured kernels, as the fits of residuals need them."""
+"""Boosted trees for the residuals of measured kernels."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ _BINS = 63
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How trees are boosted: their number and leaves, the rate, and the least rows of a leaf.
+    """How trees are boosted: their number and leaves, the learning rate, and the least rows of a
+    leaf.
 
     ridge: penalty of large leaves.  backbone: least slope of ln t over that of the constants.
-    free: whether the trees may fall where a size grows.  share: how much of ln t is theirs; the
-    rest is the constants'.
+    free: the trees may fall where a size grows.  share: share of the correction of ln t that is
+    applied; the rest is left to the constants.
     """
 
     trees: int
@@ -51,12 +52,12 @@ class Rows:
         return Rows(self.x[chosen], self.predicted_s[chosen], self.measured_s[chosen], self.grows)
 
     def target(self, backbone: float) -> Array:
-        """What the trees are to sum to."""
+        """The values that the trees should sum to."""
         return np.log(self.measured_s) - backbone * np.log(self.predicted_s)
 
 
 def boosted(data: Rows, setting: Setting) -> Any:
-    """Trees of LightGBM; unless `free`, none falls where a growing feature rises."""
+    """Trees of LightGBM; unless `free`, they are monotonic in every growing feature."""
     import lightgbm
 
     options = {
@@ -73,7 +74,7 @@ def boosted(data: Rows, setting: Setting) -> Any:
 
 
 def boosted_s(data: Rows, setting: Setting, left: Rows) -> Array:
-    """Times that trees of `data` give other rows [s], [rows of left]."""
+    """Times that trees fitted to `data` predict for other rows [s], [rows of left]."""
     leaves = np.asarray(boosted(data, setting).predict(left.x))
     before = np.log(left.predicted_s)
     theirs = leaves + setting.backbone * before

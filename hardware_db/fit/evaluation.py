@@ -29,14 +29,14 @@ from hardware_db.fit.samples import SplitSeries, seed
 from hardware_db.profile_schema import FittedProfile, combine
 from hardware_db.profiles.typical import between, share_of_wide
 
-#: {split: tier of the intervals that rest on it}.
+#: {split: tier of the intervals derived from it}.
 TIERS: Mapping[str, Tier] = {
     "held-out shapes": "measured",
     "sibling": "sibling",
     "unseen family": "default",
 }
 QUANTILES = (0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95)
-#: A device of each family, on which families that were not measured are judged.
+#: A device of each family, used to judge families that were not measured.
 REPRESENTATIVES = ("a100_sxm", "b200_sxm", "b60", "h100_sxm", "l40s", "rtx_pro_6000_server")
 _DRAWS = 2
 _LEAST_FEW_SHOT = 100
@@ -111,7 +111,7 @@ def _few_shot(
 
 
 def spread_over_latency(table: pd.DataFrame, points: int, draw: int) -> pd.DataFrame:
-    """`points` rows drawn evenly over the quintiles of latency, as advised for measuring."""
+    """`points` rows drawn evenly over the quintiles of latency, as recommended for measuring."""
     rng = np.random.default_rng(draw)
     order = np.argsort(table["latency_s"].to_numpy(), kind="stable")
     fifths = np.array_split(order, 5)

@@ -1,8 +1,9 @@
-"""Program that fits the profile of a device of which a handful of kernels was measured.
+"""Program that fits the profile of a device with only a handful of measured kernels.
 
-``python -m hardware_db.fit.few_kernels --tables FOLDER`` writes the profiles of `SERIES`.  Too few
-to hold shapes out: constants stay near typical ones (a prior), and errors are those of each kernel
-under constants fitted on the others.  FOLDER holds tables as `public_tables` states.
+``python -m hardware_db.fit.few_kernels --tables FOLDER`` writes the profiles of `SERIES`.  There
+are too few kernels to hold shapes out: constants stay near typical ones (a prior), and the error of
+each kernel is measured with constants fitted on the others.  FOLDER holds tables as described in
+`public_tables`.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from hardware_db.profiles import FOLDER, typical_profile
 class FewKernels:
     """A device's kernels of one class and format in a file of the tables, by their dimensions.
 
-    fixed: constants that the kernels do not speak for, which stay typical: square products say
-    nothing of streaming weights.
+    fixed: constants that these kernels cannot determine, which stay typical: square products say
+    nothing about reading weights.
     """
 
     device: str
@@ -46,7 +47,7 @@ SERIES = (
     FewKernels("tpu-v7", "gemm", "bf16", ("m", "n", "k"), frozenset({"memory_efficiency"})),
     FewKernels("tpu-v7", "pointwise", "default", ("bytes",)),
 )
-#: Devices that the tables time by core, two to a chip.
+#: Devices whose tables time one core; they have two cores per chip.
 _BY_CORE = frozenset({"tpu-v7"})
 _DATA = "AI-Hypercomputer/tpu-recipes c8cfe2f"
 _SPREAD = 0.7
@@ -77,14 +78,14 @@ def read_points(folder: Path, series: FewKernels) -> OperatorPoints:
 
 
 def fitted(points: OperatorPoints, system: System, fixed: frozenset[str]) -> Parameters:
-    """Constants near the typical ones that price some kernels.  fixed: those that stay typical."""
+    """Constants near the typical ones that fit some kernels.  fixed: those that stay typical."""
     start = typical_profile(system).parameters[points.operator, points.fmt]
     spread = dict.fromkeys((constant.name for constant in describe(type(start))), _SPREAD)
     return fit(points, system, start, spread=spread, prior=True, fixed=fixed).parameters
 
 
 def _one_by_one(points: OperatorPoints, system: System, fixed: frozenset[str]) -> Array:
-    """Seconds of each kernel under constants that were fitted on the others."""
+    """Seconds of each kernel with constants that were fitted on the others."""
     every = np.arange(len(points.measured_s))
     seconds = []
     for at in every:

@@ -1,9 +1,9 @@
-"""Program that writes a draw of held-out points of every series with their predictions.
+"""Program that writes a sample of held-out points of every series with their predictions.
 
-``python -m hardware_db.fit.held_out`` writes hardware_db/profiles/held_out_points.csv: a few
-points of every series (operator, device, format), spread over the range of its latencies, priced
-with the constants that ship.  The points are from the tables that the profiles are fitted on;
-needs the extra `calibrate`.
+``python -m hardware_db.fit.held_out`` writes hardware_db/profiles/held_out_points.csv: a few points
+of every series (operator, device, format), spread over the range of its latencies, priced with the
+shipped constants.  The points come from the tables that the profiles are fitted on; needs the extra
+`calibrate`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COLUMNS = (
 
 
 def rows(sample: SplitSeries) -> Iterator[dict[str, Any]]:
-    """Rows of `COLUMNS` of a series, priced with the constants that ship."""
+    """Rows of `COLUMNS` for a series, priced with the shipped constants."""
     own = [profile for profile in measured_profiles() if sample.slug in profile.systems]
     if own and sample.key in own[0].parameters:
         yield from drawn(sample, own[0].parameters[sample.key])
@@ -38,7 +38,9 @@ def rows(sample: SplitSeries) -> Iterator[dict[str, Any]]:
 def drawn(
     sample: SplitSeries, parameters: Parameters, count: int = PER_SERIES
 ) -> Iterator[dict[str, Any]]:
-    """Rows of `COLUMNS` for `count` held-out points of a series, even in the ranks of latency."""
+    """Rows of `COLUMNS` for `count` held-out points of a series, evenly spaced in the rank of
+    latency.
+    """
     if sample.test.empty:
         return
     points = sample.points(sample.test)

@@ -2,9 +2,10 @@
 
 ``python -m hardware_db.fit.other_devices --tables FOLDER`` writes the profiles of `DEVICES` and
 their rows of the validation and of the held-out points; the profiles and rows of the tables'
-package stay as they are.  FOLDER holds tables as `hardware_db.fit.public_tables` states them.
+package are unchanged.  FOLDER holds tables as described in `hardware_db.fit.public_tables`.
 
-Constants are kept where they price held-out shapes better than those that would stand in.
+Constants are kept only where they price held-out shapes better than the constants used without
+them.
 """
 
 from __future__ import annotations
@@ -49,15 +50,15 @@ DEVICES = (
     "rtx-4090",
     "rtx-a6000",
 )
-#: Products of these devices were timed with some 16 us of the profiler in each small one.
+#: Products of these devices include about 16 us of profiler time in each small one.
 _TIMED_BY_PROFILER = frozenset({"rtx-3090", "rtx-a6000"})
 _PROFILER_S = 16e-6
-#: Devices whose thin products were timed in a kernel for large ones, which engines avoid: what
-#: decides the time of thin products stays as in their family.
+#: Devices whose thin products were timed in a kernel for large ones, which engines avoid: the
+#: constants of thin products stay those of the family.
 _THIN_AS_FAMILY = frozenset({"h20-96gb"})
 _OF_THIN = frozenset({"launch_s", "memory_efficiency", "k_step_s", "split_s"})
-#: Devices whose collectives were timed by events, with launch gaps: small ones stay as in their
-#: family.
+#: Devices whose collectives were timed by events, including launch gaps: the constants of small
+#: ones stay those of the family.
 _TIMED_BY_EVENTS = frozenset({"a800-sxm4-80gb"})
 _OF_SMALL = frozenset({"base_s", "step_s"})
 _HELD_OUT = "held-out shapes"
@@ -92,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def system_of(device: str) -> System:
-    """The device as its YAML states it, without fitted constants."""
+    """The device according to its YAML, without fitted constants."""
     return hardware_db.facts(device).system()
 
 
@@ -108,7 +109,9 @@ def _stand_in(sample: SplitSeries) -> Parameters:
 
 
 def _without_own(sample: SplitSeries) -> LatencyProfile:
-    """The profile of a device from its family in the tables' package, or typical constants."""
+    """A device's profile without its own fits: from its family in the tables' package, or typical
+    constants.
+    """
     family = [
         profile
         for profile in measured_profiles()
@@ -119,7 +122,7 @@ def _without_own(sample: SplitSeries) -> LatencyProfile:
 
 
 def _starts(sample: SplitSeries) -> list[Parameters]:
-    """First guesses: what stands in, typical constants, and the defaults."""
+    """Starting points: the constants used without a fit, typical constants, and the defaults."""
     starts = [_stand_in(sample), _typical(sample), defaults(sample.series.operator)]
     if _fixed(sample):
         return starts[:1]
@@ -132,7 +135,7 @@ def _starts(sample: SplitSeries) -> list[Parameters]:
 
 
 def _fixed(sample: SplitSeries) -> frozenset[str]:
-    """Constants that the series does not speak for."""
+    """Constants that the series cannot determine."""
     series = sample.series
     if series.operator == "gemm" and series.device in _THIN_AS_FAMILY:
         return _OF_THIN
@@ -175,7 +178,7 @@ def _write(device: str, entries: _Kept) -> None:
 
 
 def _validation(sample: SplitSeries, own: Parameters) -> Iterator[dict[str, object]]:
-    """Rows of the validation: the roofline, the fit, and what stands in without it."""
+    """Rows of the validation: the roofline, the fit, and the constants used without it."""
     tier = _without_own(sample).fit(*sample.key).tier
     without = {"sibling": "sibling", "default": "unseen family"}.get(tier, "sibling")
     cases = (
@@ -200,7 +203,7 @@ def _validation(sample: SplitSeries, own: Parameters) -> Iterator[dict[str, obje
 
 
 def _write_rows(rows: list[dict[str, object]], kept: Mapping[str, _Kept], date: str) -> None:
-    """Put the rows of these devices behind those of the tables' package."""
+    """Append the rows of these devices to those of the tables' package."""
     ours = {source.name for source in SOURCES.values()}
     table = pd.read_csv(FILE)
     new = pd.DataFrame(rows)
@@ -218,9 +221,9 @@ def _write_rows(rows: list[dict[str, object]], kept: Mapping[str, _Kept], date: 
 
 
 def _write_residuals(new: pd.DataFrame) -> None:
-    """Pool the held-out points of these devices with those of the tables' package.
+    """Combine the held-out points of these devices with those of the tables' package.
 
-    new: rows of `_validation`.  Quantiles of measured devices change; the others stay.
+    new: rows of `_validation`.  Quantiles of measured devices change; the others do not.
     """
     pooled = pd.concat([pd.DataFrame(_of_package()), new[new["split"] == _HELD_OUT]])
     file = FOLDER / f"{RESIDUALS}.yaml"
@@ -239,7 +242,7 @@ def _write_residuals(new: pd.DataFrame) -> None:
 
 
 def _of_package() -> Iterator[dict[str, object]]:
-    """Held-out residuals of the package's series under the constants that ship."""
+    """Held-out residuals of the package's series with the shipped constants."""
     own = {profile.systems[0]: profile for profile in measured_profiles()}
     for operator in CLASSES:
         for sample in samples(operator, tables.DEVICES):

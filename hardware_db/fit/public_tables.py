@@ -1,9 +1,10 @@
-"""Operator tables of other public benchmarks, brought into one form, as measured series.
+"""Operator tables of other public benchmarks, converted to one form, as measured series.
 
-A folder holds one CSV (or CSV.gz) a class with the columns `source, device, operator, fmt,
-<dimensions>, latency_s, warm_cache, shape, kernel, note`: dimensions as in `OperatorPoints`,
-seconds, `warm_cache` 0 where the operands were cold and empty where that is not known, `shape`
-what a split keeps together.  `SOURCES` says where the figures come from and under which licence.
+A folder holds one CSV (or CSV.gz) per class with the columns `source, device, operator, fmt,
+<dimensions>, latency_s, warm_cache, shape, kernel, note`: dimensions as in `OperatorPoints`, times
+in seconds, `warm_cache` 0 where the operands were cold and empty where that is not known, and
+`shape` for the rows that a split keeps together.  `SOURCES` gives the origin and licence of the
+figures.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ SOURCES: Mapping[str, Source] = {
     "llmservingsim": Source("casys-kaist/LLMServingSim 5daddb2", "MIT"),
     "pipeweave": Source("zksainx/pipeweave 55e0317", "Apache-2.0"),
 }
-#: {class: file}, in the order of the fit.  Collectives over PCIe hang on the host and are left out.
+#: {class: file}, in the order of the fit. Collectives over PCIe depend on the host and are left
+#: out.
 _FILES: Mapping[str, str] = {
     "gemm": "gemm",
     "prefill_attention": "attention",
@@ -40,20 +42,22 @@ _FILES: Mapping[str, str] = {
     "pointwise": "pointwise",
     "collective": "collective",
 }
-#: Devices whose collectives run behind switches of their own machine, as in any other.
+#: Devices whose collectives run behind switches inside their machine, so they are the same in any
+#: other.
 _SWITCHED = frozenset({"a800-sxm4-80gb", "h20-96gb", "h800-sxm5-80gb"})
-#: Formats of the tables by the key of the constants that price them; others by their own name.
+#: Formats of the tables by the key of the constants that price them; the others keep their name.
 _FORMATS: Mapping[str, str] = {"mxfp4_mxfp4": "nvfp4"}
-#: Formats that a device's other series already stand for.
+#: Formats that duplicate another series of the device.
 _LEFT_OUT = frozenset({"mxfp8"})
-#: Series (source, class, device) that hold launch gaps beside the kernels: timed by events.
+#: Series (source, class, device) whose times include launch gaps, because they were timed by
+#: events.
 _WITH_GAPS = frozenset(
     {
         ("frontier", "gemm", "a800-sxm4-80gb"),
         ("frontier", "moe", "a800-sxm4-80gb"),
     }
 )
-#: Of two sources of one series the first counts: frontier's fp8 products quantise their inputs
+#: Where two sources have a series, the first counts: frontier's fp8 products quantise their inputs
 #: as engines do.
 _ORDER = ("frontier", "aiter", "llmservingsim", "pipeweave")
 _LEAST_POINTS, _LEAST_SHAPES = 24, 3
@@ -63,7 +67,7 @@ _OF_NO_SHAPE = ["source", "device", "operator", "warm_cache", "kernel", "note"]
 def read_folder(folder: Path, devices: Collection[str]) -> list[MeasuredSeries]:
     """The series of `devices` (slugs) in a folder of tables, by class, device and format.
 
-    Series of fewer than 24 points or three shapes are left out: nothing could be held out.
+    Series of fewer than 24 points or three shapes are left out, since no points could be held out.
     """
     found: dict[tuple[str, str, str], MeasuredSeries] = {}
     for operator, name in _FILES.items():
@@ -78,12 +82,12 @@ def read_folder(folder: Path, devices: Collection[str]) -> list[MeasuredSeries]:
 
 
 def _rank(series: MeasuredSeries) -> int:
-    """Place of a series' source in `_ORDER`."""
+    """Rank of a series' source in `_ORDER`."""
     return next(i for i, name in enumerate(_ORDER) if SOURCES[name].name == series.data_set)
 
 
 def _table(folder: Path, name: str) -> pd.DataFrame:
-    """A class's table, with the sources that `SOURCES` names."""
+    """A class's table, restricted to the sources in `SOURCES`."""
     path = next(path for path in sorted(folder.glob(f"{name}.csv*")))
     table = pd.read_csv(path)
     table = table[table["source"].isin(SOURCES) & ~table["fmt"].isin(_LEFT_OUT)]

@@ -1,4 +1,4 @@
-"""Fits of constants to measured series: of one device, and typical ones of many."""
+"""Fits of constants to measured series: for one device, and typical ones for many devices."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from hardware_db.profiles.typical import POLES, position
 _OWN_SPREAD = 0.7
 _TYPICAL_SPREAD = 1.5
 _POOL_POINTS = 300
-#: Constants that differ between devices without a pattern: typical ones keep their default.
+#: Constants that differ between devices without a pattern; the typical value is their default.
 _PECULIAR = frozenset({"mha_launch", "mha_chunk"})
 #: Weight of a device in the typical constants: width of its decline with the distance from the
-#: pole, and the weight that remains far away.
+#: pole, and the weight that remains at large distances.
 _REACH, _FLOOR = 0.5, 0.1
-#: Prior of a constant's spread over families, and how many families it counts for.
+#: Prior for a constant's spread over families, and how many families the prior counts for.
 _PRIOR_SPREAD, _PRIOR_FAMILIES = 0.5, 2.0
 _SPREAD_BOUNDS = (0.12, 1.5)
 
@@ -54,11 +54,11 @@ def fit_own(
 def with_kins_groups(
     pool: Sequence[SplitSeries], own: Mapping[str, Parameters]
 ) -> dict[str, Parameters]:
-    """Constants of collectives, those of group sizes that a device lacks from its family.
+    """Constants of collectives, with missing group sizes filled in from the device's family.
 
-    A group that nobody measured on a device reaches of the link what its largest measured one
-    does, times what the step between both makes of it on devices of the family that have both
-    (median); without such a device it keeps its own.
+    For a group size that was not measured on a device, the share of the link that its largest
+    measured group reaches is multiplied by the ratio of the two sizes on devices of the family that
+    have both (median); without such a device it is kept.
 
     pool: series of one operation.  own: fitted constants by device.
     """
@@ -108,7 +108,7 @@ def fit_typical(
 
 
 def fit_poles(pool: Sequence[SplitSeries], starts: Sequence[Parameters]) -> dict[str, Parameters]:
-    """{pole: typical constants} for the narrow and the wide end of the scale."""
+    """{pole: typical constants} at the narrow and the wide end of the scale."""
     return {
         name: fit_typical(pool, starts, pole)
         for name, pole in POLES[pool[0].series.operator].items()
@@ -116,7 +116,7 @@ def fit_poles(pool: Sequence[SplitSeries], starts: Sequence[Parameters]) -> dict
 
 
 def _weights(pool: Sequence[SplitSeries], pole: float | None) -> list[float]:
-    """Weight of each series, [pool]: equal for families, less far from the pole."""
+    """Weight of each series, [pool]: equal for families, smaller far from the pole."""
     members = Counter(sample.family for sample in pool)
     if pole is None:
         return [1.0 / members[sample.family] for sample in pool]
@@ -145,7 +145,7 @@ def spread_over_families(
 ) -> dict[str, float]:
     """{constant: standard deviation of its logarithm over families, around the typical value}.
 
-    A prior of 0.5 counts as two more families.
+    A prior of 0.5 counts as two additional families.
     """
     families = sorted({sample.family for sample in pool})
     spread = {}

@@ -1,8 +1,8 @@
 """Tables of kernels that were measured on a grid of sizes, see `genz_core.latency.residual_grid`.
 
-A table holds what was measured where its sizes were, and elsewhere what trees say of the rest, or
-of collectives what they miss at the sizes beside; the nearest table that never falls where a size
-grows ships.
+A cell of a table holds the measurement where its sizes were measured.  Elsewhere it holds the
+prediction of trees, or for collectives the error at neighbouring sizes.  The nearest monotonic
+table is shipped.
 """
 
 from __future__ import annotations
@@ -19,37 +19,39 @@ from genz_core.types import Array
 from hardware_db.fit.boosting import Rows, Setting, boosted_s
 from hardware_db.fit.tables import MeasuredSeries
 
-#: {class: sizes of a load that its tables have an axis of}.
+#: {class: sizes of a load that are axes of its tables}.
 AXES: Mapping[str, tuple[str, ...]] = {
     "gemm": ("m", "n", "k"),
     "mla_prefill": ("sequences", "new_tokens", "cached_tokens", "heads"),
     "mla_decode": ("sequences", "new_tokens", "cached_tokens", "heads"),
     "collective": ("bytes", "group"),
 }
-#: {class: sizes that are one number in all of its rows, and that other kernels differ in}.
+#: {class: sizes that are constant in all of its rows, but differ in other kernels}.
 _SAME: Mapping[str, tuple[str, ...]] = {
     "mla_prefill": ("head_dim", "value_dim"),
     "mla_decode": ("head_dim", "value_dim", "kv_heads"),
 }
 _IN_OPERATORS = {"bytes": "message_bytes"}
 MOST_CELLS = 40000
-#: How much more than a guess a measurement counts, and sweeps that find the nearest table.
+#: Weight of a measurement relative to a guess, and iterations that find the nearest table.
 _MEASURED, _SWEEPS = 3.0, 12
-#: Sizes of a message between two that were measured.
+#: Message sizes that are inserted between two measured ones.
 _BETWEEN = 4
-#: Prices and features of the cells of a table: `Rows` without measurements.
+#: Prices and features of a table's cells, as `Rows` without measurements.
 Price = Callable[[pd.DataFrame], Rows]
 
 
 @dataclass(frozen=True, slots=True)
 class GridSetting:
-    """How cells are filled that nobody measured: by trees, free to fall where a size grows."""
+    """How cells without a measurement are filled: by trees, which are free to fall where a size
+    grows.
+    """
 
     trees: Setting | None
 
 
 def grid_axes(operator: str, table: pd.DataFrame) -> dict[str, Array]:
-    """{dimension: sizes of the rows, ascending}; of messages with sizes in between."""
+    """{dimension: sizes of the rows, ascending}; for messages with sizes inserted in between."""
     axes = {name: np.unique(table[name].to_numpy(np.float64)) for name in AXES[operator]}
     if operator == "collective":
         places = np.log(axes["bytes"])
@@ -73,7 +75,7 @@ def fitted_grid(
 ) -> Grid:
     """The table of measured rows.
 
-    table, data: the rows, and as the trees see them.  price: of tables of other sizes.
+    table, data: the rows, and the same as features of trees.  price: prices cells of other sizes.
     """
     axes = grid_axes(operator, table)
     cells = _cells(axes, table)
@@ -99,7 +101,9 @@ def fitted_grid(
 
 
 def _cells(axes: Mapping[str, Array], table: pd.DataFrame) -> pd.DataFrame:
-    """A row a cell; sizes that are no axis as in the first row, key heads as query heads."""
+    """One row per cell; sizes that are not axes are taken from the first row, key heads equal query
+    heads.
+    """
     mesh = np.meshgrid(*axes.values(), indexing="ij")
     cells = pd.DataFrame({name: part.ravel() for name, part in zip(axes, mesh, strict=True)})
     for name in table.columns.difference([*axes, "latency_s", "shape"], sort=False):
@@ -109,7 +113,7 @@ def _cells(axes: Mapping[str, Array], table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _beside(table: pd.DataFrame, data: Rows, axes: Mapping[str, Array], priced: Rows) -> Array:
-    """ln of seconds of collectives: what is missed between two messages goes from one to other."""
+    """ln of seconds of collectives: between two measured messages, the error is interpolated."""
     missed = np.log(data.measured_s / data.predicted_s)
     places, groups = np.log(table["bytes"].to_numpy(np.float64)), table["group"].to_numpy()
     knots = np.log(axes["bytes"])
@@ -122,9 +126,9 @@ def _beside(table: pd.DataFrame, data: Rows, axes: Mapping[str, Array], priced: 
 
 
 def never_falling(values: Array, weights: Array) -> Array:
-    """The nearest array (least weighted squares, nearly) that falls along no axis.
+    """The nearest array (by weighted least squares, approximately) that never falls along any axis.
 
-    Dykstra's alternating projections on the arrays that do not fall along one axis each.
+    Dykstra's alternating projections onto the arrays that do not fall along one axis each.
     """
     near, owed = values.copy(), [np.zeros_like(values) for _ in values.shape]
     for _ in range(_SWEEPS):

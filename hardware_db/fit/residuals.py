@@ -1,11 +1,11 @@
 """Program that fits the residuals of measured kernels: ``python -m hardware_db.fit.residuals``.
 
-Beside the constants that ship, trees or a table are fitted to what they miss of the training shapes
-of every series, of the tables' package and, with ``--tables FOLDER``, of other public benchmarks
-(see `hardware_db.fit.other_devices`).  Both are monotone in every size of a load.  Which of them,
-how large, and whether there is any, folds of the training shapes decide; held-out shapes decide
-nothing.  ``--classes`` fits some classes alone and keeps what ships of the others.  Needs the extra
-`calibrate`.
+Trees or a table are fitted to the errors of the shipped constants on the training shapes of every
+series, of the tables' package and, with ``--tables FOLDER``, of other public benchmarks (see
+`hardware_db.fit.other_devices`).  Both are monotonic in every size of a load.  Cross-validation on
+the training shapes decides which of them is used, how large it is, and whether there is any;
+held-out shapes decide nothing.  ``--classes`` fits only some classes and keeps the shipped fits of
+the others. Needs the extra `calibrate`.
 """
 
 from __future__ import annotations
@@ -45,21 +45,24 @@ from hardware_db.profiles.validation import FILE
 
 SPLIT = "held-out, alone"
 _LEAST_POINTS, _MOST_POINTS = 60, 24000
-#: Folds of training shapes; of message sizes, which form a line, each is one.
+#: Number of folds of training shapes; for message sizes, which form a line, each size is a fold.
 _FOLDS = 3
-#: Constants saw all training shapes, so what did not has to come near their error only; a message
-#: left out leaves a gap twice as wide as any of the table that ships, and twice the error at least.
+#: The constants were fitted on all training shapes, so a residual cross-validated on unseen ones
+#: need only come close to their error. For messages, leaving one out makes a gap twice as wide as
+#: any in the shipped table, and at least doubles the error.
 _SEEN, _SEEN_MESSAGES = 1.25, 2.0
 
-#: Of many shapes, of fewer, and of few; each series takes the one that suits its training shapes.
+#: Settings for many shapes, for fewer, and for few; each series uses the one that fits its training
+#: shapes best.
 _TREES = (
     Setting(30, MOST_LEAVES, 0.3, 4, 1.0, 0.2),
     Setting(40, 15, 0.2, 20, 5.0, 0.5),
     Setting(40, 7, 0.2, 10, 5.0, 0.8),
 )
-#: How much of ln t is theirs: where shapes are few, less than all misses less.
+#: Share of the correction that is applied: with few shapes, a smaller share than one has less
+#: error.
 _SHARES = (1.0, 0.75, 0.5, 0.25)
-#: What guesses the cells of a table: more trees than would ship, and none for collectives.
+#: Setting for filling the cells of a table: more trees than would ship, and none for collectives.
 _GRID = GridSetting(Setting(120, 31, 0.1, 4, 1.0, 1.0, free=True))
 _MESSAGES = GridSetting(None)
 _Choice = Setting | GridSetting
@@ -93,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _kept(classes: Sequence[str]) -> dict[str, dict[str, NDArray[Any]]]:
-    """{device: arrays that ship} of the classes that are not fitted again."""
+    """{device: shipped arrays} of the classes that are not fitted again."""
     kept: dict[str, dict[str, NDArray[Any]]] = defaultdict(dict)
     for path in sorted(TREES.glob("*.npz")):
         with np.load(path, allow_pickle=False) as file:
@@ -105,7 +108,7 @@ def _kept(classes: Sequence[str]) -> dict[str, dict[str, NDArray[Any]]]:
 def _series(
     folder: Path | None, classes: Sequence[str]
 ) -> Iterator[tuple[MeasuredSeries, System, FittedProfile]]:
-    """Measured series of products, attention, experts and scans, with their profile."""
+    """Measured series of products, attention, experts and scans, with their profiles."""
     own = {profile.name: profile for profile in measured_profiles()}
     for operator in classes:
         for device in tables.DEVICES:
@@ -138,14 +141,16 @@ def _fitted(sample: SplitSeries, parameters: Parameters) -> tuple[dict[str, obje
 
 @dataclass(frozen=True, slots=True)
 class _Kernels:
-    """Training rows of a series, beside the constants that price it."""
+    """Training rows of a series, with the constants that price it."""
 
     sample: SplitSeries
     parameters: Parameters
     table: pd.DataFrame
 
     def rows(self, table: pd.DataFrame) -> Rows:
-        """Rows of a table as the trees see them; of collectives, which have none, without."""
+        """Rows of a table as features of trees; without features for collectives, which
+        have none.
+        """
         points = self.sample.points(table)
         predicted = np.asarray(price_s(points, self.sample.system, self.parameters))
         shapes = _shapes(self.sample, table, self.parameters)
@@ -156,12 +161,17 @@ class _Kernels:
 
     @property
     def _messages(self) -> bool:
-        """Whether the shapes are sizes of a message: a line, on which the ends are not between."""
+        """Whether the shapes are message sizes, whose smallest and largest cannot be
+        interpolated.
+        """
         return self.sample.series.operator == "collective"
 
     def best(self) -> _Choice | None:
-        """A table where it misses training shapes less that it did not see than the constants do
-        that saw them, else the trees that miss them least; None where nothing helps."""
+        """The best correction, or None where none helps.
+
+        A table, if its error on training shapes that it did not see is below that of the constants,
+        which saw them; otherwise the trees with the smallest error.
+        """
         few = len(self.table.index) < _LEAST_POINTS
         trees = not few and has_features(self.sample.points(self.table).op().kind)
         shape = np.unique(self.table["shape"].to_numpy(), return_inverse=True)[1]
@@ -195,7 +205,7 @@ class _Kernels:
         return least if least and errors[least] < _SEEN * before else None
 
     def _elsewhere(self, choice: _Choice, data: Rows, left: NDArray[np.bool_]) -> Array:
-        """Times of rows that are left out [s], from what is fitted to the others."""
+        """Times predicted for the rows that are left out [s], by a fit to the others."""
         seen, rest = data.at(~left), data.at(left)
         if isinstance(choice, Setting):
             return boosted_s(seen, choice, rest)
@@ -207,7 +217,7 @@ class _Kernels:
         return fitted_grid(self.sample.series.operator, table, data, self.rows, setting)
 
     def arrays(self, choice: _Choice) -> Arrays:
-        """The arrays that ship, of all rows."""
+        """The arrays to ship, fitted to all rows."""
         data = self.rows(self.table)
         if isinstance(choice, Setting):
             return _boosted(data, choice)
@@ -215,7 +225,7 @@ class _Kernels:
 
 
 def _all_training_rows(sample: SplitSeries) -> pd.DataFrame:
-    """All rows of shapes that are not held out, which the bound allows."""
+    """All rows of shapes that are not held out, without those faster than the bound."""
     table = sample.series.table
     table = table[~table["shape"].isin(sample.test["shape"].unique())]
     table = table[~impossible(sample.points(table), sample.system)]
@@ -223,7 +233,7 @@ def _all_training_rows(sample: SplitSeries) -> pd.DataFrame:
 
 
 def _shapes(sample: SplitSeries, table: pd.DataFrame, parameters: Parameters) -> Shapes:
-    """Shapes of measured rows, as the trees see them."""
+    """Shapes of measured rows, as features of trees."""
     op = as_routed(sample.points(table), parameters)
     return Shapes(op.kind, op.dims, Device.of(sample.system).compute_units)
 
@@ -237,7 +247,7 @@ class _Dump:
     nodes: int
 
     def arrays(self, span: tuple[float, float, float]) -> dict[str, NDArray[Any]]:
-        """The arrays that ship, see `hardware_db.profiles.trees`."""
+        """The arrays to ship, see `hardware_db.profiles.trees`."""
         shape = (len(self.trees), self.nodes)
         parts = {name: np.zeros(shape, np.uint8) for name in ("feature", "bin", "left", "right")}
         value = np.zeros(shape, np.float32)
@@ -293,7 +303,7 @@ def _collect(node: Any, thresholds: Sequence[set[float]]) -> None:
 
 
 def _write_rows(new: pd.DataFrame) -> None:
-    """Put the errors with residuals behind those without, and write the page about them."""
+    """Add the errors with residuals after those without, and write the page about them."""
     table = pd.read_csv(FILE)
     again = (table["split"] == SPLIT) & table["operator"].isin(new["operator"])
     table = table[~again]

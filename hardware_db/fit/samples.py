@@ -1,4 +1,4 @@
-"""Measured series split into shapes that are fitted and shapes that are held out."""
+"""Measured series, split into shapes to fit and shapes to hold out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEST_POINTS = 2000
 class SplitSeries:
     """A series and the system that was measured; `train` and `test` share no shape family.
 
-    impossible: number of points that were left out because they beat the device's bound.
+    impossible: number of points left out because they are faster than the device's bound.
     """
 
     series: MeasuredSeries
@@ -69,7 +69,7 @@ def samples(operator: str, folders: Iterable[str]) -> list[SplitSeries]:
 
 
 def split(series: MeasuredSeries, system: System) -> SplitSeries:
-    """Hold out 40 % of the shape families; draw at most so many points of each side."""
+    """Hold out 40 % of the shape families; draw a limited number of points from each side."""
     points = series.points()
     allowed = points.measured_s >= bound_s(points, system) / (1.0 + TOLERANCE)
     table = series.table[allowed]
@@ -85,7 +85,7 @@ def split(series: MeasuredSeries, system: System) -> SplitSeries:
 
 
 def _held_out(series: MeasuredSeries, table: pd.DataFrame, rng: np.random.Generator) -> list[int]:
-    """Shape families to hold out; every second one of message sizes, which form a line."""
+    """Shape families to hold out; for message sizes, which form a line, every second one."""
     families = np.sort(table["shape"].unique())
     if series.operator == "collective":
         return list(families[1::2])
@@ -93,7 +93,9 @@ def _held_out(series: MeasuredSeries, table: pd.DataFrame, rng: np.random.Genera
 
 
 def seed(series: MeasuredSeries) -> int:
-    """Seed of the draws of a series, from its names, so that every machine draws the same."""
+    """Seed for the draws of a series, derived from its names so that every machine draws
+    the same.
+    """
     return zlib.crc32(f"{series.device} {series.operator} {series.fmt}".encode())
 
 

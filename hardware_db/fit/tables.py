@@ -1,8 +1,8 @@
 """Operator tables of aiconfigurator-core (Apache-2.0, NVIDIA) as measured series.
 
 Each reader gives a tidy table with the dimensions of `OperatorPoints`, `latency_s`, `fmt` and
-`shape`, the shape family that held-out splits keep together.  The tables measure kernels in
-loops: `warm_cache` holds for all of them, and the profile's cache constants absorb it.
+`shape`, the shape family that held-out splits keep together.  The tables measure kernels in loops,
+so `warm_cache` is true for all of them, which the profile's cache constants account for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from genz_core.installing import pip_install
 from genz_core.latency.measured_operators import OperatorPoints
 
 PACKAGE = "aiconfigurator-core"
-#: Folders of the package's tables; hardware_db knows each as an alias of a system.
+#: Folders of the package's tables; each is an alias of a system in hardware_db.
 DEVICES = (
     "a100_sxm",
     "b200_sxm",
@@ -47,7 +47,7 @@ _FORMATS = {
     "w4a8_mxfp4_mxfp8": "mxfp4_mxfp8",
 }
 _ROUTING = {"balanced": 0.0, "power_law_1.01": 1.0, "power_law_1.2": 2.0}
-#: Queries per key head beyond which decode leaves the fast kernels of the measured engine.
+#: Queries per key head above which decode leaves the fast kernels of the measured engine.
 _MAX_GROUP = 32
 
 
@@ -55,7 +55,7 @@ _MAX_GROUP = 32
 class MeasuredSeries:
     """Points of one class and format on one device: dimensions, times and shape families.
 
-    table: a row per point, columns as in the module's docstring.
+    table: one row per point, with columns as in the module's docstring.
     warm_cache: small operands stayed in the last-level cache between runs.
     """
 
@@ -114,7 +114,7 @@ _LEAST_POINTS = 8
 
 
 def _newest(folder: Path, pattern: str) -> Path | None:
-    """The file of the newest version among `pattern` (its parent folder is the version)."""
+    """The file of the newest version that matches `pattern` (its parent folder is the version)."""
     paths = sorted(folder.glob(pattern), key=lambda path: _version_key(path.parent.name))
     return paths[-1] if paths else None
 
@@ -124,13 +124,13 @@ def _version_key(name: str) -> tuple[int, ...]:
 
 
 def _load(folder: Path, room: str, table: str, backends: tuple[str, ...]) -> list[Path]:
-    """The newest file of each backend that has the table, preferred backend first."""
+    """The newest file of each backend that has the table, the preferred backend first."""
     paths = (_newest(folder, f"{room}/{backend}/*/{table}.parquet") for backend in backends)
     return [path for path in paths if path is not None]
 
 
 _Tables = list[tuple[Path, pd.DataFrame]]
-#: TensorRT-LLM is the reference; where it measured nothing, the next engine stands in.
+#: TensorRT-LLM is the reference; where it measured nothing, the next engine is used.
 _ENGINES = ("trtllm", "vllm", "sglang")
 
 
@@ -143,7 +143,7 @@ def _gemm(folder: Path) -> _Tables:
             latency_s=raw["latency"] * 1e-3,
             shape=raw.groupby(["n", "k"]).ngroup(),
         )
-        if folder.name == "b60":  # no 8-bit matrix units: its fp8 rows measure an emulation
+        if folder.name == "b60":  # no 8-bit matrix units, so its fp8 rows measure an emulation
             table = table[table["fmt"] == "bf16"]
         tables.append((path, table))
     return tables
@@ -180,7 +180,7 @@ def _sixteen(names: pd.Series) -> pd.Series:
 
 
 def _prefill(folder: Path) -> _Tables:
-    """Prompts of two tokens and more: a step of one is priced as decode."""
+    """Prompts of at least two tokens; a step of one token is priced as decode."""
     tables = _attention(folder, "context_attention_perf")
     if not tables:
         return []
@@ -229,7 +229,7 @@ def _mla_decode(folder: Path) -> _Tables:
 
 
 def _moe(folder: Path) -> _Tables:
-    """The gated grouped products; from other engines only formats that the first one lacks."""
+    """The gated grouped products; other engines only add formats that the first one lacks."""
     tables = []
     for path in _load(folder, "moe", "moe_perf", _ENGINES):
         raw = pd.read_parquet(_fullest(path, folder) if "trtllm" in path.parts else path)
@@ -264,7 +264,9 @@ def _mode(names: pd.Series) -> str:
 
 
 def _fullest(path: Path, folder: Path) -> Path:
-    """Of TensorRT-LLM's versions the one with most rows: the newest only adds a few models."""
+    """The version of TensorRT-LLM with the most rows, since the newest one only adds a few
+    models.
+    """
     versions = sorted(folder.glob("moe/trtllm/*/moe_perf.parquet"))
     return max(versions, key=lambda file: len(pd.read_parquet(file, columns=["latency"])))
 
@@ -293,7 +295,7 @@ def _gated_delta(folder: Path) -> _Tables:
 
 
 def _quantise(folder: Path) -> _Tables:
-    """A 16-bit tensor scaled into 8 bit: the purest measured streaming pass."""
+    """Scaling a 16-bit tensor to 8 bits: the measured pass closest to pure memory traffic."""
     tables = []
     for path in _load(folder, "quantize", "scale_matrix_perf", ("vllm", "sglang", "trtllm"))[:1]:
         raw = pd.read_parquet(path)

@@ -1,4 +1,4 @@
-"""Latency profile of a system: its own constants, those of its family, typical ones."""
+"""Latency profile of a system: its own constants, those of its family, or typical ones."""
 
 from __future__ import annotations
 
@@ -41,14 +41,13 @@ __all__ = [
 def load_profile(system: System, fitted: FittedProfile | None = None) -> LatencyProfile:
     """The latency profile of a system, complete: every class and format has constants.
 
-    A measured system uses its own fits; a sibling (same family) the typical constants of its
-    family with its own datasheet; a system of an unmeasured family inherits those of the families
-    next to it (`kin.csv`), any other typical constants by the width of its memory.
-    Classes and formats that a measured profile lacks come from its family, then from the typical
-    constants; each entry of `fits` states its tier: inherited ones are no better known than
-    typical ones.
+    A measured system uses its own fits; a sibling (same family) uses the typical constants of its
+    family with its own datasheet; a system of an unmeasured family uses those of related families
+    (`kin.csv`), and any other system typical constants by the width of its memory. Classes and
+    formats that a measured profile lacks come from its family, then from the typical constants;
+    each entry of `fits` states its tier; inherited constants count as typical.
 
-    fitted: a profile of this system that stands before those of its slug.
+    fitted: a profile of this system that takes precedence over those of its slug.
     """
     own_by_name = sorted(own_profiles().announced().records.items())
     shipped = measured_profiles(lambda one: (
@@ -78,18 +77,20 @@ def load_profile(system: System, fitted: FittedProfile | None = None) -> Latency
 
 
 def typical_profile(system: System) -> FittedProfile:
-    """The typical constants of a device of this width, as if no device of its family was known."""
+    """The typical constants of a device of this memory width, as if no device of its family was
+    measured.
+    """
     typical = for_device(_default(NARROW), _default(WIDE), Device.of(system))
     return on_cpu(typical) if system.kind == "cpu" else typical
 
 
-#: Classes that take most of a step's time: a profile is no better known than they are.
+#: Classes that take most of a step's time; they determine the tier of a profile.
 _MAIN = (("gemm", "bf16"), ("prefill_attention", "bf16/bf16"), ("decode_attention", "bf16/bf16"))
 _TIERS: tuple[Tier, ...] = ("measured", "sibling", "default")
 
 
 def _weakest(profile: LatencyProfile) -> Tier:
-    """The tier of the least known of the main classes: a device may be measured in part."""
+    """The lowest tier among the main classes, since a device may be measured in part."""
     return max((profile.fit(*key).tier for key in _MAIN), key=_TIERS.index)
 
 
@@ -102,7 +103,7 @@ def _of_family(name: str, members: Sequence[FittedProfile]) -> FittedProfile:
 
 
 def _inherited(family: str) -> list[FittedProfile]:
-    """The constants of the measured families next to one that was not; none where none is near."""
+    """The constants of measured families related to an unmeasured one; None where there is none."""
     near = next((row["nearest"].split() for row in table("profiles", "kin")
                  if row["family"] == family), [])  # fmt: skip
     members = measured_profiles(lambda one: one.family in near)
@@ -115,7 +116,7 @@ _KIN: ByIdentity[FittedProfile] = ByIdentity(16)
 
 
 def _inheritance(system: System, inherited: Sequence[FittedProfile]) -> str:
-    """Where the constants of a family that was not measured come from, in words."""
+    """A sentence on the origin of the constants of a family that was not measured."""
     typical = "typical constants of all measured families, by memory bandwidth per unit and clock"
     if system.kind == "cpu":
         typical += ", those of attention as one core of an EPYC reached"
@@ -129,15 +130,15 @@ def _inheritance(system: System, inherited: Sequence[FittedProfile]) -> str:
 
 
 def _over_host(system: System) -> bool:
-    """Whether devices are joined by PCIe alone.
+    """Whether devices are connected by PCIe only.
 
-    Their collectives depend on the host, so constants of one host do not hold for another.
+    Their collectives depend on the host, so constants from one host do not apply to another.
     """
     return bool(system.links) and "pcie" in system.links[0].name.casefold()
 
 
 def _without(profile: FittedProfile, operator: str) -> FittedProfile:
-    """The profile but for the constants of a class."""
+    """The profile without the constants of a class."""
 
     def keep(entries: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], Any]:
         return {key: value for key, value in entries.items() if key[0] != operator}
@@ -146,12 +147,14 @@ def _without(profile: FittedProfile, operator: str) -> FittedProfile:
 
 
 def own_folder() -> Path:
-    """Folder of the user's own profiles, which come before shipped ones; it need not exist."""
+    """Folder of the user's own profiles, which take precedence over shipped ones; it need not
+    exist.
+    """
     return data_folder() / "profiles"
 
 
 def own_profiles() -> OwnFiles[FittedProfile]:
-    """The user's own profiles but for damaged ones."""
+    """The user's own profiles, without damaged ones."""
     return read_all("profiles/*.yaml", _own, "calibrate anew, or move it away")
 
 
@@ -167,7 +170,7 @@ def measured_profiles(
 ) -> tuple[FittedProfile, ...]:
     """The profiles of measured devices, in the order of their names.
 
-    wanted: of a profile without its constants, whether it is; the others are not read further.
+    wanted: decides by a profile without its constants; only wanted profiles are read completely.
     """
     return tuple(_measured(path) for path, named in _heads() if wanted(named))
 

@@ -1,12 +1,13 @@
-"""What was measured of kernels beyond the constants: one file of arrays a device, in `residuals`.
+"""Corrections of measured kernels beyond the constants: one file of arrays per device, in
+`residuals`.
 
-Arrays of a series are named "class/format/array".  Of trees: `feature`, `bin`, `left`, `right` and
-`value` [trees, nodes], `edges` (thresholds of all features, one behind another), `first` (where
-those of each feature begin) and `range` (backbone, least and largest time of the equation [s]).
+Arrays of a series are named "class/format/array".  For trees: `feature`, `bin`, `left`, `right` and
+`value` [trees, nodes], `edges` (thresholds of all features, concatenated), `first` (start of each
+feature's thresholds) and `range` (backbone, least and largest time of the equation [s]).
 
-Of a table: `names` and `lengths` of its axes, `sizes` (of all axes, one behind another),
-`same_names` and `same_values`, and `steps`: ln of nanoseconds in steps of `STEP`, each less the one
-before it along the first axis, which packs well.
+For a table: `names` and `lengths` of its axes, `sizes` (of all axes, concatenated), `same_names`
+and `same_values`, and `steps`: ln of nanoseconds in units of `STEP`, as differences along the first
+axis, which compresses well.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from genz_core.latency.residual import Residual
 from genz_core.latency.residual_grid import Grid
 
 FOLDER = Path(__file__).parent / "residuals"
-#: Fits of a device, by name; read when the first of its kernels is priced alone.
+#: Fits by device name, read when the first of the device's kernels is priced alone.
 _MOST_DEVICES = 32
 Arrays = Mapping[str, NDArray[np.generic]]
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTrees:
-    """(class, format) -> what was measured of a device's kernels, None where nothing ships.
+    """(class, format) -> corrections of a device's kernels, None where nothing ships.
 
     device: name of its profile.
     """
@@ -56,7 +57,7 @@ def _trees(device: str) -> Mapping[str, Residual | Grid]:
     return {name: unpacked(parts) for name, parts in series.items()}
 
 
-#: Step of ln t in a table: a time is a tenth of a percent off at most.
+#: Resolution of ln t in a table, which makes an error of at most a tenth of a percent.
 STEP = 0.002
 _NANO = 1e-9
 

@@ -1,9 +1,8 @@
 """Typical constants for devices of families that were not measured, by the width of their memory.
 
-Kernels on devices with graphics memory (a few bytes per unit and clock) behave alike, and those
-on datacenter accelerators do; between the two ends of the scale constants are blended.
-Collectives take the bandwidth of the first link as their scale: PCIe at one end, NVLink at the
-other.
+Kernels behave alike on devices with graphics memory (a few bytes per unit and clock), and alike on
+datacenter accelerators; between these two ends of the scale, constants are interpolated.  For
+collectives the scale is the bandwidth of the first link: PCIe at one end, NVLink at the other.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from genz_core.latency.parameters import CLASSES, CollectiveParameters, Paramete
 from genz_core.latency.profile import Fit
 from hardware_db.profile_schema import FittedProfile
 
-#: ln(memory bytes per unit and clock): L40S and RTX PRO 6000 lie near 3, A100 to B200 at 13 to 27.
+#: ln(memory bytes per unit and clock): L40S and RTX PRO 6000 are near 3, A100 to B200 at 13 to 27.
 _MEMORY_POLES = {"narrow": math.log(3.1), "wide": math.log(15.0)}
 #: ln(bytes per second and direction of the first link): PCIe 4 and 5 against NVLink 3 to 5.
 _LINK_POLES = {"narrow": math.log(45e9), "wide": math.log(500e9)}
@@ -42,7 +41,7 @@ def share_of_wide(operator: str, device: Device) -> float:
 
 
 def between(narrow: Parameters, wide: Parameters, share: float) -> Parameters:
-    """Constants between those of two poles, on a logarithmic scale.  share: of the wide pole."""
+    """Constants interpolated between two poles on a logarithmic scale.  share: of the wide pole."""
     kind, values = type(narrow), {}
     for constant in describe(kind):
         low, high = (max(getattr(end, constant.name), 1e-12) for end in (narrow, wide))
@@ -62,8 +61,9 @@ def for_device(narrow: FittedProfile, wide: FittedProfile, device: Device) -> Fi
     return FittedProfile("typical", "", (), parameters, fits)
 
 
-#: What differs in the kernels of a CPU: shares of the peak that attention reached on one core of an
-#: EPYC, fitted on the microbenchmarks of `ridgeline calibrate machine` (torch 2.13, bf16).
+#: Constants that differ in the kernels of a CPU: shares of the peak that attention reached on one
+#: core of an EPYC, fitted on the microbenchmarks of `ridgeline calibrate machine` (torch 2.13,
+#: bf16).
 _OF_CPUS: Mapping[str, Mapping[str, float]] = {
     "prefill_attention": {"efficiency_64": 0.31, "efficiency_128": 0.28},
     "decode_attention": {"compute_efficiency": 0.18},
@@ -72,7 +72,7 @@ CPU_DATA = "one core of an EPYC, and typical constants of GPUs"
 
 
 def on_cpu(typical: FittedProfile) -> FittedProfile:
-    """Typical constants as on a CPU: attention's by what a core reached, the rest as it is."""
+    """Typical constants for a CPU: attention's as reached on one core, the others unchanged."""
     parameters = {
         key: replace(cast(Any, values), **_OF_CPUS.get(key[0], {}))
         for key, values in typical.parameters.items()
@@ -82,7 +82,7 @@ def on_cpu(typical: FittedProfile) -> FittedProfile:
 
 
 def _reaching(constants: Parameters, device: Device) -> Parameters:
-    """Constants of a collective at the share of the link's rate that is stated, if it is."""
+    """Constants of a collective scaled to the stated share of the link's rate, if one is stated."""
     reached = device.links[0].reached if device.links else None
     if reached is None or not isinstance(constants, CollectiveParameters):
         return constants

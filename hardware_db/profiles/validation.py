@@ -1,4 +1,4 @@
-"""Validation of the operator models that ships: errors of every series, and their summary."""
+"""Errors of the shipped operator models: of every series, and a summary."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _ERRORS = ("mape", "median", "p90", "bias")
 
 
 def validation_rows() -> list[dict[str, Any]]:
-    """Errors of the operator models: a row per series (system, operator, format), split and draw.
+    """Errors of the operator models: one row per series (system, operator, format), split and draw.
 
-    Columns: operator, system, family, fmt, split, draw, points, left_out (points of the series
-    that beat the device's bound and were dropped), mape, median, p90, bias (fractions), data and
-    date.  Written by `python -m hardware_db.fit`; empty where it was never run.
+    Columns: operator, system, family, fmt, split, draw, points, left_out (points dropped because
+    they are faster than the device's bound), mape, median, p90, bias (fractions), data and date.
+    Written by `python -m hardware_db.fit`; empty where it was never run.
     """
     return [
         row

@@ -1,8 +1,9 @@
 """Rental prices of systems, and instance types of clouds that carry them.
 
-`prices.csv` has a row a system and a column a market, each price with its list; `instances.csv` a
-row an instance type with its device, their number and its price; `sources.yaml` the lists, each
-with its day.  `document` is what they say of a system, as keys of its YAML.
+`prices.csv` has one row per system and one column per market, each price with its list;
+`instances.csv` one row per instance type with its device, number of devices and price;
+`sources.yaml` the lists, each with its date.  `document` returns the data of a system in the form
+of its YAML.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ _FOLDER = Path(__file__).parent
 
 
 def document(slug: str) -> dict[str, Any]:
-    """Keys `price`, `instances` and `sources` of a system as its YAML would state them.
+    """Keys `price`, `instances` and `sources` of a system in the form of its YAML.
 
-    Without them for a system of which no rent is listed.
+    Absent for a system without a listed rent.
     """
     prices, instances = _prices().get(slug, {}), _instances().get(slug, [])
     used = {price["source"] for price in prices.values()} | {row["source"] for row in instances}
@@ -40,7 +41,7 @@ def instance_names() -> dict[str, tuple[str, ...]]:
 
 @cache
 def priced_systems() -> frozenset[str]:
-    """Slugs that the tables name, of prices and of instances."""
+    """Slugs in the tables of prices and of instances."""
     return frozenset({*_prices(), *_instances()})
 
 

@@ -1,1 +1,1 @@
-"""One file a family: a function that reads its config into a `ModelSpec`."""
+"""One file per family: a function that reads its config into a `ModelSpec`."""

@@ -1,4 +1,4 @@
-"""Apertus: a plain feed-forward whose activation learns two numbers."""
+"""Apertus: a plain feed-forward whose activation has two learned parameters."""
 
 from __future__ import annotations
 

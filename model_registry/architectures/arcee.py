@@ -24,8 +24,9 @@ def arcee(config: Config) -> ModelSpec:
 
 @architecture("afmoe")
 def afmoe(config: Config) -> ModelSpec:
-    """Trinity: a gate on the heads' output, three windowed layers to a full one without
-    positions, norms in front and behind, experts with shared ones after the first layers."""
+    """Trinity: a gate on the heads' output, three windowed layers for each full one without
+    positions, norms before and after blocks, experts and shared experts after the first layers.
+    """
     config.ignore("route_norm", "route_scale", "score_func", "mup_enabled", "num_limited_groups")
     every = config.integer("global_attn_every_n_layers", 4)
     dense = config.integer("num_dense_layers", 1)

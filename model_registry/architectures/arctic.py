@@ -10,8 +10,9 @@ from model_registry.spec import FeedForward, Layer, ModelSpec, ShortcutMixture
 
 @architecture("arctic")
 def arctic(config: Config) -> ModelSpec:
-    """The experts read the layer's input behind a norm of their own; the dense feed-forward is as
-    wide as the model."""
+    """The experts read the layer's input through a norm of their own; the dense feed-forward is as
+    wide as the model.
+    """
     config.ignore(
         "use_residual", "parallel_attn_mlp_res", "moe_layer_frequency", "moe_eval_capacity_factor"
     )

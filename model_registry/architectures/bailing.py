@@ -10,7 +10,7 @@ from model_registry.spec import Layer, ModelSpec
 
 @architecture("bailing_moe", "bailing_moe_v2")
 def bailing_moe(config: Config) -> ModelSpec:
-    """Ling 1.5 and 2.0: Llama's attention, in 2.0 with norms on queries and keys."""
+    """Ling 1.5 and 2.0: Llama's attention; 2.0 adds norms on queries and keys."""
     config.ignore(
         "norm_head", "norm_softmax", "score_function", "routed_scaling_factor", "use_bias"
     )

@@ -1,4 +1,6 @@
-"""BART and its kin, and Whisper: two stacks with biases, cross-attention in every decoder layer."""
+"""BART and related models, and Whisper: two stacks with biases, cross-attention in every decoder
+layer.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ _IGNORED = (
 
 @dataclass(frozen=True, slots=True)
 class _Habits:
-    """What a family of BART's kind differs in.
+    """What distinguishes the families of BART's kind.
 
     rows: added to the learned position table, None for positions without parameters.
     """

@@ -1,4 +1,6 @@
-"""BERT and its kin: encoders with learned positions, norms behind each block, biases everywhere."""
+"""BERT and related models: encoders with learned positions, norms after each block, biases
+everywhere.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _IGNORED = (
 
 
 def _stack(config: Config, *, norm_first: bool = False, distances: int = 0) -> list[Layer]:
-    """The layers: attention and feed-forward, biases in both, nothing rotated."""
+    """The layers: attention and feed-forward, both with biases, without rotary positions."""
     count = layer_count(config)
     mixer = attention(
         config, qkv_bias=True, output_bias=True, rope=False, causal=False, distances=distances
@@ -32,7 +34,7 @@ def _stack(config: Config, *, norm_first: bool = False, distances: int = 0) -> l
 
 @architecture("bert", "ernie", "camembert", "roberta", "xlm-roberta", "data2vec-text")
 def bert(config: Config) -> ModelSpec:
-    """BERT (arXiv:1810.04805) and RoBERTa (arXiv:1907.11692), which classifies without a pooler."""
+    """BERT (arXiv:1810.04805) and RoBERTa (arXiv:1907.11692), whose classifier has no pooler."""
     config.ignore(*_IGNORED)
     like_roberta = config.model_type not in ("bert", "ernie")
     tasks = 0
@@ -51,7 +53,7 @@ def bert(config: Config) -> ModelSpec:
 
 
 def _heads(config: Config, like_roberta: bool) -> tuple[HeadProjection, ...]:
-    """What the class of the config ends in; the plain model ends in its pooler."""
+    """The heads of the class that the config names; the plain model ends with its pooler."""
     hidden, task = config.integer("hidden_size"), task_of(config)
     pooler = head("pooler", hidden, hidden)
     if task == "SequenceClassification" and like_roberta:

@@ -1,4 +1,4 @@
-"""Command R, A and A+: blocks side by side, norms without biases, one table for both ends."""
+"""Command R, A and A+: parallel blocks, norms without biases, one table for input and output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cohere(config: Config) -> ModelSpec:
 
 @architecture("cohere2")
 def cohere2(config: Config) -> ModelSpec:
-    """Three windowed layers to a full one, which has no positions."""
+    """Three windowed layers for each full one, which has no positions."""
     config.ignore("order_of_interleaved_layers", "position_embedding_type", "rotary_pct")
     config.ignore("use_embedding_sharing", "use_gated_activation", "use_parallel_block")
     config.ignore("use_parallel_embedding", "cache_implementation")
@@ -41,7 +41,9 @@ def cohere2(config: Config) -> ModelSpec:
 
 @architecture("cohere2_moe")
 def cohere2_moe(config: Config) -> ModelSpec:
-    """Command A+: experts beside the attention, after the first layers; windows as in Command A."""
+    """Command A+: experts parallel to the attention after the first layers; windows as in Command
+    A.
+    """
     config.ignore("expert_selection_fn", "shared_expert_combination_strategy", "norm_topk_prob")
     config.ignore("prefix_dense_sliding_window_pattern", "use_qk_norm", "use_parallel_block")
     every = config.integer("sliding_window_pattern", 4)

@@ -1,4 +1,4 @@
-"""DBRX: sixteen experts, four a token, sizes in nested sections."""
+"""DBRX: sixteen experts, four per token, sizes in nested sections."""
 
 from __future__ import annotations
 

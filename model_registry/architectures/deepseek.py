@@ -21,7 +21,7 @@ from model_registry.spec import Indexer, LatentAttention, Layer, ModelSpec
 def latent_attention(
     config: Config, indexer: Indexer | None = None, **more: Any
 ) -> LatentAttention:
-    """Multi-head latent attention of the usual keys.
+    """Multi-head latent attention with the usual keys.
 
     more: fields of `LatentAttention` that the family fixes without a key.
     """

@@ -12,9 +12,9 @@ _SPARSE, _HEAVY = "compressed_sparse_attention", "heavily_compressed_attention"
 
 @architecture("deepseek_v4", "deepseek_ref")
 def deepseek_v4(config: Config) -> ModelSpec:
-    """`compress_ratios` says for each layer how many tokens one entry stands for.
+    """`compress_ratios` states for each layer how many tokens one entry represents.
 
-    A prediction module attends to its window alone (the entry behind the last layer is 0).
+    A prediction module attends only to its window (the entry after the last layer is 0).
     """
     config.ignore("num_hash_layers", "num_key_value_heads", "hc_sinkhorn_iters", "mlp_layer_types")
     count, rates = layer_count(config), config.section("compress_rates")
@@ -28,7 +28,9 @@ def deepseek_v4(config: Config) -> ModelSpec:
 
 
 def _attention(config: Config, ratio: int) -> CompressedAttention:
-    """An indexer chooses where entries stand for few tokens; elsewhere all are seen."""
+    """An indexer chooses entries where they represent few tokens; elsewhere all entries are
+    attended to.
+    """
     indexer = Indexer(
         heads=config.integer("index_n_heads"),
         dim=config.integer("index_head_dim"),

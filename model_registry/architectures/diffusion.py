@@ -1,4 +1,6 @@
-"""LLaDA and Dream: decoders' layers that see both sides, refined in passes over whole answers."""
+"""LLaDA and Dream: decoder layers with attention in both directions, refining whole answers in
+passes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from model_registry.graph.keys import Config
 from model_registry.graph.layer_plans import attention, decoder, feed_forward, layer_count
 from model_registry.spec import Layer, ModelSpec
 
-#: What LLaDA's config says of training, numerics and initial values.
+#: Keys of LLaDA's config on training, numerics and initial values.
 _LLADA = (
     *("activation_type", "alibi", "alibi_bias_max", "attention_layer_norm", "block_group_size"),
     *("attention_layer_norm_with_affine", "bias_for_layer_norm", "block_type", "flash_attention"),
@@ -20,7 +22,7 @@ _LLADA = (
 
 @architecture("llada")
 def llada(config: Config) -> ModelSpec:
-    """LLaDA (arXiv:2502.09992): Llama's layers under names of its own."""
+    """LLaDA (arXiv:2502.09992): Llama's layers under other key names."""
     own = config.renamed(
         {
             "mlp_hidden_size": "intermediate_size",

@@ -1,4 +1,4 @@
-"""dots.llm1: every head its own keys and values, fine-grained and shared experts."""
+"""dots.llm1: each head has its own keys and values, with fine-grained and shared experts."""
 
 from __future__ import annotations
 

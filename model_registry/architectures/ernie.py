@@ -1,4 +1,4 @@
-"""ERNIE 4.5: Llama's attention, experts and shared ones between two layer numbers."""
+"""ERNIE 4.5: Llama's attention, with experts and shared experts in a range of layers."""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ def _windows(config: Config) -> list[int]:
 
 @architecture("exaone4", "exaone4_5_text")
 def exaone4(config: Config) -> ModelSpec:
-    """EXAONE 4.0: three windowed layers to a full one in the 32B, full ones alone in the 1.2B."""
+    """EXAONE 4.0: three windowed layers for each full one in the 32B, only full ones in
+    the 1.2B.
+    """
     config.ignore("mtp_share_layers", "_num_mtp_layers")
     sizes = _windows(config)
     layers = [

@@ -1,4 +1,4 @@
-"""Falcon: attention and feed-forward side by side, few or one key-value head."""
+"""Falcon: parallel attention and feed-forward, with few key-value heads or one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from model_registry.spec import FeedForward, Layer, ModelSpec
 
 @architecture("falcon", "RefinedWeb", "RefinedWebModel")
 def falcon(config: Config) -> ModelSpec:
-    """The first design shares one norm, the second (40B, 180B) has a norm a branch."""
+    """The first design shares one norm, the second (40B, 180B) has a norm per branch."""
     heads, bias = config.integer("num_attention_heads"), config.flag("bias")
     second = config.flag("new_decoder_architecture")
     parallel = config.flag("parallel_attn", True) or second

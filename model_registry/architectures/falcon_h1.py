@@ -1,4 +1,4 @@
-"""Falcon-H1: attention and Mamba 2 side by side in every layer."""
+"""Falcon-H1: parallel attention and Mamba 2 in every layer."""
 
 from __future__ import annotations
 

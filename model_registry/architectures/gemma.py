@@ -1,4 +1,6 @@
-"""Gemma 1 to 3: wide heads, one shared table, norms in front and behind, local layers."""
+"""Gemma 1 to 3: wide heads, one table for input and output, norms before and after, local
+layers.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ from model_registry.spec import Layer, ModelSpec
 
 @architecture("gemma")
 def gemma(config: Config) -> ModelSpec:
-    """Llama's layer with wide heads and one table for both ends."""
+    """Llama's layer with wide heads and one table for input and output."""
     layer = Layer((attention(config), feed_forward(config)))
     return decoder(config, [layer] * layer_count(config), tied=True)
 
 
 @architecture("gemma2")
 def gemma2(config: Config) -> ModelSpec:
-    """Every other layer looks back over a window only, the first one among them."""
+    """Every other layer, starting with the first, attends only to a window."""
     layers = [
         Layer((attention(config, window=window), feed_forward(config)), norms="both")
         for window in windows(config, every=2)
@@ -27,7 +29,7 @@ def gemma2(config: Config) -> ModelSpec:
 
 @architecture("gemma3_text")
 def gemma3(config: Config) -> ModelSpec:
-    """Five windowed layers to a full one, norms on queries and keys."""
+    """Five windowed layers for each full one, norms on queries and keys."""
     config.ignore("use_bidirectional_attention")
     every = config.integer("sliding_window_pattern", config.integer("_sliding_window_pattern", 6))
     layers = [

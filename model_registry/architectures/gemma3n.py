@@ -1,4 +1,4 @@
-"""Gemma 3n: Gemma 3's layers on one of several copies of the stream, an input a layer."""
+"""Gemma 3n: Gemma 3's layers on one of several copies of the stream, with an input per layer."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from model_registry.spec import AlternatingUpdate, FeedForward, Layer, LayerInpu
 
 @architecture("gemma3n_text")
 def gemma3n(config: Config) -> ModelSpec:
-    """The last layers read the caches of earlier ones; activations that are set to zero in the
-    first layers are multiplied all the same."""
+    """The last layers read the caches of earlier ones.  Activations that the first layers set to
+    zero are still multiplied.
+    """
     config.ignore("activation_sparsity_pattern", "altup_active_idx", "altup_correct_scale")
     config.ignore("altup_lr_multiplier", "vocab_size_per_layer_input", "altup_coef_clip")
     count, streams = layer_count(config), config.integer("altup_num_inputs", 4)

@@ -1,4 +1,6 @@
-"""Gemma 4: windowed layers and wide-headed full ones, a dense feed-forward beside the experts."""
+"""Gemma 4: windowed layers and full ones with wide heads, a dense feed-forward parallel to the
+experts.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from model_registry.spec import Attention, Block, FeedForward, Layer, LayerInput
 @architecture("gemma4_text", "gemma4_unified_text")
 def gemma4(config: Config) -> ModelSpec:
     """The last layers may read the caches of earlier ones; in small models each token has an input
-    to every layer."""
+    to every layer.
+    """
     config.ignore("use_bidirectional_attention", "vocab_size_per_layer_input")
     first_sharing = layer_count(config) - config.integer("num_kv_shared_layers", 0)
     layers = [

@@ -28,7 +28,7 @@ def gpt2(config: Config) -> ModelSpec:
 
 @architecture("gptj")
 def gptj(config: Config) -> ModelSpec:
-    """Blocks side by side behind one norm; biases on feed-forward and head."""
+    """Parallel blocks after one norm; biases on feed-forward and head."""
     config.ignore("n_ctx", "scale_attn_weights", "summary_use_proj", "summary_type")
     config.ignore("summary_activation", "summary_proj_to_labels", "summary_first_dropout")
     layer = Layer((attention(config), _plain(config)), parallel=True)
@@ -37,7 +37,7 @@ def gptj(config: Config) -> ModelSpec:
 
 @architecture("gpt_neox")
 def gpt_neox(config: Config) -> ModelSpec:
-    """GPT-NeoX and Pythia: blocks side by side, each behind another norm."""
+    """GPT-NeoX and Pythia: parallel blocks, each with its own norm."""
     bias = config.flag("attention_bias", True)
     mixer = attention(config, qkv_bias=bias, output_bias=bias)
     parallel = config.flag("use_parallel_residual", True)
@@ -47,7 +47,9 @@ def gpt_neox(config: Config) -> ModelSpec:
 
 @architecture("opt")
 def opt(config: Config) -> ModelSpec:
-    """Positions from 2 on; OPT-350M has a narrow table with projections and norms behind."""
+    """Positions start at 2; OPT-350M has a narrow token table with projections, and norms after
+    blocks.
+    """
     config.ignore("_remove_final_layer_norm", "enable_bias", "layer_norm_elementwise_affine")
     hidden = config.integer("hidden_size")
     width = config.integer("word_embed_proj_dim", hidden)
@@ -68,7 +70,9 @@ def opt(config: Config) -> ModelSpec:
 
 @architecture("bloom")
 def bloom(config: Config) -> ModelSpec:
-    """Distances in place of positions (ALiBi), a norm right behind the table."""
+    """Biases by distance instead of positions (ALiBi), and a norm directly after the
+    token table.
+    """
     config.ignore(
         "apply_residual_connection_post_layernorm", "slow_but_exact", "masked_softmax_fusion"
     )

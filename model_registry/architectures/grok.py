@@ -17,7 +17,9 @@ def grok(config: Config) -> ModelSpec:
 
 @architecture("grok-2")
 def grok2(config: Config) -> ModelSpec:
-    """Grok-1's layer with a dense feed-forward beside the experts, apart tables at the ends."""
+    """Grok-1's layer with a dense feed-forward parallel to the experts, and separate tables for
+    input and output.
+    """
     config.ignore("residual_moe", "router_logit_softcapping", "final_logit_softcapping")
     config.ignore("attn_temperature_len", "original_max_position_embeddings", "rope_type")
     experts = mixture(config, shared=config.integer("intermediate_size"))

@@ -29,9 +29,9 @@ def hy_v3(config: Config) -> ModelSpec:
 
 @architecture("hunyuan_v1_dense", "hunyuan_v1_moe")
 def hunyuan_v1(config: Config) -> ModelSpec:
-    """Norms on the heads of queries and keys; in the MoE experts and a shared one everywhere.
+    """Norms on the heads of queries and keys; in the MoE, experts and a shared one in every layer.
 
-    The MoE's widths may be lists of one entry a layer, all the same.
+    The MoE's widths may be lists with one equal entry per layer.
     """
     config.ignore("use_cla", "cla_share_factor", "use_qk_norm", "num_shared_expert", "moe_topk")
     config.ignore("use_mixed_mlp_moe", "moe_layer_num_skipped", "moe_drop_tokens", "norm_type")

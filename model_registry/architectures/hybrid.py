@@ -48,7 +48,7 @@ _WORDS = {"linear_attention": "mamba", "full_attention": "attention"}
 
 @architecture("nemotron_h")
 def nemotron_h(config: Config) -> ModelSpec:
-    """Layers of one block each, in an order that a pattern spells (arXiv:2504.03624)."""
+    """Layers of one block each, in an order given by a pattern (arXiv:2504.03624)."""
     config.ignore("expand", "mamba_hidden_act", "num_hidden_layers")
     config.ignore("moe_shared_expert_overlap", "sliding_window")
     config.ignore("layer_types", "moe_latent_size", "attention_bias")

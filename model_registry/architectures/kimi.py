@@ -1,4 +1,6 @@
-"""Kimi Linear and Kimi K3: Kimi delta attention beside latent attention without positions."""
+"""Kimi Linear and Kimi K3: Kimi delta attention combined with latent attention without
+positions.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def kimi_linear(config: Config) -> ModelSpec:
 
 
 def _delta_attention(config: Config, inner: Config) -> DeltaNet:
-    """Decay of rank head_dim; the output gate as well, unless it is of full rank."""
+    """Decay of rank head_dim; likewise the output gate, unless it has full rank."""
     heads = inner.at_least_one("num_heads", config.at_least_one("linear_num_heads", 32))
     width = inner.at_least_one("head_dim", config.at_least_one("linear_head_dim", 128))
     kernel = inner.integer("short_conv_kernel_size", config.integer("linear_conv_kernel_dim", 4))

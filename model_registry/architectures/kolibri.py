@@ -1,4 +1,4 @@
-"""Kolibri 1: four windowed layers to a full one, experts and a shared one everywhere."""
+"""Kolibri 1: four windowed layers for each full one, experts and a shared one in every layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laguna: a gate a head, head counts by layer, windows, experts with a shared one."""
+"""Laguna: a gate per head, head counts by layer, windows, experts with a shared one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Llama 4: chunked attention with positions, every fourth layer full without."""
+"""Llama 4: chunked attention with positions; every fourth layer has full attention without
+positions.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from model_registry.spec import FeedForward, Layer, Mixture, ModelSpec
 
 @architecture("llama4_text", "llama4")
 def llama4(config: Config) -> ModelSpec:
-    """One expert a token beside a shared one of the same width."""
+    """One expert per token and a shared one of the same width."""
     config.ignore("for_llm_compressor", "attn_temperature_tuning", "attn_scale", "floor_scale")
-    config.ignore("use_qk_norm")  # a norm without weights, inside the rotary kernel
+    config.ignore("use_qk_norm")  # a norm without weights, fused into the rotary kernel
     count, chunk = layer_count(config), config.integer("attention_chunk_size", 0)
     turns = _turns(config, count)
     blocks = _blocks(config, count)
@@ -24,7 +26,7 @@ def llama4(config: Config) -> ModelSpec:
 
 
 def _turns(config: Config, count: int) -> list[int]:
-    """1 where a layer has rotary positions and stays inside its chunk."""
+    """1 where a layer has rotary positions and attends only within its chunk."""
     every = config.integer("no_rope_layer_interval", 4) or 4
     config.ignore("layer_types")
     return config.pattern(

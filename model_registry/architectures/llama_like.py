@@ -22,7 +22,7 @@ def starcoder2(config: Config) -> ModelSpec:
 
 @architecture("stablelm", "stablelm_epoch")
 def stablelm(config: Config) -> ModelSpec:
-    """Layer norms; the 12B model runs its blocks side by side and norms each head apart."""
+    """Layer norms; the 12B model has parallel blocks and a separate norm for each head."""
     norm = "heads" if config.flag("qk_layernorm") else ""
     mixer = attention(config, qkv_bias=config.flag("use_qkv_bias"), norm=norm)
     layer = Layer((mixer, feed_forward(config)), parallel=config.flag("use_parallel_residual"))
@@ -31,7 +31,7 @@ def stablelm(config: Config) -> ModelSpec:
 
 @architecture("internlm3")
 def internlm3(config: Config) -> ModelSpec:
-    """Llama's layer; biases of queries, keys and values have a switch of their own."""
+    """Llama's layer; biases of queries, keys and values have their own key."""
     mixer = attention(
         config, qkv_bias=config.flag("qkv_bias"), output_bias=config.flag("attention_bias")
     )

@@ -1,4 +1,4 @@
-"""LongCat-Flash: two attentions and feed-forwards a layer, experts beside them."""
+"""LongCat-Flash: two attentions and two feed-forwards per layer, with experts parallel to them."""
 
 from __future__ import annotations
 

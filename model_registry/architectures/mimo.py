@@ -1,4 +1,4 @@
-"""MiMo-V2-Flash: five windowed layers with sinks to a full one, narrower values than keys."""
+"""MiMo-V2-Flash: five windowed layers with sinks for each full one, values narrower than keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from model_registry.spec import Layer, ModelSpec
 
 @architecture("mimo_v2_flash")
 def mimo_v2_flash(config: Config) -> ModelSpec:
-    """`sliding_window_size` counts the tokens before the query, as the reference code does."""
+    """`sliding_window_size` excludes the query itself, as in the reference code."""
     config.ignore("attention_chunk_size", "attention_value_scale")
     window = config.integer("sliding_window", 0)
     before = config.integer("sliding_window_size", window - 1 if window else 0)

@@ -58,7 +58,9 @@ def minimax_m3(config: Config) -> ModelSpec:
 
 @architecture("minimax", "minimax_m1", "minimax_text_01")
 def minimax_lightning(config: Config) -> ModelSpec:
-    """MiniMax-Text-01 and M1: seven lightning attentions to one full, experts in every layer."""
+    """MiniMax-Text-01 and M1: seven lightning attentions for each full one, experts in
+    every layer.
+    """
     config.ignore("block_size", "full_attn_alpha_factor", "full_attn_beta_factor", "postnorm")
     config.ignore("linear_attn_alpha_factor", "linear_attn_beta_factor", "mlp_alpha_factor")
     config.ignore("layernorm_full_attention_alpha", "layernorm_linear_attention_alpha")
@@ -81,7 +83,7 @@ def minimax_lightning(config: Config) -> ModelSpec:
 
 @architecture("minicpm_sala")
 def minicpm_sala(config: Config) -> ModelSpec:
-    """MiniCPM-SALA: a quarter of the layers attend, the others are lightning attention."""
+    """MiniCPM-SALA: a quarter of the layers have attention, the others lightning attention."""
     config.ignore("scale_emb", "scale_depth", "dim_model_base", "mup_denominator", "sparse_config")
     config.ignore(
         "lightning_nkv", "lightning_use_rope", "qk_norm", "use_output_norm", "use_output_gate"

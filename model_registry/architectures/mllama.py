@@ -1,4 +1,4 @@
-"""Llama 3.2 Vision: Llama's layers, and between them layers that attend to an image alone."""
+"""Llama 3.2 Vision: Llama's layers, interleaved with layers that attend only to an image."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _USUAL = (3, 8, 13, 18, 23, 28, 33, 38)
 def mllama(config: Config) -> ModelSpec:
     """Layers with cross-attention are skipped for a request without an image (arXiv:2407.21783).
 
-    The token table has rows for the eight places of an image, which the head does not score.
+    The token table has eight rows for image placeholders, which the head does not score.
     """
     mixer, dense = attention(config), feed_forward(config)
     cross = CrossAttention(mixer.heads, mixer.kv_heads, mixer.head_dim, norm=True, gates=2)

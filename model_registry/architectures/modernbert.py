@@ -1,4 +1,4 @@
-"""ModernBERT: an encoder of rotary, gated layers, most of which see their neighbours only."""
+"""ModernBERT: an encoder of rotary, gated layers, most of which attend only to a local window."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _IGNORED = (
 
 @architecture("modernbert")
 def modernbert(config: Config) -> ModelSpec:
-    """ModernBERT (arXiv:2412.13663): a token sees half of `local_attention` on either side.
+    """ModernBERT (arXiv:2412.13663): a token attends to half of `local_attention` on either side.
 
-    The embedding's norm stands for that of the first layer.
+    The embedding's norm replaces that of the first layer.
     """
     config.ignore(*_IGNORED)
     count, half = layer_count(config), config.integer("local_attention", 128) // 2
@@ -47,7 +47,7 @@ def modernbert(config: Config) -> ModelSpec:
 
 
 def _heads(config: Config) -> tuple[HeadProjection, ...]:
-    """What the class of the config ends in; the plain model ends in its last layer."""
+    """The heads of the class that the config names; the plain model ends with its last layer."""
     hidden, rows = config.integer("hidden_size"), config.integer("vocab_size")
     bias, task = config.flag("classifier_bias"), task_of(config)
     once = task in ("SequenceClassification", "MultipleChoice")

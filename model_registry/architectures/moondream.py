@@ -1,4 +1,4 @@
-"""Moondream 3: attention and feed-forward side by side, experts from the fifth layer on."""
+"""Moondream 3: parallel attention and feed-forward, experts from the fifth layer on."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from model_registry.spec import Layer, ModelSpec
 
 @architecture("muse_glimmer_text")
 def muse_glimmer(config: Config) -> ModelSpec:
-    """Three windowed layers to a full one without positions."""
+    """Three windowed layers for each full one without positions."""
     config.ignore("layer_rope_theta", "output_multiplier", "qk_scale_factor", "post_norm_eps")
     layers = [
         Layer(

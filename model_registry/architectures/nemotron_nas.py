@@ -1,4 +1,6 @@
-"""Nemotron-NAS (DeciLM): Llama layers whose widths a search chose; some it emptied."""
+"""Nemotron-NAS (DeciLM): Llama layers with widths chosen by architecture search; some have no
+block.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from model_registry.spec import Block, FeedForward, Layer, ModelSpec
 
 @architecture("nemotron-nas")
 def nemotron_nas(config: Config) -> ModelSpec:
-    """`block_configs` says for each layer how many queries share a key head, and how wide it is."""
+    """`block_configs` gives, for each layer, the query heads per key head and the feed-forward's
+    width.
+    """
     blocks = config.pattern("block_configs", layer_count(config), ())
     config.ignore("num_key_value_heads", "intermediate_size")
     return decoder(config, [Layer(tuple(_blocks(config, block))) for block in blocks])
@@ -25,7 +29,7 @@ def _blocks(config: Config, block: dict[str, Any]) -> Iterator[Block]:
         raise InvalidValue(f"{config.name}: an entry of block_configs is {block!r}, not an object")
     inner, dense = (Config(block, config.name).section(part) for part in ("attention", "ffn"))
     if any(part.flag("replace_with_linear") for part in (inner, dense)):
-        raise UnsupportedModel(f"{config.name}: blocks replaced with linear layers are not read")
+        raise UnsupportedModel(f"{config.name}: blocks replaced by linear layers are not supported")
     if not inner.flag("no_op"):
         heads = config.integer("num_attention_heads")
         shared = inner.at_least_one("n_heads_in_group", 1)

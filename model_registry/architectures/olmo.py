@@ -1,4 +1,6 @@
-"""Open Language Model: norms without weights at first, then behind the blocks; experts in OLMoE."""
+"""Open Language Model: first norms without weights, later norms after the blocks; experts
+in OLMoE.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def flex_olmo(config: Config) -> ModelSpec:
 
 @architecture("olmo_hybrid")
 def olmo_hybrid(config: Config) -> ModelSpec:
-    """Gated DeltaNet layers with norms in front, every fourth one OLMo 3's attention."""
+    """Gated DeltaNet layers with norms before blocks; every fourth layer is OLMo 3's attention."""
     config.ignore(
         "linear_a_log_max", "linear_a_log_min", "linear_allow_neg_eigval", "linear_use_gate"
     )

@@ -86,7 +86,7 @@ def qwen3_moe(config: Config) -> ModelSpec:
 
 
 def _sparse(config: Config) -> list[bool]:
-    """Every `decoder_sparse_step`-th layer holds experts, save those that a list excludes."""
+    """Every `decoder_sparse_step`-th layer has experts, except those that a list excludes."""
     dense = set(config.integers("mlp_only_layers"))
     step = max(config.integer("decoder_sparse_step", 1), 1)
     return [at not in dense and (at + 1) % step == 0 for at in range(layer_count(config))]

@@ -1,4 +1,4 @@
-"""Qwen3-Next and Qwen3.5: three Gated DeltaNet layers to one gated attention."""
+"""Qwen3-Next and Qwen3.5: three Gated DeltaNet layers for each gated attention."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from model_registry.spec import DeltaNet, Layer, ModelSpec
 
 @architecture("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
 def qwen_hybrid(config: Config) -> ModelSpec:
-    """Every fourth layer attends, behind a gate on its output; experts where there are any."""
+    """Every fourth layer has attention, with a gate on its output; with experts if the config has
+    any.
+    """
     config.ignore("mtp_use_dedicated_embeddings", "mamba_ssm_dtype", "intermediate_size")
     config.ignore("decoder_sparse_step", "mlp_only_layers", "mtp_num_hidden_layers")
     count = layer_count(config)

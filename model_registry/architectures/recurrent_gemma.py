@@ -1,4 +1,4 @@
-"""RecurrentGemma: two gated recurrences to one windowed attention."""
+"""RecurrentGemma: two gated recurrences for each windowed attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Architectures by `model_type`: a family's file registers a reader and is found by being there."""
+"""Architectures by `model_type`: each family's file registers a reader, and is found
+automatically.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def architecture(*model_types: str) -> Callable[[Family], Family]:
     """Register a function `config -> ModelSpec` for these model types.
 
     Raises:
-        ValueError: a model type that has a function already.
+        ValueError: a model type that already has a function.
     """
 
     def register(family: Family) -> Family:

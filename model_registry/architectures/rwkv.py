@@ -1,4 +1,4 @@
-"""RWKV-7: a matrix state a head, no attention (arXiv:2503.14456)."""
+"""RWKV-7: a matrix state per head, no attention (arXiv:2503.14456)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from model_registry.spec import FeedForward, Layer, ModelSpec, RwkvMixer
 
 @architecture("rwkv7")
 def rwkv7(config: Config) -> ModelSpec:
-    """RWKV-7 as flash-linear-attention publishes it: low-rank decay, rates and gates.
+    """RWKV-7 as published by flash-linear-attention: low-rank decay, rates and gates.
 
-    The first layer mixes in no earlier value.
+    The first layer mixes in no earlier values.
     """
     config.ignore("attn", "attn_mode", "fuse_cross_entropy", "fuse_norm", "norm_bias", "norm_first")
     config.ignore("hidden_ratio", "num_heads", "value_dim", "fuse_linear_cross_entropy")

@@ -1,4 +1,4 @@
-"""Step-3.7-Flash: a gate a head, windowed and full layers, experts after the first layers."""
+"""Step-3.7-Flash: a gate per head, windowed and full layers, experts after the first layers."""
 
 from __future__ import annotations
 

@@ -37,7 +37,9 @@ def step3(config: Config) -> ModelSpec:
 
 
 def _sparse(config: Config) -> set[int]:
-    """Indices of the layers with experts: a list, or written as "4,5,6"; empty where all have."""
+    """Indices of the layers with experts: a list, or a text such as "4,5,6"; empty where all have
+    them.
+    """
     named = config.value("moe_layers_enum", "")
     if not isinstance(named, str):
         return set(config.integers("moe_layers_enum"))

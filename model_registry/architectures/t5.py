@@ -1,4 +1,6 @@
-"""T5 and its kin: an encoder and a decoder without biases, distances in place of positions."""
+"""T5 and related models: an encoder and a decoder without biases, with distances instead of
+positions.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,10 @@ _IGNORED = (
 
 @architecture("t5", "mt5", "umt5")
 def t5(config: Config) -> ModelSpec:
-    """T5 (arXiv:1910.10683), gated and with a head of its own from version 1.1 on.
+    """T5 (arXiv:1910.10683); from version 1.1 on gated, with a separate head.
 
-    The first layer of each stack holds the biases by distance for all; in umT5 each its own.
+    The first layer of each stack holds the biases by distance for all; in umT5 each layer has its
+    own.
     """
     config.ignore(*_IGNORED)
     gated = config.text("feed_forward_proj", "relu").startswith("gated")

@@ -1,4 +1,4 @@
-"""T5Gemma: two stacks of Gemma 2's layers, each with sizes and a token table of its own."""
+"""T5Gemma: two stacks of Gemma 2's layers, each with its own sizes and token table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from model_registry.spec import CrossAttention, Layer, ModelSpec
 
 @architecture("t5gemma")
 def t5gemma(config: Config) -> ModelSpec:
-    """T5Gemma (arXiv:2504.06225): windows in every other layer, norms on both sides of each block.
+    """T5Gemma (arXiv:2504.06225): windows in every other layer, norms before and after each block.
 
     The decoder attends to all of the encoder's output between its attention and feed-forward.
     """
@@ -35,7 +35,7 @@ def _stack(config: Config, side: str) -> Config:
 
 
 def _encoder_layers(config: Config) -> list[Layer]:
-    """Tokens see their window before and behind them."""
+    """Attention windows extend in both directions."""
     dense = feed_forward(config)
     return [
         Layer((attention(config, window=around, causal=False), dense), norms="both")

@@ -1,4 +1,4 @@
-"""Zamba2: Mamba 2 layers, before some of them a transformer block that they share."""
+"""Zamba2: Mamba 2 layers; some are preceded by a transformer block with shared weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from model_registry.spec import Layer, Mamba2, ModelSpec, SharedTransformer
 
 @architecture("zamba2")
 def zamba2(config: Config) -> ModelSpec:
-    """`num_mem_blocks` sets of shared weights take turns (arXiv:2411.15242)."""
+    """`num_mem_blocks` sets of shared weights alternate (arXiv:2411.15242)."""
     config.ignore(
         "use_mem_rope", "use_conv_bias", "chunk_size", "use_long_context", "hybrid_layer_ids"
     )

@@ -26,7 +26,7 @@ from model_registry.spec import Attention, Indexer
 def attention_block(mixer: Attention, frame: DeviceFrame) -> Ops:
     """Operators: qkv_proj, norms of queries and keys, rope, attention, gate, o_proj.
 
-    Queries, keys and values that a checkpoint holds in different formats are products apart.
+    Queries, keys and values that a checkpoint stores in different formats are separate products.
     """
     heads, hidden = device_heads(mixer, frame), frame.spec.hidden
     made = heads.query * mixer.values
@@ -52,7 +52,7 @@ def _inner_norm(mixer: Attention, heads: Heads, frame: DeviceFrame) -> Ops:
 
 
 def _projections(mixer: Attention, heads: Heads, frame: DeviceFrame) -> Ops:
-    """The product for queries, keys and values, or one for each format that they have."""
+    """One product for queries, keys and values, or one for each of their formats."""
     columns = _columns(mixer, heads, frame)
     read = mixer.inputs or frame.spec.hidden
     formats: dict[str, list[str]] = {}
@@ -72,7 +72,9 @@ def _projections(mixer: Attention, heads: Heads, frame: DeviceFrame) -> Ops:
 
 
 def _one_product(mixer: Attention, heads: Heads, frame: DeviceFrame, width: Num, read: int) -> Op:
-    """The product of `width` columns for queries, keys and values, of inputs of width `read`."""
+    """A product with `width` output columns for queries, keys and values; `read`: width of its
+    input.
+    """
     whole = mixer.qkv_bias and mixer.key_bias
     qkv = frame.linear("qkv_proj", "attention.qkv", width, read, module="attention", bias=whole)
     if mixer.qkv_bias and not whole:
@@ -81,7 +83,7 @@ def _one_product(mixer: Attention, heads: Heads, frame: DeviceFrame, width: Num,
 
 
 def _columns(mixer: Attention, heads: Heads, frame: DeviceFrame) -> dict[str, Num]:
-    """{"q", "k", "v": columns on one device}; the gate's are with the queries."""
+    """{"q", "k", "v": columns on one device}; the gate's columns are counted with the queries."""
     columns = {"q": heads.query * mixer.head_dim + mixer.gate_width / frame.par.tp}
     if mixer.shares_kv:
         return columns
@@ -90,10 +92,10 @@ def _columns(mixer: Attention, heads: Heads, frame: DeviceFrame) -> dict[str, Nu
 
 
 def device_heads(mixer: Attention, frame: DeviceFrame) -> Heads:
-    """Heads on one device; keys and values are copied where tp exceeds their heads.
+    """Heads on one device; keys and values are replicated where tp exceeds their heads.
 
-    Where neither number divides the other, an engine that fills up heads gives each query head
-    keys and values of its own (NxD Inference, modules/attention/gqa.py, CONVERT_TO_MHA).
+    Where neither number divides the other, an engine that pads heads gives each query head its own
+    keys and values (NxD Inference, modules/attention/gqa.py, CONVERT_TO_MHA).
     """
     queries, shared = frame.part(mixer.heads), frame.shared_heads(mixer.kv_heads)
     tp, each = number(frame.par.tp), max(mixer.kv_heads, 1)
@@ -109,7 +111,7 @@ def device_heads(mixer: Attention, frame: DeviceFrame) -> Heads:
 
 
 def _norms(mixer: Attention, heads: Heads, frame: DeviceFrame) -> Ops:
-    """Norms of queries and keys; "full" ones are split over tp, "head" ones are copied."""
+    """Norms of queries and keys; "full" ones are split over tp, "head" ones are replicated."""
     if not mixer.norm:
         return ()
     sides = [("q_norm", heads.query)] + ([] if mixer.shares_kv else [("k_norm", heads.kv)])
@@ -135,7 +137,7 @@ def _rope(mixer: Attention, heads: Heads, frame: DeviceFrame) -> Ops:
 
 
 def _gate(mixer: Attention, frame: DeviceFrame) -> Ops:
-    """Sigmoid gate on the heads' output: 5 FLOPs an element."""
+    """Sigmoid gate on the heads' output: 5 FLOPs per element."""
     if not mixer.output_gate:
         return ()
     width = mixer.heads * mixer.values / frame.par.tp
@@ -160,7 +162,7 @@ def attention_over_groups(mixer: Attention, heads: Heads, frame: DeviceFrame) ->
 
 
 def _block_indexer(index: Indexer | None, frame: DeviceFrame) -> Ops:
-    """Projection of index queries and keys, their norms, and a score for each token and head."""
+    """Projection of index queries and keys, their norms, and a score per token and head."""
     if index is None:
         return ()
     heads, where = frame.shared_heads(index.heads), "attention.indexer"

@@ -106,7 +106,7 @@ def _attentions(mixer: CompressedAttention, heads: Heads, frame: DeviceFrame) ->
 def _group_attention(
     name: str, mixer: CompressedAttention, heads: Heads, group: Group, frame: DeviceFrame
 ) -> Op:
-    """One attention of as many pairs as the window and the compressed entries have together."""
+    """One attention with as many pairs as the window and the compressed entries together."""
     new, cached = number(group.new_tokens), number(group.cached_tokens)
     pairs = attended_pairs(new, cached, mixer.window) + _entry_pairs(mixer, new, cached)
     where = {"kind": "sparse_attention", "drafted": group.drafted, **frame.at("attention")}
@@ -125,8 +125,9 @@ def _group_attention(
 
 
 def _entry_pairs(mixer: CompressedAttention, new: Num, cached: Num) -> Num:
-    """(query, compressed entry) pairs: a query at position p sees floor(p / ratio) entries, or
-    those its indexer keeps."""
+    """(query, compressed entry) pairs: a query at position p attends to floor(p / ratio) entries,
+    or to those that its indexer keeps.
+    """
     if not mixer.ratio:
         return np.float64(0.0)
     return _entries_to(mixer, cached + new) - _entries_to(mixer, cached)
@@ -143,7 +144,7 @@ def _entries_to(mixer: CompressedAttention, position: Num) -> Num:
 
 
 def _kept(mixer: CompressedAttention, cached: Num, new: Num) -> Num:
-    """Cached entries that the new queries read: the window's rest and the compressed ones."""
+    """Cached entries that the new queries read: the rest of the window and the compressed ones."""
     window = np.minimum(cached, mixer.window - 1.0)
     if not mixer.ratio:
         return window

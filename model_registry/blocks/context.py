@@ -1,4 +1,4 @@
-"""Context parallelism: one rank's part of an attention over sequences that ranks share."""
+"""Context parallelism: one rank's part of an attention over sequences that several ranks share."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from model_registry.blocks.frame import DeviceFrame, Ops, message_bytes
 
 
 def context_part(op: Op, group: Group, frame: DeviceFrame) -> Op:
-    """One rank's equal part of a whole attention: of its (query, key) pairs and its cache.
+    """One rank's equal part of a whole attention: of its (query, key) pairs and of its cache.
 
-    A prompt's queries are split over the ranks; a single query is everywhere, and the cache it
+    A prompt's queries are split over the ranks; a single query is replicated, and the cache that it
     reads is split.
     """
     cp = number(frame.par.cp)
@@ -37,9 +37,9 @@ def context_part(op: Op, group: Group, frame: DeviceFrame) -> Op:
 
 
 def _seen_before(new: Num, cached: Num, local: Num, cp: Num) -> Num:
-    """Cached tokens of a plain attention with as many pairs as one rank handles.
+    """Cached tokens of a plain attention with as many pairs as one rank processes.
 
-    The new tokens of a rank have on average (new - local) / 2 of the others' in front of them.
+    The new tokens of a rank are preceded on average by (new - local) / 2 tokens of other ranks.
     """
     return np.where(local < new, cached + (new - local) / 2.0, cached / cp)
 

@@ -35,7 +35,7 @@ def cross_attention_block(mixer: CrossAttention, frame: DeviceFrame) -> Ops:
 
 
 def _keys_and_values(mixer: CrossAttention, heads: Heads, frame: DeviceFrame) -> Op:
-    """Keys and values of what the step encoded; weights are read where there is any."""
+    """Keys and values of what the step encoded; weights are read only if it encoded anything."""
     rows = frame.newly_encoded
     types, where = frame.types("attention.qkv"), frame.at("cross_attention")
     inputs = mixer.inputs or frame.spec.hidden
@@ -57,7 +57,7 @@ def _norms(mixer: CrossAttention, heads: Heads, frame: DeviceFrame) -> Ops:
 
 
 def _over_groups(mixer: CrossAttention, heads: Heads, frame: DeviceFrame) -> Ops:
-    """One attention for each group of the step, over all that was encoded for it."""
+    """One attention for each group of the step, over everything that was encoded for it."""
     ops: list[Op] = []
     pairs = zip(frame.numbered("cross_attention"), frame.encoded, strict=True)
     for (name, group), source in pairs:

@@ -1,4 +1,4 @@
-"""The ends of encoders: convolutions over sound in front, heads behind."""
+"""Input and output of encoders: convolutions over sound, and heads."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from model_registry.spec import HeadProjection, SoundInput
 
 
 def sound_ops(frame: DeviceFrame, sound: SoundInput) -> Ops:
-    """Operators from a spectrogram to vectors, complete on every device, positions included.
+    """Operators from a spectrogram to vectors, replicated on every device, positions included.
 
-    The first convolution keeps the spectrogram's frames, two for each token; the second halves
-    them.
+    The first convolution keeps the spectrogram's frames, two per token; the second halves their
+    number.
     """
     hidden, frames, where = frame.spec.hidden, 2.0 * frame.tokens, frame.at("embedding")
     types = frame.types("embedding")

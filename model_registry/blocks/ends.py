@@ -1,4 +1,4 @@
-"""The ends of a decoder: token table, pipeline, LM head and sampling."""
+"""Input and output of a decoder: token table, pipeline, LM head and sampling."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from model_registry.spec import LayerInput
 
 
 def entry_ops(frame: DeviceFrame) -> Ops:
-    """Operators from tokens to vectors, complete on every device, learned positions included."""
+    """Operators from tokens to vectors, replicated on every device, learned positions included."""
     first = replace(frame, stage="first")
     if frame.spec.sound:
         return sound_ops(first, frame.spec.sound)
@@ -33,7 +33,7 @@ def entry_ops(frame: DeviceFrame) -> Ops:
 def _target_states(frame: DeviceFrame) -> Ops:
     """Hidden states of a draft head's target, fused and joined with the embedding.
 
-    Engines copy these projections on every device.
+    Engines replicate these projections on every device.
     """
     draft, hidden, tokens = frame.spec.draft, frame.spec.hidden, frame.tokens
     if draft is None:
@@ -86,7 +86,7 @@ def _sequence_tables(frame: DeviceFrame) -> Ops:
 
 
 def _copies(frame: DeviceFrame, name: str) -> Ops:
-    """Projections of the stream into its copies, or of the copies back."""
+    """Projections of the stream into its copies, or from the copies back."""
     spec, others = frame.spec, frame.spec.copies - 1
     if others < 1:
         return ()
@@ -149,8 +149,11 @@ def _before_head(frame: DeviceFrame) -> Ops:
 
 
 def _head(frame: DeviceFrame, rows: Num) -> Op:
-    """The LM head, split by columns over tp; a tied one lies with the token table, unless a
-    pipeline puts them on different stages, and that of a draft head with its target."""
+    """The LM head, split by columns over tp.
+
+    A tied head uses the weights of the token table, unless a pipeline puts them on different
+    stages; that of a draft head uses its target's.
+    """
     spec, types = frame.spec, frame.types("lm_head")
     columns = spec.vocabulary / number(frame.par.tp)
     width = spec.embedding_dim or spec.hidden

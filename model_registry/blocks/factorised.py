@@ -9,7 +9,7 @@ from model_registry.spec import Attention, FactorisedAttention
 
 @block_ops.register
 def factorised_block(mixer: FactorisedAttention, frame: DeviceFrame) -> Ops:
-    """Operators: qkv_down (copied on every device), q_norm, q_up, rope, attention, o_proj."""
+    """Operators: qkv_down (replicated on every device), q_norm, q_up, rope, attention, o_proj."""
     plain = Attention(mixer.heads, mixer.kv_heads, mixer.head_dim)
     heads, hidden, where = device_heads(plain, frame), frame.spec.hidden, "attention"
     made = heads.query * mixer.head_dim

@@ -33,13 +33,16 @@ from model_registry.blocks.frame import (
 )
 from model_registry.spec import AlternatingUpdate, FeedForward, LayerInput, Mixture, ShortcutMixture
 
-#: Bytes of an element that is dispatched to experts, with its block scales, by their arithmetic.
+#: Bytes per element that is dispatched to experts, with its block scales, by the experts'
+#: arithmetic.
 _SENT_BYTES = {"fp8": 1.0 + 4.0 / 128.0, "int8": 1.0 + 4.0 / 128.0, "fp4": 0.5 + 1.0 / 16.0}
 
 
 @block_ops.register
 def feed_forward_block(block: FeedForward, frame: DeviceFrame) -> Ops:
-    """Operators: up (and gate), activation, down; split over tp, copied on every attention rank."""
+    """Operators: up (and gate), activation, down; split over tp, replicated on every attention
+    rank.
+    """
     return _dense("mlp", "mlp", block, frame)
 
 
@@ -120,8 +123,8 @@ def mixture_block(block: Mixture, frame: DeviceFrame) -> Ops:
     """Operators: router, route, dispatch, experts, combine, shared experts.
 
     The experts span all dp ranks: expert parallelism splits them by number, moe_tp by width.
-    Every rank's tokens reach them by whichever moves fewer bytes, an all-gather over dp or an
-    all-to-all over ep; sums over tp are the layer's all-reduce.
+    Tokens reach them by an all-gather over dp or an all-to-all over ep, whichever moves fewer
+    bytes; sums over tp are part of the layer's all-reduce.
     """
     return (
         *_router(block, frame),
@@ -135,7 +138,7 @@ def mixture_block(block: Mixture, frame: DeviceFrame) -> Ops:
 
 
 def _router(block: Mixture, frame: DeviceFrame) -> Ops:
-    """Router and choice of experts for the rank's tokens; copied on every device."""
+    """Router and choice of experts for the rank's tokens; replicated on every device."""
     where, hidden = frame.at("moe"), frame.spec.hidden
     choices = block.experts + block.idle_choices
     logits = frame.linear("router", "router", choices, hidden, module="moe")
@@ -146,7 +149,7 @@ def _router(block: Mixture, frame: DeviceFrame) -> Ops:
 
 
 def _width(block: Mixture, frame: DeviceFrame) -> int:
-    """Width of the tokens that the routed experts see."""
+    """Width of the tokens that enter the routed experts."""
     return block.latent or frame.spec.hidden
 
 
@@ -168,7 +171,7 @@ def _latent(block: Mixture, frame: DeviceFrame, name: str) -> Ops:
 
 
 def _experts(block: Mixture, frame: DeviceFrame) -> Op:
-    """The device's part of the bank, for the tokens of all ranks."""
+    """The device's part of the routed experts, for the tokens of all ranks."""
     par = frame.par
     ranks = number(par.ep)
     local = np.ceil((block.experts + number(par.redundant_experts)) / ranks)
@@ -187,7 +190,7 @@ def _experts(block: Mixture, frame: DeviceFrame) -> Op:
 
 
 def _with_other_down(op: Op, bank: Experts, up: float, down: float) -> Op:
-    """Weight bytes where the down projections have another format than the others."""
+    """Weight bytes where the down projections have another format than the other projections."""
     average = ((bank.matrices - 1) * up + down) / bank.matrices
     return replace(
         op,
@@ -198,10 +201,11 @@ def _with_other_down(op: Op, bank: Experts, up: float, down: float) -> Op:
 
 
 def _gathers(block: Mixture, frame: DeviceFrame) -> Mask:
-    """Whether every rank's tokens are gathered over dp, in place of an all-to-all over ep.
+    """Whether all ranks' tokens are gathered over dp, instead of an all-to-all over ep.
 
-    Whichever moves fewer bytes: a gather brings dp ranks' tokens everywhere, an all-to-all, for
-    which a rank's tokens are spread over its tp devices, sends them to top_k devices at most.
+    The choice is whichever moves fewer bytes: a gather brings dp ranks' tokens everywhere; an
+    all-to-all, for which a rank's tokens are split over its tp devices, sends them to at most top_k
+    devices.
     """
     par = frame.par
     scattered = frame.tokens / par.tp * np.minimum(block.reached, par.ep)
@@ -209,7 +213,7 @@ def _gathers(block: Mixture, frame: DeviceFrame) -> Mask:
 
 
 def _gathered(block: Mixture, frame: DeviceFrame) -> Num:
-    """Message of the all-gather over dp, and of the reduce-scatter back [bytes]."""
+    """Messages of the all-gather over dp and of the reduce-scatter back [bytes]."""
     message = message_bytes(frame.of_all_ranks, _width(block, frame))
     return np.where((number(frame.par.dp) > 1) & _gathers(block, frame), message, 0.0)
 
@@ -217,11 +221,11 @@ def _gathered(block: Mixture, frame: DeviceFrame) -> Num:
 def _exchange(name: str, element_bytes: float, block: Mixture, frame: DeviceFrame) -> Op:
     """The all-to-all to the experts' devices, or back from them.
 
-    Tokens of prompts travel once to each node that they are routed to and once to each device
-    there; tokens that are generated go straight to each of their experts, which takes less time
-    for few.
+    Tokens of prompts are sent once to each node that they are routed to, and once to each device
+    there; generated tokens are sent directly to each of their experts, which is faster for few
+    tokens.
 
-    element_bytes: of an element on the way.
+    element_bytes: of a transferred element.
     Source: DeepEP's normal and low-latency kernels (docs/legacy.md of
     https://github.com/deepseek-ai/DeepEP).
     """
@@ -237,7 +241,9 @@ def _exchange(name: str, element_bytes: float, block: Mixture, frame: DeviceFram
 
 
 def _dispatch(block: Mixture, frame: DeviceFrame) -> Ops:
-    """Tokens to their experts; an all-to-all sends them in the format that these multiply in."""
+    """Tokens to their experts; an all-to-all sends them in the format that the experts
+    multiply in.
+    """
     sent = _SENT_BYTES.get(frame.types("experts.up").arithmetic, MESSAGE_BYTES)
     where = {"stride": frame.dp_stride, **frame.at("moe")}
     return (
@@ -247,7 +253,7 @@ def _dispatch(block: Mixture, frame: DeviceFrame) -> Ops:
 
 
 def _combine(block: Mixture, frame: DeviceFrame) -> Ops:
-    """The experts' results back, in 16 bit."""
+    """The experts' results back, in 16 bits."""
     where = {"stride": frame.dp_stride, **frame.at("moe")}
     return (
         _exchange("moe_combine", MESSAGE_BYTES, block, frame),

@@ -1,6 +1,7 @@
-"""The step and the split from the point of one device, which each block's operators are made for.
+"""The part of a step and a model that one device computes, for which each block makes its
+operators.
 
-Devices are numbered with tp innermost, then cp, dp and pp, unless another order is asked for.
+Devices are numbered with tp innermost, then cp, dp and pp, unless another order is requested.
 Attention data parallelism gives each rank its own sequences; context parallelism splits the new
 tokens of every sequence, and its cache.
 """
@@ -22,14 +23,14 @@ from genz_core.types import Group, Num, Op, Parallelism, Precision, Step
 from model_registry.spec import Block, ModelSpec
 
 Ops = tuple[Op, ...]
-MESSAGE_BYTES = 2.0  # partial sums are exchanged in 16 bit whatever the weights are
+MESSAGE_BYTES = 2.0  # partial sums are exchanged in 16 bits, whatever the format of the weights
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedInput:
-    """What each sequence of a group attends to beside its own tokens: an encoder's output.
+    """Output of an encoder that each sequence of a group attends to beside its own tokens.
 
-    tokens: all of it.  fresh: what this step encodes.
+    tokens: all of it.  fresh: the part that this step encodes.
     """
 
     tokens: Num
@@ -40,13 +41,13 @@ class EncodedInput:
 class DeviceFrame:
     """One device's part of a step, for a set of equal layers.
 
-    groups: sequences of this device's rank, their new tokens whole.
+    groups: sequences of this device's rank, with all of their new tokens.
     tokens, sequences: new tokens on this device, and sequences, over all groups.
-    of_all_ranks: new tokens of all attention ranks together, as many as there are.
+    of_all_ranks: new tokens of all attention ranks together.
     sampled: tokens of all sequences whose successor is sampled.
-    layers: indices of the equal layers; empty at the ends of the model, of which stage says the
-    pipeline's.
-    encoded: of each group, where an encoder runs in front.
+    layers: indices of the equal layers; empty outside the layers, where `stage` is the pipeline
+    stage.
+    encoded: of each group, where an encoder precedes the decoder.
     """
 
     spec: ModelSpec
@@ -65,7 +66,7 @@ class DeviceFrame:
     def for_step(
         cls, spec: ModelSpec, precision: Precision, step: Step, par: Parallelism
     ) -> DeviceFrame:
-        """The frame of the fullest rank: dp ranks share whole sequences, rounded up."""
+        """The frame of the fullest rank: dp ranks get whole sequences, rounded up."""
         ranks = tuple(replace(g, sequences=g.of_rank(par.dp)) for g in step.groups)
         tokens, every = (
             sum((g.sequences * _local(g, par) for g in groups), start=np.zeros(()))
@@ -84,7 +85,7 @@ class DeviceFrame:
 
     @property
     def newly_encoded(self) -> Num:
-        """Tokens of an encoder's output that this step makes, over all groups."""
+        """Tokens of encoder output that this step produces, over all groups."""
         pairs = zip(self.groups, self.encoded, strict=True)
         return sum((g.sequences * source.fresh for g, source in pairs), start=np.zeros(()))
 
@@ -105,11 +106,15 @@ class DeviceFrame:
         )
 
     def local(self, group: Group) -> Num:
-        """New tokens of one sequence on this device: a share of a prompt, or all it generates."""
+        """New tokens of one sequence on this device: a share of a prompt, or all generated
+        tokens.
+        """
         return _local(group, self.par)
 
     def numbered(self, name: str) -> list[tuple[str, Group]]:
-        """(name, group) of every group of the step, the names numbered where there are several."""
+        """(name, group) of every group of the step; the names are numbered where there are
+        several.
+        """
         if len(self.groups) == 1:
             return [(name, self.groups[0])]
         return [(f"{name}_{at}", group) for at, group in enumerate(self.groups, 1)]
@@ -117,11 +122,11 @@ class DeviceFrame:
     # --------------------------------------------------------------------------- the split
 
     def part(self, size: Num) -> Num:
-        """A device's part of what tp divides, or what an engine fills up so that it does."""
+        """A device's part of a size that tp divides, or that an engine pads so that it does."""
         return np.ceil(number(size) / self.par.tp)
 
     def shared_heads(self, heads: Num) -> Num:
-        """Heads on a device that are copied when there are more devices than heads."""
+        """Heads on a device, replicated where there are more devices than heads."""
         return np.maximum(number(heads) / self.par.tp, min(heads, 1))
 
     @property
@@ -152,7 +157,7 @@ class DeviceFrame:
         return Types(self.precision.activations, self.precision.activations, self.precision.kv)
 
     def at(self, module: str) -> dict[str, Any]:
-        """Where an operator sits: its layers and stage, and its place in the module tree."""
+        """Fields that place an operator: its layers and stage, and its path in the module tree."""
         place = f"layers.{module}" if self.layers else module
         return {"layers": self.layers, "stage": self.stage, "module": place}
 
@@ -163,7 +168,9 @@ class DeviceFrame:
         return gemm(name, self.tokens, n, k, self.types(role), bias=bias, **self.at(module))
 
     def norm(self, name: str, module: str, *, first: bool = False) -> Op:
-        """A norm of the model's width, fused with the residual addition unless it comes first."""
+        """A norm of the model's width, fused with the residual addition unless it is the very
+        first.
+        """
         kind, width, tokens = self.spec.norm, self.spec.hidden, self.stream_tokens
         biased = kind == "layer"
         make = norm if first else fused_norm
@@ -175,14 +182,18 @@ class DeviceFrame:
     def small_norm(
         self, name: str, rows: Num, width: Num, module: str, *, weights: Num | None = None
     ) -> Op:
-        """An RMS norm inside a block, over `rows` of `width`; weights: if other than the width."""
+        """An RMS norm inside a block, over `rows` of `width`; weights: their number if it is not
+        the width.
+        """
         own = width if weights is None else weights
         return pointwise(
             name, "norm", rows * width, 4.0, self.plain, weights=own, **self.at(module)
         )
 
     def summed(self, name: str, module: str) -> Ops:
-        """Partial sums of the residual stream over tp: an all-reduce, or its two halves."""
+        """Partial sums of the residual stream over tp: an all-reduce, or a reduce-scatter and an
+        all-gather.
+        """
         message = self.tokens * self.spec.hidden * MESSAGE_BYTES
         where = {"stride": stride_of("tp", self.par), **self.at(module)}
         if not self.par.sequence_parallel:
@@ -213,7 +224,7 @@ def with_small_weights(op: Op, elements: Num) -> Op:
 def block_ops(block: Block, frame: DeviceFrame) -> Ops:
     """The operators of one block, without its norm and without the sum over tp.
 
-    A family that needs another kind of block registers its own with `@block_ops.register`.
+    A family with another kind of block registers its own function with `@block_ops.register`.
     """
     raise TypeError(f"no operators are described for {type(block).__name__}")
 

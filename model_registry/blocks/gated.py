@@ -1,6 +1,6 @@
-"""Short convolutions, lightning attention, gated recurrences, and mixers side by side.
+"""Short convolutions, lightning attention, gated recurrences, and parallel mixers.
 
-Their cache is a state of fixed size a sequence; heads and channels are split over tp.
+Their cache is a state of fixed size per sequence; heads and channels are split over tp.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def side_by_side_block(block: SideBySide, frame: DeviceFrame) -> Ops:
 
 
 def _gating(frame: DeviceFrame, name: str, width: Num, module: str, flops: float = 1.0) -> Op:
-    """One factor on each channel of the device's tokens; flops: of an element."""
+    """A factor on each channel of the device's tokens; flops: per element."""
     return pointwise(
         name, "activation", frame.tokens * width, flops, frame.plain, reads=2.0, **frame.at(module)
     )
@@ -90,7 +90,8 @@ def lightning_block(mixer: LightningAttention, frame: DeviceFrame) -> Ops:
 def gated_recurrence_block(mixer: GatedRecurrence, frame: DeviceFrame) -> Ops:
     """Operators: two inputs, conv1d, the gates, the recurrence, gate, out_proj; all with biases.
 
-    The gates' weights are block-diagonal: `heads` blocks of width / heads squared, twice.
+    The gates' weights are two block-diagonal matrices, with `heads` blocks of (width / heads)
+    squared.
     """
     width, hidden = mixer.width / number(frame.par.tp), frame.spec.hidden
     block = mixer.width / mixer.heads

@@ -1,4 +1,4 @@
-"""The scores by which a sparse attention chooses its tokens."""
+"""The scores by which a sparse attention selects tokens."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from model_registry.spec import Indexer
 
 
 def index_scores(index: Indexer, frame: DeviceFrame, heads: Num, *, ratio: int = 1) -> Ops:
-    """Scores sum_h w_h relu(q_h . k) of every key in reach: 2 * pairs * heads * dim FLOPs.
+    """Scores sum_h w_h relu(q_h . k) of every visible key: 2 * pairs * heads * dim FLOPs.
 
-    Index keys are cached beside the attention's own, one for every `ratio` tokens.
+    Index keys are cached beside the attention's own, one per `ratio` tokens.
     """
     shape = Heads(heads, 1.0, index.dim, index.dim, shared_kv=True)
     return tuple(

@@ -1,11 +1,12 @@
 """Multi-head latent attention, dense and sparse.
 
-Two forms of the same attention, each with its own cost.  Expanded: keys and values of all tokens
-in reach are made from the latents and attended head by head.  Absorbed: queries are carried into
-the latent space and attend to the one shared latent.  Every group takes the form with fewer FLOPs
-(one that generates always the absorbed one); both are in the graph, the other without work.  Of a
-prompt longer than a sparse attention keeps, the queries that see everything may be expanded and
-the later ones are absorbed, so that no length costs all of it another form.
+The same attention has two forms with different costs.  Expanded: keys and values of all visible
+tokens are computed from the latents, and attention runs head by head.  Absorbed: queries are
+projected into the latent space and attend to the shared latents.  Every group uses the form with
+fewer FLOPs (generating ones always the absorbed form); the graph holds both, the unused one without
+work.  In a prompt longer than the number of tokens that a sparse attention keeps, the queries that
+attend to everything may be expanded while the later ones are absorbed, so the form never changes
+for a whole prompt at some length.
 Source: arXiv:2405.04434, section 2.1; arXiv:2412.19437, section 2.1.
 """
 
@@ -86,7 +87,7 @@ def _queries(mixer: LatentAttention, frame: DeviceFrame, heads: Num) -> Ops:
 
 
 def _latents(mixer: LatentAttention, frame: DeviceFrame) -> Ops:
-    """The latent and the rotary key of every new token; copied on every tp device."""
+    """The latent and the rotary key of every new token; replicated on every tp device."""
     return (
         frame.linear(
             "kv_a_proj",
@@ -122,10 +123,11 @@ def _output_gate(mixer: LatentAttention, frame: DeviceFrame, heads: Num) -> Ops:
 
 @dataclass(frozen=True, slots=True)
 class _GroupForm:
-    """A group of the step by the form that its tokens take: those before a position expanded, the
-    later ones absorbed; of either there may be none.
+    """A group of the step, split by form: tokens before some position expanded, later ones
+    absorbed; either part may be empty.
 
-    group: as it came.  expanded, absorbed: its parts, without sequences where they have no tokens.
+    group: the original group.  expanded, absorbed: its parts, without sequences where they have no
+    tokens.
     """
 
     group: Group
@@ -134,10 +136,10 @@ class _GroupForm:
 
     @classmethod
     def of(cls, mixer: LatentAttention, group: Group) -> _GroupForm:
-        """The form with fewer FLOPs a head.
+        """The form with fewer FLOPs per head.
 
-        Where an indexer leaves tokens out only the absorbed form can: queries beyond its `top_k`
-        take that, those before, which see everything, the cheaper one.
+        Where an indexer leaves tokens out, only the absorbed form is possible: queries beyond its
+        `top_k` use it, and earlier ones, which attend to everything, use the cheaper form.
         """
         n, c = number(group.new_tokens), number(group.cached_tokens)
         early = np.clip(mixer.indexer.top_k - c, 0.0, n) if mixer.indexer else n
@@ -149,7 +151,7 @@ class _GroupForm:
 
 
 def _span(group: Group, tokens: Num, before: Num) -> Group:
-    """`tokens` of the group's new tokens, with `before` tokens in front of them."""
+    """`tokens` of the group's new tokens, preceded by `before` tokens."""
     some = number(tokens) > 0
     return replace(
         group,
@@ -160,7 +162,7 @@ def _span(group: Group, tokens: Num, before: Num) -> Group:
 
 
 def _tokens(groups: Iterable[Group], frame: DeviceFrame, *, cached: bool = False) -> Num:
-    """New tokens of groups on this device, or those in front of them."""
+    """New tokens of groups on this device, or the tokens before them."""
     return sum(
         (
             group.sequences * (group.cached_tokens / frame.par.cp if cached else frame.local(group))
@@ -173,7 +175,7 @@ def _tokens(groups: Iterable[Group], frame: DeviceFrame, *, cached: bool = False
 def _expanded(
     mixer: LatentAttention, frame: DeviceFrame, heads: Num, parts: list[_GroupForm]
 ) -> Ops:
-    """kv_b_proj over every token in reach, then attention with as many key heads as queries."""
+    """kv_b_proj over every visible token, then attention with as many key heads as queries."""
     groups = [part.expanded for part in parts]
     reach = _tokens(groups, frame) + _tokens(groups, frame, cached=True)
     where = frame.at("attention")
@@ -196,13 +198,14 @@ def _expanded(
 def _group_expanded(
     name: str, part: _GroupForm, mixer: LatentAttention, shape: Heads, frame: DeviceFrame
 ) -> Op:
-    """Cached tokens are read as latents, to be expanded; keys and values are not kept."""
+    """Cached tokens are read as latents and expanded; keys and values are not stored."""
     group, sequences = part.expanded, part.expanded.sequences
     cached = number(group.cached_tokens)
     where = {"kind": "mla_attention", "drafted": group.drafted, **frame.at("attention")}
     op = attention(name, sequences, group.new_tokens, cached, shape, frame.plain, **where)
     op = _caching(mixer, context_part(op, group, frame), sequences, group, frame)
-    alone = np.where(number(part.absorbed.sequences) > 0, 0.0, 1.0)  # else the later hold all
+    # otherwise the later part holds all tokens
+    alone = np.where(number(part.absorbed.sequences) > 0, 0.0, 1.0)
     return replace(
         op,
         kv_read_bytes=_latent_bytes(mixer, sequences, frame) * cached,
@@ -230,7 +233,7 @@ def _absorbed(
 def _group_absorbed(
     name: str, part: _GroupForm, mixer: LatentAttention, shape: Heads, frame: DeviceFrame
 ) -> Op:
-    """Attention over the latents, or over those that the indexer keeps."""
+    """Attention over the latents, or only over those that the indexer keeps."""
     group, sequences = part.absorbed, part.absorbed.sequences
     new, cached = group.new_tokens, group.cached_tokens
     where = {"drafted": group.drafted, **frame.at("attention")}
@@ -244,21 +247,21 @@ def _group_absorbed(
 
 
 def _sharing_weights(op: Op) -> Op:
-    """`op` without weights held: absorbed products read parts of kv_b_proj, which holds them."""
+    """`op` without held weights: absorbed products use parts of kv_b_proj, which holds them."""
     return replace(op, held_weight_bytes=0.0)
 
 
 def _caching(
     mixer: LatentAttention, op: Op, sequences: Num, group: Group, frame: DeviceFrame
 ) -> Op:
-    """`op` with a cache of latents and rotary keys, complete on every tp device."""
+    """`op` with a cache of latents and rotary keys, replicated on every tp device."""
     token = _latent_bytes(mixer, sequences, frame)
     new, cached = group.new_tokens, number(group.cached_tokens)
     return replace(op, kv_write_bytes=token * new, held_kv_bytes=token * (new + cached))
 
 
 def _latent_bytes(mixer: LatentAttention, sequences: Num, frame: DeviceFrame) -> Num:
-    """Bytes that one token of each of `sequences` sequences takes in the cache."""
+    """Bytes of one token in the cache, for each of `sequences` sequences."""
     return sequences * mixer.cache_width * bytes_of(frame.precision.kv) / frame.par.cp
 
 
@@ -266,10 +269,10 @@ def _latent_bytes(mixer: LatentAttention, sequences: Num, frame: DeviceFrame) ->
 
 
 def _indexer(mixer: LatentAttention, frame: DeviceFrame) -> Ops:
-    """Scores of every cached token for every new one, and the choice of the best.
+    """Scores of every cached token for every new one, and the selection of the best.
 
-    Index queries come of the queries' rank, index keys and head weights of the stream; all of
-    it is copied on every tp device, as engines run it.
+    Index queries are computed from the queries' low-rank input, index keys and head weights from
+    the stream; all of it is replicated on every tp device, as in engines.
     """
     index = mixer.indexer
     if index is None or not index.owner:

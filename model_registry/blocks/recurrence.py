@@ -1,7 +1,7 @@
 """Recurrences: Mamba, Mamba 2, Gated DeltaNet, Kimi delta attention.
 
-Their cache is a state of fixed size a sequence.  Heads and channels are split over tp; what one
-head needs of all channels (Mamba's time step, B and C) is summed over tp.
+Their cache is a state of fixed size per sequence.  Heads and channels are split over tp; inputs
+that each head needs from all channels (Mamba's time step, B and C) are summed over tp.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def delta_block(mixer: DeltaNet, frame: DeviceFrame) -> Ops:
 def _delta_inputs(mixer: DeltaNet, frame: DeviceFrame, mixed: Num, values: Num, heads: Num) -> Ops:
     """Projections to queries, keys, values, output gate, write strength and decay of every head.
 
-    A low-rank gate goes down on every device and up to the device's heads.
+    A low-rank gate is projected down on every device, and up to the device's heads.
     """
     hidden, role, module = frame.spec.hidden, "linear_attention.in", "linear_attention"
 

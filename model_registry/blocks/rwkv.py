@@ -35,8 +35,9 @@ def rwkv_block(mixer: RwkvMixer, frame: DeviceFrame) -> Ops:
 
 
 def _gates(mixer: RwkvMixer, frame: DeviceFrame, width: Num) -> Ops:
-    """Low-rank projections: down on every device, up to the device's heads, with biases but the
-    output gate's."""
+    """Low-rank projections: down on every device, up to the device's heads; all but the output
+    gate's have biases.
+    """
     ranks = {
         "decay": mixer.decay_rank,
         "rate": mixer.rate_rank,

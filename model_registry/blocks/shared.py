@@ -47,7 +47,7 @@ def shared_block(block: SharedTransformer, frame: DeviceFrame) -> Ops:
 
 
 def _held_once(op: Op, owner: bool) -> Op:
-    """`op` with its weights held by the first layer that shares them, and read by every layer."""
+    """`op` with its weights held by the first layer that shares them, and read in every layer."""
     return op if owner else replace(op, held_weight_bytes=0.0)
 
 

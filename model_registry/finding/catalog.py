@@ -1,8 +1,7 @@
-"""The configurations that ship with Ridgeline: one small JSON file a model.
+"""The configurations that ship with Ridgeline: one small JSON file per model.
 
-Each holds the facts that shape the graph, under the keys of a Hugging Face config.json, and a
-head of the registry's own: `_id`, `_source`, `_aliases`, `_bases`, `_published_parameters`,
-`_confirmed`.
+Each holds the facts that shape the graph, under the keys of a Hugging Face config.json, and keys of
+the registry's own: `_id`, `_source`, `_aliases`, `_bases`, `_published_parameters`, `_confirmed`.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ FOLDER = Path(__file__).parents[1] / "configs"
 class ShippedModel:
     """One shipped configuration: its current Hugging Face id, its file and its other names.
 
-    source: who published the configuration.  bases: shipped models whose weights this one holds
-    quantised.  published: exact parameter counts with their citation, None without one.
+    source: who published the configuration.  bases: shipped models of which this one is a quantised
+    copy.  published: exact parameter counts with their citation, None without one.
     confirmed: whether the shape was checked against a published count or transformers' model.
     """
 

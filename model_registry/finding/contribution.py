@@ -15,7 +15,7 @@ from model_registry.graph.model import DescribedModel
 from model_registry.graph.other_kinds import as_kind
 from model_registry.kinds import other_kind
 
-#: Keys kept though no builder of layers reads them: formats, kind, what is beside text.
+#: Keys that are kept though no builder of layers reads them: formats, kind, other modalities.
 _KEPT = (
     *("model_type", "architectures", "torch_dtype", "dtype", "quantization_config"),
     *("hf_quant_config", "vision_config", "audio_config", "hidden_act", "is_encoder_decoder"),
@@ -25,7 +25,7 @@ _KEPT = (
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """A file for the registry: its name and text, the model's sizes, and what is to be added.
+    """A file for the registry: its name and text, the model's sizes, and what is still to be added.
 
     remarks: sentences for the contributor.
     """
@@ -72,7 +72,7 @@ def _origin(checkpoint: Checkpoint) -> str:
 
 
 def _kept(config: Mapping[str, Any], keys: Config) -> dict[str, Any]:
-    """The entries that the builder read or that say what the checkpoint is, nested ones alike."""
+    """The entries that the builder read or that identify the checkpoint, nested ones included."""
     kept: dict[str, Any] = {}
     for key, value in config.items():
         if key in NESTED and isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""The header of a GGUF file: what it says of its model, and the type and shape of each tensor.
+"""The header of a GGUF file: facts about its model, and the type and shape of each tensor.
 
-No tensor is read, so a file that was cut behind its header is as good as a whole one.  The library
-of the format's authors maps the whole file and keeps every array; this reader takes a stream,
-bounds what it reads and skips vocabularies.  Layout: ggml-org/ggml, docs/gguf.md.
+No tensor is read, so a file truncated after its header is enough.  The format's reference library
+maps the whole file and keeps every array; this reader works on a stream, bounds what it reads and
+skips vocabularies.  Layout: ggml-org/ggml, docs/gguf.md.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, BinaryIO
 from genz_core.errors import InvalidValue
 
 MAGIC = b"GGUF"
-#: Bytes of a header that are read at most, its vocabulary included.
+#: Most bytes of a header that are read, including its vocabulary.
 MAX_HEADER_BYTES = 96 * 2**20
 _MAX_ENTRIES, _MAX_TENSORS, _MAX_TEXT, _MAX_DIMENSIONS = 4096, 65_536, 2**20, 4
-#: Numbers of an array that are kept; longer ones (vocabularies) are skipped.
+#: Most numbers of an array that are kept; longer ones (vocabularies) are skipped.
 _MAX_KEPT = 4096
 _TEXT, _ARRAY = 8, 9
 _NUMBERS: Mapping[int, str] = {
@@ -37,15 +37,16 @@ FORMATS: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class GgufHeader:
-    """facts: the file's key-value pairs, long arrays left out.  tensors: (shape, format) by name;
-    shapes as the file has them, the fastest dimension first."""
+    """facts: the file's key-value pairs, without long arrays.  tensors: (shape, format) by name;
+    shapes as in the file, the fastest dimension first.
+    """
 
     facts: Mapping[str, Any]
     tensors: Mapping[str, tuple[tuple[int, ...], str]]
 
 
 class _Stream:
-    """Little-endian reads that end in a sentence."""
+    """Little-endian reads that raise an error with a sentence at the end of the file."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream, self._left = stream, MAX_HEADER_BYTES
@@ -89,7 +90,7 @@ class _Stream:
         if kind == _ARRAY:
             return self._array()
         if kind not in _NUMBERS:
-            raise InvalidValue(f"the GGUF file has a value of type {kind}, which nobody describes")
+            raise InvalidValue(f"the GGUF file has a value of type {kind}, which is not described")
         return self.number(_NUMBERS[kind])
 
     def _array(self) -> list[Any] | None:

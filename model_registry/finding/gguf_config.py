@@ -1,4 +1,4 @@
-"""From the header of a GGUF file to a config.json of its model, with the format of each tensor.
+"""A config.json made from the header of a GGUF file, with the format of each tensor.
 
 Keys: ggml-org/llama.cpp, gguf-py/gguf/constants.py (`Keys`, `MODEL_ARCH_NAMES`, `TENSOR_NAMES`).
 """
@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from genz_core.errors import InvalidValue, UnsupportedModel
 from model_registry.finding.gguf import GgufHeader, read_header
 
-#: The type of a config.json by the architecture of a GGUF file.
+#: `model_type` of a config.json by the architecture of a GGUF file.
 _TYPES: Mapping[str, str] = {
     **{"llama": "llama", "mistral3": "ministral3", "qwen2": "qwen2", "qwen2vl": "qwen2"},
     **{"qwen2moe": "qwen2_moe", "qwen3": "qwen3", "qwen3vl": "qwen3", "qwen3moe": "qwen3_moe"},
@@ -26,7 +26,7 @@ _TYPES: Mapping[str, str] = {
     **{"bailingmoe2": "bailing_moe_v2", "apertus": "apertus", "nemotron": "nemotron"},
     **{"stablelm": "stablelm"},
 }
-#: Keys of a config.json by those of a GGUF file, behind the architecture's name.
+#: Keys of a config.json by those of a GGUF file, without the architecture's prefix.
 _KEYS: Mapping[str, str] = {
     "block_count": "num_hidden_layers",
     "embedding_length": "hidden_size",
@@ -72,11 +72,12 @@ _LAYER = re.compile(r"blk\.(\d{1,4})\.([a-z_]+)\.weight")
 
 
 def gguf_config(stream: BinaryIO) -> dict[str, Any]:
-    """A config.json of the model in a GGUF file, its tensors' formats as `quantization_config`.
+    """A config.json of the model in a GGUF file, with its tensors' formats as
+    `quantization_config`.
 
     Raises:
-        InvalidValue: no GGUF file, or one that is damaged.
-        UnsupportedModel: an architecture, or layers of different sizes, that are not read.
+        InvalidValue: not a GGUF file, or a damaged one.
+        UnsupportedModel: an unsupported architecture, or layers of different sizes.
     """
     header = read_header(stream)
     architecture = str(header.facts.get("general.architecture", ""))
@@ -141,7 +142,7 @@ def _of_family(config: dict[str, Any], header: GgufHeader, architecture: str) ->
 
 
 def _formats(header: GgufHeader) -> dict[str, list[str]]:
-    """{format: modules}; one entry without a number where all layers agree."""
+    """{format: modules}; a single entry without a layer number where all layers agree."""
     found: dict[str, dict[int, str]] = {}
     named: dict[str, list[str]] = {}
     for name, (_, form) in header.tensors.items():

@@ -1,8 +1,8 @@
 """Files of a model on the Hugging Face hub, from its cache or over the network.
 
-Only a `HubModel` leads here, which the command line and a button make of an address
-("hf:owner/name"): a name, however it is spelled, opens no connection.  The cache comes first: what
-it holds is not asked for again.
+Only a `HubModel` leads to a connection; the command line and a button make one from an address
+("hf:owner/name").  A name never opens a connection, however it is spelled.  The cache comes first:
+a file in it is not requested again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal
 from genz_core.errors import InvalidValue, UnknownModel
 from genz_core.installing import pip_install_extra
 
-#: What all files of a model may take together [s].
+#: Time limit for all files of a model together [s].
 TIMEOUT_S = 5.0
 _ADDRESS = re.compile(
     r"^(?:hf:|(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)(?P<id>.+?)/?(?:[?#].*)?$",
@@ -29,12 +29,12 @@ _ID = re.compile(rf"(?!.*(\.\.|--|\.git$)){_PART}/{_PART}")
 
 @dataclass(frozen=True, slots=True)
 class HubModel:
-    """A model's repository on the hub, as a source that may be asked for.
+    """A model's repository on the hub, as a source that may be downloaded.
 
     id: "owner/name", as the hub spells repositories.
 
     Raises:
-        InvalidValue: no repository can have that id.
+        InvalidValue: an id that no repository can have.
     """
 
     id: str
@@ -72,12 +72,12 @@ def hub_id(source: str) -> str | None:
 def fetch(name: str, *files: str) -> tuple[Path | None, ...]:
     """Paths of a model's files in the hub's cache; None for one that the model does not have.
 
-    What the cache does not hold is asked for, in `TIMEOUT_S` at most for all files together.
+    Files that the cache lacks are downloaded, within `TIMEOUT_S` for all files together.
 
     name: "owner/name".  files: the first must be there; the others may be missing.
 
     Raises:
-        UnknownModel: nothing of that name, no network, or no package to ask the hub with.
+        UnknownModel: nothing of that name, no network, or the package for the hub is not installed.
     """
     found = {file: cached(name, file) for file in files}
     unknown = [file for file, path in found.items() if path is None]
@@ -87,9 +87,9 @@ def fetch(name: str, *files: str) -> tuple[Path | None, ...]:
 
 
 def cached(name: str, file: str) -> Path | Literal[False] | None:
-    """The path of a model's file in the hub's cache; nobody is asked.
+    """The path of a model's file in the hub's cache, without any request.
 
-    False: the cache knows that the model has no such file.  None: it knows nothing of it.
+    False: the cache knows that the model has no such file.  None: it has no information.
     """
     try:
         from huggingface_hub import _CACHED_NO_EXIST, try_to_load_from_cache
@@ -102,7 +102,7 @@ def cached(name: str, file: str) -> Path | Literal[False] | None:
 
 
 def _downloaded(name: str, files: Sequence[str], needed: str) -> dict[str, Path | None]:
-    """Files fetched from the hub: those that arrived in time.
+    """Downloaded files of the hub: those that arrived in time.
 
     Raises:
         UnknownModel: `needed` is among the files and did not arrive.
@@ -117,7 +117,7 @@ def _downloaded(name: str, files: Sequence[str], needed: str) -> dict[str, Path 
         except UnknownModel as error:
             failure.append(error)
 
-    # A thread, because neither the look-up of a host's name nor a retry heeds a time limit.
+    # A thread, because neither DNS look-ups nor retries respect a time limit.
     asking = Thread(target=ask, name="ask-the-hub", daemon=True)
     asking.start()
     asking.join(TIMEOUT_S)
@@ -146,7 +146,7 @@ def _download(name: str, file: str) -> Path | None:
             name,
             hint=f"To ask the hub run: {pip_install_extra('hub')}; or paste its config.json",
         ) from None
-    set_verbosity_error()  # its retries would be told beside the one sentence
+    set_verbosity_error()  # its retry messages would be printed beside the one error
     try:
         return Path(hf_hub_download(name, file, etag_timeout=TIMEOUT_S))
     except LocalEntryNotFoundError:

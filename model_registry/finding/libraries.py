@@ -1,8 +1,8 @@
-"""Names of Ollama's and LM Studio's libraries that say less than the name of their model.
+"""Names in the libraries of Ollama and LM Studio that do not state the full name of their model.
 
-Most of them ("llama3.1:8b", "qwen2.5:7b-instruct-q4_K_M") are read like any other name; these are
-the ones that leave the size, the series or the publisher out.  Which model each library entry
-holds: https://ollama.com/library.
+Most of their names ("llama3.1:8b", "qwen2.5:7b-instruct-q4_K_M") are read like any other name;
+these leave out the size, the series or the publisher.  Source of the model behind each entry:
+https://ollama.com/library.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _MODELS: Mapping[str, str] = {
 
 
 def library_name(name: str) -> str:
-    """The id that a library's name stands for, its tag's tuning and format behind it.
+    """The id that a library's name stands for, followed by the tuning and format of its tag.
 
     "phi4:14b-q4_K_M" -> "microsoft/phi-4-q4_K_M"; "" where no library is known to use the name.
     """

@@ -39,12 +39,12 @@ def load(
 ) -> Model:
     """A model in its checkpoint's number formats, or in the formats given here.
 
-    Built by hand where its `model_type` is described in `architectures`; any other type that
+    It is built from a description where `architectures` has its `model_type`; any other type that
     transformers has is traced.
 
-    source: a name ("meta-llama/Llama-3.1-8B", forgiving), the `Path` of a config.json (or of its
-    folder), a `HubModel`, or the parsed config itself.  A name reaches neither files nor the
-    network.
+    source: a name (such as "meta-llama/Llama-3.1-8B", spelling is flexible), the `Path` of a
+    config.json (or of its folder), a `HubModel`, or the parsed config itself.  A name opens neither
+    files nor the network.
     quant_config: the checkpoint's hf_quant_config.json: its path, text or content.
     weights, moe_weights, kv, activations, compute: formats that replace the checkpoint's.
 
@@ -54,7 +54,7 @@ def load(
         UnsupportedModel: a type that is neither described nor in transformers, or a key that may
             change the shape and is not understood.
         UnknownPrecision, InvalidValue: bad formats or sizes.
-        MissingSpec: only a trace would do, and torch or transformers is not installed.
+        MissingSpec: only a trace is possible, and torch or transformers is not installed.
     """
     checkpoint = _priced(source, quant_config)
     precision, notes = _in_formats(
@@ -79,10 +79,10 @@ def _of_encoder(model: DescribedModel) -> tuple[str, ...]:
 
 
 def in_formats(model: Model, **formats: str | None) -> Model:
-    """A model in other number formats: weights, moe_weights, kv, activations, compute as `load`.
+    """A model in other number formats; formats: as in `load`.
 
     Raises:
-        UnknownPrecision: a format that nobody has described.
+        UnknownPrecision: a format that is not described.
     """
     layout = tensor_layout(model.spec) if isinstance(model, DescribedModel) else None
     precision, _ = override_formats(model.precision, layout=layout, **formats)
@@ -95,21 +95,21 @@ def traced(
     without: Collection[str] = (),
     **formats: str | None,
 ) -> Model:
-    """The same model from a trace of transformers' own code, described by a builder or not.
+    """The same model from a trace of transformers' own code, even if a builder describes it.
 
     without: names of `tracing.REWRITES` to leave out.  formats: by the names that `load` takes.
 
     Raises:
-        RidgelineError: as `load`; no rewrite of that name.
+        RidgelineError: as `load`, or an unknown rewrite.
     """
     checkpoint = _decoder(source, quant_config)
     return _trace(checkpoint, *_in_formats(checkpoint, **formats), without)
 
 
 def is_trace_missing(source: ModelSource, *, described: bool = True) -> bool:
-    """Whether the model's own code has yet to be run for its trace: seconds, and PyTorch.
+    """Whether the trace of a model is still missing; making it takes seconds, and PyTorch.
 
-    described: also of a type that a builder describes; `load` does not trace those.
+    described: also for a type that a builder describes, which `load` would not trace.
 
     Raises:
         RidgelineError: as `load`.
@@ -124,9 +124,9 @@ def is_trace_missing(source: ModelSource, *, described: bool = True) -> bool:
 
 
 def _is_described(checkpoint: Checkpoint) -> bool:
-    """Whether a builder describes a checkpoint; encoders' layers set to generate are traced.
+    """Whether a builder describes a checkpoint; encoder layers configured to generate are traced.
 
-    An encoder or encoder-decoder inside a model of another type is no model of its own.
+    An encoder or encoder-decoder inside a model of another type is not a model of its own.
     """
     model_type, whole = checkpoint.keys.model_type, checkpoint.config.get("model_type")
     if model_type not in model_types() or runs_as_decoder(checkpoint.config):
@@ -135,7 +135,7 @@ def _is_described(checkpoint: Checkpoint) -> bool:
 
 
 def _spec_of(checkpoint: Checkpoint) -> ModelSpec:
-    """The spec of a described checkpoint, as the kind of model that its config says.
+    """The spec of a described checkpoint, adapted to the kind of model that its config states.
 
     Raises:
         RidgelineError: as `read_spec` and `as_kind`.
@@ -150,7 +150,7 @@ def _priced(source: ModelSource, quant: str | Path | Mapping[str, Any] | None = 
 
     Raises:
         RidgelineError: as `find_checkpoint`.
-        NotADecoder: it is of a kind that nobody has described.
+        NotADecoder: it is of a kind that is not described.
     """
     checkpoint = find_checkpoint(source, quant)
     if not _is_described(checkpoint):
@@ -173,9 +173,10 @@ def _decoder(
 
 
 def _in_formats(checkpoint: Checkpoint, **wishes: str | None) -> tuple[Precision, tuple[str, ...]]:
-    """The precision of a checkpoint with the wishes of its name and its user, and notes on them.
+    """The precision of a checkpoint with the formats requested by name and by the user, and notes
+    on them.
 
-    A user's wish takes the place of what the name announces.
+    A user's format takes precedence over one in the name.
     """
     wishes = {**checkpoint.formats, **{name: wish for name, wish in wishes.items() if wish}}
     precision = resolve_precision(checkpoint.config, checkpoint.quant)
@@ -217,7 +218,9 @@ def _traced_instead(checkpoint: Checkpoint, precision: Precision, notes: tuple[s
 
 
 def _as_published(name: str, weights: str, precision: Precision) -> Precision:
-    """The map of a published quantisation of the shipped model `name`; else `precision`."""
+    """The number formats of a published quantisation of the shipped model `name`; otherwise
+    `precision`.
+    """
     models = shipped_models()
     if name not in models or canonical(weights) in quantised_formats(precision):
         return precision

@@ -1,12 +1,13 @@
-"""From the many names of a model to the shipped architecture that it has.
+"""The shipped architecture behind any of a model's many names.
 
 A name may be an old spelling, a chat or dated re-release, a fine-tune, a quantised re-publication,
-or all of these at once; it resolves when size and series are the same, and the answer says which
+or several of these; it resolves when size and series are the same, and the answer states which
 architecture was used.  A name of another size or series never resolves.
 
-A name without an account is first the checkpoint that has it as it is (`Qwen3-235B-A22B` is Qwen's
-own, not a quantised re-publication), and last the beginning of a name, where no other model's
-begins so.  Where a name that is an alias also begins other models' names, the note lists them.
+A name without an account stands first for the checkpoint with exactly this name (`Qwen3-235B-A22B`
+is Qwen's own, not a quantised re-publication), and last for the model whose name begins with it, if
+there is only one.  Where a name is an alias and also begins other models' names, the note lists
+those.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Tokens = tuple[str, ...]
 class NameMatch:
     """The shipped model that a name resolves to, and the formats that the name announces.
 
-    matched: how the name was understood.  note: a sentence for the user, "" for a plain name.
+    matched: how the name was understood.  note: a sentence for the user, "" for an exact name.
     weights, kv, activations: announced formats ("-AWQ", "FP8-KV", "Q4_K_M"), "" for the
     checkpoint's own.
     """
@@ -57,7 +58,7 @@ _TUNING = frozenset(
     {"hf", "instruct", "inst", "instruction", "chat", "it", "pt", "base"}
     | {"sft", "dpo", "rlhf", "preview", "thinking"}
 )
-#: Leftover words that mean other layers, another head or another input than the base has.
+#: Remaining words that mean other layers, another head or another input than the base model has.
 _OTHER_ARCHITECTURE = frozenset(
     {"vl", "vlm", "vision", "visual", "llava", "video", "audio", "omni", "speech", "tts", "ocr"}
     | {"multimodal", "embed", "embedding", "embeddings", "reward", "rm", "prm", "rerank"}
@@ -69,14 +70,14 @@ _SIZE = re.compile(r"\d+(\.\d+)?[bm]|\d+x(\d+(\.\d+)?b)?|[ae]\d+(\.\d+)?b|\d+e")
 _NUMBER = re.compile(r"\d+(\.\d+)*")
 _VERSION = re.compile(r"v\d+(\.\d+)*")
 _DATE = re.compile(r"2[3-6](0[1-9]|1[0-2])|(0[1-9]|1[0-2])([0-2]\d|3[01])|20[2-3]\d(\d{4})?")
-#: Other models that a note on a name lists at most.
+#: Most other models that a note on a name lists.
 _MOST_OTHERS = 4
 _EDGE, _END = r"(?:^|(?<=[-_.:/ ]))", r"(?=$|[-_.:/ ])"
 
 
 @dataclass(frozen=True, slots=True)
 class _FormatMark:
-    """A pattern of a piece of a name, and the checkpoint's formats that the piece announces."""
+    """A pattern of a part of a name, and the checkpoint's formats that this part announces."""
 
     pattern: str
     weights: str = ""
@@ -108,7 +109,7 @@ _BLOCK_FP8 = ("qwen", "zai-org", "deepseek-ai", "minimaxai", "stepfun-ai")
 
 
 def _announced_formats(name: str) -> tuple[str, dict[str, str]]:
-    """(the name without the pieces that announce formats, {tensors: format} of those pieces).
+    """(the name without the parts that announce formats, {tensors: format} of those parts).
 
     Raises:
         UnknownPrecision: a quantisation that is not described.
@@ -185,9 +186,10 @@ def _index() -> tuple[
 
 
 def _unambiguous(models: Iterable[ShippedModel], account: str) -> ShippedModel | None:
-    """The architecture of `models`, if all have the same; the account's own where it has one.
+    """The architecture of `models`, if they all have the same; the account's own model where it has
+    one.
 
-    Quantised re-publications by other accounts are left out: their map is another.
+    Quantised re-publications by other accounts are left out, because their formats differ.
     """
     models = [model for model in models if not account or not _foreign(model, account)]
     if len(models) < 2:
@@ -217,7 +219,7 @@ def _same_series(name: str) -> ShippedModel | None:
 
 
 def _dated(tokens: Tokens, account: str) -> ShippedModel | None:
-    """A dated name of an undated model, or an undated one of a single dated model."""
+    """The undated model of a dated name, or the only dated model of an undated name."""
     *_, core = _index()
     plain = _undated(tokens)
     if plain != tokens:
@@ -255,7 +257,7 @@ def _base_of(name: str) -> ShippedModel | None:
 
 
 def _note(name: str, model: ShippedModel, matched: Matched, formats: Mapping[str, str]) -> str:
-    """How `name` was understood, in a sentence; "" where there is nothing to say."""
+    """A sentence on how `name` was understood; "" for an exact name."""
     note = {
         "name": "",
         "alias": f"{name} is {model.id} under another name",
@@ -286,9 +288,9 @@ def resolve_name(name: str) -> NameMatch:
     one of Ollama's and LM Studio's ("llama3.1:8b", "qwen2.5:7b-instruct-q4_K_M").
 
     Raises:
-        UnknownModel: no shipped model has that size and series, or the names of several begin so;
-            those, or near ones, are listed.
-        NotADecoder: none has, and the name is known as one of another kind of model.
+        UnknownModel: no shipped model has that size and series, or several names begin with it;
+            these, or near ones, are listed.
+        NotADecoder: no shipped model matches, and the name is known for another kind of model.
         UnknownPrecision: the name announces a quantisation that is not described.
     """
     plain = name.strip().removesuffix(".gguf").removesuffix(":latest").strip("/")
@@ -309,9 +311,9 @@ def resolve_name(name: str) -> NameMatch:
 
 
 def only_begins(name: str, model: str) -> bool:
-    """Whether `name` is only the beginning of the name of the model that was found for it.
+    """Whether `name` is only the beginning of the found model's name.
 
-    A user who types one sees what it was taken as; a file that states one means another model.
+    A user who types one is shown what it was taken as; a file that states one means another model.
 
     model: name of the model that was found.
     """
@@ -323,10 +325,10 @@ def only_begins(name: str, model: str) -> bool:
 
 
 def versions_of(name: str) -> list[str]:
-    """Ids of the models whose name is `name` but for a version that it leaves out, latest first.
+    """Ids of the models whose name is `name` plus a version that it leaves out, latest first.
 
-    "llama 70b" leaves out the 3.3 of Llama-3.3-70B.  Of one version the model whose name is the
-    shortest; [] for a name that states a version, or that is no model's so.
+    "llama 70b" leaves out the 3.3 of Llama-3.3-70B.  Of each version, the model with the shortest
+    name; [] for a name that states a version, or that matches no model in this way.
     """
     words = _core(_tokens(name.replace(" ", "-")))
     if len(words) < 2 or not words[0].isalpha() or _NUMBER.fullmatch(words[1]):
@@ -347,13 +349,13 @@ def spellings() -> Mapping[str, str]:
 
 
 def _originals(models: Iterable[ShippedModel]) -> list[str]:
-    """Ids of models but for those that hold the weights of another one of them."""
+    """Ids of models, without quantised copies of other models in the list."""
     found = {model.id: model for model in models}
     return [name for name, model in found.items() if not found.keys() & set(model.bases)]
 
 
 def _others(name: str, meant: ShippedModel) -> list[str]:
-    """Models of other shapes than `meant` whose ids begin with the words of `name`."""
+    """Models with another architecture than `meant` whose ids begin with the words of `name`."""
     words = _tokens(name)
     begun = [m for m in shipped_models().values() if _tokens(m.id)[: len(words)] == words]
     others = _originals(
@@ -365,7 +367,7 @@ def _others(name: str, meant: ShippedModel) -> list[str]:
 
 
 def _beginning(name: str) -> list[str]:
-    """Ids of the models a name of which begins with the words of `name`; of its account alone."""
+    """Ids of the models with a name that begins with the words of `name`, of its account only."""
     account, _, rest = name.casefold().rpartition("/")
     words = _tokens(rest)
     if not words:
@@ -376,7 +378,7 @@ def _beginning(name: str) -> list[str]:
 
 
 def _holding(name: str) -> list[str]:
-    """Ids of the models whose names hold the words of `name`, for a name without an account."""
+    """Ids of the models whose names contain the words of `name`, for a name without an account."""
     words = _tokens(name)
     if not words or "/" in name:
         return []
@@ -391,7 +393,9 @@ def _formats_of(match: NameMatch) -> dict[str, str]:
 
 
 def _found(name: str) -> NameMatch | None:
-    """The model of a name: by its spelling, its series, or the base that a fine-tune names."""
+    """The model of a name: by its spelling, its series, or the base that a fine-tune's name
+    contains.
+    """
     spelled = _index()[0]
     model = spelled.get(name.casefold())
     if model:
@@ -413,12 +417,12 @@ def _found(name: str) -> NameMatch | None:
 
 
 def _words(name: str) -> Tokens:
-    """The tokens of a name in which no underscore stands for a dot."""
+    """The tokens of a name whose underscores do not stand for dots."""
     return _tokens(name.replace("_", "-"))
 
 
 def _hyphenated(name: str) -> ShippedModel | None:
-    """The model of a name whose underscores are hyphens: `Qwen3_235B_A22B`."""
+    """The model of a name whose underscores stand for hyphens: `Qwen3_235B_A22B`."""
     models = _index()[1].get(_words(name), ()) if "_" in name else ()
     return _unambiguous(models, name.casefold().rpartition("/")[0])
 

@@ -1,7 +1,8 @@
-"""From a name, a file, a repository of the hub or a config to the configuration of a checkpoint.
+"""The configuration of a checkpoint, from a name, a file, a repository of the hub or a config.
 
-The type says what may be looked at: a `str` is a name of the registry and reaches neither files
-nor network, a `Path` is a file of this machine, a `HubModel` asks the hub.
+The type of a source limits what may be accessed: a `str` is a name of the registry and opens
+neither files nor the network, a `Path` is a file of this machine, a `HubModel` is requested from
+the hub.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from model_registry.finding.hub import HubModel, cached, fetch, hub_id
 from model_registry.finding.lookup import resolve_name
 from model_registry.graph.keys import Config
 
-_MAX_BYTES = 8 * 2**20  # a config.json is some kilobytes
+_MAX_BYTES = 8 * 2**20  # a config.json has a few kilobytes
 _CONFIG, _QUANT = "config.json", "hf_quant_config.json"
-#: What to do about a model that does not ship.
+#: Advice for a model that does not ship.
 _FROM_HUB = "give its config.json, or name it to `ridgeline estimate`, which asks"
 ModelSource = str | Path | HubModel | Mapping[str, Any]
 
@@ -31,7 +32,7 @@ ModelSource = str | Path | HubModel | Mapping[str, Any]
 class Checkpoint:
     """The configuration of a checkpoint, and notes on its look-up.
 
-    config: as Hugging Face has it, without the registry's own keys.  quant: ModelOpt's
+    config: as on Hugging Face, without the registry's own keys.  quant: ModelOpt's
     hf_quant_config.json, None without one.  notes: how a name was understood.  formats: number
     formats that a name announces, by the names that `load` takes.  origin: who published it.
     """
@@ -54,11 +55,11 @@ def find_checkpoint(
 ) -> Checkpoint:
     """The checkpoint of a name, a file or its folder, a hub model, or a parsed config.json.
 
-    quant: its hf_quant_config.json, where it does not lie beside the config.
+    quant: its hf_quant_config.json, if that is not in the config's folder.
 
     Raises:
         UnknownModel: no such name or file; near names are listed.
-        InvalidValue: a file that is no config.json.
+        InvalidValue: a file that is not a config.json.
     """
     if isinstance(source, HubModel):
         checkpoint = _of_file(_fetched(source.id), source.id)
@@ -72,10 +73,10 @@ def find_checkpoint(
 
 
 def json_object(source: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
-    """The JSON object in a file or a text; a mapping as it is.
+    """The JSON object in a file or a text; a mapping is returned unchanged.
 
     Raises:
-        InvalidValue: it cannot be read, is larger than a config, or is no JSON object.
+        InvalidValue: it cannot be read, is larger than a config, or is not a JSON object.
     """
     if isinstance(source, Mapping):
         return source
@@ -98,7 +99,8 @@ def _text(path: Path) -> str:
 
 
 def _of_config(raw: Mapping[str, Any], fallback: str) -> Checkpoint:
-    """The checkpoint of a parsed config; `_id`, `_source` and ModelOpt's map are taken out of it.
+    """The checkpoint of a parsed config; `_id`, `_source` and ModelOpt's quantisation are extracted
+    from it.
 
     fallback: its name where the config has none.
     """
@@ -156,7 +158,8 @@ def _of_name(name: str) -> Checkpoint:
 def shipped_page(text: str) -> str:
     """The name of the shipped model whose page on the hub `text` is the address of; "" for none.
 
-    A page's address names a model and asks nobody where that model ships; "hf:" always asks.
+    The address of a page names a model and causes no request where that model ships; "hf:" always
+    does.
 
     Raises:
         InvalidValue: an address without an owner and a name.
@@ -176,9 +179,9 @@ def _fetched(name: str) -> Path:
 
 
 def hub_config(name: str) -> dict[str, Any]:
-    """The config.json of a hub model, with ModelOpt's map in it where the model has one.
+    """The config.json of a hub model, with ModelOpt's quantisation in it where the model has one.
 
-    The hub is asked for what its cache does not hold.  name: "owner/name".
+    Files that the cache lacks are requested from the hub.  name: "owner/name".
 
     Raises:
         UnknownModel: the hub has none, or cannot be reached.
@@ -189,7 +192,7 @@ def hub_config(name: str) -> dict[str, Any]:
 
 
 def cached_config(name: str) -> dict[str, Any] | None:
-    """As `hub_config` without asking: None where the cache holds no config."""
+    """As `hub_config` without any request: None where the cache holds no config."""
     config = cached(name, _CONFIG)
     return _with_map(name, config, cached(name, _QUANT)) if config else None
 

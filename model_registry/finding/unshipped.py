@@ -1,4 +1,4 @@
-"""Names that people ask for and that do not ship, with the reason and what to do in its place."""
+"""Well-known names of models that do not ship, with the reason and an alternative."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ _REASONS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def reason_unshipped(name: str) -> str:
-    """Why a model does not ship, as one clause; "" where nothing is known of it."""
+    """Why a model does not ship, as one clause; "" where no reason is recorded."""
     plain = name.strip().rpartition("/")[2]
     return next((why for pattern, why in _REASONS if pattern.fullmatch(plain)), "")

@@ -1,7 +1,7 @@
-"""A layer plan, a step and a split -> the graph of one device.
+"""The graph of one device, from a layer plan, a step and a split.
 
-Equal layers (same blocks, same number formats) are laid once and carry the indices of all of
-them, so that the graph of a hundred equal layers is as small as that of a single layer.
+Equal layers (same blocks, same number formats) are added once and carry the indices of all of them,
+so the graph of a hundred equal layers is as small as that of a single one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from model_registry.spec import CrossAttention, Layer, ModelSpec
 
 
 def equal_layers(spec: ModelSpec, precision: Precision) -> list[tuple[Layer, tuple[int, ...]]]:
-    """(plan, indices) of the layers that lay the same operators, by their first layer."""
+    """(plan, indices) of the layers that have equal operators, in the order of their
+    first layer.
+    """
     formats: dict[int, list[tuple[str, str]]] = {}
     for (layer, role), name in precision.by_layer.items():
         formats.setdefault(layer, []).append((role, name))
@@ -43,8 +45,8 @@ def decoder_graph(
 ) -> Graph:
     """The operators of one step on one device.
 
-    groups: `equal_layers` of the spec in this precision.  encoded: of each group of the step, what
-    stands beside its prompts; without any, layers that attend to it alone are skipped.
+    groups: `equal_layers` of the spec in this precision.  encoded: encoder output of each group of
+    the step; without any, layers that attend only to it are skipped.
     """
     frame = DeviceFrame.for_step(spec, precision, step, par)
     frame = replace(frame, encoded=encoded)
@@ -54,7 +56,7 @@ def decoder_graph(
 
 
 def _of_layer(layer: Layer, frame: DeviceFrame, at: tuple[int, ...]) -> DeviceFrame:
-    """The frame of equal layers; without a token where they have nothing to attend to."""
+    """The frame of equal layers; without tokens where they have nothing to attend to."""
     frame = replace(frame, layers=at)
     across = any(isinstance(block, CrossAttention) for block in layer.blocks)
     if frame.encoded or not across:
@@ -83,7 +85,7 @@ def layer_ops(layer: Layer, frame: DeviceFrame) -> Ops:
     parts: list[Ops] = []
     for at, block in enumerate(layer.blocks):
         module = block.module
-        if not module:  # brings its norms and sums
+        if not module:  # the block brings its own norms and sums
             parts.append(block_ops(block, frame))
             continue
         parts.append(_streams(module, frame))
@@ -92,14 +94,16 @@ def layer_ops(layer: Layer, frame: DeviceFrame) -> Ops:
         parts.append(block_ops(block, frame))
         parts.append(frame.summed(f"{module}_all_reduce", module))
         if layer.norms != "before":
-            alone = layer.norms == "both"  # the next norm in front adds the residual
+            alone = layer.norms == "both"  # the norm of the next block adds the residual
             parts.append((frame.norm(f"{module}_output_norm", module, first=alone),))
     extra = tuple(frame.norm("extra_norm", "mlp", first=True) for _ in range(layer.extra_norms))
     return (*flatten(parts), *extra)
 
 
 def _parallel(layer: Layer, frame: DeviceFrame) -> Ops:
-    """All blocks of one norm's output (or of a norm each), added up and summed once."""
+    """All blocks that share one norm's output (or have a norm each), added and summed over
+    tp once.
+    """
     norms = [_norm("input_norm", "attention", frame)]
     norms += [(frame.norm("mlp_norm", "mlp", first=True),)] * (layer.parallel_norms - 1)
     blocks = [block_ops(block, frame) for block in layer.blocks]
@@ -131,7 +135,7 @@ def _streams(module: str, frame: DeviceFrame) -> Ops:
 
 
 def _norm(name: str, module: str, frame: DeviceFrame) -> Ops:
-    """The norm in front of a block: fused with the residual sum, save in the very first layer."""
+    """The norm before a block: fused with the residual sum, except in the very first layer."""
     if name != "input_norm" or 0 not in frame.layers:
         return (frame.norm(name, module),)
     first = replace(frame, layers=(0,)).norm(name, module, first=True)

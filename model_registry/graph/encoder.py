@@ -1,4 +1,4 @@
-"""The graph of an image encoder: patches in, image tokens out."""
+"""The graph of an image encoder: from patches to image tokens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from model_registry.blocks.frame import DeviceFrame, Ops, flatten, with_small_we
 from model_registry.graph.sam import sam_ops
 from model_registry.spec import ModelSpec, Projection, VisionTower
 
-#: Patches that the stage in front joins to one.
+#: Patches that the preceding stage joins into one.
 _JOINED = 16.0
 
 
@@ -29,8 +29,8 @@ def encoder_graph(
 ) -> Graph:
     """The operators of one pass over `images` of `patches` patches each, on one of tp devices.
 
-    Layers are split over tp as the decoder's are, images over dp; a patch sees all patches of its
-    image, or of its window.
+    Layers are split over tp like the decoder's, images over dp; a patch attends to all patches of
+    its image or of its window.
     """
     body = ModelSpec("vision", "vision", tower.hidden, 1, (), norm=tower.norm)
     step = Step((Group(images, patches, 0.0),))
@@ -57,7 +57,7 @@ def encoder_graph(
 
 
 def _without(frame: DeviceFrame, patches: int) -> DeviceFrame:
-    """The frame of what is left of its views without that many patches of each."""
+    """The frame without that many patches of each view."""
     return replace(frame, tokens=frame.tokens - frame.sequences * patches)
 
 
@@ -90,7 +90,7 @@ def _patches(tower: VisionTower, frame: DeviceFrame) -> Ops:
 
 
 def _ends(tower: VisionTower, frame: DeviceFrame) -> Ops:
-    """Norms before and behind the stack of layers."""
+    """Norms before and after the stack of layers."""
     return tuple(
         frame.norm(f"encoder_norm_{at}", "vision", first=True)
         for at in range(1, tower.extra_norms + 1)
@@ -98,7 +98,7 @@ def _ends(tower: VisionTower, frame: DeviceFrame) -> Ops:
 
 
 def _layer(tower: VisionTower, frame: DeviceFrame, window: int) -> Ops:
-    """Equal layers; window: patches that see each other, 0 for all of an image."""
+    """Equal layers; window: number of patches that attend to each other, 0 for all of an image."""
     after = tower.norms == "both"
     first = frame.norm("input_norm", "vision.attention")
     return (
@@ -175,7 +175,7 @@ def _feed_forward(tower: VisionTower, frame: DeviceFrame) -> Ops:
 
 
 def _projection(part: Projection, at: int, frame: DeviceFrame) -> Ops:
-    """Rows of joined patches into the language model's width, on every device."""
+    """Rows of joined patches projected to the language model's width, on every device."""
     rows, name = frame.tokens / part.patches, f"projection_{at + 1}"
     where, types = frame.at("vision.projection"), frame.types("vision")
     ops: list[Op] = []

@@ -1,8 +1,8 @@
 """The graph of an encoder-decoder: the encoder on the first stage, then the decoder's step.
 
-A step's groups are those of any engine: a prompt's tokens, or one token after a context.  The
-prompt is the encoder's input; the decoder starts from `start_tokens` of its own, and what the
-context holds beyond the prompt was generated.
+The groups of a step are those of any engine: a prompt's tokens, or one token after a context.  The
+prompt is the encoder's input; the decoder starts from its own `start_tokens`, and the tokens of the
+context beyond the prompt were generated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from model_registry.graph.decoder import layer_ops
 from model_registry.spec import Layer, ModelSpec
 
 Layers = list[tuple[Layer, tuple[int, ...]]]
-#: Place of an encoder's operators in the module tree.
+#: Path of an encoder's operators in the module tree.
 ENCODER = "encoder"
 
 
@@ -68,7 +68,7 @@ def encoder_stage(
 
 
 def on_first_stage(op: Op, module: str) -> Op:
-    """An operator of what runs in front of a decoder, named and placed there."""
+    """An operator that runs before a decoder, with its name and path."""
     return replace(
         op,
         name=f"{module}_{op.name}",
@@ -80,7 +80,7 @@ def on_first_stage(op: Op, module: str) -> Op:
 
 
 def encoded_input(group: Group) -> EncodedInput:
-    """What a group's decoder attends to, and how much of it this step encodes."""
+    """The encoder output that a group's decoder attends to, and the part that this step encodes."""
     context = number(group.cached_tokens)
     whole = np.where(group.generates, context, group.new_tokens + context)
     prompt = number(group.prompt)
@@ -89,7 +89,7 @@ def encoded_input(group: Group) -> EncodedInput:
 
 
 def _decoders_own(group: Group, start: float) -> Group:
-    """The decoder's part of a group: tokens that it starts from or generates, and its own cache."""
+    """The decoder's part of a group: start or generated tokens, and their cache."""
     context = number(group.cached_tokens)
     tokens: Num = encoded_input(group).tokens
     generated = start + np.maximum(context - tokens, 0.0)

@@ -1,4 +1,4 @@
-"""What an encoder ends in, by the class that its config names, and the spec around it."""
+"""The heads of an encoder, by the class that its config names, and the spec around them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def _labels(config: Config) -> int:
 def encoder(
     config: Config, layers: Sequence[Layer], heads: Sequence[HeadProjection], **more: Any
 ) -> ModelSpec:
-    """The spec of an encoder: layers that see both sides, and heads in place of a language head.
+    """The spec of an encoder: layers that attend in both directions, and heads instead of a
+    language head.
 
     more: fields of `ModelSpec` that the family fixes.
     """

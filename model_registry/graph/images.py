@@ -1,4 +1,4 @@
-"""The images of a step's prompts: the encoder's operators in front of a decoder's."""
+"""The images of a step's prompts: the encoder's operators before the decoder's."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from model_registry.graph.encoder import encoder_graph
 from model_registry.graph.encoder_decoder import on_first_stage
 from model_registry.spec import ModelInputs, VisionTower
 
-#: Place of an image encoder's operators in the module tree.
+#: Path of an image encoder's operators in the module tree.
 VISION = "vision"
 #: Name of the operator that holds an encoder's weights where it does not run.
 IDLE_TOWER = "vision_weights"
-_ANY_PATCHES = 4.0  # of an image; its weights do not depend on it
+_ANY_PATCHES = 4.0  # size of a placeholder image; the weights do not depend on it
 
 
 def vision_ops(
@@ -27,8 +27,8 @@ def vision_ops(
 ) -> Ops:
     """The operators of a step's images on the first stage.
 
-    A step that reads a part of a prompt encodes that part of its images; sequences that generate
-    have none.
+    A step that reads a part of a prompt encodes that part of its images; generating sequences have
+    none.
     """
     assert tower.grid is not None
     cut = tower.grid.cut(inputs.width, inputs.height)
@@ -60,13 +60,14 @@ def _resident(tower: VisionTower, precision: Precision, par: Parallelism) -> Op:
 
 
 def images_of(step: Step) -> Num:
-    """Prompts that a step reads, parts of one counting as parts."""
+    """Prompts that a step reads, with partial prompts counted as fractions."""
     return sum((g.sequences * _read(g) for g in step.groups), start=np.float64(0.0))
 
 
 def beside_prompts(tower: VisionTower, inputs: ModelInputs, step: Step) -> tuple[EncodedInput, ...]:
-    """What cross-attention finds beside the prompts of each group; nothing where images become
-    tokens of the prompt."""
+    """Encoder output for cross-attention in each group; none where images become tokens of the
+    prompt.
+    """
     assert tower.grid is not None
     tokens = float(inputs.images * tower.grid.cut(inputs.width, inputs.height).beside)
     if not tokens:
@@ -75,7 +76,7 @@ def beside_prompts(tower: VisionTower, inputs: ModelInputs, step: Step) -> tuple
 
 
 def _read(group: Group) -> Num:
-    """The part of its prompts that a group reads in this step; 0 of one that generates."""
+    """The fraction of its prompts that a group reads in this step; 0 for a generating group."""
     new = number(group.new_tokens)
     prompt = number(group.prompt)
     whole = np.where(prompt > 0, prompt, new + group.cached_tokens)

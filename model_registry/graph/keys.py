@@ -1,8 +1,8 @@
 """The only reader of Hugging Face config keys.
 
 A `Config` is read by canonical key, knows the other spellings of each, and remembers which keys
-were read.  A key that was not read, that is not known to be harmless and that is switched on is
-refused: a shape that is not understood must not become a silent default.
+were read.  A key that is switched on, was not read and is not known to be harmless is refused: an
+unknown change of shape must not silently become a default.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from genz_core.errors import InvalidValue, UnsupportedModel
 
-#: Where a multi-modal config keeps its text model.
+#: Keys under which a multi-modal config stores its text model.
 NESTED = ("text_config", "language_config", "llm_config", "thinker_config")
 #: Other spellings of a canonical key, most usual first.
 _ALIASES: Mapping[str, tuple[str, ...]] = {
@@ -44,7 +44,7 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
         "mtp_transformer_layers",
     ),
 }
-#: Keys that leave the graph's shape alone: numerics, tokens, training, generation, bookkeeping.
+#: Keys that do not change the graph's shape: numerics, tokens, training, generation, bookkeeping.
 _HARMLESS = re.compile(
     r"""^_ | _token(_id|_index)?s?$ | token_ids?$ | token_index$ | placeholder | dropout | pdrop
     | initializer | _init(_|$) | ^init_ | _std$ | eps(ilon)?$ | ^rope_ | rotary | _theta$ | mrope
@@ -111,10 +111,10 @@ class Config:
         return value
 
     def integer(self, key: str, default: int | None = None) -> int:
-        """A whole number of at least zero (at least one where there is no default).
+        """A whole number of at least zero, or of at least one where there is no default.
 
         Raises:
-            InvalidValue: missing without a default, negative, or no whole number.
+            InvalidValue: missing without a default, negative, or not a whole number.
         """
         value = self.value(key, default)
         if value is None:
@@ -130,7 +130,7 @@ class Config:
         """A whole number of at least one, such as a divisor.
 
         Raises:
-            InvalidValue: zero, negative, or no whole number.
+            InvalidValue: zero, negative, or not a whole number.
         """
         value = self.integer(key, default)
         if value < 1:
@@ -178,7 +178,8 @@ class Config:
         return numbers
 
     def first_integer(self, key: str, default: int = 0) -> int:
-        """A whole number, or the first of a list of them (one entry a layer, or a kind of token).
+        """A whole number, or the first of a list of them (with one entry per layer, or per kind of
+        token).
 
         Raises:
             InvalidValue: anything else.
@@ -188,7 +189,7 @@ class Config:
         return self.integer(key, default)
 
     def section(self, key: str) -> Config:
-        """The reader of a nested mapping; of an empty one where there is none.
+        """The reader of a nested mapping; an empty one where the key is missing.
 
         Raises:
             InvalidValue: the key holds anything else.
@@ -199,7 +200,7 @@ class Config:
         return Config(value, f"{self.name}.{key}")
 
     def pattern(self, key: str, layers: int, default: Iterable[Any]) -> list[Any]:
-        """A list with an entry a layer; entries beyond the last layer are cut off.
+        """A list with one entry per layer; entries beyond the last layer are cut off.
 
         Raises:
             InvalidValue: the list is shorter than the model.
@@ -217,7 +218,7 @@ class Config:
         return Config({}, self.name)
 
     def renamed(self, spellings: Mapping[str, str]) -> Config:
-        """The same config with keys of this family's own under their canonical names."""
+        """The same config with this family's own keys under their canonical names."""
         self.ignore(*self._keys)
         own = {spellings.get(key, key): value for key, value in self._keys.items()}
         return Config(own, self.name)
@@ -227,7 +228,9 @@ class Config:
         return key in self._read
 
     def ignore(self, *keys: str) -> None:
-        """Mark keys as understood: they repeat others, or leave the graph's shape alone."""
+        """Mark keys as understood, because they repeat others or do not change the
+        graph's shape.
+        """
         for key in keys:
             self._read.update((key, *_ALIASES.get(key, ())))
 
@@ -255,7 +258,7 @@ def _off(value: Any) -> bool:
 
 
 def _text_model(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of the text model, however deep it lies inside other models (three at most)."""
+    """The keys of the text model, even if nested in other models (at most three levels deep)."""
     for _ in range(3):
         nested = next((raw[key] for key in NESTED if isinstance(raw.get(key), Mapping)), None)
         if nested is None:
@@ -265,7 +268,7 @@ def _text_model(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _joined(raw: Mapping[str, Any], nested: Mapping[str, Any]) -> dict[str, Any]:
-    """The text model's keys, with `tie_word_embeddings` of the whole model where it has one."""
+    """The text model's keys, plus `tie_word_embeddings` of the whole model where it has one."""
     tied = raw.get("tie_word_embeddings")
     outer = {} if tied is None else {"tie_word_embeddings": tied}
     return {"model_type": raw.get("model_type"), **nested, **outer}

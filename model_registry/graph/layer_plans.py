@@ -1,4 +1,4 @@
-"""Readers of the parts of a layer plan that most families' configs share."""
+"""Readers of the parts of a layer plan that most families share."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from model_registry.spec import Attention, FeedForward, Layer, Mixture, ModelSpe
 
 
 def attention(config: Config, *, qkv_bias: bool | None = None, **more: Any) -> Attention:
-    """The attention of the usual keys.
+    """The attention described by the usual keys.
 
-    qkv_bias: biases on queries, keys and values alone; None for `attention_bias`, which is of all
-    four projections.  more: fields of `Attention` that the family fixes without a key.
+    qkv_bias: biases on queries, keys and values only; None to use `attention_bias`, which covers
+    all four projections.  more: fields of `Attention` that the family fixes without a key.
 
     Raises:
-        InvalidValue: heads that no attention can have.
+        InvalidValue: impossible numbers of heads.
     """
     heads = config.integer("num_attention_heads")
     hidden = config.integer("hidden_size")
@@ -35,7 +35,7 @@ def attention(config: Config, *, qkv_bias: bool | None = None, **more: Any) -> A
 
 
 def _checked(config: Config, mixer: Attention) -> Attention:
-    """`mixer`, refused with `InvalidValue` where its heads cannot be."""
+    """`mixer`, refused with `InvalidValue` if its numbers of heads are impossible."""
     if mixer.head_dim < 1:
         raise InvalidValue(
             f"{config.name}: {config.integer('hidden_size')} wide with {mixer.heads} heads leaves "
@@ -50,22 +50,22 @@ def _checked(config: Config, mixer: Attention) -> Attention:
 
 
 def feed_forward(config: Config, *, key: str = "intermediate_size", **more: Any) -> FeedForward:
-    """The feed-forward of the usual keys: gated, biases as `mlp_bias` says.
+    """The feed-forward described by the usual keys: gated, with biases if `mlp_bias` is set.
 
-    key: of its width.  more: fields of `FeedForward` that the family fixes without a key.
+    key: key of its width.  more: fields of `FeedForward` that the family fixes without a key.
     """
     fields = {"bias": config.flag("mlp_bias"), **more}
     return FeedForward(config.integer(key), **fields)
 
 
 def mixture(config: Config, **more: Any) -> Mixture:
-    """Routed and shared experts of the usual keys.
+    """Routed and shared experts described by the usual keys.
 
-    Shared experts are `num_shared_experts` times the width of a routed one, or as wide as
-    `shared_expert_intermediate_size` says.  more: fields of `Mixture` that the family fixes.
+    Shared experts have `num_shared_experts` times the width of a routed one, or
+    `shared_expert_intermediate_size`.  more: fields of `Mixture` that the family fixes.
     """
     width = config.integer("moe_intermediate_size", 0) or config.integer("intermediate_size")
-    config.ignore("intermediate_size")  # of dense layers, where there are any
+    config.ignore("intermediate_size")  # width of dense layers, where there are any
     shared = config.integer("shared_expert_intermediate_size", 0)
     fields = {
         "experts": config.integer("num_experts"),
@@ -83,7 +83,7 @@ def layer_count(config: Config) -> int:
     """The number of decoder layers.
 
     Raises:
-        InvalidValue: beyond 4096, so that a hostile config costs nothing.
+        InvalidValue: beyond 4096, so that a hostile config takes no time.
     """
     count = config.integer("num_hidden_layers")
     if count > 4096:
@@ -94,8 +94,8 @@ def layer_count(config: Config) -> int:
 def windows(config: Config, *, every: int = 0, first_full: int = 0) -> list[int]:
     """The window of each layer, 0 for full attention.
 
-    `layer_types` decides where it is given; else every `every`-th layer is full (0: none of
-    them has a window; the family's file may decide otherwise).
+    `layer_types` decides where it is given; otherwise every `every`-th layer is full (0: no layer
+    has a window, unless the family's file decides otherwise).
     """
     count, window = layer_count(config), config.integer("sliding_window", 0)
     kinds = config.pattern("layer_types", count, ["full_attention"] * count)
@@ -107,9 +107,9 @@ def windows(config: Config, *, every: int = 0, first_full: int = 0) -> list[int]
 
 
 def experts_at(config: Config, *, first_dense: int = 0, every: int = 1) -> list[bool]:
-    """Whether each layer holds experts: not the first ones, then every n-th, or by a list.
+    """Whether each layer has experts: all after the first ones, every n-th, or those in a list.
 
-    first_dense, every: of a config that does not say.
+    first_dense, every: defaults for a config that does not state them.
     """
     count = layer_count(config)
     first = config.integer("first_k_dense_replace", first_dense)
@@ -122,12 +122,12 @@ def experts_at(config: Config, *, first_dense: int = 0, every: int = 1) -> list[
     return [at >= first and at % step == 0 for at in range(count)]
 
 
-#: Kinds of rotary scaling whose configs state the stretched positions themselves.
+#: Kinds of rotary scaling whose configs state the extended number of positions directly.
 _STRETCHED = ("default", "mrope", "su", "longrope", "llama3")
 
 
 def positions(config: Config) -> int | None:
-    """Tokens that the positions are made for, as rotary scaling stretches them; None if not said.
+    """Maximum context by positions, after rotary scaling; None if not stated.
 
     Linear, dynamic and YaRN scaling multiply the positions that the model was trained with by a
     factor; Gemma 3 states the product.
@@ -146,10 +146,11 @@ def positions(config: Config) -> int | None:
 
 
 def decoder(config: Config, layers: Sequence[Layer], **more: Any) -> ModelSpec:
-    """The spec of a layer plan, with the ends of the usual keys.
+    """The spec of a layer plan, with input and output described by the usual keys.
 
-    A prediction module is like the last layer unless the family says otherwise.
-    more: fields of `ModelSpec` that the family fixes; `tied` only where the config is silent.
+    A prediction module equals the last layer unless the family states otherwise.
+    more: fields of `ModelSpec` that the family fixes; `tied` only where the config does not state
+    it.
     """
     predicts = config.integer("num_nextn_predict_layers", 0)
     fields: dict[str, Any] = {

@@ -26,9 +26,9 @@ _SIXTEEN_BIT = Precision(source="16 bit")
 class DescribedModel:
     """A model described by a builder, in given number formats.
 
-    notes: what was resolved or assumed on the way from its name, in words.  source: who published
-    the configuration.  inputs: what its requests bring beside text.
-    filled: what the engine fills up where a degree does not divide it, `genz_core.engine.Padding`.
+    notes: on how its name was resolved, and on assumptions, in words.  source: who published the
+    configuration.  inputs: what its requests contain beside text.
+    filled: what the engine pads where a degree does not divide it, `genz_core.engine.Padding`.
     """
 
     spec: ModelSpec
@@ -61,7 +61,7 @@ class DescribedModel:
 
     @property
     def max_context(self) -> int | None:
-        """Tokens the positions are made for, None where nothing limits them."""
+        """Tokens that the positions allow, None for no limit."""
         return self.spec.max_context
 
     @property
@@ -71,7 +71,7 @@ class DescribedModel:
 
     @property
     def active_parameters(self) -> float:
-        """Parameters that one token uses: all but the routed experts it is not sent to."""
+        """Parameters used for one token: all but the routed experts that it is not sent to."""
         return self._counts[1]
 
     @cached_property
@@ -101,11 +101,11 @@ class DescribedModel:
 
     @property
     def denoising(self) -> Denoising | None:
-        """How a diffusion model refines its answers; None for the usual way."""
+        """How a diffusion model refines its answers; None for the default."""
         return self.inputs.denoising
 
     def with_inputs(self, inputs: ModelInputs) -> DescribedModel:
-        """The same model, whose requests bring such inputs.
+        """The same model with such inputs in its requests.
 
         Raises:
             InvalidValue: inputs that it cannot read.
@@ -114,9 +114,9 @@ class DescribedModel:
         return replace(self, inputs=inputs)
 
     def prompt_tokens(self, isl: Num) -> Num:
-        """Tokens of a prompt with `isl` tokens of text: images add theirs, sound takes its place.
+        """Tokens of a prompt with `isl` tokens of text: images add theirs, sound replaces it.
 
-        Sound is heard by the window.
+        Sound is processed in whole windows.
         """
         encoder = self.spec.encoder
         if encoder is not None and encoder.sound is not None:
@@ -127,7 +127,7 @@ class DescribedModel:
         return number(isl) + self.inputs.images * cut.tokens
 
     def image_tokens(self, patches: Num) -> Num:
-        """Tokens of the prompt that an image of `patches` patches becomes."""
+        """Tokens that an image of `patches` patches becomes."""
         return patches / self._tower().patches_per_token
 
     def _tower(self) -> VisionTower:
@@ -136,12 +136,14 @@ class DescribedModel:
         return self.spec.vision
 
     def padded(self, what: frozenset[str]) -> DescribedModel:
-        """The same model under an engine that fills that up; the graph does wherever it must."""
+        """The same model under an engine with this padding, which the graph applies where
+        needed.
+        """
         useful = what & fillable(self.spec)
         return self if useful <= self.filled else replace(self, filled=self.filled | useful)
 
     def with_precision(self, precision: Precision) -> DescribedModel:
-        """The same model in other number formats; its notes stay as they are."""
+        """The same model in other number formats; its notes are unchanged."""
         return replace(self, precision=precision)
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
@@ -161,9 +163,9 @@ class DescribedModel:
         return replace(graph, ops=(*seen, *graph.ops))
 
     def _with_tower(self, graph: Graph, parallelism: Parallelism) -> Graph:
-        """The graph with the weights of an image encoder, which does not run.
+        """The graph with the weights of an image encoder that does not run.
 
-        Without them in a mixture of llama.cpp, which keeps the encoder in a file of its own.
+        In llama.cpp's mixtures the encoder is left out, since it is in a separate file.
         """
         if self.spec.vision is None or self.precision.mixture:
             return graph
@@ -176,7 +178,7 @@ class DescribedModel:
 
 
 def _equal(spec: ModelSpec, precision: Precision) -> tuple[Layers, Layers]:
-    """Equal layers of the encoder, none where there is none, and of the model's own layers."""
+    """Equal layers of the encoder (none without one), and of the model's own layers."""
     inner = spec.encoder
     apart = replace(precision, by_layer={})
     return equal_layers(inner, apart) if inner else [], equal_layers(spec, precision)
@@ -195,10 +197,10 @@ def _active_share(op: Op) -> float:
 
 
 def _check_inputs(spec: ModelSpec, inputs: ModelInputs) -> None:
-    """Refuse images, sound or passes that a model has no use for.
+    """Refuse images, sound or passes that a model cannot use.
 
     Raises:
-        InvalidValue: the sentence names what it cannot read.
+        InvalidValue: the message names the input.
     """
     if inputs.images and (spec.vision is None or spec.vision.grid is None):
         raise InvalidValue(

@@ -1,4 +1,6 @@
-"""Decoders' layers under another use: scores in place of a next token, sight on both sides."""
+"""Decoder layers used for another kind of model: scores instead of a next token, or mutual
+attention.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ from model_registry.graph.keys import Config
 from model_registry.kinds import Kind, not_a_decoder
 from model_registry.spec import Attention, Block, HeadProjection, ModelSpec
 
-#: Seen on both sides, nothing is predicted: the note that an embedding model carries.
+#: The note of an embedding model: attention in both directions, no prediction.
 _POOLED = "the last layer's output is pooled; dense layers that a pipeline adds are not counted"
 
 
 def as_kind(spec: ModelSpec, kind: Kind, mark: str, config: Config) -> ModelSpec:
-    """A decoder's spec as what its checkpoint is.
+    """A decoder's spec adapted to the kind of its checkpoint.
 
     kind, mark: see `model_registry.kinds.other_kind`.
 
@@ -35,7 +37,7 @@ def as_kind(spec: ModelSpec, kind: Kind, mark: str, config: Config) -> ModelSpec
 
 
 def _classifier(spec: ModelSpec, config: Config) -> ModelSpec:
-    """Scores of the last token, or of each, under the decoder's causal mask."""
+    """Scores of the last token, or of each token, under the decoder's causal mask."""
     each = task_of(config) in ("TokenClassification", "QuestionAnswering")
     count = 2 if task_of(config) == "QuestionAnswering" else 0
     score = labels(config, spec.hidden, count, each="token" if each else "sequence", bias=each)
@@ -43,7 +45,7 @@ def _classifier(spec: ModelSpec, config: Config) -> ModelSpec:
 
 
 def _encoder(spec: ModelSpec, config: Config) -> ModelSpec:
-    """Layers whose tokens see both sides, pooled."""
+    """Layers with attention in both directions, pooled."""
     seen = _seen_from_both_sides(spec)
     return replace(_reading(seen, ()), notes=(*seen.notes, _POOLED))
 
@@ -67,7 +69,7 @@ def _seen_from_both_sides(spec: ModelSpec) -> ModelSpec:
 
 
 def _mutual(block: Block) -> Block:
-    """A block whose attention, if it is one, sees both sides; half of a window on each."""
+    """A block with attention, if it has any, in both directions; half of a window on each side."""
     if not isinstance(block, Attention):
         return block
     window = block.window // 2 * 2 + 1 if block.window else 0

@@ -1,7 +1,7 @@
 """Whether degrees of parallelism can split a model, and the nearest degrees that can.
 
-What a degree must divide is said by the blocks themselves (`limits` of each type in
-`model_registry.spec`); this file collects it over the layers and words the refusal.
+Each block type states in `limits` (see `model_registry.spec`) what a degree must divide; this file
+collects the limits over the layers and words the refusal.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from genz_core.memo import ByIdentity
 from genz_core.types import DEGREES, Num, Parallelism
 from model_registry.spec import ModelSpec, SplitLimit
 
-#: Degrees beyond this are not suggested.
+#: Larger degrees are not suggested.
 _LARGEST_NEAR = 1024
 _LIMITS: ByIdentity[list[SplitLimit]] = ByIdentity()
 
 
-#: What the graph fills up, by the noun of its limit; see `genz_core.engine.Padding`.
+#: Sizes that the graph pads, by the noun of their limit; see `genz_core.engine.Padding`.
 _FILLED = {
     "experts": "experts",
     "attention heads": "heads",
@@ -29,7 +29,7 @@ _FILLED = {
 
 
 def fillable(spec: ModelSpec) -> frozenset[str]:
-    """What of a model an engine can fill up: "experts", "heads"."""
+    """What an engine can pad in a model: "experts", "heads"."""
     return frozenset(_FILLED[limit.what] for limit in split_limits(spec) if limit.what in _FILLED)
 
 
@@ -38,7 +38,7 @@ def invalid_reason(
 ) -> str | None:
     """Why scalar degrees cannot split `spec`, in a sentence with the nearest that can; or None.
 
-    filled: what the engine fills up, so that a degree up to its number need not divide it.
+    filled: what the engine pads; a degree up to its number need not divide it.
     """
     degrees = {name: scalar(getattr(par, name)) for name in (*DEGREES, "redundant_experts")}
     for name, degree in list(degrees.items())[: len(DEGREES)]:
@@ -55,14 +55,14 @@ def invalid_reason(
 
 
 def _fills(limit: SplitLimit, degrees: Mapping[str, float], filled: frozenset[str]) -> bool:
-    """Whether the engine fills up what a limit is of; experts are copied as often as is needed."""
+    """Whether the engine pads the size of a limit; experts are replicated as often as needed."""
     if _FILLED.get(limit.what) not in filled:
         return False
     return limit.degree == "ep" or limit.copied or degrees[limit.degree] <= limit.size
 
 
 def _undivided(spec: ModelSpec, degrees: Mapping[str, float]) -> str | None:
-    """Why an encoder or what runs one is split by pipelines or contexts, which no engine does."""
+    """Why a pipeline or context split of an encoder or its model is refused: no engine does it."""
     for name in ("pp", "cp"):
         if degrees[name] > 1:
             kind = f"{spec.kind} model"
@@ -74,7 +74,9 @@ def _undivided(spec: ModelSpec, degrees: Mapping[str, float]) -> str | None:
 
 
 def split_limits(spec: ModelSpec) -> list[SplitLimit]:
-    """Everything that a degree must divide in some layer, each once; not to be changed."""
+    """Every size that a degree must divide in some layer, each once; the result must not be
+    changed.
+    """
     return _LIMITS.get(lambda: _limits_of(spec), spec)
 
 
@@ -90,8 +92,9 @@ def scalar(value: Num) -> float:
 
 
 def _exceeded(spec: ModelSpec, limits: list[SplitLimit], name: str, degree: int) -> str | None:
-    """The first limit on the degree called `name` that does not allow it, and the nearest that
-    all of them allow; None where they allow it."""
+    """The first limit that does not allow the degree called `name`, and the nearest degree that all
+    limits allow; None where all allow it.
+    """
     here = [limit for limit in limits if limit.degree == name]
     broken = next((limit for limit in here if not limit.allows(degree)), None)
     if broken is None:
@@ -124,7 +127,9 @@ def _experts_reason(
 def _uneven_experts(
     spec: ModelSpec, limits: list[SplitLimit], ep: int, redundant: int
 ) -> str | None:
-    """Why ep does not divide the experts with their redundant copies, and what would."""
+    """Why ep does not divide the experts with their redundant copies, and which number
+    would work.
+    """
     sizes = [limit.size for limit in limits if limit.degree == "ep"]
     if all((size + redundant) % ep == 0 for size in sizes):
         return None

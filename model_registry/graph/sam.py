@@ -46,9 +46,9 @@ def _patches(stage: SamStage, frame: DeviceFrame) -> Ops:
 
 
 def _layer(stage: SamStage, frame: DeviceFrame, squares: Num, side: int) -> Ops:
-    """Equal layers whose tokens see each other inside `squares` of side x side patches.
+    """Equal layers whose tokens attend within `squares` windows of side x side patches.
 
-    Sides that windows do not divide are padded: attention and its projections see the padding.
+    Sides that windows do not divide are padded; attention and its projections process the padding.
     """
     if not frame.layers:
         return ()

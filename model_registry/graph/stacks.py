@@ -1,4 +1,4 @@
-"""Readers of the parts that encoder-decoders share: two stacks over one token table."""
+"""Readers of the parts that encoder-decoders share: two stacks with one token table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from model_registry.spec.norms import Norm
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """One of two stacks: its layers and its ends, see `ModelSpec`."""
+    """One of two stacks: its layers, input and output, see `ModelSpec`."""
 
     layers: tuple[Layer, ...]
     positions: int = 0
@@ -37,9 +37,10 @@ def encoder_decoder(
     tied: bool = True,
     **more: Any,
 ) -> ModelSpec:
-    """The spec of two stacks; the encoder's table is the decoder's, if it has one.
+    """The spec of two stacks; the encoder uses the decoder's table, if it has one.
 
-    tied: whether the head is the table where the config is silent.  more: fields of `ModelSpec`.
+    tied: whether the head is the table where the config does not state it.  more: fields of
+    `ModelSpec`.
     """
     hidden, rows = config.integer("hidden_size"), config.integer("vocab_size")
     common: dict[str, Any] = {
@@ -72,9 +73,9 @@ def encoder_decoder(
 def biased_layers(
     config: Config, side: str, *, norm_first: bool, key_bias: bool = True
 ) -> tuple[Layer, ...]:
-    """Layers of BART's kind: biases everywhere, a plain feed-forward, nothing rotated.
+    """Layers of BART's kind: biases everywhere, a plain feed-forward, no rotary positions.
 
-    side: "encoder" or "decoder", the prefix of its keys.  norm_first: norms in front of blocks.
+    side: "encoder" or "decoder", the prefix of its keys.  norm_first: norms before blocks.
     key_bias: of the projections to keys.
     """
     heads = config.integer(f"{side}_attention_heads")

@@ -18,7 +18,7 @@ from model_registry.graph.vision_towers import (
 )
 from model_registry.spec import ImageGrid, ModelSpec, Projection, VisionTower
 
-#: Keys of the encoder that stand beside `vision_config`.
+#: Keys of the encoder that are outside `vision_config`.
 _OUTER = ("spatial_merge_size", "multimodal_projector_bias")
 Tower = Callable[[Config, int], VisionTower]
 
@@ -89,7 +89,7 @@ def _kimi_k25(config: Config, text_hidden: int) -> VisionTower:
 
 
 def _area(config: Config, key: str, default: tuple[int, int]) -> int:
-    """Patches under the kernel whose (rows, columns) stand at `key`."""
+    """Patches under the kernel whose (rows, columns) the key `key` gives."""
     sides = config.integers(key, default)
     if len(sides) != 2 or min(sides) < 1:
         raise InvalidValue(f"{config.name}: {key} is {sides!r}, not rows and columns")
@@ -121,7 +121,7 @@ def _gemma4(config: Config, text_hidden: int) -> VisionTower:
 
 
 def _minimax_m3(config: Config, text_hidden: int) -> VisionTower:
-    """MiniMax-M3: rotary positions, a projection of each patch, one of 2 x 2 joined."""
+    """MiniMax-M3: rotary positions, a projection of each patch, and one of 2 x 2 joined patches."""
     hidden, heads = config.integer("hidden_size"), config.integer("num_attention_heads")
     joined = config.section("img_token_compression_config")
     merge = joined.integer("spatial_merge_size", config.integer("spatial_merge_size", 2)) ** 2

@@ -7,7 +7,7 @@ from model_registry.spec import ImageGrid, Projection, SamStage, VisionTower
 
 
 def qwen2_vl(config: Config, text_hidden: int) -> VisionTower:
-    """Qwen2-VL (arXiv:2409.12191): rotary positions, 2 x 2 patches merged behind a norm."""
+    """Qwen2-VL (arXiv:2409.12191): rotary positions, 2 x 2 patches merged after a norm."""
     hidden = config.integer("embed_dim", config.integer("hidden_size", 1280))
     heads, merge = config.integer("num_heads", 16), config.integer("spatial_merge_size", 2) ** 2
     wide, ratio = hidden * merge, config.value("mlp_ratio", 4)
@@ -26,7 +26,7 @@ def qwen2_vl(config: Config, text_hidden: int) -> VisionTower:
 
 
 def qwen2_5_vl(config: Config, text_hidden: int) -> VisionTower:
-    """Qwen2.5-VL (arXiv:2502.13923): gated layers, all but a few in windows of 8 x 8 patches."""
+    """Qwen2.5-VL (arXiv:2502.13923): gated layers, all but a few with windows of 8 x 8 patches."""
     hidden, heads = config.integer("hidden_size", 1280), config.integer("num_heads", 16)
     merge = config.integer("spatial_merge_size", 2) ** 2
     wide, outputs = hidden * merge, config.integer("out_hidden_size", text_hidden)
@@ -50,7 +50,7 @@ def qwen2_5_vl(config: Config, text_hidden: int) -> VisionTower:
 
 
 def llama4(config: Config, text_hidden: int) -> VisionTower:
-    """Llama 4: tiles of 336 x 336 and one of the whole, 2 x 2 patches shuffled into one."""
+    """Llama 4: tiles of 336 x 336 and one of the whole image, 2 x 2 patches joined into one."""
     hidden, heads = config.integer("hidden_size"), config.integer("num_attention_heads")
     side, patch = config.integer("image_size", 336), config.integer("patch_size", 14)
     inner = config.integer("projector_output_dim", 4096)
@@ -80,7 +80,7 @@ def llama4(config: Config, text_hidden: int) -> VisionTower:
 
 
 def internvl(config: Config, text_hidden: int) -> VisionTower:
-    """InternVL: tiles of 448 x 448 and one of the whole, a scale on each branch."""
+    """InternVL: tiles of 448 x 448 and one of the whole image, a scale on each branch."""
     hidden, heads = config.integer("hidden_size"), config.integer("num_attention_heads")
     (side, *_), (patch, *_) = (
         _pair(config, key, usual) for key, usual in (("image_size", 448), ("patch_size", 14))
@@ -111,7 +111,7 @@ def internvl(config: Config, text_hidden: int) -> VisionTower:
 
 
 def glm4v(config: Config, text_hidden: int) -> VisionTower:
-    """GLM-4.1V to 4.6V: gated layers, a strided convolution, a gated projection behind a norm."""
+    """GLM-4.1V to 4.6V: gated layers, a strided convolution, a gated projection after a norm."""
     hidden, heads = config.integer("hidden_size", 1536), config.integer("num_heads", 12)
     merge = config.integer("spatial_merge_size", 2) ** 2
     outputs = config.integer("out_hidden_size", text_hidden)
@@ -140,7 +140,9 @@ def glm4v(config: Config, text_hidden: int) -> VisionTower:
 
 
 def mllama(config: Config, text_hidden: int) -> VisionTower:
-    """Llama 3.2 Vision: four tiles in one sequence, states of several layers beside the last."""
+    """Llama 3.2 Vision: four tiles in one sequence, with states of several layers joined to the
+    last.
+    """
     hidden, heads = config.integer("hidden_size"), config.integer("num_attention_heads", 16)
     side, patch = config.integer("image_size", 448), config.integer("patch_size", 14)
     tiles, each = config.integer("max_num_tiles", 4), (side // patch) ** 2 + 1
@@ -180,7 +182,8 @@ def mllama(config: Config, text_hidden: int) -> VisionTower:
 def deepseek_ocr(config: Config, text_hidden: int) -> VisionTower:
     """DeepSeek-OCR (arXiv:2510.18234): SAM, a 16-fold compression, CLIP, both joined and projected.
 
-    Views of 1024 x 1024, its base mode: 256 tokens, a separator behind each row and the view.
+    Views of 1024 x 1024, its base mode: 256 tokens, with a separator after each row and after the
+    view.
     """
     parts = config.section("width")
     clip, sam = parts.section("clip-l-14-224"), parts.section("sam_vit_b")
@@ -218,7 +221,9 @@ def deepseek_ocr(config: Config, text_hidden: int) -> VisionTower:
 
 
 def _native(config: Config, merge: int, *, least: int, most: int) -> ImageGrid:
-    """Images that keep their shape; least, most: tokens that the processors publish."""
+    """Images that keep their aspect ratio; least, most: token limits that the processors
+    publish.
+    """
     factor = config.integer("patch_size", 14) * config.integer("spatial_merge_size", 2)
     return ImageGrid("native", factor, merge, least=least, most=most)
 

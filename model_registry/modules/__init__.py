@@ -1,7 +1,7 @@
-"""The module database: formulas of module classes, derived by tracing, kept as reviewed JSON.
+"""The module database: formulas of module classes, derived by tracing, stored as reviewed JSON.
 
-A leaf (Linear, SiLU, RMSNorm ...) has formulas in its own sizes; a module of a model has them in
-batch, new tokens and context at that model's sizes, with its children and their counts.
+A leaf (Linear, SiLU, RMSNorm ...) has formulas in its own sizes.  A module of a model has formulas
+in batch, new tokens and context at that model's sizes, and lists its children with their counts.
 """
 
 from model_registry.modules.derivation import derive_class, derive_model, module_classes

@@ -1,4 +1,6 @@
-"""A class as it is called: `torch.nn.Linear(d, 4*d, bias=False)`, its symbols and its inputs."""
+"""A class with its constructor arguments, `torch.nn.Linear(d, 4*d, bias=False)`, its symbols and
+inputs.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import Any
 
 from genz_core.errors import InvalidValue
 
-_LONGEST = 400  # characters of a call
+_LONGEST = 400  # longest call in characters
 _LARGEST = 10**6
 _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
@@ -19,8 +21,8 @@ _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 #: Sizes of every input.
 OUTER = ("batch", "new_tokens")
-#: Inputs of classes that do not take rows of features: of `batch`, `new_tokens`, arguments of the
-#: constructor, `height`, `width`, and numbers.  Several inputs stand apart by a semicolon.
+#: Inputs of classes that do not take rows of features, in terms of `batch`, `new_tokens`, arguments
+#: of the constructor, `height`, `width`, and numbers. Several inputs are separated by semicolons.
 _ROWS, _PICTURE = "batch, new_tokens, {}", "batch, {}, height, width"
 _INPUTS: Mapping[str, str] = {
     "Linear": _ROWS.format("in_features"),
@@ -80,9 +82,9 @@ _INPUTS: Mapping[str, str] = {
         "; ".join([_ROWS.format("features")] * 2),
     ),
 }  # fmt: skip
-#: Inputs that hold token numbers.
+#: Inputs that hold token ids.
 WHOLE = ("Embedding", "EmbeddingBag")
-#: Arguments of classes that are given without any: what is no plain size of its own.
+#: Default arguments of classes whose required arguments are not independent sizes.
 _USUAL: Mapping[str, str] = {
     "Softmax": "dim=-1", "LogSoftmax": "dim=-1", "Softmin": "dim=-1", "LayerNorm": "features",
     "RMSNorm": "features", "Conv1d": "channels, out_channels, 1",
@@ -113,8 +115,8 @@ _USUAL: Mapping[str, str] = {
 class Call:
     """A class with the arguments of its constructor, in symbols.
 
-    path: of the class.  arguments, keywords: expressions.  symbols: of them, in order, and of
-    what the inputs need.  inputs: expressions of the sizes of each.
+    path: of the class.  arguments, keywords: expressions.  symbols: those of the arguments, in
+    order, and those that the inputs need.  inputs: expressions of the sizes of each input.
     """
 
     path: str
@@ -136,10 +138,10 @@ class Call:
 
 
 def split(text: str) -> tuple[str, str | None]:
-    """(path, text between the brackets, None without brackets) of a class as it is typed.
+    """(path, text in parentheses or None) of a typed class.
 
     Raises:
-        InvalidValue: no class with arguments in brackets.
+        InvalidValue: not a class with arguments in parentheses.
     """
     path, bracket, rest = text.strip().partition("(")
     if not bracket:
@@ -150,14 +152,15 @@ def split(text: str) -> tuple[str, str | None]:
 
 
 def read(kind: Any, path: str, typed: str | None, inputs: str = "") -> Call:
-    """A class with what was typed as its arguments.
+    """A class with its typed arguments.
 
-    kind: the class.  typed: None for symbols named as the constructor's own arguments.
-    inputs: shapes in place of the usual ones, as "batch, new_tokens, 4*d"; several apart by
+    kind: the class.  typed: None for symbols named after the constructor's own arguments.
+    inputs: shapes instead of the usual ones, as "batch, new_tokens, 4*d"; several separated by
     semicolons.
 
     Raises:
-        InvalidValue: arguments that the constructor has not, or no numbers, symbols and + - * // %.
+        InvalidValue: arguments that the constructor lacks, or that are not numbers, symbols and + -
+            * // %.
     """
     name = kind.__name__
     if typed is None:
@@ -172,7 +175,7 @@ def read(kind: Any, path: str, typed: str | None, inputs: str = "") -> Call:
     except (TypeError, ValueError) as error:
         raise InvalidValue(f"{name}({typed[:60]}): {error}; {name}{_signature(kind)}") from None
     plain = {n: each for n, each in bound.items() if isinstance(each, ast.expr)}
-    if isinstance(bound.get("args"), tuple):  # recurrent layers hand theirs on
+    if isinstance(bound.get("args"), tuple):  # recurrent layers pass their arguments on
         plain |= dict(zip(("input_size", "hidden_size"), bound["args"], strict=False))
     first = inputs or _INPUTS.get(name, _ROWS.format("features"))
     shapes = tuple(_shape(one) for one in first.split(";"))
@@ -213,7 +216,7 @@ def _shape(text: str) -> tuple[ast.expr, ...]:
 
 
 def _check(node: ast.AST, said: str) -> None:
-    """Refuse what is neither a value, a symbol, a list of them nor arithmetic on them."""
+    """Refuse anything but values, symbols, lists of them, and arithmetic on them."""
     ok = isinstance(node, (ast.Constant, ast.Name, ast.Tuple, ast.List, ast.operator, ast.Load))
     ok |= isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS
     ok |= isinstance(node, (ast.UnaryOp, ast.USub))
@@ -260,10 +263,10 @@ def value(node: ast.expr, sizes: Mapping[str, int]) -> Any:
 
 
 def axes(call: Call, at: Sequence[str]) -> list[tuple[int, ...]]:
-    """Sizes at which each symbol is counted, one more than its formula needs.
+    """Sizes at which each symbol is counted, one more than its formula needs as a check.
 
     Raises:
-        InvalidValue: more symbols than can be told apart.
+        InvalidValue: too many symbols.
     """
     more = [name for name in at if name not in OUTER]
     if len(more) > 4:

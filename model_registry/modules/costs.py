@@ -1,4 +1,4 @@
-"""FLOPs and bytes of recorded tensor operators, and of a module as one fused operator."""
+"""FLOPs and bytes of recorded tensor operators, and of a whole module as one fused operator."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from math import prod
 from genz_core.operators import activated_experts, attended_pairs
 from model_registry.tracing.records import DispatchedOp, DispatchedTensor
 
-ELEMENT_BYTES = 2  # everything is traced in 16 bit
+ELEMENT_BYTES = 2  # tracing uses 16-bit tensors
 _PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "mv", "dot", "matmul"})
-#: FLOPs an element of the result; others that compute cost one.
+#: FLOPs per element of the result; other operators that compute count one.
 _PER_ELEMENT: Mapping[str, int] = {
     "silu": 4,
     "gelu": 8,
@@ -35,7 +35,7 @@ _REDUCTIONS = frozenset(
         *("adaptive_max_pool3d", "linalg_vector_norm"),
     )
 )
-#: A difference, its power or logarithm, and a sum: FLOPs an element of the input.
+#: Operators of a difference, its power or logarithm, and a sum: FLOPs per element of the input.
 _LOSSES = frozenset(
     (
         *("mse_loss", "huber_loss", "smooth_l1_loss", "soft_margin_loss", "binary_cross_entropy"),
@@ -73,7 +73,7 @@ def flops(record: DispatchedOp) -> float:
         bias = out if len(record.inputs) > 2 else 0
         rows = record.inputs[0].elements if record.facts.get("transposed") else out
         return 2.0 * rows * prod(weight[1:]) + bias
-    if name == "_trilinear":  # rows by a matrix for each output, then by the other rows
+    if name == "_trilinear":  # a row times a matrix for each output, then times the other row
         weight = record.inputs[1].shape
         return 2.0 * out * (weight[-2] + 1.0) * weight[-1]
     if name in _MOVES or not record.outputs or not record.outputs[0].floating:
@@ -111,10 +111,10 @@ def _read(tensor: DispatchedTensor, record: DispatchedOp) -> float:
 
 
 def figures(records: Sequence[DispatchedOp]) -> dict[str, float]:
-    """FLOPs and bytes of a module's records, taken as one fused operator, by `entry.FIGURES`.
+    """FLOPs and bytes of a module's records as one fused operator, by `entry.FIGURES`.
 
-    Read: parameters and tensors made elsewhere, each once.  Written: results that no operator of
-    the module reads.  Intermediate: results of its operators that another of them reads.
+    Read: parameters and external tensors, each once.  Written: results that no operator of the
+    module reads.  Intermediate: results that another operator of the module reads.
     """
     read: dict[tuple[int, int], float] = {}
     left: dict[int, float] = {}
@@ -132,7 +132,7 @@ def figures(records: Sequence[DispatchedOp]) -> dict[str, float]:
                 part = tensor.storage, tensor.offset
                 read[part] = max(read.get(part, 0.0), size)
         made |= {tensor.storage for tensor in record.outputs}
-        for tensor in record.outputs[: 1 if "norm" in record.operator else None]:  # not its moments
+        for tensor in record.outputs[: 1 if "norm" in record.operator else None]:
             left[tensor.storage] = float(tensor.elements * ELEMENT_BYTES)
     return {
         "flops": sum(flops(record) for record in records),

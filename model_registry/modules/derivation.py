@@ -28,13 +28,13 @@ def derive_class(called: str, inputs: str = "") -> ModuleEntry:
     """The entry of one class: `torch.nn.SiLU`, `torch.nn.Linear(d, 4*d, bias=False)`, or a class of
     transformers.
 
-    called: with arguments of the constructor, numbers and symbols with arithmetic between them;
-    without any, symbols are named as the arguments that the constructor needs.
-    inputs: shapes in place of the usual ones, see `calls.read`.
+    called: with constructor arguments, which are numbers and symbols with arithmetic between them;
+    without any, symbols are named after the arguments that the constructor needs.
+    inputs: shapes instead of the usual ones, see `calls.read`.
 
     Raises:
-        InvalidValue: no such class, one outside torch.nn and transformers, or arguments that it has
-            not.
+        InvalidValue: no such class, one outside torch.nn and transformers, or arguments that it
+            does not have.
         UnsupportedModel: a class whose counts are no polynomial of its sizes, or that cannot run.
     """
     path, typed = calls.split(called)
@@ -113,7 +113,7 @@ def _run(kind: Any, call: calls.Call, sizes: Sizes) -> tuple[list[DispatchedOp],
 
 @contextmanager
 def _written_out() -> Iterator[None]:
-    """Attention in its own operators, not in one that a device runs whole."""
+    """Attention as its separate operators, not as one fused operator."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -135,7 +135,7 @@ def _formulas(
     """The formulas of a class from a run at each point.
 
     Raises:
-        UnsupportedModel: its FLOPs are no polynomial of the symbols.
+        UnsupportedModel: its FLOPs are not a polynomial of the symbols.
     """
     formulas = _fitted(symbols, points, [costs.figures(records) for records in runs])
     if "flops" not in formulas:
@@ -146,7 +146,9 @@ def _formulas(
 def _fitted(
     symbols: tuple[str, ...], points: Sequence[tuple[int, ...]], counted: list[dict[str, float]]
 ) -> dict[str, Polynomial]:
-    """{figure: polynomial} of the figures that are polynomials; experts' weights are none."""
+    """{figure: polynomial} of the figures that are polynomials; those of experts' weights
+    are not.
+    """
     degree = 2 if "context" in symbols else 3
     fits = {
         figure: fit_grid(symbols, points, [figures[figure] for figures in counted], degree)
@@ -209,8 +211,8 @@ def module_classes(config: Mapping[str, Any]) -> list[str]:
 
 
 def _layers(model: Any, batch: int, new_tokens: int, context: int) -> list[DispatchedOp]:
-    """Records of the layers, and of the rotary embedding that runs before them, for `new_tokens`
-    that follow `context` cached ones.
+    """Records of the layers, and of the rotary embedding before them, for `new_tokens` after
+    `context` cached tokens.
     """
     _, cache = record_pass(model, batch, context)
     segments, _ = record_pass(model, batch, new_tokens, cache)
@@ -259,7 +261,7 @@ def _within(
     counted = [costs.figures(_inside(records, path)) for records in runs]
     formulas = _fitted(_MODEL_SYMBOLS, points, counted)
     single: dict[str, Polynomial] = {}
-    if "flops" not in formulas:  # recurrences take another path with one token
+    if "flops" not in formulas:  # recurrences take another code path for a single token
         one = [at for at, point in enumerate(points) if point[1] == 1]
         more = [at for at, point in enumerate(points) if point[1] > 1]
         several = _fitted(_MODEL_SYMBOLS, [points[at] for at in more], [counted[at] for at in more])
@@ -283,7 +285,7 @@ def _within(
 
 
 def _children(module: Any) -> tuple[ChildModule, ...]:
-    """Direct children; lists of equal modules are one child with their count."""
+    """Direct children; a list of equal modules is one child with their count."""
     children: list[ChildModule] = []
     for name, child in module.named_children():
         if type(child).__name__ == "ModuleList" and len(child):

@@ -9,8 +9,8 @@ from typing import Any
 from genz_core.errors import InvalidValue
 from model_registry.modules.polynomial import Polynomial
 
-#: FLOPs; bytes read from and written to memory by the module as one fused operator; bytes that
-#: its operators exchange among themselves.  Of classes also held_bytes, of weights that stay.
+#: FLOPs; bytes read from and written to memory by the module as one fused operator; bytes exchanged
+#: between its operators. Classes also have held_bytes, the size of their weights.
 FIGURES = ("flops", "read_bytes", "write_bytes", "intermediate_bytes")
 
 
@@ -28,10 +28,10 @@ class ModuleEntry:
     """Formulas of one class.
 
     module: full path of the class.  source: its file, line and package version.  symbols: of the
-    formulas.  formulas: by `FIGURES`.  sizes: those it was derived at, where they are no symbols.
-    operators: how often each tensor operator runs.  validated: {"by", "on"} of the person who
-    checked it, empty where it is unchecked.  single: formulas of one new token where they are not
-    those of several, as of recurrences.
+    formulas.  formulas: by `FIGURES`.  sizes: the fixed sizes at which it was derived.
+    operators: how often each tensor operator runs.  validated: {"by", "on"}: who checked it and
+    when, empty if unchecked.  single: formulas of one new token where they differ from those of
+    several, as in recurrences.
     """
 
     module: str

@@ -1,4 +1,4 @@
-"""Entries of classes and models: read from the database, or derived and kept there."""
+"""Entries of classes and models: read from the database, or derived and stored in it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from model_registry.modules.entry import ModuleEntry
 
 
 def class_entry(class_path: str, *, inputs: str = "", again: bool = False) -> ModuleEntry:
-    """The entry of one class, or of a call of one, which is not kept.
+    """The entry of one class, or of a call of one, which is not stored.
 
-    again: derive it though the database has it.
+    again: derive it even if the database has it.
 
     Raises:
         RidgelineError: as `derivation.derive_class`.
@@ -37,7 +37,7 @@ def class_entry(class_path: str, *, inputs: str = "", again: bool = False) -> Mo
 def model_entries(config: Mapping[str, Any], *, again: bool = False) -> list[ModuleEntry]:
     """Entries of every module class of a model, at the model's sizes.
 
-    again: derive them though the database has them.
+    again: derive them even if the database has them.
 
     Raises:
         RidgelineError: as `derivation.derive_model`.
@@ -61,7 +61,9 @@ def missing_classes(config: Mapping[str, Any]) -> list[str]:
 
 
 def _is_current(entry: ModuleEntry) -> bool:
-    """Whether an entry is of the installed version of its package, or none is installed."""
+    """Whether an entry is of the installed version of its package, or the package is not
+    installed.
+    """
     package = entry.module.partition(".")[0]
     try:
         return entry.source.endswith(f"({package} {version(package).partition('+')[0]})")

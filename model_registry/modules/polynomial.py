@@ -1,4 +1,4 @@
-"""Exact polynomials with whole or rational coefficients through counted values."""
+"""Exact polynomials with whole or rational coefficients, fitted to counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from genz_core.errors import InvalidValue
 
 Powers = tuple[int, ...]
-_LONGEST = 20_000  # characters of a formula
+_LONGEST = 20_000  # longest formula in characters
 _SIGN = re.compile(r"(?<=[\w)}]) +- +(?=\S)")
 _FACTORS = re.compile(r"(?<!\*)\*(?!\*)")
 _FACTOR = re.compile(
@@ -109,11 +109,11 @@ def _value(terms: Mapping[Powers, Fraction], point: Sequence[Fraction]) -> Fract
 def fit_grid(
     symbols: Sequence[str], points: Any, values: Any, degree: int = 2
 ) -> Polynomial | None:
-    """The polynomial of at most `degree` in each symbol through all values; None without one.
+    """The polynomial of at most `degree` in each symbol through all values; None if there is none.
 
     points: a full grid, [rows, symbols].  values: [rows], whole numbers or halves.
-    Interpolates along one symbol after the other, and keeps the last values of an axis that is
-    longer than degree + 1 to check against.
+    Interpolates along one symbol after another; values of an axis beyond degree + 1 are used as a
+    check.
     """
     if not any(values):
         return Polynomial(tuple(symbols), {})

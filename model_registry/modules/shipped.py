@@ -1,4 +1,4 @@
-"""Derive the entries that ship again: `python -m model_registry.modules.shipped`."""
+"""Derive the shipped entries again: `python -m model_registry.modules.shipped`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Files of the module database: entries that ship, and entries that a user derived.
 
-A class alone is one file; a module of a model is one for each model it was derived in, because
-its formulas hold at that model's sizes.
+A class by itself has one file; a module of a model has one for each model that it was derived in,
+because its formulas hold at that model's sizes.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def stored_names() -> list[tuple[str, str]]:
 def read_entry(name: str, model: str = "") -> ModuleEntry:
     """The entry of a class, by its full path or its bare name.
 
-    model: key of the model whose sizes it has; "" for the class by itself, else at the sizes of
-    a default config, else at any.
+    model: key of the model whose sizes it has; "" for the class by itself, otherwise for the sizes
+    of a default config, otherwise for any sizes.
 
     Raises:
         UnknownName: no such entry; near names are listed.
@@ -97,7 +97,7 @@ def read_entry(name: str, model: str = "") -> ModuleEntry:
 
 
 def entries_of_model(key: str) -> list[ModuleEntry]:
-    """Entries derived in the model of that key, a user's in place of those that ship."""
+    """Entries derived in the model with that key; a user's replace shipped ones."""
     files: dict[str, Path] = {}
     for path in _files(key) if key else ():
         files.setdefault(_class_of(path), path)
@@ -107,7 +107,7 @@ def entries_of_model(key: str) -> list[ModuleEntry]:
 def save_entry(entry: ModuleEntry, folder: Path | None = None) -> Path:
     """Write an entry as JSON and return its file.
 
-    A validation of the entry in its place is kept while the formulas are the same.
+    The validation of the entry that it replaces is kept if the formulas are the same.
     folder: None for the user's.
     """
     target, key = folder or own_folder(), str(entry.sizes.get("model", ""))
@@ -125,7 +125,7 @@ def save_entry(entry: ModuleEntry, folder: Path | None = None) -> Path:
 
 
 def validate_entry(name: str, by: str, on: date, model: str = "") -> Path:
-    """Say in the user's copy of an entry who compared its formulas with the source, and when.
+    """Record in the user's copy of an entry who compared its formulas with the source, and when.
 
     Raises:
         UnknownName: no such entry.

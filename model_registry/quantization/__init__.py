@@ -1,1 +1,1 @@
-"""Number formats of a checkpoint's tensors: from its config, and from the user's wishes."""
+"""Number formats of a checkpoint's tensors: from its config, and as requested by the user."""

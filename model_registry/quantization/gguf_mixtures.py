@@ -1,11 +1,11 @@
-"""The format of each tensor that llama.cpp's quantiser gives a named mixture ("q4_k_m", "q3_k_l").
+"""The format of each tensor in a named mixture of llama.cpp's quantiser ("q4_k_m", "q3_k_l").
 
-A mixture's name is that of most of its tensors: others, which hurt more when they are rounded, get
-more bits, by what they are and where their layer sits.  Rules: ggml-org/llama.cpp,
+A mixture is named after the format of most of its tensors; tensors that are more sensitive to
+rounding get more bits, depending on their role and layer.  Rules: ggml-org/llama.cpp,
 src/llama-quant.cpp, `llama_tensor_get_type_impl` (which tensor gets what), its `use_more_bits`
 (which layers), `tensor_type_fallback` (rows that no block divides), `tensor_allows_quantization`
-(routers and norms stay), without an importance matrix.  Mixtures of 1 to 3 bits named iq are not
-described: nobody makes them without one.
+(routers and norms are left out), without an importance matrix.  The iq mixtures of 1 to 3 bits are
+not described, since they are always made with such a matrix.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _BULK: Mapping[str, str] = {
     **{name: name for name in ("q4_0", "q4_1", "q5_0", "q5_1", "q6_k", "q8_0", "iq4_nl", "iq4_xs")},
 }
 MIXTURES = tuple(_BULK)
-#: What stands in for a type whose blocks of 256 do not divide a row.
+#: Replacement for a type whose blocks of 256 do not divide a row.
 _FALLBACK: Mapping[str, str] = {
     **{"ggml_q2_k": "q4_0", "ggml_q3_k": "q4_0", "ggml_q4_k": "q5_0", "ggml_q5_k": "q5_1"},
     **{"q6_k": "q8_0", "iq4_xs": "iq4_nl"},
 }
 _LARGE_BLOCK, _SMALL_BLOCK = 256, 32
-#: Heads of queries that share keys, from which values are so small that they get more bits.
+#: Query heads per key head from which the value tensors are so small that they get more bits.
 _SHARED_BY = 4
 #: Of models with eight experts: types of the output projection.
 _WIDER_OUTPUT = frozenset({"q2_k", "q3_k_s", "q3_k_m", "q4_k_s", "q4_k_m", "iq4_nl", "iq4_xs"})
@@ -42,7 +42,8 @@ _OUTPUT: Mapping[str, str] = {"q2_k": "ggml_q3_k", "q3_k_m": "ggml_q4_k", "q3_k_
 class Tensor:
     """A matrix of a layer: its role and the length of its rows.
 
-    at, of: its layer and their number; of attention, among the layers that have some.
+    at, of: index of its layer and number of layers; for attention, among the layers that have
+    attention.
     """
 
     role: str
@@ -54,11 +55,12 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class TensorLayout:
-    """What a mixture depends on.
+    """The facts that a mixture depends on.
 
-    tensors: of all layers.  hidden: rows of the table and the head; tied: they are one tensor.
-    shared_by: query heads a key head.  experts: routed ones of a layer, 0 for none.
-    seventy: whether llama.cpp counts it among its models of 70B, by 80 layers.
+    tensors: of all layers.  hidden: row length of the token table and the head; tied: they are one
+    tensor.
+    shared_by: query heads per key head.  experts: routed experts of a layer, 0 for none.
+    seventy: llama.cpp treats it as a 70B model, because of its 80 layers.
     one_product: queries, keys and values are one tensor in its files.
     """
 
@@ -82,7 +84,7 @@ def is_mixture(word: str) -> bool:
 def tensor_formats(
     name: str, layout: TensorLayout
 ) -> tuple[dict[str, str], dict[tuple[int, str], str]]:
-    """({role: format}, {(layer, role): format}) of a mixture, the second where layers differ.
+    """({role: format}, {(layer, role): format}) of a mixture; the second lists layers that differ.
 
     name: of `MIXTURES`.
     """
@@ -108,7 +110,7 @@ def _commonest(by_layer: Mapping[tuple[int, str], str]) -> Iterator[tuple[str, s
 
 
 def _head(bulk: str, layout: TensorLayout) -> str:
-    """Type of the LM head, which every mixture keeps at six bits at least."""
+    """Type of the LM head, which has at least six bits in every mixture."""
     if layout.hidden % _block(bulk):
         return "q8_0"
     return _fitting("q8_0" if bulk == "q8_0" else "q6_k", layout.hidden)
@@ -127,7 +129,7 @@ def _bulk(name: str, _tensor: Tensor, _layout: TensorLayout) -> str:
 
 
 def _values(name: str, tensor: Tensor, layout: TensorLayout) -> str:
-    """Type of the projection of values."""
+    """Type of the value projection."""
     form, shared = _BULK[name], layout.shared_by >= _SHARED_BY
     if layout.experts == 8:
         return "q8_0"
@@ -157,7 +159,7 @@ def _output(name: str, _tensor: Tensor, layout: TensorLayout) -> str:
 
 
 def _down(name: str, tensor: Tensor, _layout: TensorLayout) -> str:
-    """Type of the second product of a feed-forward, routed and shared experts included."""
+    """Type of the down projection of a feed-forward, routed and shared experts included."""
     early = tensor.at < tensor.of // 8
     if name == "q2_k":
         return "ggml_q3_k"
@@ -181,7 +183,7 @@ def _block(form: str) -> int:
 
 
 def _fitting(form: str, row: int) -> str:
-    """The type, or what stands in for it where its blocks do not divide a row."""
+    """The type, or its replacement if its blocks do not divide a row."""
     if row % _block(form):
         form = _FALLBACK.get(form, form)
     return "fp16" if row % _SMALL_BLOCK else form

@@ -1,4 +1,4 @@
-"""A checkpoint's number formats with a user's wishes on top."""
+"""A checkpoint's number formats with the user's formats applied."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from model_registry.quantization.gguf_mixtures import MIXTURES, TensorLayout, te
 from model_registry.quantization.roles import GROUPS
 
 _FP8 = frozenset({"fp8", "fp8_block", "mxfp8"})
-#: Formats that a user asks for by the name of the plainest among them.
+#: Families of formats that a user requests by the name of the plainest one.
 _FAMILIES = {"fp8": _FP8, "int4": frozenset({"int4", "int4_g32"})}
-#: Formats whose products run in 8 or 4 bit, so that 16-bit inputs make them a storage format.
+#: Formats whose products run in 8 or 4 bits, unless 16-bit inputs make them storage formats.
 _NARROW = _FP8 | {"nvfp4", "w4a8"}
-#: Pairs that engines name in one word: (weights, inputs of the products).
+#: Pairs of formats that engines name in one word: (weights, inputs of the products).
 _PAIRS = {
     "w16a16": ("bf16", "bf16"),
     "w8a16": ("int8", "bf16"),
@@ -31,7 +31,7 @@ def quantised_formats(precision: Precision) -> frozenset[str]:
 
 
 def _already(name: str, formats: frozenset[str]) -> bool:
-    """Whether weights of these formats are in `name`, or in a variant of it, already."""
+    """Whether weights of these formats are already in `name`, or in a variant of it."""
     return bool(formats & _FAMILIES.get(name, frozenset({name})))
 
 
@@ -40,7 +40,7 @@ def _is_gguf(name: str) -> bool:
 
 
 def _as_loaded(name: str, base: str) -> dict[str, str]:
-    """{role: format} of an engine that quantises every linear layer to `name` on loading."""
+    """{role: format} for an engine that quantises every linear layer to `name` when loading."""
     if name in _WIDE:
         return {"default": name}
     roles = (*GROUPS, "mtp", "embedding", "lm_head") if _is_gguf(name) else (*GROUPS, "mtp")
@@ -50,7 +50,9 @@ def _as_loaded(name: str, base: str) -> dict[str, str]:
 def _with_weights(
     precision: Precision, name: str, base: str, layout: TensorLayout | None
 ) -> tuple[Precision, str]:
-    """`precision` with its weights in `name`, and a note; a scheme that has it keeps its map."""
+    """`precision` with its weights in `name`, and a note; a checkpoint already in `name` is
+    unchanged.
+    """
     formats = quantised_formats(precision)
     if layout is not None and name in MIXTURES:
         return _mixed(precision, name, base, layout)
@@ -88,7 +90,7 @@ def _mixed(
 
 
 def _with_experts(precision: Precision, name: str) -> Precision:
-    """`precision` with its routed experts in `name`, unless they are already."""
+    """`precision` with its routed experts in `name`, unless they already are."""
     roles = ("experts", "experts.up", "experts.down")
     formats = {*(precision.weight(role) for role in roles[1:])}
     formats |= {form for (_, role), form in precision.by_layer.items() if role in roles}
@@ -103,9 +105,9 @@ def _with_experts(precision: Precision, name: str) -> Precision:
 def _with_activations(precision: Precision, name: str) -> tuple[Precision, str]:
     """`precision` with the inputs of its matrix products in `name`, and a note.
 
-    16-bit inputs make fp8 and nvfp4 weights a storage format; 8-bit integers multiply as
-    integers where the weights are 8-bit integers too; fp8 and fp4 inputs are quantised at the
-    product, so that what travels between operators stays 16 bit.
+    16-bit inputs turn fp8 and nvfp4 weights into a storage format; 8-bit integers multiply as
+    integers where the weights are 8-bit integers too; fp8 and fp4 inputs are quantised right before
+    the product, so data between operators stays in 16 bits.
     """
     formats = quantised_formats(precision)
     if name in _WIDE:
@@ -120,17 +122,18 @@ def _with_activations(precision: Precision, name: str) -> tuple[Precision, str]:
 
 
 def takes_inputs(precision: Precision, name: str) -> bool:
-    """Whether any product of a checkpoint takes inputs of a format: narrow ones need weights of a
-    type whose products run in 8 or 4 bit.
+    """Whether any product of a checkpoint can take inputs of a format: narrow inputs need weights
+    whose products run in 8 or 4 bits.
     """
     name, formats = canonical(name), quantised_formats(precision)
     return name in _WIDE or bool(formats & _NARROW) or (name == "int8" and "int8" in formats)
 
 
 def _pair(weights: str, activations: str | None, precision: Precision) -> tuple[str, str | None]:
-    """(weights, activations) of a choice like "w8a8"; activations that were asked for stay.
+    """(weights, activations) of a choice like "w8a8"; explicitly chosen activations take
+    precedence.
 
-    Of a checkpoint in fp8, "w8a8" is what it has.
+    For an fp8 checkpoint, "w8a8" changes nothing.
     """
     word = weights.strip().casefold().replace("-", "").replace("_", "")
     if word not in _PAIRS:
@@ -142,7 +145,7 @@ def _pair(weights: str, activations: str | None, precision: Precision) -> tuple[
 
 
 def _cache_source(weights: str) -> CacheSource:
-    """Who chose the cache's format, where the user chose the weights' and not the cache's."""
+    """Origin of the cache's format where the user chose only the weights' format."""
     return "checkpoint" if FORMATS[weights].cache else "convention"
 
 
@@ -156,16 +159,16 @@ def override_formats(
     compute: str | None = None,
     layout: TensorLayout | None = None,
 ) -> tuple[Precision, tuple[str, ...]]:
-    """A checkpoint's precision with a user's wishes on top, and a note on each.
+    """A checkpoint's precision with a user's formats applied, and a note on each.
 
-    weights: a format, or a pair with that of the inputs ("w8a8", "w4a16").  The checkpoint's own
-    scheme keeps its map (fp8 wished of an fp8-block checkpoint); another format goes to every
-    linear layer, embedding, LM head, router and vision tower staying 16 bit as engines keep them,
-    except that GGUF types take all matrices, each as llama.cpp's mixture of that name has it.
+    weights: a format, or a pair with that of the inputs ("w8a8", "w4a16").  A format that the
+    checkpoint already has changes nothing (fp8 for an fp8-block checkpoint).  Any other format is
+    used for every linear layer, while embedding, LM head, router and vision tower stay in 16 bits
+    as in engines; GGUF types apply to all matrices, as in llama.cpp's mixture of that name.
     moe_weights: routed experts, `weights` when empty.  Empty or None: the checkpoint's.
-    layout: of the model's tensors; without one a mixture counts by its average on Llama 3.1 8B.
-    `kv_source` of the result is "asked" with kv, "convention" with weights whose format implies
-    no cache, else as it was.
+    layout: of the model's tensors; without one, a mixture counts with its average bits on Llama 3.1
+    8B. `kv_source` of the result is "asked" if kv is given, "convention" if weights are given whose
+    format implies no cache format, otherwise unchanged.
 
     Raises:
         UnknownPrecision: a format that is not described.

@@ -1,8 +1,8 @@
-"""Which tensors a published quantisation of a model really quantises.
+"""The tensors that a published quantisation of a model actually quantises.
 
-Asked for nvfp4, an engine does not run every linear layer in it: it runs a published checkpoint,
-and that keeps some projections at 16 bit.  Where such a checkpoint ships with the registry, its
-map is the better answer than all linear layers alike.
+When asked for nvfp4, an engine does not run every linear layer in it: it runs a published
+checkpoint, which keeps some projections in 16 bits.  If such a checkpoint ships with the registry,
+its formats are a better answer than nvfp4 for all linear layers.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from model_registry.quantization.resolve import resolve_precision
 def published_precision(
     checkpoints: Mapping[str, Mapping[str, Any]], weights: str
 ) -> Precision | None:
-    """The map of the first of `checkpoints` that holds `weights`; None where none does.
+    """The formats of the first of `checkpoints` that has `weights`; None where none has.
 
     checkpoints: configs of published quantisations of one model, by id.  weights: a format
-    ("nvfp4", "fp8").  The cache is as that checkpoint has it.
+    ("nvfp4", "fp8").  The cache is as in that checkpoint.
 
     Raises:
         UnknownPrecision: a format that is not described.

@@ -11,13 +11,13 @@ from collections import Counter
 from genz_core.errors import InvalidValue, UnknownPrecision
 from genz_core.precision import FORMATS, canonical
 from genz_core.types import Precision
-from model_registry.quantization.patterns import MAX_LAYERS
+from model_registry.quantization.module_patterns import MAX_LAYERS
 from model_registry.quantization.roles import ENDS, GROUPS, MODULES, MODULES_OF_TYPE
 from model_registry.quantization.schemes import RawConfig, Scheme, checked_mapping, read_scheme
 
 
 def _base_type(config: RawConfig) -> tuple[str, str]:
-    """The type of the unquantised tensors, and where it is from, in words."""
+    """The type of the unquantised tensors, and its origin in words."""
     text = checked_mapping(config.get("text_config"), "text_config")
     for source in (config, text):
         named = source.get("dtype") or source.get("torch_dtype")
@@ -30,7 +30,9 @@ def _base_type(config: RawConfig) -> tuple[str, str]:
 
 
 def _layer_count(config: RawConfig) -> int:
-    """Decoder layers, under any spelling of the key; 0 when the configuration is silent."""
+    """Decoder layers, under any spelling of the key; 0 when the configuration does not
+    state them.
+    """
     text = checked_mapping(config.get("text_config"), "text_config")
     for key in ("num_hidden_layers", "n_layer", "n_layers", "num_layers"):
         value = config.get(key, text.get(key))
@@ -42,7 +44,7 @@ def _layer_count(config: RawConfig) -> int:
 
 
 def _table(scheme: Scheme, config: RawConfig, base: str) -> dict[str, dict[int, str]]:
-    """{role: {layer: format}}; the ends of the model are layer -1."""
+    """{role: {layer: format}}; tensors outside the layers are at layer -1."""
     layers, kind = _layer_count(config), str(config.get("model_type", ""))
     modules = {**MODULES, **MODULES_OF_TYPE.get(kind, {})}
     table: dict[str, dict[int, str]] = {}
@@ -68,7 +70,9 @@ def _table(scheme: Scheme, config: RawConfig, base: str) -> dict[str, dict[int, 
 
 
 def _compact(weights: dict[str, str]) -> dict[str, str]:
-    """`weights` with one entry for a group of roles that agree, none for roles like the default."""
+    """`weights` with one entry for each group of roles that agree, none for roles with the
+    default.
+    """
     for group in GROUPS:
         members = [role for role in weights if role.startswith(f"{group}.")]
         formats = {weights[role] for role in members}
@@ -92,7 +96,7 @@ def resolve_precision(config: RawConfig, hf_quant_config: RawConfig | None = Non
     base, source = _base_type(config)
     scheme = read_scheme(config, hf_quant_config)
     if scheme is not None and base == "fp32":
-        base = "bf16"  # what is not quantised runs beside products of 16 bit
+        base = "bf16"  # operators that are not quantised run in 16 bits
     if scheme is None:
         return Precision(weights={"default": base}, kv=base, activations=base, source=source)
     weights, by_layer = {"default": base}, {}

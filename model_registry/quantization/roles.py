@@ -1,13 +1,14 @@
 """The tensor roles that a precision distinguishes, and the paths of their modules in checkpoints.
 
-A role is what a weight does ("attention.q", "experts.down"); checkpoints name modules by path.
+A role is the function of a weight ("attention.q", "experts.down"); checkpoints name modules by
+path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-#: Where the modules of a role sit in a decoder layer: parents, and names under them.
+#: Module paths of each role in a decoder layer: parents, and names below them.
 _ATTENTION = ("self_attn", "attn", "attention", "mixer")
 _MLP = ("mlp", "ffn", "feed_forward", "block_sparse_moe", "mixer")
 _SHARED = ("shared_experts", "shared_expert", "shared_mlp")
@@ -43,7 +44,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "shared_experts.down": _under(_SHARED_IN_MLP, "down_proj", "w2"),
     "router": _under(_MLP, "gate", "router"),
 }
-#: Gemma-4 runs a dense MLP beside its experts, so that `mlp` there is not the experts' parent.
+#: Gemma-4 has a dense MLP parallel to its experts, so `mlp` is not the experts' parent there.
 MODULES_OF_TYPE: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "gemma4": {
         "experts.up": ("experts.0.gate_proj",),
@@ -57,6 +58,6 @@ ENDS: Mapping[str, tuple[str, ...]] = {
     "vision": ("visual", "vision_tower", "vision_model"),
     "mtp": ("mtp", "mtp.layers.0"),
 }
-#: Roles that stay 16 bit unless a checkpoint says otherwise by name, as the engines keep them.
+#: Roles that stay in 16 bits unless a checkpoint names them, as in engines.
 KEPT = ("router", "embedding", "lm_head", "vision")
 GROUPS = ("attention", "linear_attention", "ssm", "mlp", "experts", "shared_experts")

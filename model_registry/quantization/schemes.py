@@ -1,4 +1,4 @@
-"""Readers of the quantisation configurations of checkpoints, all into one `Scheme`.
+"""Readers of the quantisation configurations of checkpoints; all produce a `Scheme`.
 
 `quantization_config` of Hugging Face (fp8, compressed-tensors, awq, gptq, bitsandbytes, mxfp4), and
 `hf_quant_config.json` of NVIDIA ModelOpt.
@@ -12,7 +12,7 @@ from typing import Any
 
 from genz_core.errors import InvalidValue, UnknownPrecision
 from genz_core.precision import FORMATS
-from model_registry.quantization.patterns import ModulePatterns
+from model_registry.quantization.module_patterns import ModulePatterns
 from model_registry.quantization.roles import KEPT
 
 RawConfig = Mapping[str, Any]
@@ -20,10 +20,11 @@ RawConfig = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Scheme:
-    """The quantisation of a checkpoint, in whatever dialect its configuration is written.
+    """The quantisation of a checkpoint, whatever the dialect of its configuration.
 
-    base: format of every linear layer, "" for none.  named: formats of modules that the
-    checkpoint lists.  kept: modules left at 16 bit.  kv, activations: "" where it states none.
+    base: format of every linear layer, "" for none.  named: formats of modules that the checkpoint
+    lists.
+    kept: modules left in 16 bits.  kv, activations: "" where it states none.
     label: the dialect, in words.
     """
 
@@ -90,7 +91,7 @@ def checked_mapping(value: object, name: str) -> RawConfig:
     """The section `name` of a configuration, an empty one for None.
 
     Raises:
-        InvalidValue: it is no mapping.
+        InvalidValue: it is not a mapping.
     """
     if value is None:
         return {}
@@ -103,7 +104,7 @@ def _paths(value: object, name: str) -> list[str]:
     """The list of module patterns `name` of a configuration, an empty one for None.
 
     Raises:
-        InvalidValue: it is no list of texts.
+        InvalidValue: it is not a list of texts.
     """
     if value is None:
         return []
@@ -175,7 +176,7 @@ def _modelopt(config: RawConfig) -> Scheme:
 
 
 def _plain(config: RawConfig, method: str) -> Scheme:
-    """The scheme of fp8, mxfp4, awq, gptq, bitsandbytes: one format, some modules left out."""
+    """The scheme of fp8, mxfp4, awq, gptq, bitsandbytes: one format, with some modules left out."""
     skipped = config.get("modules_to_not_convert") or config.get("llm_int8_skip_modules")
     kept = _paths(skipped, "modules_to_not_convert")
     bits = config.get("bits", config.get("w_bit", 4))
@@ -213,7 +214,7 @@ def _embedded(config: RawConfig) -> Scheme:
     if method == "gguf":
         return _gguf(config)
     if method in ("fp8", "fbgemm_fp8"):
-        # ModelOpt writes its experts into an fp8 checkpoint: its list is of those alone.
+        # ModelOpt adds its experts to an fp8 checkpoint, so its list covers only those.
         return replace(_plain(config, method), named=_modelopt(config).named, label="fp8")
     if config.get("quantized_layers"):
         return replace(_modelopt(config), label="ModelOpt")
@@ -225,7 +226,9 @@ def _embedded(config: RawConfig) -> Scheme:
 
 
 def _merged(embedded: Scheme | None, modelopt: Scheme | None) -> Scheme | None:
-    """The scheme of a checkpoint that may have both files; hf_quant_config.json is the finer."""
+    """The scheme of a checkpoint that may have both files; hf_quant_config.json is more
+    detailed.
+    """
     if embedded is None or modelopt is None:
         return embedded or modelopt
     if embedded.label == "fp8":

@@ -1,4 +1,4 @@
-"""From a spec to what the formats of its tensors in llama.cpp's mixtures depend on."""
+"""The facts of a spec that determine the formats of its tensors in llama.cpp's mixtures."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from model_registry.quantization.gguf_mixtures import Tensor, TensorLayout
 from model_registry.spec import Attention, FeedForward, Layer, Mixture, ModelSpec, SideBySide
 
-#: Types whose queries, keys and values are one tensor of their GGUF files
+#: Types whose queries, keys and values are one tensor in their GGUF files
 #: (gguf-py/gguf/constants.py, ATTN_QKV among the tensors of the architecture).
 _ONE_PRODUCT = frozenset(
     {"falcon", "gpt2", "gpt_neox", "bloom", "dbrx", "phi", "phi3", "chatglm", "qwen", "mpt"}
 )
 _SEVENTY_LAYERS = 80
-#: Architectures of which llama.cpp counts models of 80 layers as its 70B (llama-model.cpp).
+#: Architectures whose models of 80 layers llama.cpp treats as its 70B (llama-model.cpp).
 _SEVENTY = frozenset({"llama", "qwen2"})
 
 
@@ -41,7 +41,9 @@ def _attentions(layer: Layer) -> Iterator[Attention]:
 
 
 def _tensors(spec: ModelSpec, mixers: list[Attention | None]) -> Iterator[Tensor]:
-    """The matrices of attention by their place among such layers, others by their layer."""
+    """The matrices of attention, indexed among layers with attention, and other matrices
+    by layer.
+    """
     having = [layer for layer, mixer in enumerate(mixers) if mixer]
     for at, layer in enumerate(having):
         mixer = mixers[layer]

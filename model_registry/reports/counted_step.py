@@ -1,4 +1,6 @@
-"""The operators of one step of a model, as a static table and as the document that prices it."""
+"""The operators of one step of a model, as a static table and as the document that is
+priced later.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,16 @@ import numpy as np
 from genz_core.errors import InvalidParallelism, InvalidValue
 from genz_core.types import Group, Model, Num, Parallelism, Step
 from model_registry.graph.model import DescribedModel
-from model_registry.reports import chain, static_table
+from model_registry.reports import static_table, step_documents
 from model_registry.reports.static_table import StaticTable
 from model_registry.spec import ModelInputs
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A step: tokens of each query, how many queries, degrees, formats in place of the model's.
+    """A step: tokens of each query, number of queries, degrees, and formats instead of the model's.
 
-    inputs: images that each query reads with its new tokens, which stand for text alone.
+    inputs: images that each query reads with its new tokens, which are then text only.
     """
 
     cached_tokens: Sequence[int]
@@ -34,7 +36,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class CountedStep:
-    """table: figures an operator.  document: the third step of `chain`."""
+    """table: figures of each operator.  document: the third of the `step_documents`."""
 
     table: StaticTable
     document: Mapping[str, Any]
@@ -45,26 +47,28 @@ class CountedStep:
 
 
 def count(data: Mapping[str, Any], asked: Asked) -> CountedStep:
-    """Count a step of the model that a document of `chain` carries.
+    """Count a step of the model that a document of `step_documents` carries.
 
     Raises:
-        RidgelineError: as `chain.reopened`; sizes or degrees that cannot be.
+        RidgelineError: as `step_documents.reopened`; impossible sizes or degrees.
     """
-    model, _ = chain.reopened(data, **asked.formats)
+    model, _ = step_documents.reopened(data, **asked.formats)
     if message := model.invalid(asked.parallelism):
         raise InvalidParallelism(message)
     step = static_table.step_of(asked.cached_tokens, asked.input_tokens, asked.batch_size)
     if asked.inputs.images:
         model, step = _with_images(model, step, asked.inputs)
-    graph = chain.counted_graph(data, model, step, asked.parallelism)
-    stated = chain.StatedModel(model, graph, step.groups, int(chain.number(asked.parallelism.tp)))
+    graph = step_documents.counted_graph(data, model, step, asked.parallelism)
+    stated = step_documents.StatedModel(
+        model, graph, step.groups, int(step_documents.number(asked.parallelism.tp))
+    )
     table = static_table.table_of(stated, step, asked.parallelism)
     given = {**data, "formats": {**data["formats"], **asked.formats}}
-    return CountedStep(table, chain.ops_document(given, step, graph, asked.parallelism))
+    return CountedStep(table, step_documents.ops_document(given, step, graph, asked.parallelism))
 
 
 def _with_images(model: Model, step: Step, inputs: ModelInputs) -> tuple[Model, Step]:
-    """The model that reads such images, and the step in which every prompt brings its own.
+    """The model with such images, and the step in which every prompt brings its own.
 
     Raises:
         InvalidValue: a model without an image encoder, or no prompt that could bring images.
@@ -89,5 +93,5 @@ def _with_images(model: Model, step: Step, inputs: ModelInputs) -> tuple[Model, 
 
 
 def _prompt(group: Group, new_tokens: Num) -> Group:
-    """A group that reads so many tokens, all images of its prompts among them."""
+    """A group that reads `new_tokens` tokens, including all images of its prompts."""
     return replace(group, new_tokens=new_tokens, prompt=new_tokens)

@@ -44,7 +44,7 @@ _EACH = """
 | model | configuration | count |
 | --- | --- | --- |
 """
-#: How a file's source says where the configuration is from; the first that fits.
+#: Patterns of a file's source that show where the configuration is from; the first match counts.
 _ORIGINS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("a sibling's sizes, not looked up again", re.compile("not looked up again")),
     ("copied in public code", re.compile(r"cop(y|ies|ied)|public code")),
@@ -61,12 +61,12 @@ def _origin(source: str) -> str:
 
 
 def _checked(shipped: ShippedModel) -> str:
-    """What a model's parameter count was held against."""
+    """What a model's parameter count was compared with."""
     return "published" if shipped.published else "transformers" if shipped.confirmed else "no"
 
 
 def _rests_on() -> str:
-    """How many models rest on what, then each model's source in its file's words."""
+    """How many models have each kind of source, then each model's source in its file's words."""
     models = shipped_models().values()
     counts = Counter((_origin(model.source), _checked(model)) for model in models)
     head = f"| configuration | {' | '.join(_CHECKS)} |\n| --- |{' ---: |' * len(_CHECKS)}\n"
@@ -81,7 +81,7 @@ def _rests_on() -> str:
 
 
 def _citation(shipped: ShippedModel) -> str:
-    """What the count agrees with: the citation of a published one, transformers' own, nothing."""
+    """What the count agrees with: a published count, transformers' own, or nothing."""
     if shipped.published:
         return str(shipped.published["citation"])
     return "transformers' own model" if shipped.confirmed else "not checked"
@@ -110,7 +110,7 @@ def _row(shipped: ShippedModel) -> str:
 
 
 def markdown() -> str:
-    """The page: one row a model, then what each rests on."""
+    """The page: one row per model, then the source of each."""
     models = shipped_models().values()
     rows = "\n".join(map(_row, models)) + "\n"
     return _HEAD.format(count=len(models)) + rows + _rests_on()

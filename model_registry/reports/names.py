@@ -1,6 +1,6 @@
-"""How many names of a list the registry knows, and what it says of the others.
+"""How many names of a list the registry resolves, and its message for the others.
 
-`python -m model_registry.reports.names FILE` reads one name a line; # starts a comment.
+`python -m model_registry.reports.names FILE` reads one name per line; # starts a comment.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from model_registry.finding.lookup import resolve_name
 
 
 def answers(names: Iterable[str]) -> list[tuple[str, str, str]]:
-    """(name, "resolved", "another kind" or "unknown", the model or the sentence) of each name."""
+    """(name, "resolved", "another kind" or "unknown", the model or the message) of each name."""
     rows = []
     for name in names:
         try:

@@ -1,4 +1,4 @@
-"""JSON schemas (draft 2020-12) of the documents of `chain`: what they hold and of which kind."""
+"""JSON schemas (draft 2020-12) of the documents that `step_documents` makes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from genz_core.errors import UnknownName
-from model_registry.reports import chain, symbolic
+from model_registry.reports import step_documents, symbolic
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ADDRESS = "urn:ridgeline:schema:{}:1"
@@ -18,7 +18,7 @@ _NUMBERS = {"type": "object", "additionalProperties": {"type": "number"}}
 
 
 def _object(fields: Mapping[str, Any], *, open_: bool = False, optional: Any = ()) -> Any:
-    """An object with all of these fields but those that are optional, and no other unless open."""
+    """An object with all of these fields, except optional ones, and with no others unless open."""
     needed = [name for name in fields if name not in optional]
     return {
         "type": "object", "properties": dict(fields), "required": needed,
@@ -77,8 +77,8 @@ def _modules() -> dict[str, Any]:
 
 
 def _ops() -> dict[str, Any]:
-    words = dict.fromkeys(chain.WORDS, _TEXT)
-    numbers = dict.fromkeys(chain.NUMBERS, _POSITIVE)
+    words = dict.fromkeys(step_documents.WORDS, _TEXT)
+    numbers = dict.fromkeys(step_documents.NUMBERS, _POSITIVE)
     more = {"forced": _TRUTH, "layers": _list(_COUNT), "dims": _NUMBERS}
     query = {"type": "array", "items": _POSITIVE, "minItems": 2, "maxItems": 2}
     sizes = ("weight_bytes", "input_bytes", "output_bytes", "kv_bytes")
@@ -88,7 +88,7 @@ def _ops() -> dict[str, Any]:
     })  # fmt: skip
     storage = ("weights", "kv_cache", "inactive_experts", "embedding_table", "total")
     return {
-        "groups": _list(_object(dict.fromkeys(chain.GROUP, _POSITIVE))),
+        "groups": _list(_object(dict.fromkeys(step_documents.GROUP, _POSITIVE))),
         "tp": {"type": "integer", "minimum": 1}, "layer_count": _COUNT,
         "operators": _list(_object({**words, **numbers, **more})),
         "model": _TEXT, "queries": _list(query), "batch_size": _COUNT, "rows": _list(row),
@@ -119,7 +119,7 @@ _TITLES = {
     "ops": "FLOPs and bytes of one step: `ridgeline ops MODEL --json`.",
     "step": "Seconds of one step: `ridgeline estimate - --json`.",
 }
-#: Keys that a hand-written ops document may leave out: the static table beside what is priced.
+#: Keys that a hand-written ops document may omit: the static table, which is not priced.
 _TABLE = ("model", "queries", "batch_size", "rows", "total", "storage", "notes")
 
 
@@ -132,7 +132,7 @@ def schema(name: str) -> dict[str, Any]:
     if name not in _OWN:
         raise UnknownName("schema", name, list(_OWN))
     handed_on = {} if name == "step" else _CARRIED
-    fields = {"schema": {"const": chain.SCHEMAS[name]}, **handed_on, **_OWN[name]()}
+    fields = {"schema": {"const": step_documents.SCHEMAS[name]}, **handed_on, **_OWN[name]()}
     return {
         "$schema": _DIALECT, "$id": _ADDRESS.format(name), "title": _TITLES[name],
         **_object(fields, optional=_TABLE if name == "ops" else ()),
@@ -140,5 +140,5 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def names() -> list[str]:
-    """The documents that have a schema, in the order in which each is made of the one before."""
+    """The documents that have a schema, in the order in which they are made from one another."""
     return list(_OWN)

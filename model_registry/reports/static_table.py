@@ -1,6 +1,6 @@
 """Static tables: FLOPs and bytes of each operator of a model, independent of any hardware.
 
-A table is made of any model's graph, built or traced, for a batch of queries that may differ
+A table can be made from any model's graph, built or traced, for a batch of queries that may differ
 (cached tokens, input tokens); the renderers are pure functions of it.
 """
 
@@ -19,7 +19,7 @@ from genz_core.types import Graph, Group, Model, Op, Parallelism, Step
 from model_registry.graph.parallel_limits import scalar
 
 COLUMNS = ("Node", "Blocks", "Compute", "Weights", "Input", "Output", "KV cache", "FLOP/byte")
-#: Batches and token counts beyond this are refused.
+#: Larger batches and token counts are refused.
 LARGEST = 10**12
 _SI = ("", "k", "M", "G", "T", "P", "E")
 _IEC = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -29,7 +29,7 @@ _IEC = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 class OperatorRow:
     """One operator in one block (layer): FLOPs, and bytes by tensor class.
 
-    blocks: layers that have it; of_blocks: layers in all, 0 for the ends of the model.
+    blocks: layers that have it; of_blocks: number of layers, 0 outside the layers.
     """
 
     node: str
@@ -61,7 +61,7 @@ class OperatorRow:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Least storage of a model [bytes]; weights without idle experts and the embedding table."""
+    """Least storage of a model [bytes]; weights exclude idle experts and the embedding table."""
 
     weights: float
     kv_cache: float
@@ -70,7 +70,7 @@ class Storage:
 
     @property
     def total(self) -> float:
-        """All of it [bytes]."""
+        """The total [bytes]."""
         return self.weights + self.kv_cache + self.inactive_experts + self.embedding_table
 
 
@@ -99,8 +99,8 @@ def static_table(
 ) -> StaticTable:
     """The static table of one step of a model.
 
-    cached_tokens, input_tokens: of each query; a list of one goes for all.  batch_size: a
-    multiple of the list's length, which is repeated; None for one of each.
+    cached_tokens, input_tokens: of each query; a list of one applies to all.  batch_size: a
+    multiple of the list's length, by which the list is repeated; None for one of each.
 
     Raises:
         InvalidValue: lists of different lengths, counts that are negative or beyond `LARGEST`, or
@@ -111,7 +111,7 @@ def static_table(
 
 
 def table_of(model: Model, step: Step, parallelism: Parallelism) -> StaticTable:
-    """The static table of a step, a query a group."""
+    """The static table of a step with one query per group."""
     graph = model.graph(step, parallelism)
     rows = _merged([_row(op, graph.layers) for op in _joined(graph.ops) if _shown(op)])
     queries = tuple((scalar(g.cached_tokens), scalar(g.new_tokens)) for g in step.groups)
@@ -124,7 +124,7 @@ def table_of(model: Model, step: Step, parallelism: Parallelism) -> StaticTable:
 def step_of(
     cached_tokens: Sequence[float], input_tokens: Sequence[float], batch_size: int | None = None
 ) -> Step:
-    """The step of a list of queries; arguments and errors as of `static_table`."""
+    """The step of a list of queries; arguments and errors as in `static_table`."""
     queries = _queries(cached_tokens, input_tokens)
     batch = len(queries) if batch_size is None else batch_size
     if checked_count("batch_size", batch) % len(queries):
@@ -164,8 +164,7 @@ def _shown(op: Op) -> bool:
 
 
 def _joined(ops: Sequence[Op]) -> list[Op]:
-    """`ops` with those that run once for each query added up: attention_1, attention_2 ->
-    attention."""
+    """`ops` with those that run once per query added up: attention_1, attention_2 -> attention."""
     joined: list[Op] = []
     for op in ops:
         stem, _, number = op.name.rpartition("_")
@@ -199,7 +198,7 @@ def _row(op: Op, layers: int) -> OperatorRow:
 
 
 def _merged(rows: list[OperatorRow]) -> list[OperatorRow]:
-    """`rows` with those joined that differ in their layers only; those without work left out."""
+    """`rows` with those joined that differ only in their layers; rows without work are left out."""
     blocks_of: dict[OperatorRow, int] = {}
     for row in rows:
         if row.flops or row.memory_bytes:
@@ -233,7 +232,9 @@ def _storage(graph: Graph) -> Storage:
 
 
 def scaled(value: float, units: Sequence[str], base: float) -> str:
-    """`value` with the unit that keeps it below `base`, of units ascending by it: "4.00 KiB"."""
+    """`value` with the unit that keeps it below `base`, from units in ascending order:
+    "4.00 KiB".
+    """
     power = 0
     while abs(value) >= base and power < len(units) - 1:
         value, power = value / base, power + 1
@@ -276,7 +277,7 @@ def storage_line(storage: Storage) -> str:
 
 
 def as_text(table: StaticTable) -> str:
-    """A plain table, its columns as wide as their longest cell."""
+    """A plain text table with columns as wide as their longest cell."""
     lines = [COLUMNS, *(_cells(row) for row in (*table.rows, table.total))]
     widths = [max(len(line[at]) for line in lines) for at in range(len(COLUMNS))]
     shown = [
@@ -292,7 +293,7 @@ def as_text(table: StaticTable) -> str:
 
 
 def as_markdown(table: StaticTable) -> str:
-    """A Markdown table; figures of a row are of one block, the total of all."""
+    """A Markdown table; figures of a row are of one block, those of the total of all blocks."""
     body = [_cells(row) for row in (*table.rows, table.total)]
     rule = (":--", *["--:"] * (len(COLUMNS) - 1))
     lines = ["| " + " | ".join(map(markdown_cell, line)) + " |" for line in (COLUMNS, rule, *body)]
@@ -300,7 +301,7 @@ def as_markdown(table: StaticTable) -> str:
 
 
 def as_csv(table: StaticTable) -> str:
-    """Comma-separated unrounded figures, one row an operator, the total last."""
+    """Comma-separated unrounded figures, one row per operator, the total last."""
     names = ["node", "kind", "blocks", "of_blocks", "flops", "weight_bytes", "input_bytes"]
     names += ["output_bytes", "kv_bytes", "flops_per_byte"]
     out = io.StringIO()

@@ -25,10 +25,11 @@ from model_registry.modules.polynomial import Polynomial, fit_grid
 from model_registry.reports.static_table import checked_count
 
 SYMBOLS = ("batch", "new_tokens", "context")
-#: Bytes an element of an operator's weights, activations and cache.
+#: Symbols for the bytes per element of an operator's weights, activations and cache.
 BYTES = ("w_bytes", "a_bytes", "kv_bytes")
-#: Where figures are counted before they are fitted: contexts more than a polynomial needs, and not
-#: all multiples of one number, tell what is counted in blocks of tokens (compressed caches).
+#: Steps at which figures are counted before they are fitted. There are more contexts than a
+#: polynomial needs, and they are not all multiples of one number, to detect figures that are
+#: counted in blocks of tokens (compressed caches).
 _AXES = ((1.0, 2.0, 3.0), (1.0, 2.0, 3.0, 4.0), (8.0, 9.0, 16.0, 23.0))
 PointGrid = NDArray[np.float64]
 #: Figures of an operator that have formulas.
@@ -45,9 +46,10 @@ FIGURES = (
 def open_model(
     source: ModelSource, *, trace: bool = False, without: Collection[str] = (), **formats: str
 ) -> tuple[Model, str]:
-    """(model, "builder" or "trace"): built by hand where its type is described, else traced.
+    """(model, "builder" or "trace"): built from a description where its type has one, otherwise
+    traced.
 
-    trace: trace it though it is described.  without: rewrites to leave out of its trace; any of
+    trace: trace it even if it is described.  without: rewrites to leave out of its trace; any of
     them implies `trace`.  formats: number formats that replace the checkpoint's, by the names that
     `loading.load` takes.
 
@@ -65,7 +67,8 @@ def structure(
 ) -> dict[str, Any]:
     """Source, parameters, active parameters and the layers of a model.
 
-    layers: groups of equal layers with their operators; indices empty for the ends of the model.
+    layers: groups of equal layers with their operators; indices are empty for operators outside the
+    layers.
     """
     model, origin = open_model(source, trace=trace, without=without)
     graph = model.graph(Step.decode(1.0, 1024.0), Parallelism())
@@ -83,7 +86,7 @@ def structure(
 
 
 def _layers(graph: Graph) -> list[dict[str, Any]]:
-    """Operators grouped by the layers that have them, in the order of their first."""
+    """Operators grouped by the layers that have them, in the order of their first layer."""
     groups: dict[tuple[int, ...], list[Op]] = {}
     for op in graph.ops:
         if op.operator_class != "collective":
@@ -127,17 +130,17 @@ def missing_modules(source: ModelSource) -> list[str]:
 def populated(
     source: ModelSource, trace: bool = False, without: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The operators of a model, every figure a formula in `SYMBOLS` and `BYTES`.
+    """The operators of a model, with every figure as a formula in `SYMBOLS` and `BYTES`.
 
-    Each operator says how many bytes its weights, activations and cache have an element.
-    Formulas are exact inside the windows and top-k limits of the model: a figure that is no
-    polynomial there is None, and `analysed` counts it at values.
+    Each operator states the bytes per element of its weights, activations and cache.
+    Formulas are exact within the windows and top-k limits of the model: a figure that is not a
+    polynomial there is None, and `analysed` counts it at specific values.
     """
     return populated_of(*open_model(source, trace=trace, without=without))
 
 
 def populated_of(model: Model, origin: str) -> dict[str, Any]:
-    """As `populated`, of a model that is open; origin: "builder" or "trace"."""
+    """As `populated`, for a model that is already open; origin: "builder" or "trace"."""
     symbolic = _symbolic(model)
     operators = [
         {
@@ -164,8 +167,8 @@ Figures = Iterator[tuple[Op, dict[str, float]]]
 
 
 def _matched(graph: Graph, symbolic: list[tuple[Op, T]]) -> Iterator[tuple[Op, T]]:
-    """Each operator with what is known of its namesake in a graph of uniform formats, where an
-    operator may stand for more layers.
+    """Each operator with the data of its namesake in a graph of uniform formats, where an operator
+    may stand for more layers.
     """
     seen: Counter[tuple[str, tuple[int, ...]]] = Counter()
     for op in graph.ops:
@@ -189,8 +192,8 @@ def _symbolic(model: Model) -> list[tuple[Op, Formulas]]:
 
 
 def _in_wide_formats(model: Model, step: Step) -> Iterator[tuple[Op, ...]]:
-    """Each operator where all tensors have two bytes an element, then where the weights, the
-    activations or the cache have four.
+    """Each operator with two bytes per element in all tensors, then with four in the weights, in
+    the activations, or in the cache.
     """
 
     def laid(weights: str, activations: str, cache: str) -> tuple[Op, ...]:
@@ -219,10 +222,10 @@ def _at_bytes(model: Model, graph: Graph, step: Step, given: Mapping[str, float]
 
 
 def _formula(figure: str, points: PointGrid, plain: Op, *wide: Op) -> str | None:
-    """A figure as a polynomial of `SYMBOLS`, and linear in the bytes of each of `BYTES`.
+    """A figure as a polynomial of `SYMBOLS`, linear in the bytes of each of `BYTES`.
 
-    plain: the operator where all tensors have two bytes an element; wide: the same where the
-    weights, the activations or the cache have four.
+    plain: the operator with two bytes per element in all tensors; wide: the same with four in the
+    weights, the activations or the cache.
     """
     at_two_bytes, *at_four = (
         np.broadcast_to(np.asarray(getattr(op, figure), dtype=float), (len(points),))
@@ -243,7 +246,7 @@ def parsed(text: str) -> Polynomial:
     """The polynomial of a formula's text in `SYMBOLS` and `BYTES`.
 
     Raises:
-        InvalidValue: a text that is no such formula.
+        InvalidValue: a text that is not such a formula.
     """
     return Polynomial.parse((*SYMBOLS, *BYTES), text)
 
@@ -262,13 +265,13 @@ def analysed(
     without: Collection[str] = (),
     **element_bytes: float,
 ) -> dict[str, Any]:
-    """Every figure at values: context counts the tokens cached before the step.
+    """Every figure at specific values; context: tokens cached before the step.
 
-    element_bytes: values of some of `BYTES`; the others are those of each operator's formats.
+    element_bytes: values of some of `BYTES`; the others follow each operator's formats.
 
     Raises:
-        RidgelineError: as `open_model`; values below 1 (context: 0) or beyond
-            `static_table.LARGEST`; bytes an element that no format has.
+        RidgelineError: as `open_model`; or values below 1 (context: 0) or beyond
+            `static_table.LARGEST`, or bytes per element that no format has.
     """
     group = Group(
         checked_count("batch", batch),
@@ -294,7 +297,7 @@ def analysed(
 
 
 def _checked_bytes(given: Mapping[str, float]) -> Mapping[str, float]:
-    """Bytes an element, all of them such as a format may have.
+    """Bytes per element, checked to be such as a format may have.
 
     Raises:
         InvalidValue: a symbol that is none of `BYTES`, or a value that no format has.
@@ -306,7 +309,7 @@ def _checked_bytes(given: Mapping[str, float]) -> Mapping[str, float]:
 
 
 def graph_total(graph: Graph, figure: str, classes: Sequence[str] = ()) -> float:
-    """The sum of a figure over the runs of a graph's operators; of those `classes`, or of all."""
+    """The sum of a figure over all runs of a graph's operators, of `classes` only if given."""
     return sum(
         scalar(getattr(op, figure)) * op.count
         for op in graph.ops

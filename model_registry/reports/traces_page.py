@@ -1,8 +1,8 @@
 """docs/tracing.md: the configs that trace and those that are refused, as a Markdown table.
 
 `python -m model_registry.reports.traces_page --write docs/tracing.md` renews it.  Shipped configs
-come first, with the builder beside the trace where there is one, then the default configs of
-further model types.  Other arguments are paths of config.json files to trace instead.
+come first, compared with the builder where there is one, then the default configs of further model
+types.  Other arguments are paths of config.json files to trace instead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from model_registry.reports.symbolic import graph_total
 from model_registry.tracing import trace
 from model_registry.tracing.building import default_config
 
-#: Types beyond those that ship, each traced at the default config of its class.
+#: Further types, each traced at the default config of its class.
 FURTHER = (
     "apertus", "arcee", "bitnet", "biogpt", "codegen", "cohere2", "csm",
     "ctrl", "cwm", "deepseek_v2", "diffllama", "doge", "dots1", "ernie4_5", "ernie4_5_moe",
@@ -39,7 +39,7 @@ FURTHER = (
     "starcoder2", "vaultgemma", "xglm", "xlstm", "youtu", "zamba", "zamba2",
 )  # fmt: skip
 
-#: The line of the document behind which the table stands.
+#: The line of the document after which the table stands.
 MARKER = "<!-- python -m model_registry.reports.traces_page --write docs/tracing.md -->"
 _STEPS = {"prefill": Step.prefill(1.0, 2048.0), "decode": Step.decode(1.0, 2048.0)}
 _CLASSES = ("gemm", "moe", "attention", "ssm", "convolution")
@@ -47,10 +47,10 @@ _CLASSES = ("gemm", "moe", "attention", "ssm", "convolution")
 
 @dataclass(frozen=True, slots=True)
 class TraceResult:
-    """Figures of a config's trace, or the sentence that refused it.
+    """Figures of a config's trace, or the error that refused it.
 
     gflop: by phase.  builder: largest difference of the builder's figures, "" without a builder.
-    seconds: time of one core.
+    seconds: on one core.
     """
 
     name: str
@@ -64,7 +64,7 @@ class TraceResult:
 
 
 def trace_result(name: str, config: Mapping[str, Any]) -> TraceResult:
-    """The result of tracing a config, past the cache of programs."""
+    """The result of tracing a config, without the cache of programs."""
     kind, start = str(config.get("model_type", "")), time.process_time()
     try:
         model = trace(config, name=name, use_cache=False)
@@ -105,7 +105,9 @@ def _beside_builder(config: Mapping[str, Any], traced: Model) -> str:
 
 
 def configs(paths: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(name, config) of those at `paths`, else of every shipped one and of further types."""
+    """(name, config) of the files at `paths`, otherwise of every shipped model and of further
+    types.
+    """
     if not paths:
         for name, shipped in shipped_models().items():
             yield name, shipped.config()
@@ -144,7 +146,7 @@ def _line(result: TraceResult) -> str:
 
 
 def main() -> None:
-    """Print the table, or with `--write FILE` put it behind the marker of that document."""
+    """Print the table, or with `--write FILE` insert it after the marker in that document."""
     arguments = sys.argv[1:]
     target = arguments[1] if arguments[:1] == ["--write"] else ""
     rest = arguments[2:] if target else arguments

@@ -1,9 +1,9 @@
-"""The facts that shape a decoder's graph, one layer plan for every architecture.
+"""The facts that shape a decoder's graph: one form of layer plan for every architecture.
 
-A layer is a tuple of blocks, each a residual branch behind a norm: an attention, a recurrence, a
-feed-forward.  Window and full interleave, dense layers before the experts, hybrids, layers that do
-nothing and head counts that differ from layer to layer are all the same thing here: a plan in
-which not every layer is equal.  Sizes are of the whole model, before any split.
+A layer is a tuple of blocks, each a residual branch with a norm: an attention, a recurrence, a
+feed-forward.  Alternating window and full attention, dense layers before the experts, hybrids,
+layers without a function and head counts that differ by layer all have the same form here: a plan
+with unequal layers.  Sizes are of the whole model, before any split.
 """
 
 from model_registry.spec.alternating import AlternatingUpdate, SequenceTables

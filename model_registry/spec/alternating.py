@@ -1,4 +1,4 @@
-"""Copies of the residual stream that a layer predicts and corrects; tables of token sequences."""
+"""Copies of the residual stream that a layer predicts and corrects; tables for token sequences."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from model_registry.spec.limits import SplitLimit
 
 @dataclass(frozen=True, slots=True)
 class AlternatingUpdate:
-    """AltUp and LAuReL of Gemma 3n: the layer works on one of `streams` copies of the residual.
+    """AltUp and LAuReL of Gemma 3n: a layer works on one of `streams` copies of the residual
+    stream.
 
-    The others are predicted from it and corrected with what the layer made (arXiv:2301.13310).
-    rank: of the learned addition to the attention (arXiv:2411.07501).  Brings its norms.
+    The other copies are predicted from it and corrected by the layer's result (arXiv:2301.13310).
+    rank: of the learned addition to the attention (arXiv:2411.07501).  The block brings its own
+    norms.
     """
 
     module: ClassVar[str] = ""
@@ -21,15 +23,15 @@ class AlternatingUpdate:
     rank: int
 
     def limits(self) -> tuple[SplitLimit, ...]:
-        """None: its small projections are copied on every device."""
+        """None: its small projections are replicated on every device."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceTables:
-    """Tables looked up by the last tokens beside the token table (LongCat-Flash-Lite).
+    """Tables looked up by the last several tokens, beside the token table (LongCat-Flash-Lite).
 
-    tables: how many, each of `rows` rows of `width`, projected to the model's width.
+    tables: their number, each with `rows` rows of `width`, projected to the model's width.
     """
 
     tables: int

@@ -1,4 +1,4 @@
-"""The ends of models that are no plain decoders: inputs other than tokens, heads of encoders."""
+"""Inputs and outputs of models that are not plain decoders: sound, and heads of encoders."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class HeadProjection:
-    """A linear layer behind an encoder's last layer.
+    """A linear layer after an encoder's last layer.
 
-    each: whether it reads every token, or one of each sequence (its first, or their mean).
+    each: it reads every token, otherwise one per sequence (the first, or the mean).
     norm: a norm of its outputs.  activation: a function of its outputs.
     tied: its weights are the token table's.
     """
@@ -27,10 +27,10 @@ class HeadProjection:
 
 @dataclass(frozen=True, slots=True)
 class SoundInput:
-    """Two convolutions over a spectrogram in place of a token table; the second halves its frames.
+    """Two convolutions over a spectrogram, instead of a token table; the second halves the frames.
 
     bands: of the spectrogram.  kernel: frames that a convolution spans.  window_tokens: tokens of a
-    whole window, to which shorter sound is padded.  window_s: its seconds.
+    full window, to which shorter sound is padded.  window_s: its duration.
     Source: Whisper, arXiv:2212.04356, section 2.2.
     """
 

@@ -1,4 +1,4 @@
-"""Attention whose queries pass through a narrow space, with few heads of keys and values."""
+"""Attention whose queries pass through a narrow projection, with few heads of keys and values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FactorisedAttention:
     kv_heads: int = 1
 
     def limits(self) -> tuple[SplitLimit, ...]:
-        """tp divides its heads; key-value heads are copied where tp exceeds them."""
+        """tp divides its heads; key-value heads are replicated where tp exceeds them."""
         return (
             SplitLimit("tp", self.heads, "attention heads"),
             SplitLimit("tp", self.kv_heads, "KV heads", copied=True),

@@ -1,4 +1,6 @@
-"""Blocks that treat each token alone: dense feed-forwards, mixtures of experts, layer inputs."""
+"""Blocks that process each token separately: dense feed-forwards, mixtures of experts, layer
+inputs.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from model_registry.spec.limits import SplitLimit
 class FeedForward:
     """A dense feed-forward: up (and gate), activation, down.
 
-    activation_weights: numbers that the activation learns (xIELU has two).
-    inner_norm: a norm in front of the last product.
+    activation_weights: learned parameters of the activation (xIELU has two).
+    inner_norm: a norm before the last product.
     """
 
     module: ClassVar[str] = "mlp"
@@ -31,18 +33,19 @@ class FeedForward:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """A mixture of experts: router, routed experts, shared experts that see every token.
+    """A mixture of experts: router, routed experts, and shared experts that process every token.
 
     shared: width of all shared experts together, 0 for none; shared_gate: a sigmoid gate on
     them.  bias: of the experts' projections.  router_bias: a bias on the router's logits, kept
     as a parameter.  latent: width that tokens are projected to before the routed experts and
-    back from after them, 0 for none; latent_norm: a norm there.  router_norm: weights of the
-    model's width in front of the router.  expert_scale: one weight an expert on its output.
-    idle_choices: further choices of the router that pass a token on as it is (LongCat-Flash).
-    groups: of experts, of which a token is routed to chosen_groups; 0 where all are open to it.
+    back from after them, 0 for none; latent_norm: a norm there.  router_norm: a norm of the model's
+    width before the router.  expert_scale: a learned scale of each expert's output.
+    idle_choices: additional choices of the router that pass a token through unchanged
+    (LongCat-Flash).
+    groups: groups of experts, of which a token may use chosen_groups; 0 where it may use all.
 
     Raises:
-        InvalidValue: more experts a token than there are, or none at all.
+        InvalidValue: more experts per token than there are, or none at all.
     """
 
     module: ClassVar[str] = "moe"
@@ -69,7 +72,7 @@ class Mixture:
 
     @property
     def reached(self) -> float:
-        """Experts that a token is sent to, in the mean over an even choice."""
+        """Mean number of experts that a token is sent to, with all choices equally likely."""
         return self.top_k * self.experts / (self.experts + self.idle_choices)
 
     def limits(self) -> tuple[SplitLimit, ...]:
@@ -84,8 +87,11 @@ class Mixture:
 
 @dataclass(frozen=True, slots=True)
 class ShortcutMixture:
-    """Experts beside the blocks that follow them (LongCat-Flash): they read the normed input of
-    the next block, bring no norm of their own, and are summed over tp apart."""
+    """Experts parallel to the blocks that follow them (LongCat-Flash).
+
+    They read the normed input of the next block, have no norm of their own, and are summed over tp
+    separately.
+    """
 
     module: ClassVar[str] = ""
     mixture: Mixture
@@ -97,14 +103,15 @@ class ShortcutMixture:
 
 @dataclass(frozen=True, slots=True)
 class LayerInput:
-    """An input of each token to each layer (Gemma 3n and 4), gated into the stream behind the rest.
+    """An input of each token to each layer (Gemma 3n and 4), gated into the stream after the other
+    blocks.
 
-    Brings its norm.
+    The block brings its own norm.
     """
 
     module: ClassVar[str] = ""
     width: int
 
     def limits(self) -> tuple[SplitLimit, ...]:
-        """None: its small projections are copied on every device."""
+        """None: its small projections are replicated on every device."""
         return ()

@@ -1,4 +1,4 @@
-"""How an image is cut: the views that an encoder sees, their patches, the tokens they become."""
+"""How an image is divided: the views that an encoder processes, their patches, and their tokens."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class ImageCut:
-    """An image as an encoder sees it: views of as many patches each, and tokens of the prompt.
+    """An image as an encoder processes it: views with a number of patches each, and tokens of the
+    prompt.
 
-    beside: tokens that stand beside the prompt, for cross-attention.
+    beside: tokens outside the prompt, for cross-attention.
     """
 
     views: int
@@ -24,16 +25,19 @@ class ImageCut:
 class ImageGrid:
     """Rules of an image processor.
 
-    kind: "native": the image keeps its shape, its sides rounded to `factor` pixels, its area
-    between `least` and `most` tokens.  "longest": likewise, the longer side at most `side` pixels.
-    "fixed": one view of `side` x `side`.  "tiles": as many views of `side` x `side` as fit its
-    shape best, up to `most`, and with `thumbnail` one of the whole where there are several.
+    kind: "native": the image keeps its aspect ratio, with sides rounded to `factor` pixels and an
+    area between `least` and `most` tokens.  "longest": likewise, the longer side at most `side`
+    pixels. "fixed": one view of `side` x `side`.  "tiles": the number of `side` x `side` views that
+    fits its aspect ratio best, up to `most`, plus with `thumbnail` one of the whole image if there
+    are several.
     factor: pixels of a token's side.  merge: patches a token.
-    class_patches: further ones of each view.  row_tokens, image_tokens: further tokens of the
-    prompt, a row of tokens and an image.  tile_tokens: further ones of each of several tiles.
-    scaled: the tiles that enlarge the image least, or if they all shrink it shrink it least.
-    across: views that are padded to `most` and stand beside
-    the prompt, of which they take `image_tokens` alone.  padding: patches that pad a view.
+    class_patches: additional patches of each view.  row_tokens, image_tokens: additional tokens of
+    the prompt per row of tokens and per image.  tile_tokens: additional tokens of each tile, if
+    there are several.
+    scaled: choose the tiles that enlarge the image least, or shrink it least if all of them shrink
+    it.
+    across: views are padded to `most` and used by cross-attention; in the prompt they take only
+    `image_tokens`.  padding: patches that pad a view.
     """
 
     kind: Literal["native", "longest", "fixed", "tiles"]
@@ -52,7 +56,7 @@ class ImageGrid:
     scaled: bool = False
 
     def cut(self, width: int, height: int) -> ImageCut:
-        """The cut of an image of that size in pixels."""
+        """The division of an image of that size in pixels."""
         if self.kind in ("fixed", "tiles"):
             return self._tiled(width, height)
         rows, columns = self._sides(width, height)
@@ -61,7 +65,7 @@ class ImageGrid:
         return ImageCut(1, tokens * self.merge + self.class_patches, tokens + more)
 
     def _sides(self, width: int, height: int) -> tuple[int, int]:
-        """(rows, columns) of tokens of an image that keeps its shape."""
+        """(rows, columns) of tokens of an image that keeps its aspect ratio."""
         f = self.factor
         if self.kind == "longest":
             scale = min(1.0, self.side / max(width, height))
@@ -94,7 +98,9 @@ class ImageGrid:
         return ImageCut(views, patches, views * each + rows + more)
 
     def _tiles(self, width: int, height: int) -> tuple[int, int]:
-        """(across, down): of the shapes nearest to the image's, the largest that it fills half."""
+        """(across, down): of the tilings nearest to the image's aspect ratio, the largest that it
+        fills by half.
+        """
         shapes = [(a, d) for a in range(1, self.most + 1) for d in range(1, self.most // a + 1)]
         if self.scaled:
             return self._least_scaled(shapes, width, height)
@@ -108,7 +114,9 @@ class ImageGrid:
     def _least_scaled(
         self, shapes: list[tuple[int, int]], width: int, height: int
     ) -> tuple[int, int]:
-        """(across, down): of those that enlarge, or else shrink, the image least, the smallest."""
+        """(across, down): the smallest tiling among those that enlarge the image least, or else
+        shrink it least.
+        """
         scales = {(a, d): min(a * self.side / width, d * self.side / height) for a, d in shapes}
         enlarge = [scale for scale in scales.values() if scale >= 1.0]
         chosen = min(enlarge) if enlarge else max(scales.values())

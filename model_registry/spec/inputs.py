@@ -1,4 +1,4 @@
-"""What a request brings beside text, and how an answer is refined."""
+"""What a request contains beside text, and how an answer is refined."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ModelInputs:
     """Inputs of each request: images of one size [pixels], sound [s]; passes of a diffusion model.
 
     Raises:
-        InvalidValue: a number that no request has.
+        InvalidValue: a number outside its range.
     """
 
     images: int = 0

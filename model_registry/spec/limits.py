@@ -12,8 +12,8 @@ Degree = Literal["tp", "ep", "moe_tp"]
 class SplitLimit:
     """A size that one degree of parallelism divides.
 
-    what: a plural noun that a sentence names it by ("KV heads").  copied: more devices than the
-    size has parts may share it, if it divides their number; each part then lies on several.
+    what: a plural noun for messages ("KV heads").  copied: a degree may exceed the size if it is a
+    multiple of it; each part is then replicated on several devices.
     """
 
     degree: Degree

@@ -10,10 +10,10 @@ from model_registry.spec.limits import SplitLimit
 
 @dataclass(frozen=True, slots=True)
 class Indexer:
-    """The choice of tokens that a sparse attention sees (DeepSeek-V3.2, section 2.1).
+    """The choice of tokens that a sparse attention attends to (DeepSeek-V3.2, section 2.1).
 
-    heads, dim: of the index queries; one index key of `dim` is cached a token.
-    top_k: tokens each query keeps.  owner: False where the layer reuses the choice of an
+    heads, dim: of the index queries; one index key of `dim` is cached per token.
+    top_k: tokens that each query keeps.  owner: False where the layer reuses the choice of an
     earlier one and has no indexer.
     """
 
@@ -27,20 +27,20 @@ class Indexer:
 class Attention:
     """Multi-head attention with grouped keys and values.
 
-    value_dim: 0 for head_dim.  window: tokens a query sees, itself included (0: all).
+    value_dim: 0 for head_dim.  window: tokens that a query attends to, itself included (0: all).
     chunk: attention stays inside aligned chunks of this many tokens (0: it does not).
     norm: of queries and keys: "head" over one head's width, "full" over all heads, "heads" with
     own weights for each head, "" for none; norm_bias: those norms have biases.
-    output_gate: sigmoid gate on the heads' output, "element" or "head" wide, with own
-    columns in the query projection.  sinks: a learned logit a head.
-    shares_kv: reads the cache of an earlier layer and projects no keys and values.
-    keys_are_values: one projection makes both.
-    inputs: width of what its projections read, 0 for the model's.
-    indexer: chooses the tokens that a query sees (block-sparse attention), None for all.
-    causal: False where tokens see each other on both sides; nothing is cached then, and a window
-    lies around its token.  distances: rows of a table of biases by distance, one a head.
-    inner_norm: a norm of all heads' output, in front of the output projection.  key_bias: whether
-    keys have a bias where queries and values do.
+    output_gate: sigmoid gate on the heads' output, one per "element" or per "head", with additional
+    columns in the query projection.  sinks: a learned logit per head.
+    shares_kv: it reads the cache of an earlier layer and projects no keys and values.
+    keys_are_values: one projection computes both.
+    inputs: width of its projections' input, 0 for the model's.
+    indexer: chooses the tokens that a query attends to (block-sparse attention), None for all.
+    causal: False for attention in both directions; nothing is cached then, and a window is centred
+    on its token.  distances: rows of a table of biases by distance, with one bias per head.
+    inner_norm: a norm of all heads' output, before the output projection.  key_bias: whether keys
+    have a bias where queries and values do.
     """
 
     module: ClassVar[str] = "attention"
@@ -77,7 +77,7 @@ class Attention:
         return {"": 0, "element": self.heads * self.values, "head": self.heads}[self.output_gate]
 
     def limits(self) -> tuple[SplitLimit, ...]:
-        """tp divides its heads; key-value heads are copied where tp exceeds them."""
+        """tp divides its heads; key-value heads are replicated where tp exceeds them."""
         return _attention_limits(self.heads, self.kv_heads)
 
 
@@ -85,10 +85,10 @@ class Attention:
 class CrossAttention:
     """Attention of a decoder over the output of an encoder.
 
-    Keys and values are made of the encoder's output once, and kept for the steps that follow.
+    Keys and values are computed from the encoder's output once and cached for the following steps.
     inputs: width of the encoder's output, 0 for the model's.  qkv_bias, key_bias: of queries and
     values, and of keys.  norm: of queries and keys, over one head's width.  gates: learned scalars
-    on what a layer adds to the stream.
+    that multiply what a layer adds to the stream.
     """
 
     module: ClassVar[str] = "cross_attention"
@@ -103,7 +103,7 @@ class CrossAttention:
     gates: int = 0
 
     def limits(self) -> tuple[SplitLimit, ...]:
-        """tp divides its heads; key-value heads are copied where tp exceeds them."""
+        """tp divides its heads; key-value heads are replicated where tp exceeds them."""
         return _attention_limits(self.heads, self.kv_heads)
 
 
@@ -134,22 +134,22 @@ class LatentAttention:
 
     @property
     def cache_width(self) -> int:
-        """Elements cached a token: the latent and the rotary key."""
+        """Elements cached per token: the latent and the rotary key."""
         return self.kv_rank + self.rope_dim
 
     def limits(self) -> tuple[SplitLimit, ...]:
-        """tp divides its heads; the latent and its cache are copied on every device."""
+        """tp divides its heads; the latent and its cache are replicated on every device."""
         return (SplitLimit("tp", self.heads, "attention heads"),)
 
 
 @dataclass(frozen=True, slots=True)
 class CompressedAttention:
-    """Attention over a window and over compressed tokens before it (DeepSeek-V4, section 2.3).
+    """Attention over a window and over compressed earlier tokens (DeepSeek-V4, section 2.3).
 
-    One key-value head, keys and values in one.  ratio: tokens that one compressed entry stands
-    for, 0 for a window alone.  overlap: entries are made of two series, of this window and of
-    the one before.  indexer: chooses among the entries, None where all are seen.
-    output_groups, output_rank: the heads' outputs are projected group by group to this rank.
+    It has one key-value head, whose keys are also the values.  ratio: tokens that one compressed
+    entry represents, 0 for a window only.  overlap: entries are computed from two series, of this
+    window and of the previous one.  indexer: chooses among the entries, None to use all.
+    output_groups, output_rank: the heads' outputs are projected to this rank in groups.
     """
 
     module: ClassVar[str] = "attention"
@@ -165,11 +165,11 @@ class CompressedAttention:
 
     @property
     def series(self) -> int:
-        """Compressed series a token contributes to."""
+        """Compressed series that a token contributes to."""
         return 0 if not self.ratio else 2 if self.indexer else 1
 
     def limits(self) -> tuple[SplitLimit, ...]:
-        """tp divides its heads and output groups; groups are copied where tp exceeds them."""
+        """tp divides its heads and output groups; groups are replicated where tp exceeds them."""
         return (
             SplitLimit("tp", self.heads, "attention heads"),
             SplitLimit("tp", self.output_groups, "output groups", copied=True),
@@ -180,10 +180,10 @@ class CompressedAttention:
 class SharedTransformer:
     """An attention and a feed-forward whose weights several layers share (Zamba2).
 
-    Reads the stream beside the embeddings, 2 x hidden wide, brings its norms and sums, and ends in
-    a projection that each layer has for itself.  adapter_rank: of each layer's additions to the
-    shared feed-forward, and with attention_adapters to queries, keys and values.
-    owner: whether this layer is the first to use the weights, and so holds them.
+    It reads the stream joined with the embeddings, 2 x hidden wide, brings its norms and sums, and
+    ends in a projection that each layer has for itself.  adapter_rank: of each layer's additions to
+    the shared feed-forward, and with attention_adapters also to queries, keys and values.
+    owner: this layer is the first to use the weights, so it holds them.
     """
 
     module: ClassVar[str] = ""
@@ -204,10 +204,10 @@ class SharedTransformer:
 
 @dataclass(frozen=True, slots=True)
 class Mamba:
-    """Selective state space, first form (arXiv:2312.00752): a state for every channel.
+    """Selective state space, first form (arXiv:2312.00752), with a state per channel.
 
     rank: of the time step's projection.
-    norms: of time step, B and C, RMS (Jamba) or without weights (Falcon-Mamba), "" for none.
+    norms: of time step, B and C: RMS (Jamba), without weights (Falcon-Mamba), or "" for none.
     """
 
     module: ClassVar[str] = "ssm"
@@ -228,7 +228,7 @@ class Mamba:
 class Mamba2:
     """State-space duality (arXiv:2405.21060): heads of `head_dim` channels, B and C in groups.
 
-    gated_norm: an RMS norm of all channels behind the scan.
+    gated_norm: an RMS norm of all channels after the scan.
     """
 
     module: ClassVar[str] = "ssm"
@@ -247,7 +247,7 @@ class Mamba2:
         return self.heads * self.head_dim
 
     def limits(self) -> tuple[SplitLimit, ...]:
-        """tp divides its heads; groups are copied where tp exceeds them."""
+        """tp divides its heads; groups are replicated where tp exceeds them."""
         return (
             SplitLimit("tp", self.heads, "state-space heads"),
             SplitLimit("tp", self.groups, "state-space groups", copied=True),
@@ -256,10 +256,10 @@ class Mamba2:
 
 @dataclass(frozen=True, slots=True)
 class DeltaNet:
-    """Linear attention by the delta rule: a matrix state a head.
+    """Linear attention by the delta rule, with a matrix state per head.
 
-    gate_rank: 0 for a scalar decay a head (Gated DeltaNet, arXiv:2412.06464); otherwise a decay
-    for every key channel out of a projection of that rank (Kimi delta attention,
+    gate_rank: 0 for a scalar decay per head (Gated DeltaNet, arXiv:2412.06464); otherwise a decay
+    for every key channel, from a projection of that rank (Kimi delta attention,
     arXiv:2510.26692).  output_rank: of the output gate's projection, 0 for a full one.
     """
 
@@ -291,7 +291,7 @@ class DeltaNet:
 
 
 def _attention_limits(heads: int, kv_heads: int) -> tuple[SplitLimit, ...]:
-    """Query heads are divided; key-value heads are copied where tp exceeds them."""
+    """Query heads are divided; key-value heads are replicated where tp exceeds them."""
     return (
         SplitLimit("tp", heads, "attention heads"),
         SplitLimit("tp", kv_heads, "KV heads", copied=True),

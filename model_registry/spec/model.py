@@ -1,7 +1,7 @@
 """Blocks, layers of blocks, and the whole decoder.
 
-A block type states its sizes, its `module`, which is its place in a layer's module tree ("" for a
-block that brings its norms and its sums over tp), and its `limits`, which degrees must divide.
+A block type states its sizes; its `module`, the path in a layer's module tree ("" for a block that
+brings its norms and its sums over tp); and its `limits`, the sizes that degrees must divide.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class Layer:
     """Blocks that follow each other in the residual stream.
 
     parallel: all blocks read one norm's output and are added together (one all-reduce).
-    norms: in front of every block ("before"), behind it ("after"), or "both";
-    parallel_norms: how many norms a parallel layer has in front.
-    extra_norms: further norms of the model's width.  bare: no norm in front of the first block.
+    norms: before every block ("before"), after it ("after"), or "both";
+    parallel_norms: number of norms before a parallel layer.
+    extra_norms: additional norms of the model's width.  bare: no norm before the first block.
     """
 
     blocks: tuple[Block, ...]
@@ -89,27 +89,27 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A model, in terms that no family's config has to itself; a decoder unless `kind` differs.
+    """A model in terms common to all families; a decoder unless `kind` differs.
 
     positions: rows of a learned position table, 0 for none.  embedding_dim: width of the token
     table where a projection follows it (OPT-350M), 0 for the model's.  table_rows: rows of the
-    token table beyond those that the head scores.  embedding_norm: a norm
-    right behind the table.  head_bias: of the LM head.  final_norm: before the head.
+    token table beyond those that the head scores.  embedding_norm: a norm directly after the table.
+    head_bias: of the LM head.  final_norm: before the head.
     mtp_layers: multi-token-prediction modules that the config announces; prediction: the layers
-    of one.  They are no part of the decoder's graph, see `model_registry.drafts`.
+    of one.  They are not part of the decoder's graph, see `model_registry.drafts`.
     layer_input_rows: rows of the table of layer inputs (see `LayerInput`), 0 for none.
     vision: the image encoder, None where there is none or it is not described.
-    streams: residual streams side by side (hyper-connections, arXiv:2409.19606), 0 for one.
-    copies: of the stream that layers predict (see `AlternatingUpdate`), 0 for none; each is made
-    from the embedding and brought back by a projection of its own.  sequence_tables: tables
-    looked up by several tokens, None without them.
+    streams: parallel residual streams (hyper-connections, arXiv:2409.19606), 0 for one.
+    copies: copies of the stream that layers predict (see `AlternatingUpdate`), 0 for none; a
+    projection makes each from the embedding, and another one merges it again.  sequence_tables:
+    tables looked up by several tokens, None without them.
     draft: input of a draft head, None for a model of its own.
-    max_context: tokens the positions are made for, None where nothing limits them.  notes: what
-    the family's reader assumed, in words.
-    kind: what it does with its input.  token_types: rows of a table of segments.  heads: what an
-    encoder ends in.  sound: what stands in place of the token table.
-    encoder: of an encoder-decoder, whose own layers then are the decoder's; shared_table: both read
-    one token table.  start_tokens: that its decoder starts from.
+    max_context: tokens that the positions allow, None for no limit.  notes: assumptions of the
+    family's reader, in words.
+    kind: what it does with its input.  token_types: rows of a table of segments.  heads: heads of
+    an encoder.  sound: input of sound instead of the token table.
+    encoder: of an encoder-decoder, where the layers above are the decoder's; shared_table: both use
+    one token table.  start_tokens: number that its decoder starts from.
     """
 
     name: str

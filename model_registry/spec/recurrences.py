@@ -1,4 +1,4 @@
-"""Token mixers with a state of fixed size that are neither Mamba nor the delta rule."""
+"""Token mixers with a state of fixed size, other than Mamba and the delta rule."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from model_registry.spec.limits import SplitLimit
 class ShortConvolution:
     """A gated causal convolution over a few tokens (LFM2): gate, convolve, gate, project.
 
-    kernel: tokens that one output sees.  bias: of the projections and the convolution.
+    kernel: tokens that affect one output.  bias: of the projections and the convolution.
     """
 
     module: ClassVar[str] = "ssm"
@@ -27,9 +27,9 @@ class ShortConvolution:
 
 @dataclass(frozen=True, slots=True)
 class LightningAttention:
-    """Linear attention with a fixed decay a head (arXiv:2401.04658), a norm and an output gate.
+    """Linear attention with a fixed decay per head (arXiv:2401.04658), a norm and an output gate.
 
-    norm: of queries and keys, over one head's width.  rope: queries and keys are turned.
+    norm: of queries and keys, over one head's width.  rope: queries and keys are rotated.
     """
 
     module: ClassVar[str] = "linear_attention"

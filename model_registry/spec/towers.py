@@ -1,4 +1,4 @@
-"""An image encoder and the projections behind it."""
+"""An image encoder and the projections after it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from model_registry.spec.norms import Norm
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """Two linear layers, or one, that carry patches into the language model's width.
+    """One or two linear layers that project patches to the language model's width.
 
-    patches: joined into one row (of `inputs` columns).  hidden: between the layers, 0 for one
-    layer.  norm: elements of a norm in front, 0 for none.  gated: a gate beside the first layer.
+    patches: number joined into one row (of `inputs` columns).  hidden: width between the layers, 0
+    for one layer.  norm: elements of a preceding norm, 0 for none.  gated: a gate parallel to the
+    first layer.
     """
 
     patches: int
@@ -28,11 +29,11 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class SamStage:
-    """Layers in front of an encoder, most of them inside windows, and the convolutions behind them.
+    """Layers that precede an encoder, most of them with windows, and the convolutions after them.
 
-    patch: pixels of a patch over all channels.  side, window: patches.  global_layers: that see the
-    whole view.  neck, downsample: channels of the convolutions, of which the last two halve a side
-    each.
+    patch: pixels of a patch over all channels.  side, window: patches.  global_layers: layers that
+    attend to the whole view.  neck, downsample: channels of the convolutions; the last two halve a
+    side each.
     """
 
     layers: int
@@ -55,13 +56,13 @@ class VisionTower:
     `hidden`.  positions: elements of learned
     position tables.  norms: around a layer's blocks, as in `Layer`.  bias: of all its linear
     layers; qkv_bias, output_bias: False where those of attention have none.
-     extra_norms: norms before and after the stack.  patches_per_token: patches that the
-    language model takes for a token.
-    grid: how images are cut, None where nobody described it.  window: patches that see each other
-    in all but `full_layers` of the layers, 0 for all.  class_tokens: learned vectors in
-    front of the patches.  scales: learned vectors of a layer on its branches.  wide_norms: norms of
-    queries and keys over all heads.  before: a stage whose output takes the place of patches,
-    sixteen of which it joins; separators: learned elements between rows and views.
+     extra_norms: norms before and after the stack.  patches_per_token: patches that become one
+         token of the language model.
+    grid: how images are divided, None where that is not described.  window: patches that attend to
+    each other in all but `full_layers` of the layers, 0 for all.  class_tokens: learned vectors
+    before the patches.  scales: learned scales on a layer's branches.  wide_norms: norms of queries
+    and keys over all heads.  before: a stage whose output replaces the patches, joining sixteen
+    into one; separators: learned elements between rows and views.
     blank, padding: patches of a view that show no pixels, and that are not projected; 0 for
     `class_tokens`.
     """

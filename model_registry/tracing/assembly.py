@@ -13,10 +13,10 @@ from model_registry.tracing.calls import Program, ProgramBlock, ProgramCall, Row
 from model_registry.tracing.capture import record_pass
 from model_registry.tracing.grouping import TraceSetup
 from model_registry.tracing.held_layers import with_held_layers
-from model_registry.tracing.reading import SegmentReader
 from model_registry.tracing.records import Segment
+from model_registry.tracing.segment_calls import SegmentReader
 
-#: Sizes of the recorded passes; small, because rows are symbols afterwards.
+#: Sizes of the recorded passes; they can be small, because rows become symbols afterwards.
 BATCH, NEW_TOKENS = 2, 12
 
 
@@ -26,7 +26,7 @@ def assemble(instance: MetaModel, without: Collection[str] = ()) -> Program:
     without: names of `rewrites.REWRITES` to leave out.
 
     Raises:
-        UnsupportedModel: the model has no list of layers that repeats.
+        UnsupportedModel: the model has no repeating list of layers.
     """
     model = instance.model
     prefill, cache = record_pass(model, BATCH, NEW_TOKENS)
@@ -73,7 +73,7 @@ def _decode(model: Any, cache: Any, notes: list[str]) -> list[Segment]:
 
 
 def _hidden(model: Any) -> int:
-    """Width of the residual stream: that of the token table, or of a projection behind it."""
+    """Width of the residual stream: that of the token table, or of a projection after it."""
     config = getattr(model.config, "text_config", None) or model.config
     for name in ("hidden_size", "d_model", "n_embd", "dim"):
         if isinstance(getattr(config, name, None), int):
@@ -120,7 +120,7 @@ def _rewritten(calls: list[ProgramCall], without: frozenset[str]) -> list[Progra
 
 
 def _without_input(call: ProgramCall) -> ProgramCall:
-    """`call` without the identity of its input, which differs from trace to trace."""
+    """`call` without the identity of its input, which differs between traces."""
     return replace(call, sizes={key: size for key, size in call.sizes.items() if key != "input"})
 
 
@@ -163,7 +163,7 @@ def _checked_rows(call: ProgramCall, rows: dict[str, int]) -> ProgramCall:
 
 
 def _ending(calls: list[ProgramCall], setup: TraceSetup) -> list[ProgramCall]:
-    """The calls behind the layers: final norm, LM head on the last token, gather, sampling."""
+    """The calls after the layers: final norm, LM head on the last token, gather, sampling."""
     out: list[ProgramCall] = [
         ProgramCall("pipeline", "pipeline_send", sizes={"width": float(setup.hidden)})
     ]
@@ -192,8 +192,9 @@ def _accounted(
 ) -> tuple[list[ProgramBlock], float, list[str]]:
     """(blocks, active parameters, notes): each block with the small parameters of its layer.
 
-    Decay rates, sinks, biases and the like are read with the operator they belong to.  Weights
-    that an earlier layer holds are read again and held once.  Active: those that one token uses.
+    Decay rates, sinks, biases and similar parameters are read with the operator that they belong
+    to.  Weights that an earlier layer holds are read again but held once.  Active: those used for
+    one token.
     notes: on parameters that belong to no operator.
     """
     sizes = parameter_sizes(model)
@@ -220,7 +221,7 @@ def _accounted(
 
 
 def _unrun(blocks: list[ProgramBlock], parameters: float) -> list[str]:
-    """A note where a good part of the parameters is in no operator, as with an encoder."""
+    """A note where a large part of the parameters is in no operator, as with an encoder."""
     placed = sum(
         max(len(block.layers), 1) * (call_parameters(call) + call.size("small"))
         for block in blocks

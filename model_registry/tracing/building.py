@@ -1,7 +1,7 @@
 """A model on the meta device, from a config of any origin.
 
 Every refusal is one sentence.  Sizes are checked before anything is built, remote code is never
-run, and nothing is fetched.
+run, and nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from model_registry.tracing.checks import bounded_modules, checked_config
 from model_registry.tracing.config_keys import DROPPED, key_report, keys_read
 from model_registry.tracing.stand_ins import STAND_IN, reserve_names
 
-#: Types that transformers has under another name.  Each is checked by its parameter count: the
-#: aliased class must give that of one of the family's checkpoints.
+#: Types that transformers has under another name. Each is checked by parameter count: the aliased
+#: class must give the count of one of the family's checkpoints.
 ALIASES: Mapping[str, str] = {
     "kimi_k2": "deepseek_v3",
     "mimo": "qwen2",
     "deepseek_ref": "deepseek_v4",
 }
-#: Types whose text config stands alone in a checkpoint and inside another one in transformers.
+#: Types whose text config is separate in a checkpoint but nested in transformers.
 WRAPPED: Mapping[str, str] = {"step3p7": "step3p7", "minimax_m3": "minimax_m3_vl"}
 #: Parameters of the families behind the aliases, and the source of the count.
 PUBLISHED: Mapping[str, tuple[tuple[float, ...], str]] = {
@@ -45,7 +45,7 @@ PUBLISHED: Mapping[str, tuple[tuple[float, ...], str]] = {
 class MetaModel:
     """A model on the meta device, its config object, and a report on the config's keys.
 
-    ignored: keys of the config that neither its class nor the model reads.
+    ignored: keys of the config that neither its class nor the model uses.
     defaulted: keys that the config leaves out and the class fills in.
     """
 
@@ -163,9 +163,9 @@ def _settings(plain: dict[str, Any], model_type: str) -> Any:
 
 
 def _refuse_other_kinds(settings: Any, model_type: str) -> None:
-    """Raise `NotADecoder` for what transformers itself knows as an encoder or encoder-decoder.
+    """Raise `NotADecoder` for what transformers itself classifies as an encoder or encoder-decoder.
 
-    `model_registry.kinds` knows the types of today by name, this those of tomorrow.
+    `model_registry.kinds` lists the types known today; this also covers future ones.
     """
     from transformers import AutoModelForMaskedLM
 
@@ -183,7 +183,7 @@ def _refuse_other_kinds(settings: Any, model_type: str) -> None:
 
 
 def _instantiate(settings: Any, model_type: str) -> tuple[Any, set[str]]:
-    """(model, keys of the config that it read), from the first auto class that takes the config.
+    """(model, keys of the config that it read), from the first auto class that accepts the config.
 
     No weight is initialised.
     """
@@ -226,7 +226,7 @@ def _instantiate(settings: Any, model_type: str) -> tuple[Any, set[str]]:
 
 
 def _plain_kernels(settings: Any) -> None:
-    """Switch compiled kernels off, which the meta device cannot run."""
+    """Switch off compiled kernels, which cannot run on the meta device."""
     for part in (settings, getattr(settings, "text_config", None)):
         for name in ("use_mamba_kernels", "use_kernels"):
             if getattr(part, name, None):
@@ -236,7 +236,7 @@ def _plain_kernels(settings: Any) -> None:
 def _key_report(
     plain: dict[str, Any], settings: Any, model_type: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Keys that the language model's config class does not know, and those it fills in."""
+    """Keys that the language model's config class does not know, and keys that it fills in."""
     from transformers import PretrainedConfig
 
     inner, section = getattr(settings, "text_config", None), plain.get("text_config")
@@ -282,8 +282,8 @@ def language_parameters(model: Any) -> tuple[float, float]:
 def parameter_sizes(model: Any) -> dict[str, float]:
     """Elements of each parameter by name, tied ones once.
 
-    Without those that transformers' LongCat-Flash keeps for its experts that pass a token on as
-    it is: it never reads them, and the model's 560B (arXiv:2509.01322) do not count them.
+    Parameters that transformers' LongCat-Flash has for its pass-through experts are left out: they
+    are never used, and the model's stated 560B (arXiv:2509.01322) do not include them.
     """
     sizes = {name: float(parameter.numel()) for name, parameter in model.named_parameters()}
     for path, module in model.named_modules():

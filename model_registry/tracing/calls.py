@@ -1,7 +1,7 @@
-"""A traced model as data: operators with their sizes, rows left symbolic.
+"""A traced model as data: operators with their sizes; the number of rows stays symbolic.
 
-A `ProgramCall` is plain (it goes to the disk cache as JSON) and knows no step: `lowering` puts the
-step's tokens, the parallel degrees and the number formats in and makes `Op`s of it.
+A `ProgramCall` is plain data (it is cached on disk as JSON) and independent of any step: `lowering`
+inserts the step's tokens, the parallel degrees and the number formats, and makes `Op`s from it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-#: Units of an operator's rows: new tokens, sequences, cached and new tokens, a single row, or no
-#: row at all where weights are held and not run.
+#: Units of an operator's rows: new tokens, sequences, cached plus new tokens, a single row, or no
+#: row where weights are held but not run.
 RowUnit = Literal["tokens", "sequences", "context", "step", "none"]
-#: How tensor parallelism divides a weight, or the input of an operator without one: by columns,
-#: by rows, not at all, or as the residual stream is.
+#: How tensor parallelism divides a weight, or the input of an operator without one: by columns, by
+#: rows, not at all, or like the residual stream.
 Split = Literal["column", "row", "none", "stream"]
 
 
@@ -27,7 +27,7 @@ class ProgramCall:
     sizes: numbers the operator takes (n, k, heads ...).  split: over tp.  block: type of
     `model_registry.spec` whose mixer this is (`mixers.MIXERS`).  weight: name of the parameter
     that is read.  parts: column blocks of a projection as (features, most devices that can share
-    them).
+    the block).
     """
 
     operator: str
@@ -54,10 +54,11 @@ class ProgramCall:
 
 @dataclass(frozen=True, slots=True)
 class ProgramBlock:
-    """The calls of equal layers, or of the model's ends.
+    """The calls of equal layers, or of the operators outside the layers.
 
-    layers: their indices, empty before and behind the layers.  stage: pipeline stage of an end.
-    path: of the layer that was run for all of them.
+    layers: their indices, empty outside the layers.  stage: pipeline stage where there are no
+    layers.
+    path: path of the layer that was run for all of them.
     """
 
     calls: tuple[ProgramCall, ...]
@@ -70,9 +71,9 @@ class ProgramBlock:
 class Program:
     """A traced model: its blocks in order, and facts of the whole.
 
-    parameters: of the language model, tied weights once.  active: of them per token.
+    parameters: of the language model, tied weights once.  active: those used per token.
     tied: the LM head shares the embedding's weights.  ignored, defaulted: keys of the config that
-    are not read, and keys that the class filled in.  notes: assumptions, in words.
+    are not used, and keys that the class filled in.  notes: assumptions, in words.
     rewrites: names of those that changed something.
     """
 

@@ -1,7 +1,7 @@
-"""Run a model on the meta device and record every operator it dispatches.
+"""Run a model on the meta device and record every operator that it dispatches.
 
-Attention and routed experts arrive as one record each, through transformers' own interfaces;
-decoder layers with the same signature are run once and replayed.
+Attention and routed experts are recorded as one operator each, through transformers' own
+interfaces; of equal decoder layers only one is run, and its records are reused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from model_registry.tracing.stand_ins import lent_interfaces
 
 #: Interfaces of transformers are process-wide, so one capture runs at a time.
 ONE_AT_A_TIME = threading.Lock()
-#: Dispatched, but nothing runs on a device for them.
+#: Operators that are dispatched but run nothing on a device.
 _FREE = frozenset(
     (
         *("detach", "alias", "lift_fresh", "empty", "empty_like", "new_empty", "_unsafe_view"),
@@ -34,9 +34,9 @@ def record_pass(
     cache: of an earlier pass, None for an empty one.  replay: run one of several equal layers, and
     let its records stand for all.
 
-    The logits of all tokens are asked for; the rewrite `last_token_head` drops them again. Asked
-    for the last alone, the reference code of Gemma 4 E runs the layers that read earlier layers'
-    caches on the last token only, which engines do not unless told to (vLLM's
+    The logits of all tokens are requested; the rewrite `last_token_head` removes them again.  If
+    only the last were requested, the reference code of Gemma 4 E would run the layers that read
+    earlier layers' caches on the last token only, which engines do only if configured to (vLLM's
     kv_sharing_fast_prefill is False by default: vllm/config/cache.py).
     """
     import torch

@@ -1,4 +1,4 @@
-"""Bounds on a config of any origin, and on the model that is made of it."""
+"""Limits on a config of any origin, and on the model that is built from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 
 from genz_core.errors import InvalidValue
 
-#: Largest value of a key by the last word of its name; beyond it is a typing mistake or an attack.
+#: Largest value of a key, by the last word of its name; larger ones are a typing mistake or an
+#: attack.
 LIMITS: Mapping[str, float] = {
     "layers": 1_000,
     "layer": 1_000,
@@ -54,7 +55,9 @@ def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(entry: dict[str, Any]) -> Any:
-    """Infinity where transformers 5 wrote it as {"__float__": "Infinity"}; else the object."""
+    """Infinity for {"__float__": "Infinity"}, as transformers 5 writes it; otherwise the object
+    itself.
+    """
     text = entry.get("__float__")
     return float(text) if text in ("Infinity", "-Infinity", "NaN") else entry
 
@@ -83,7 +86,7 @@ def _check_sizes(value: Any, key: str) -> None:
 
 @contextlib.contextmanager
 def bounded_modules() -> Iterator[None]:
-    """Raise `InvalidValue` inside from the module on that exceeds `LARGEST_MODULES`."""
+    """Inside the block, raise `InvalidValue` for the first module beyond `LARGEST_MODULES`."""
     import torch
 
     original, made = torch.nn.Module.__init__, 0

@@ -1,4 +1,4 @@
-"""Keys of a config that its class ignores, fills in with defaults, or reads."""
+"""Which keys of a config its class ignores, fills in with defaults, or reads."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from genz_core.errors import InvalidValue
 
-#: Keys that a class does not declare; real configs have some dozens in all.
+#: Most keys that a class does not declare; real configs have a few dozen.
 LARGEST_UNDECLARED = 2_000
-#: Keys that are taken out before a class sees the config: formats are applied afterwards.
+#: Keys that are removed before a class gets the config: formats are applied afterwards.
 DROPPED = ("quantization_config", "compression_config", "auto_map", "torch_dtype", "dtype")
 _SHAPELESS = (
     *("architectures", "model_type", "transformers_version", "auto_map", "use_cache", "prefix"),
@@ -58,7 +58,7 @@ def _ignored(keys: list[str], config: Mapping[str, Any], settings: Any) -> list[
 
 
 def _matters(keys: set[str], config: Mapping[str, Any], settings: Any) -> bool:
-    """Whether undeclared keys change other entries of the config that the class makes."""
+    """Whether undeclared keys change other entries of the config object."""
     entries = {k: v for k, v in config.items() if k not in (*DROPPED, "model_type")}
     fewer = {k: v for k, v in entries.items() if k not in keys}
     try:
@@ -77,7 +77,7 @@ def _declared(kind: type) -> set[str]:
 
 
 def _base_keys() -> set[str]:
-    """Keys that leave a model's shape alone: of the base class, of generation, of old files."""
+    """Keys that do not change a model's shape: of the base class, of generation, of old files."""
     from transformers import GenerationConfig, PretrainedConfig
 
     base = _declared(PretrainedConfig) | set(PretrainedConfig().to_dict())
@@ -88,7 +88,7 @@ def _base_keys() -> set[str]:
 def keys_read() -> Iterator[set[str]]:
     """The keys that a model reads from its config while it is built, declared or not.
 
-    Patches a class of transformers meanwhile; the caller must hold `capture.ONE_AT_A_TIME`.
+    It patches a class of transformers meanwhile; the caller must hold `capture.ONE_AT_A_TIME`.
     """
     from transformers import PretrainedConfig
 

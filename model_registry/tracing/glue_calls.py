@@ -10,7 +10,7 @@ from model_registry.tracing.mixers import scan_call
 from model_registry.tracing.records import DispatchedOp, DispatchedTensor
 
 _NORMS = frozenset({"native_layer_norm", "_fused_rms_norm", "native_group_norm"})
-#: Moves data that engines do not move: a fused kernel reads and writes in place.
+#: Operators that move data which engines do not move, because a fused kernel works in place.
 _MOVES = frozenset(
     (
         *("cat", "copy_", "clone", "_to_copy", "stack", "repeat", "expand_copy", "flip", "roll"),
@@ -39,7 +39,7 @@ _REWRITE_OF = {"attention": "rotary", "other": "fused_activation", "scan": "scan
 
 
 def loose_calls(grouping: Grouping, group: list[DispatchedOp]) -> Iterable[ProgramCall]:
-    """The calls of the loose operators of one module; none where they only move data."""
+    """The calls of the other operators of one module; none where they only move data."""
     kind, module = grouping.module_of[group[0].path]
     work = [r for r in group if r.operator not in _MOVES and r.outputs and r.outputs[0].floating]
     if not work:
@@ -54,7 +54,7 @@ def loose_calls(grouping: Grouping, group: list[DispatchedOp]) -> Iterable[Progr
 
 
 def _raw(grouping: Grouping, work: list[DispatchedOp]) -> Iterable[ProgramCall]:
-    """A call for each dispatched operator, which reads its operands and writes its result."""
+    """One call per dispatched operator, which reads its operands and writes its result."""
     for record in work:
         out = record.outputs[0]
         if out.elements and out.elements % grouping.setup.tokens == 0:
@@ -67,7 +67,7 @@ def _raw(grouping: Grouping, work: list[DispatchedOp]) -> Iterable[ProgramCall]:
 def _with_copies(
     grouping: Grouping, module: str, work: list[DispatchedOp], group: list[DispatchedOp]
 ) -> Iterable[ProgramCall]:
-    """The calls of an attention whose cache is copied to append, as the reference code does."""
+    """The calls of an attention that copies its cache to append, as the reference code does."""
     yield from _around_attention(grouping, module, work)
     for record in group:
         if record.operator == "cat" and record.inputs and record.inputs[0].elements == 0:
@@ -135,7 +135,7 @@ def _around_attention(
 
 
 def _loose(grouping: Grouping, module: str, work: list[DispatchedOp]) -> Iterable[ProgramCall]:
-    """The call of an activation, a residual addition or any other loose operators."""
+    """The call of an activation, a residual addition or other operators between products."""
     largest = _largest(work)
     if not largest.shape or largest.elements % max(grouping.setup.tokens, 1):
         return

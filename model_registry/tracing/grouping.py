@@ -1,4 +1,4 @@
-"""Dispatched operators of a segment, grouped by the module whose work they are."""
+"""Dispatched operators of a segment, grouped by the module that they belong to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SCAN = re.compile(
     r"Mamba\w*Mixer|Mamba2|MambaBlock|GatedDeltaNet|DeltaAttention|LightningAttention|"
     r"Recurrent(Block|GatedLru|Lru)|R[Gg][Ll]ru|Rwkv\w*Attention|mLSTM|xLSTMBlock|ShortConv|MambaMixer"
 )
-#: Paths of activation modules: their work belongs to the module around them.
+#: Paths of activation modules, whose work is attributed to the enclosing module.
 _ACTIVATION = re.compile(r"act(_fn|ivation)?(_fn)?$")
 
 
@@ -25,7 +25,7 @@ class TraceSetup:
     """The model that was traced and the pass that was recorded, for readers of its records.
 
     model: the traced module tree.  hidden: width of the residual stream.
-    batch, new_tokens: of the pass.  without: rewrites that are switched off.
+    batch, new_tokens: of the pass.  without: names of rewrites that are switched off.
     """
 
     model: Any
@@ -49,8 +49,8 @@ class TraceSetup:
         return self.model
 
     def rows(self, count: float) -> tuple[RowUnit, float]:
-        """(unit, rows for each of those) of `count` rows in the recorded pass."""
-        if count == self.new_tokens:  # positions, looked up once for all sequences
+        """(unit, number per unit) that give `count` rows in the recorded pass."""
+        if count == self.new_tokens:  # positions, which are looked up once for all sequences
             return "tokens", 1.0
         units: Mapping[RowUnit, int] = {"tokens": self.tokens, "sequences": self.batch}
         for unit, size in units.items():
@@ -60,11 +60,11 @@ class TraceSetup:
 
 
 class Grouping:
-    """The dispatched operators of one segment, by the module whose work they are.
+    """The dispatched operators of one segment, by the module that they belong to.
 
-    A product stands alone.  Loose operators belong to the norm, scan, router, indexer, attention
-    or layer around them, or else to the module that ran them.
-    module_of: {path: (kind, path of the module that loose operators run at `path` belong to)}.
+    A product forms a group of its own.  Other operators belong to the enclosing norm, scan, router,
+    indexer, attention or layer, or otherwise to the module that ran them.
+    module_of: {path: (kind, path of the module that operators run at `path` belong to)}.
     attention: the attention record of each attention module, by its path.
     """
 
@@ -82,10 +82,10 @@ class Grouping:
         self.module_of = {path: self._module_of(path) for path in paths}
 
     def groups(self) -> Iterator[tuple[int, list[DispatchedOp]]]:
-        """(position, records) of each single product, and of the loose operators of one module.
+        """(position, records) of each product, and of the other operators of one module.
 
-        A norm is each unbroken run; the operators of any other module are gathered up to the next
-        product of that module, at the position where they end.
+        For a norm, each unbroken run is a group; the operators of any other module are collected up
+        to the next product of that module, and placed where they end.
         """
         gathered: dict[str, tuple[int, list[DispatchedOp]]] = {}
         previous = ""
@@ -106,7 +106,7 @@ class Grouping:
         yield from gathered.values()
 
     def _module_of(self, path: str) -> tuple[str, str]:
-        """(kind, path) of the module that loose operators at `path` belong to."""
+        """(kind, path) of the module that operators at `path` belong to."""
         steps = path.split(".") if path else []
         for end in range(len(steps), 0, -1):
             above = ".".join(steps[:end])
@@ -117,7 +117,9 @@ class Grouping:
         return ("layer" if path == self.segment.path else "other"), parent
 
     def kind(self, path: str) -> str:
-        """The kind of the module at `path` by its class, "" where loose operators pass it by."""
+        """The kind of the module at `path` by its class, "" where its operators belong to an
+        enclosing module.
+        """
         name = type(self.setup.module(path)).__name__
         if "rotary" in path.rpartition(".")[2].lower() or "Rotary" in name:
             return "skip"

@@ -1,6 +1,6 @@
-"""Layers whose weights are held though a text prompt does not run them.
+"""Layers whose weights are in memory although a text prompt does not run them.
 
-Llama 3.2 Vision skips those that attend to an image where there is none.
+Llama 3.2 Vision skips the layers that attend to an image where there is none.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from model_registry.tracing.roles import attention_role, mlp_role, split_of
 
 
 def with_held_layers(blocks: list[ProgramBlock], model: Any) -> list[ProgramBlock]:
-    """`blocks`, and behind the last of their layers a block for each kind of layer that did not
-    run, of products without a row."""
+    """`blocks`, followed by a block for each kind of layer that did not run, with products that
+    have no rows.
+    """
     ran = {(_above(block.path), at) for block in blocks for at in block.layers}
     lists = {path for path, _ in ran}
     alike: dict[Any, list[tuple[str, int, Any]]] = {}
@@ -63,7 +64,9 @@ def _calls(path: str, layer: Any) -> tuple[ProgramCall, ...]:
 
 
 def _shards(owner: Any, role: str, n: int) -> float:
-    """Most devices that can share the rows of a matrix: key-value heads are copied beyond."""
+    """Most devices that can share the rows of a matrix: key-value heads are replicated
+    beyond that.
+    """
     heads = getattr(owner, "num_key_value_heads", None)
     return float(heads if heads and role in ("attention.k", "attention.v") else n)
 

@@ -13,7 +13,9 @@ _BOOKKEEPING = frozenset({"layer_idx", "layer_id", "layer_number", "training"})
 
 
 class LayerHooks:
-    """Hooks that keep the module path, split the records by layer and replay equal layers."""
+    """Hooks that track the module path, split the records by layer and reuse records of equal
+    layers.
+    """
 
     def __init__(self, model: Any, recorder: Recorder, replay: bool) -> None:
         self.model, self.recorder, self.replay = model, recorder, replay
@@ -24,7 +26,7 @@ class LayerHooks:
 
     @contextlib.contextmanager
     def hooked(self) -> Iterator[None]:
-        """Install the hooks on every module, and take them off again."""
+        """Install the hooks on every module, and remove them after the block."""
         handles, replaced = [], []
         for name, module in self.model.named_modules():
             enter, leave = self._path_hooks(name)
@@ -79,7 +81,7 @@ class LayerHooks:
 
 
 def decoder_layers(model: Any) -> list[tuple[str, int, Any]]:
-    """(path, index, module) of the layers that repeat: the longest lists of modules by name."""
+    """(path, index, module) of the repeating layers: the longest lists of modules by name."""
     import torch
 
     layers: list[tuple[str, int, Any]] = []

@@ -1,7 +1,7 @@
-"""Program calls into operators, with a step's tokens, parallel degrees and number formats.
+"""Program calls to operators, with a step's tokens, parallel degrees and number formats.
 
 Every formula is a function of `genz_core.operators`, and the split over devices is that of the
-builders' frame; this file only puts the two together.
+builders' frame; this file only combines the two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from model_registry.tracing.mixers import mixer_ops
 
 
 def lower_block(block: ProgramBlock, frame: DeviceFrame) -> Iterator[Op]:
-    """The operators of a block; one of each call for every set of layers with equal formats."""
+    """The operators of a block; one per call for each set of layers with equal formats."""
     for layers in _alike(block.layers, frame.precision):
         here = replace(frame, layers=layers)
         for call in block.calls:
@@ -98,7 +98,7 @@ def _grouped_gemm(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
 def _embedding(frame: DeviceFrame, call: ProgramCall) -> Iterator[Op]:
     """Look-ups in the token table, split by rows over tp and completed by an all-reduce.
 
-    Tables of positions and the like are copied.
+    Tables of positions and similar ones are replicated.
     """
     where = _where(frame, call)
     tp = number(frame.par.tp if call.split == "row" else 1.0)

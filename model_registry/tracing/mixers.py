@@ -1,8 +1,8 @@
-"""Attention, experts and scans of a traced model, as blocks of the builders without projections.
+"""Attention, experts and scans of a traced model, as the builders' blocks without projections.
 
-The trace finds a latent attention, a bank of experts or a scan, and reads its sizes from the
-module; the operators and their split over devices are then those of `model_registry.blocks`,
-less the projections and norms, which the trace records.
+The trace detects a latent attention, a set of experts or a scan, and reads its sizes from the
+module. Its operators and their split over devices are then those of `model_registry.blocks`,
+without the projections and norms, which the trace records.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MIXERS: Mapping[str, type] = {
 }
 _KINDS = collective_kinds() | {"attention", "mla_attention", "sparse_attention", "moe", "ssm"}
 _KINDS |= {"linear_attention"}
-#: Products that the reference code runs in another form, or not at all.
+#: Products that the reference code runs in another form than engines, or that engines do not run.
 _ADDED = frozenset({"q_absorb", "value_up", "kv_b_proj"})
 
 
@@ -72,7 +72,7 @@ def spec_block(call: ProgramCall) -> Any:
 
 
 def attention_call(module: Any, record: DispatchedOp) -> ProgramCall:
-    """The call of a plain attention, sized by the queries, keys and values that reached it."""
+    """The call of a plain attention, sized by the queries, keys and values that it received."""
     query, key, value = (tensor.shape for tensor in record.inputs[:3])
     config = getattr(module, "config", None)
     sinks = any("sink" in name for name, _ in module.named_parameters(recurse=False))
@@ -163,7 +163,7 @@ def _compressed(module: Any) -> dict[str, float]:
 
 
 def without_indexer(call: ProgramCall) -> ProgramCall:
-    """`call` as a dense attention over every token in reach."""
+    """`call` as a dense attention over all visible tokens."""
     sizes = {key: size for key, size in call.sizes.items() if not key.startswith("index_")}
     return replace(call, sizes=sizes)
 
@@ -207,7 +207,7 @@ def _mamba2(module: Any, path: str) -> ProgramCall | None:
 
 
 def input_parts(module: Any, n: int) -> tuple[tuple[float, float], ...]:
-    """Columns of a scan's input projection: B and C come in groups, which may be copied."""
+    """Columns of a scan's input projection: B and C are in groups, which may be replicated."""
     heads, groups = _first(module, "num_heads", "n_mamba_heads"), _first(module, "n_groups")
     grouped = 2.0 * groups * _first(module, "ssm_state_size", "state_size")
     if not (heads and 0.0 < grouped < n):
@@ -235,9 +235,9 @@ def _other_recurrence(module: Any, path: str) -> ProgramCall | None:
 
 
 def experts_call(path: str, width: int, facts: Mapping[str, float], hidden: int) -> ProgramCall:
-    """The call of a bank of experts that see tokens of `width`, in a model of width `hidden`.
+    """The call of a set of experts on tokens of width `width`, in a model of width `hidden`.
 
-    facts: of the record of the bank.
+    facts: from the record of the experts.
     """
     sizes = {**facts, "width": width, "latent": width if width != hidden else 0}
     return ProgramCall(

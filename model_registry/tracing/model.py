@@ -27,10 +27,10 @@ _SIXTEEN_BIT = Precision(source="16 bit")
 
 @dataclass(frozen=True)
 class TracedModel:
-    """A model known from its trace alone; satisfies `genz_core.types.Model`.
+    """A model known only from its trace; satisfies `genz_core.types.Model`.
 
-    program: its operators.  precision: its checkpoint's formats.  remarks: notes on how its config
-    and its formats were found, before the trace.  filled: as of a `DescribedModel`.
+    program: its operators.  precision: its checkpoint's formats.  remarks: notes on its config and
+    its formats, from before the trace.  filled: as in `DescribedModel`.
     """
 
     name: str
@@ -66,7 +66,7 @@ class TracedModel:
 
     @property
     def active_parameters(self) -> float:
-        """Parameters that one token uses: all but the experts it is not routed to."""
+        """Parameters used for one token: all but the experts that it is not routed to."""
         return self.program.active
 
     @property
@@ -83,12 +83,12 @@ class TracedModel:
         return (*self.remarks, origin, *rewritten, *self.program.notes, *keys)
 
     def padded(self, what: frozenset[str]) -> TracedModel:
-        """The same model under an engine that fills up experts; heads stay as they divide."""
+        """The same model under an engine that pads experts; heads are never padded."""
         useful = what & fillable(self._spec) - {"heads"}
         return self if useful <= self.filled else replace(self, filled=self.filled | useful)
 
     def with_precision(self, precision: Precision) -> TracedModel:
-        """The same trace in other number formats; its notes stay as they are."""
+        """The same trace in other number formats; its notes are unchanged."""
         return replace(self, precision=precision)
 
     def graph(self, step: Step, parallelism: Parallelism) -> Graph:
@@ -103,7 +103,7 @@ class TracedModel:
 
 
 def _layers(program: Program) -> tuple[Layer, ...]:
-    """The blocks of every layer that a split divides, as a builder would describe them."""
+    """The blocks of all layers that a split divides, in the form of a builder's."""
     layers: dict[int, Layer] = {}
     for block in program.blocks:
         parts = tuple(part for call in block.calls for part in _divided_blocks(call))
@@ -130,15 +130,15 @@ def trace(
     without: Collection[str] = (),
     use_cache: bool = True,
 ) -> TracedModel:
-    """The model of a Hugging Face config, from its config alone: no weights, GPU or network.
+    """The model of a Hugging Face config, traced without weights, GPU or network.
 
     hf_quant_config: the checkpoint's quantisation map, where there is one.
-    without: names of `REWRITES` to leave out.  use_cache: read and keep programs on disk.
+    without: names of `REWRITES` to leave out.  use_cache: read and store programs on disk.
 
     Raises:
         NotADecoder: the config is of another kind than a decoder.
         UnsupportedModel: transformers has no class for it, or the class needs remote code.
-        InvalidValue: a config that is no model.
+        InvalidValue: a config that does not describe a model.
         MissingSpec: torch or transformers is not installed.
     """
     unknown = sorted(set(without) - set(REWRITES))
@@ -161,7 +161,7 @@ def is_kept(config: Mapping[str, Any], without: Collection[str] = ()) -> bool:
     """Whether `trace` finds the program of a config on disk.
 
     Raises:
-        InvalidValue: a config that is no model.
+        InvalidValue: a config that does not describe a model.
     """
     return (
         program_cache.read_program(program_cache.program_key(checked_config(config), without))
@@ -186,7 +186,7 @@ def _program(plain: dict[str, Any], without: Collection[str]) -> Program:
 
 
 def _context(plain: Mapping[str, Any]) -> int | None:
-    """Tokens that the positions are made for, None where the config is silent."""
+    """Tokens that the positions allow, None where the config does not state them."""
     text = plain.get("text_config")
     for source in (plain, text if isinstance(text, dict) else {}):
         for key in ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length"):

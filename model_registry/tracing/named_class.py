@@ -1,4 +1,4 @@
-"""Whether a trace has the parameters of the class that its config names."""
+"""Check that a trace has as many parameters as the class that its config names."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from genz_core.errors import UnsupportedModel
 from model_registry.tracing.building import language_parameters
 from model_registry.tracing.checks import bounded_modules
 
-#: Classes of transformers that generate: others end in other heads, which `kinds` tells apart.
+#: Classes of transformers that generate; `kinds` recognises other classes by their heads.
 _GENERATES = re.compile(r"(ForCausalLM|ForConditionalGeneration|LMHeadModel)$")
-#: Difference of two counts of one model, by heads that one of them ties.
+#: Tolerated difference between two counts of one model, since one of them may tie the head.
 _APART = 0.01
 
 
 def check_named_class(config: Mapping[str, Any], settings: Any, model: Any) -> None:
-    """Let a model pass whose parameters are those of the class that its config names.
+    """Raise if a model's parameters are not those of the class that its config names.
 
-    config: as it was given.  settings, model: what transformers made of it.  A class that is not
-    transformers' own, or that the config's sizes do not make, cannot be compared and passes.
+    config: as it was given.  settings, model: what transformers made of it.  A class that is not in
+    transformers, or that cannot be built with the config's sizes, is not compared.
 
     Raises:
         UnsupportedModel: the named class has another number of parameters in its language model.

@@ -1,4 +1,4 @@
-"""Traced programs on disk, by hash of the config and of the code that made them."""
+"""Traced programs on disk, keyed by a hash of the config and of the code that made them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def read_program(name: str) -> Program | None:
 
 
 def write_program(name: str, program: Program) -> None:
-    """Keep a program under `name`, whole or not at all; do nothing where that cannot be."""
+    """Store a program under `name`, atomically; do nothing where the folder cannot be written."""
     path = traces_folder() / f"{name}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

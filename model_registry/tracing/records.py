@@ -15,7 +15,7 @@ LARGEST_DISPATCH = 40_000
 class DispatchedTensor:
     """A tensor of a record: shape, identity of its storage, name if it is a parameter.
 
-    offset: elements before it in the storage of a parameter, of which it is a part.
+    offset: its offset in elements, where it is a part of a parameter's storage.
     """
 
     shape: tuple[int, ...]
@@ -55,9 +55,9 @@ class DispatchedOp:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The records of one decoder layer, or of a run between layers.
+    """The records of one decoder layer, or of the operators between layers.
 
-    path: of the layer that was run ("" outside layers).  layers: all indices it stands for.
+    path: of the layer that was run ("" outside layers).  layers: all indices that it stands for.
     """
 
     path: str
@@ -66,7 +66,7 @@ class Segment:
 
 
 class Recorder:
-    """The collector of the records of one forward pass; see `capture.record_pass`."""
+    """Collects the records of one forward pass; see `capture.record_pass`."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -96,7 +96,7 @@ class Recorder:
             )
 
     def same(self, source: Any, copy: Any) -> None:
-        """Give the copy of a parameter in another format that parameter's name."""
+        """Give the copy of a parameter in another format the name of that parameter."""
         name = self.names.get(_storage(source))
         if name:
             self.alive.append(copy)
@@ -141,7 +141,7 @@ class Recorder:
 
 
 def marked_mask(mask: Any, window: int) -> Any:
-    """`mask`, marked with the tokens that it lets each one see, 0 for all before it."""
+    """`mask`, marked with the window of tokens that it allows, 0 for all earlier tokens."""
     mask.ridgeline_window = window
     return mask
 
@@ -152,9 +152,9 @@ def mask_window(mask: Any) -> int:
 
 
 def _bank_facts(module: Any, hidden: Any, chosen: Any) -> dict[str, float]:
-    """Sizes of a bank of experts, from its parameters; three matrices an expert mean a gate.
+    """Sizes of a set of experts, from its parameters; three matrices per expert imply a gate.
 
-    idle_choices: of the router, for experts that pass a token on as it is.
+    idle_choices: of the router, for experts that pass a token through unchanged.
     """
     bank = [p for p in module.parameters() if p.dim() >= 2 and "bias" not in _name_in(module, p)]
     experts = bank[-1].shape[0] if bank[-1].dim() == 3 else module.num_experts

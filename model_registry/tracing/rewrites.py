@@ -1,6 +1,6 @@
-"""From the reference code's operators to those that serving engines run.
+"""Rewrites from the reference code's operators to those that serving engines run.
 
-Each rewrite has a name, is named in the graph's notes where it changed something, and can be
+Each rewrite has a name, is mentioned in the graph's notes where it changed something, and can be
 switched off.
 """
 
@@ -29,7 +29,7 @@ _QKV = frozenset({"attention.q", "attention.k", "attention.v"})
 
 
 def merged_projections(calls: list[ProgramCall]) -> list[ProgramCall]:
-    """`calls` with the projections of one module that read the same tensor joined to a product."""
+    """`calls` with projections of one module that read the same tensor merged into one product."""
     groups: dict[Any, list[ProgramCall]] = {}
     for call in calls:
         groups.setdefault(_merge_key(call), []).append(call)
@@ -130,7 +130,7 @@ def _sum(module: str) -> ProgramCall:
 
 
 def without_expansion(calls: list[ProgramCall]) -> list[ProgramCall]:
-    """`calls` without kv_b_proj of latent attentions, whose blocks bring it in both their forms."""
+    """`calls` without kv_b_proj of latent attentions, whose blocks include it in both forms."""
     latent = {call.module for call in calls if call.block == "LatentAttention"}
     return [
         call

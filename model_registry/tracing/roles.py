@@ -1,7 +1,7 @@
-"""The role of a traced weight, from its module's name and surroundings.
+"""The role of a traced weight, from its module's name and its enclosing modules.
 
-The roles are those of `model_registry.quantization.roles`; a role fixes the number format of
-a weight and how tensor parallelism divides it.
+The roles are those of `model_registry.quantization.roles`; a role determines the number format of a
+weight and how tensor parallelism divides it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ ROW = frozenset({"attention.o", "linear_attention.out", "ssm.out", "mlp.down",
 
 
 def split_of(role: str, path: str = "") -> Split:
-    """How tensor parallelism divides a weight: "column", "row" or "none" (a copy on each).
+    """How tensor parallelism divides a weight: "column", "row" or "none" (replicated).
 
-    Projections into and out of the experts' narrower space are copied: every device routes.
+    Projections into and out of the experts' narrower space are replicated: every device routes.
     """
     if "latent_proj" in path:
         return "none"
@@ -52,7 +52,7 @@ def split_of(role: str, path: str = "") -> Split:
 
 
 def is_linear_attention(class_name: str) -> bool:
-    """Whether a recurrent mixer keeps a matrix state per head, rather than a vector a channel."""
+    """Whether a recurrent mixer has a matrix state per head, rather than a vector per channel."""
     return bool(_LINEAR.search(class_name))
 
 

@@ -33,7 +33,9 @@ def _not_recording(*_: Any, **__: Any) -> Any:
 
 @contextlib.contextmanager
 def lent_interfaces(recorder: Recorder) -> Iterator[None]:
-    """Lend transformers the stand-ins of `recorder`, and patch what the meta device cannot run."""
+    """Give transformers the stand-ins of `recorder` inside the block, and patch what cannot run on
+    the meta device.
+    """
     from transformers import AttentionInterface, masking_utils
     from transformers.integrations.moe import ExpertsInterface
 
@@ -57,7 +59,8 @@ def _mask(
     config: Any = None,
     **_: Any,
 ) -> Any:
-    """A mask of stride 0, marked with its window: not every attention is told it (Phi-MoE).
+    """A mask of stride 0, marked with its window, which not every attention is told otherwise
+    (Phi-MoE).
 
     Sparse attention indexes the mask, everything else ignores its entries.  local_size: of a
     sliding window, or of a chunk, which `mixers` reads from the config.
@@ -93,7 +96,7 @@ def _every_expert_replaced(recorder: Recorder) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _experts_replaced(recorder: Recorder) -> Iterator[None]:
-    """Record banks of experts that do not go through transformers' interface for kernels."""
+    """Record sets of experts that do not use transformers' interface for kernels."""
     banks = [
         module
         for module in recorder.model.modules()

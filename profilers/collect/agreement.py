@@ -1,4 +1,4 @@
-"""Agreement of predictions with measurements: errors, R², and the line that relates both."""
+"""Agreement of predictions with measurements: errors, R², and a regression line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Operands of microbenchmarks: cold ones from a pool larger than any cache, and fresh ones."""
+"""Operands of microbenchmarks: cold ones from a pool larger than any cache, and freshly written
+ones.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,18 @@ Run = Callable[[], object]
 
 _LEAST_POOL_BYTES = {"cpu": 256 * 2**20, "cuda": 2 * 2**30}
 _MOST_POOL_BYTES = 4 * 2**30
-_CACHES = 8  # the pool holds so many last-level caches
-_DRAWN = 2**22  # random numbers, which the pool repeats
+_CACHES = 8  # the pool is this many times the size of the last-level cache
+_DRAWN = 2**22  # random numbers, repeated to fill the pool
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A microbenchmark: an operator at a shape.
+    """A microbenchmark: one operator at one shape.
 
-    operator, fmt, dims: as in `genz_core.latency.measured_operators.OperatorPoints`; operators
-    that it lacks ("copy", "read") measure the machine.  work: FLOPs, moved: bytes of one run.
-    prepare: makes a function that runs it on the operands of a bench.
+    operator, fmt, dims: as in `genz_core.latency.measured_operators.OperatorPoints`; the operators
+    "copy" and "read", which it does not have, measure the machine itself.
+    work, moved: FLOPs and bytes of one run.
+    prepare: makes a function that runs the case on the operands of a bench.
     """
 
     operator: str
@@ -64,7 +67,9 @@ class Bench:
         return cls(device, pool)
 
     def cold(self, *shape: int, dtype: Any = None) -> Any:
-        """The next piece of the pool in a shape, last touched a whole pool ago."""
+        """The next piece of the pool, in the given shape; it was last touched one whole
+        pool ago.
+        """
         size = int(np.prod(shape))
         words = size * (1 if dtype is None else dtype.itemsize // 2)
         if self._at + words > self.pool.numel():
@@ -74,7 +79,7 @@ class Bench:
         return (piece if dtype is None else piece.view(dtype)).view(*shape)
 
     def fresh(self, *shape: int, dtype: Any = None) -> Any:
-        """New random operands, which lie in the cache as a step's activations do."""
+        """New random operands, which are in the cache as the activations of a step are."""
         import torch
 
         return torch.randn(*shape, device=self.device).to(dtype or torch.bfloat16)

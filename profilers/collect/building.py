@@ -11,7 +11,8 @@ from genz_core.errors import MeasurementError
 from genz_core.installing import pip_install_extra
 from profilers.schema import DeviceInfo
 
-#: Ways to attend that transformers and torch bring; another name may be code of the hub.
+#: Attention implementations that transformers and torch provide; any other name may be code from
+#: the hub.
 ATTENTION = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_attention")
 #: Prefix of keys of a shipped config that do not belong to the model.
 _OWN_PREFIX = "_"
@@ -23,13 +24,13 @@ class RunSettings:
 
     config: Hugging Face config as a mapping (random weights), or a folder or hub id with a
     checkpoint.  device: "auto", "cpu", "cuda", "mps".  dtype: torch's name.
-    attention: of `ATTENTION`.  compile: torch.compile the forward pass.
-    layers: cut to so many, 0 for all.
+    attention: one of `ATTENTION`.  compile: torch.compile the forward pass.
+    layers: number of layers to keep, 0 for all.
     warmup, repeats: runs before and in the statistics.  profile: collect the operator table.
     trace_path: where the profiler's trace goes, "" for nowhere.
     nvtx_modules: an NVTX range around each module, beside those of the phases.
-    activities: of the profiler, none for those of the device.  memory, stack: whether its trace
-    holds allocations and source lines.
+    activities: what the profiler records, () for the device's usual ones.  memory, stack: whether
+    the trace holds allocations and source lines.
     """
 
     config: Mapping[str, Any] | str
@@ -59,10 +60,11 @@ class RunSettings:
 
 
 def check_settings(settings: RunSettings) -> None:
-    """Refuse sizes below their least and unknown kernels, before anything is built.
+    """Refuse sizes below their minimum and unknown attention implementations, before anything is
+    built.
 
     Raises:
-        MeasurementError: the first of them.
+        MeasurementError: for the first such setting.
     """
     if settings.attention not in ATTENTION:
         raise MeasurementError(
@@ -129,9 +131,10 @@ def _least_parameters(config: Any) -> float:
 
 
 def _from_transformers(settings: RunSettings, config: Any, dtype: Any, device: Any) -> Any:
-    """The model on a device: a checkpoint by way of the host, random weights made there.
+    """The model on a device: a checkpoint is loaded through the host, random weights are made on
+    the device.
 
-    transformers demands another package where it is to load a checkpoint under a default device.
+    transformers needs another package to load a checkpoint directly under a default device.
     """
     torch, transformers = libraries()
     auto = transformers.AutoModelForCausalLM

@@ -9,10 +9,11 @@ from profilers.collect.bench import Bench, Case, Run, pool_bytes
 
 
 def standard_cases(device: Any) -> list[Case]:
-    """Matrix products of few and many rows, attention, experts, element-wise passes, streams.
+    """Matrix products of few and many rows, attention, experts, element-wise passes, memory
+    streams.
 
-    Sides are odd multiples of 96 or nearly so, unlike those of models: a model that a calibration
-    is validated on must share no product with it, which the validation checks.
+    Sides are odd multiples of 96 or nearly so, unlike those of models: a calibration must share no
+    matrix product with the model that validates it, and the validation checks that.
     """
     big = device.type == "cuda"
     cases = [gemm(m, n, k) for (n, k), rows in _products(big).items() for m in rows]
@@ -26,7 +27,7 @@ def standard_cases(device: Any) -> list[Case]:
 
 
 def _products(big: bool) -> dict[tuple[int, int], tuple[int, ...]]:
-    """{(n, k): rows} of the measured products; GPUs need larger ones to fill."""
+    """{(n, k): rows} of the measured products; a GPU needs larger ones to be fully used."""
     thin = (1, 2, 4, 8, 16, 32)
     products = {
         (1632, 1632): (*thin, 64, 128, 256, 1056),
@@ -119,9 +120,9 @@ def _attention_dims(
 
 
 def moe(tokens: int, experts: int, top_k: int, hidden: int, intermediate: int) -> Case:
-    """Routed experts: sort, two grouped products around SwiGLU, weighted sum.
+    """Routed experts: sort, two grouped products with SwiGLU between them, weighted sum.
 
-    By the framework's grouped product, or expert after expert where it has none.
+    Uses the framework's grouped product, or one expert after another where there is none.
     """
 
     def prepare(bench: Bench) -> Run:

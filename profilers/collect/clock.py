@@ -1,8 +1,8 @@
-"""The clock of measurements, and the contention of the machine's cores.
+"""The clock of measurements, and how contended the machine's cores are.
 
 An asynchronous device (CUDA, ROCm, MPS) is synchronised before the clock is read.  On a
-CPU with one thread the clock is the thread's own processor time: where nothing else runs it
-equals the wall clock, and where other programs share the core it leaves their turns out.
+CPU with one thread the clock is the thread's own processor time: on an idle machine it
+equals the wall clock, and on a shared core it excludes the time of other programs.
 With several threads it is the wall clock.
 """
 
@@ -16,9 +16,10 @@ from typing import Any, Literal
 from genz_core.errors import MeasurementError
 
 Basis = Literal["wall", "cpu"]
-#: Wall over processor time beyond which cores are shared with other programs.
+#: Wall time over processor time above which the cores count as shared with other programs.
 SHARED = 1.15
-#: And beyond which what is measured is their load rather than the machine.
+#: Wall time over processor time above which a measurement would describe other programs' load, not
+#: the machine.
 OVERLOADED = 1.3
 
 
@@ -31,7 +32,7 @@ class Clock:
 
     @classmethod
     def for_device(cls, device: Any) -> Clock:
-        """The clock for a torch device and torch's present number of threads."""
+        """The clock for a torch device at torch's current number of threads."""
         import torch
 
         alone = device.type == "cpu" and torch.get_num_threads() == 1
@@ -60,7 +61,7 @@ class Clock:
 def contention(threads: int, seconds: float = 0.4) -> float:
     """Wall time over processor time of `threads` busy threads: 1 on an idle machine.
 
-    At 2, other programs have the cores half of the time.
+    At 2, other programs use the cores half of the time.
     """
     import torch
 
@@ -97,8 +98,8 @@ def set_threads(threads: int) -> None:
 def use_threads(device: Any, threads: int = 0) -> float:
     """Set torch's CPU threads; returns the contention of the cores that they use (1: none).
 
-    threads: 0 for all where the cores are free, else for a single one, which can be measured by
-    its own processor time.
+    threads: 0 for all cores where they are free, otherwise for one thread, whose own processor
+    time can be measured.
 
     Raises:
         MeasurementError: see `set_threads`.
@@ -120,18 +121,18 @@ def use_threads(device: Any, threads: int = 0) -> float:
 
 
 def refuse_overload(busy: float, threads: int) -> None:
-    """Refuse to calibrate on cores that other programs hold.
+    """Refuse to calibrate while other programs use the cores.
 
-    busy: of `use_threads`.
+    busy: contention, from `use_threads`.
 
     Raises:
-        MeasurementError: beyond `OVERLOADED`.
+        MeasurementError: contention is above `OVERLOADED`.
     """
     if busy > OVERLOADED:
         which = "the thread" if threads == 1 else f"{threads} busy threads"
         raise MeasurementError(
-            f"other programs hold the cores: {which} took {busy:.2f} times the processor time "
-            f"({OVERLOADED:g} at most), so that a calibration would be of their load; stop them, "
+            f"other programs use the cores: {which} took {busy:.2f} times the processor time "
+            f"({OVERLOADED:g} at most), so a calibration would describe their load; stop them, "
             "give fewer --threads, or --anyway"
         )
 

@@ -30,8 +30,8 @@ _LEAST_RANKS, _MOST_RANKS = 1, 64
 class RankedRun:
     """A run over several ranks.
 
-    measurement: each step as long as on its slowest rank.  ranks: {phase: samples} of
-    each rank.  skew: median over the steps of slowest over fastest rank, minus one.
+    measurement: each step lasts as long as on its slowest rank.  ranks: {phase: samples} of
+    each rank.  skew: slowest over fastest rank, minus one, median over the steps.
     collectives: rows of the all-reduces timed between the ranks.
     """
 
@@ -47,8 +47,8 @@ def run_ranks(
     """Measure a model split over `ranks` processes on this machine.
 
     Raises:
-        MeasurementError: settings without meaning, heads that do not divide, a rank that
-            failed (with its last line), or no end within `timeout_s`.
+        MeasurementError: meaningless settings, heads that the ranks do not divide, a rank that
+            failed (with its last line), or the run did not end within `timeout_s`.
         Cancelled: `cancelled` returned True.
     """
     check_settings(settings)
@@ -56,10 +56,10 @@ def run_ranks(
     if not _LEAST_RANKS <= ranks <= _MOST_RANKS:
         raise MeasurementError(f"{ranks} ranks: give {_LEAST_RANKS} to {_MOST_RANKS}")
     with tempfile.TemporaryDirectory(prefix="ridgeline-ranks-") as folder:
-        room = Path(folder)
-        (room / "settings.json").write_text(json.dumps(asdict(settings)), encoding="utf-8")
-        _launch(torchrun_argv(room, ranks), room / "ranks.log", timeout_s, cancelled)
-        results = [_rank_result(room / f"rank_{rank}.json") for rank in range(ranks)]
+        run_folder = Path(folder)
+        (run_folder / "settings.json").write_text(json.dumps(asdict(settings)), encoding="utf-8")
+        _launch(torchrun_argv(run_folder, ranks), run_folder / "ranks.log", timeout_s, cancelled)
+        results = [_rank_result(run_folder / f"rank_{rank}.json") for rank in range(ranks)]
     return merge(results, settings)
 
 

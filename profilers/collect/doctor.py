@@ -17,7 +17,7 @@ from genz_core.installing import pip_install_extra
 
 Status = Literal["ok", "missing", "limited"]
 
-#: Folders of the Nsight tools when they are not on the PATH.
+#: Folders where the Nsight tools are looked for when they are not on the PATH.
 _TOOL_FOLDERS = (
     "/usr/local/cuda/bin",
     "/opt/nvidia/nsight-systems/*/bin",
@@ -31,7 +31,7 @@ _TOOL_FOLDERS = (
 class Check:
     """A prerequisite of measuring.
 
-    found: version or name.  enables: what it is needed for.  advice: how to get it, "" where it is
+    found: version or name.  enables: what needs it.  advice: how to install it, "" where it is
     present.
     """
 
@@ -51,7 +51,7 @@ def examine() -> list[Check]:
 
 
 def _safely(name: str, check: Callable[[], Check]) -> Check:
-    """A check whose errors become a result: a broken tool must not end the examination."""
+    """Run a check and turn its errors into a result: a broken tool must not end the examination."""
     try:
         return check()
     except (OSError, ValueError, RuntimeError, ImportError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""Costs of eager execution on this machine: host time, and passes of unfused kernels."""
+"""Costs of eager execution on this machine: host time, and memory passes of unfused kernels."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from genz_core.progress import Progress, silent
 from profilers.collect.bench import Bench
 from profilers.collect.clock import Clock
 
-_WEIGHT_BYTES = 4 * 2**20  # what a product of the host benchmark streams through the caches
+_WEIGHT_BYTES = 4 * 2**20  # bytes that a product of the host benchmark reads through the caches
 
 
 def measure_eager(
     device: Any, stream_bytes_per_s: float, progress: Progress = silent
 ) -> EagerFacts:
-    """Time the pieces of eager execution alone; takes a few seconds.
+    """Time the pieces of eager execution separately; takes a few seconds.
 
-    Host times are those of a model so small that nothing else remains.
+    Host time is measured on a model so small that its kernels take no time.
 
     Args:
         stream_bytes_per_s: rate of an element-wise pass, the unit in which passes are counted.
@@ -46,8 +46,9 @@ def measure_eager(
 def _settle_allocator(bench: Bench) -> None:
     """Allocate and free a large block, as a model's first step does.
 
-    The C library then serves blocks of that size from memory it holds, where before each would
-    be mapped anew, a page fault for every 4 KiB (glibc, mallopt(3), M_MMAP_THRESHOLD).
+    The C library then serves blocks of that size from memory that it already holds; before, each
+    block would be mapped anew, with a page fault for every 4 KiB (glibc, mallopt(3),
+    M_MMAP_THRESHOLD).
     """
     import torch
 
@@ -56,10 +57,11 @@ def _settle_allocator(bench: Bench) -> None:
 
 
 def _host_s(bench: Bench, clock: Clock, layers: int, repeats: int = 41) -> float:
-    """Median host time [s] of a decode step of a Llama so narrow that its kernels compute nothing.
+    """Median host time [s] of a decode step of a Llama so narrow that its kernels take almost no
+    time.
 
-    Before each product other weights stream through the caches, as a model's weights do; that
-    time is left out.
+    Before each product, other weights are read through the caches, as in a real model; the time of
+    that is left out.
     """
     import torch
 
@@ -74,7 +76,8 @@ def _host_s(bench: Bench, clock: Clock, layers: int, repeats: int = 41) -> float
     if layers == 0:
         model.model.layers = torch.nn.ModuleList()
         model.config.num_hidden_layers = 0
-    # A GPU has no caches of the host's to empty, and would wait at each reading of the clock.
+    # On a GPU the host's caches need not be emptied, and each clock reading would wait for the
+    # device.
     streaming_s = _stream_before_products(model, bench, clock) if bench.device.type == "cpu" else []
     token = torch.zeros(1, 1, dtype=torch.long, device=bench.device)
     cache, times = None, []
@@ -89,7 +92,9 @@ def _host_s(bench: Bench, clock: Clock, layers: int, repeats: int = 41) -> float
 
 
 def _stream_before_products(model: Any, bench: Bench, clock: Clock) -> list[float]:
-    """Make each linear layer first read cold weights; returns the list of the seconds it takes."""
+    """Make each linear layer first read cold weights; returns a list that collects the seconds of
+    these reads.
+    """
     import torch
 
     streaming_s: list[float] = []
@@ -110,7 +115,9 @@ _Chain = Callable[[Bench, int], tuple[Callable[[], object], float]]
 
 
 def _chain_s(bench: Bench, clock: Clock, make: _Chain) -> tuple[float, float]:
-    """Seconds and fused bytes of a chain, summed over sizes from small to large prompts."""
+    """Seconds, and bytes that fused kernels would move, of a chain, summed over small to large
+    prompts.
+    """
     seconds = moved = 0.0
     for tokens in _PROMPTS.get(bench.device.type, _PROMPTS["cpu"]):
         run, fused = make(bench, tokens)
@@ -121,7 +128,7 @@ def _chain_s(bench: Bench, clock: Clock, make: _Chain) -> tuple[float, float]:
 
 
 _WIDTH = 1152
-#: Tokens of the chains: prompts on a CPU; on a GPU enough that launches are lost in the passes.
+#: Tokens of the chains: on a CPU those of prompts; on a GPU so many that launch time is negligible.
 _PROMPTS: Mapping[str, tuple[int, ...]] = {
     "cpu": (160, 480, 1440),
     "cuda": (16384, 32768, 65536),
@@ -167,8 +174,9 @@ def _activation(bench: Bench, tokens: int) -> tuple[Callable[[], object], float]
 
 
 def _cache_append(bench: Bench, tokens: int) -> tuple[Callable[[], object], float]:
-    """The append to a ring of caches, each replaced by a longer copy: memory is freed as new is
-    allocated."""
+    """Append to a ring of caches, replacing each with a longer copy: memory is freed as new memory
+    is allocated.
+    """
     import torch
 
     ring = [bench.cold(4, 8, tokens, 64).clone() for _ in range(12)]

@@ -1,8 +1,8 @@
-"""Direct inference: prompts from a file through a checkpoint, answers into predictions.jsonl.
+"""Direct inference: run the prompts of a file through a checkpoint and write predictions.jsonl.
 
 Nothing is profiled.  Prompts come one a line (.txt) or as JSON objects (.jsonl: `prompt`, and
-optionally `id` and `image`); a model that takes images gets them with the prompt, and where its
-answer holds boxes the picture is saved with them drawn.
+optionally `id` and `image`).  A model that takes images gets them with the prompt; where its
+answer holds boxes, the picture is saved with the boxes drawn.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_PROMPTS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A question.  image: path of its picture, "" for none."""
+    """One prompt.  image: path of its picture, "" for none."""
 
     id: str
     text: str
@@ -40,7 +40,7 @@ class Sampling:
     """Choice and order of prompts.
 
     epochs: passes over the prompts.  samples_per_epoch: prompts of a pass, 0 for all.
-    shuffle: another order in each pass, from `seed`.  subset: ids to keep, empty for all.
+    shuffle: a different order in each pass, drawn from `seed`.  subset: ids to keep, empty for all.
     """
 
     epochs: int = 1
@@ -55,7 +55,7 @@ class Generation:
     """Settings of generation.  temperature: 0 for the most probable token each time.
 
     Raises:
-        MeasurementError: a temperature below 0 or above 100, a top_p beyond 0 to 1.
+        MeasurementError: a temperature outside 0 to 100, or a top_p outside 0 to 1.
     """
 
     max_new_tokens: int = 128
@@ -73,7 +73,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """The file of answers.  cancelled: the run was stopped after the answers in it.
+    """The file of answers.  cancelled: the run was stopped; the file holds the answers so far.
 
     ttft_s, tpot_s: medians over the prompts, NaN where no answer has one.
     """
@@ -91,7 +91,8 @@ def read_prompts(path: Path) -> list[Prompt]:
     """The prompts of a text or JSONL file, whose pictures lie in the same folder.
 
     Raises:
-        MeasurementError: the file cannot be read, or a line is no prompt (with its number).
+        MeasurementError: the file cannot be read, or a line is not a prompt (the message gives its
+            number).
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -123,14 +124,16 @@ def schedule(prompts: Sequence[Prompt], sampling: Sampling) -> Iterator[tuple[in
     """(epoch, prompt) in the order of the run.
 
     Raises:
-        MeasurementError: a subset with an unknown id, or counts below their least.
+        MeasurementError: a subset with an unknown id, or counts below their minimum.
     """
     if sampling.epochs < 1 or sampling.samples_per_epoch < 0:
-        raise MeasurementError("epochs start at 1 and samples per epoch at 0 (all)")
+        raise MeasurementError(
+            "epochs must be at least 1 and samples per epoch at least 0 (0: all)"
+        )
     ids = {prompt.id for prompt in prompts}
     missing = [name for name in sampling.subset if name not in ids]
     if missing:
-        raise MeasurementError(f"the subset names {missing[0]!r}, which is the id of no prompt")
+        raise MeasurementError(f"the subset names {missing[0]!r}, but no prompt has that id")
     chosen = [p for p in prompts if not sampling.subset or p.id in sampling.subset]
     order = random.Random(sampling.seed)
     for epoch in range(sampling.epochs):
@@ -147,7 +150,7 @@ def run_inference(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> Predictions:
-    """Answer every prompt of the plan, a line of predictions.jsonl each.
+    """Answer every prompt of the plan, with one line of predictions.jsonl each.
 
     checkpoint: a local folder or hub id with weights and a tokenizer or processor.
 
@@ -182,7 +185,7 @@ def run_inference(
 
 @dataclass(frozen=True, slots=True)
 class _Answerer:
-    """A loaded checkpoint.  reader: the tokenizer, or the processor of a model with images."""
+    """A loaded checkpoint.  reader: the tokenizer, or the processor for a model with images."""
 
     model: Any
     reader: Any
@@ -261,9 +264,10 @@ class _Answerer:
 
 
 class _TokenClock:
-    """A streamer of transformers' `generate` that keeps when each token was there.
+    """A streamer for transformers' `generate` that records when each token arrives.
 
-    The first call brings the prompt back; every further one a token, which is on the host by then.
+    The first call passes the prompt back; each later call passes a token that is already on the
+    host.
     """
 
     def __init__(self) -> None:
@@ -273,10 +277,10 @@ class _TokenClock:
         self.times.append(time.perf_counter())
 
     def end(self) -> None:
-        """Nothing is left to keep."""
+        """Called at the end of generation; there is nothing to record."""
 
     def figures(self, start: float) -> dict[str, float | None]:
-        """Seconds to the first token and between two further ones, None where there were none."""
+        """Seconds to the first token and mean gap between later ones, None where there are none."""
         tokens = self.times[1:]
         gaps = len(tokens) - 1
         return {
@@ -289,7 +293,7 @@ class _TokenClock:
 
 _NUMBER = r"\s*(-?\d+(?:\.\d+)?)\s*"
 _FOUR = ",".join([_NUMBER] * 4)
-#: Boxes as models write them: (pattern, whether the numbers are thousandths of the picture).
+#: Boxes as models write them: (pattern, whether the numbers are thousandths of the picture's size).
 _BOXES = (
     (re.compile(r"<\|box_start\|>\(" + _NUMBER + "," + _NUMBER + r"\),\(" + _NUMBER + "," + _NUMBER
                 + r"\)<\|box_end\|>"), True),
@@ -335,11 +339,11 @@ def _picture(path: str) -> Any:
     import importlib.util
 
     if importlib.util.find_spec("PIL") is None:
-        raise MeasurementError(f"pictures need Pillow; run: {pip_install('pillow')}")
+        raise MeasurementError(f"reading pictures needs Pillow; run: {pip_install('pillow')}")
     from PIL import Image, UnidentifiedImageError
 
     try:
         with Image.open(path) as opened:
             return opened.convert("RGB")
     except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-        raise MeasurementError(f"{Path(path).name} is no picture: {error}") from None
+        raise MeasurementError(f"{Path(path).name} is not a picture: {error}") from None

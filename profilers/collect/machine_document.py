@@ -1,7 +1,7 @@
-"""This machine as a system document of the hardware database, its peaks measured.
+"""This machine as a system document of the hardware database, with measured peaks.
 
-A CPU's peaks depend on the machine around it, so they are measured: the best matrix product per
-arithmetic type, and the best stream from memory, of the microbenchmarks.
+A CPU's peaks depend on the machine around it, so they are measured: the fastest matrix product for
+each arithmetic type, and the fastest memory stream, of the microbenchmarks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def system_document(cpu: Cpu, suite: Suite, day: datetime.date | None = None) ->
 
     Args:
         suite: finished microbenchmarks; their threads, not all cores, are the system's units.
-        day: of the measurement, today by default.
+        day: date of the measurement, today by default.
     """
     date = day or datetime.date.today()
     threads = int(suite.facts["threads"])
@@ -64,5 +64,5 @@ def system_document(cpu: Cpu, suite: Suite, day: datetime.date | None = None) ->
 
 
 def _stated(value: float) -> dict[str, Any]:
-    """A figure that the operating system states."""
+    """A figure with its source, as stated by the operating system."""
     return {"value": float(f"{value:.6g}"), "source": "system", "kind": "datasheet"}

@@ -1,8 +1,9 @@
-"""Microbenchmarks of single operators, the points of a calibration.
+"""Microbenchmarks of single operators; their results are the points of a calibration.
 
 Each case draws its weights, keys and values from a pool larger than any cache, so that they are
-cold as in a step of a model.  All cases run once a round, for several rounds, and the median
-counts: a disturbance of the machine touches a round of many cases, not all rounds of a case.
+as cold as in a step of a model.  Every case runs once per round, over several rounds, and the
+median counts: a disturbance of the machine then affects one round of many cases, not every round
+of one case.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _STEPS_TOGETHER = 5
 
 @dataclass(frozen=True, slots=True)
 class CaseTimings:
-    """A case with its seconds in each round.  work: FLOPs, moved: bytes of a run."""
+    """A case with its seconds in each round.  work, moved: FLOPs and bytes of one run."""
 
     operator: str
     fmt: str
@@ -66,7 +67,7 @@ class CaseTimings:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Finished microbenchmarks.  facts: device, threads, clock, library versions, day."""
+    """Finished microbenchmarks.  facts: device, threads, clock, library versions, date."""
 
     results: tuple[CaseTimings, ...]
     facts: Mapping[str, str | float | int] = field(default_factory=dict)
@@ -80,7 +81,9 @@ class Suite:
         return [r for r in self.results if r.operator == operator and fmt in ("", r.fmt)]
 
     def operator_points(self) -> tuple[OperatorPoints, ...]:
-        """The results for which a latency profile has constants, as calibration takes them."""
+        """The results for operators that a latency profile has constants for, as the calibration
+        takes them.
+        """
         groups: dict[tuple[str, str], list[CaseTimings]] = {}
         for result in self.results:
             if (result.operator, result.fmt) in _CALIBRATED or result.operator == "collective":
@@ -104,7 +107,7 @@ class Suite:
         )
 
     def joined(self, later: Suite) -> Suite:
-        """Both suites' rounds case by case; cases that only one of them ran are left out."""
+        """Both suites' rounds, case by case; cases that only one of them ran are left out."""
         rounds = {_key(result): result.samples_s for result in later.results}
         both = tuple(
             replace(result, samples_s=result.samples_s + rounds[_key(result)])
@@ -159,14 +162,14 @@ def run_suite(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> Suite:
-    """Run the cases round by round, at least three rounds and then until the budget is spent.
+    """Run the cases in rounds: at least three, then more until the time budget is spent.
 
     Args:
         device: a torch device.
-        cases: which, `standard_cases(device)` by default.
+        cases: what to run, `standard_cases(device)` by default.
         budget_s: seconds on the wall clock.
-        in_step: several ranks run the same cases and must make the same calls, so that no clock
-            may decide how often they run.
+        in_step: several ranks run the same cases and must make the same calls, so the number of
+            runs must not depend on a clock.
 
     Raises:
         MeasurementError: none of the cases runs here.
@@ -201,7 +204,9 @@ def run_suite(
 
 
 def _prepared(cases: Sequence[Case], bench: Bench) -> tuple[list[Case], list[Run], list[str]]:
-    """The cases that run on this device, their functions, and a sentence on each of the others."""
+    """The cases that run on this device with their functions, and a sentence on why each other case
+    does not.
+    """
     able: list[Case] = []
     runs: list[Run] = []
     missing: list[str] = []
@@ -220,14 +225,14 @@ def _prepared(cases: Sequence[Case], bench: Bench) -> tuple[list[Case], list[Run
 
 
 def _inner(clock: Clock, run: Run) -> int:
-    """Number of runs per sample that makes a sample long against the cost of the clock."""
+    """Number of runs per sample, so that a sample is long compared with reading the clock."""
     run()
     least, most = (5e-3, 50) if clock.device.type == "cuda" else (2e-3, 20)
     return int(np.clip(least / max(clock.time(run), 1e-7), 1, most))
 
 
 def _sample(clock: Clock, run: Run, inner: int) -> float:
-    """Seconds of a run; a short one first runs once untimed, to load its code."""
+    """Seconds of one run; a short case runs once untimed first, to load its code."""
     if inner > 1:
         run()
     return clock.time(run, inner)

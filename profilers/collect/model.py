@@ -1,9 +1,9 @@
 """Run a model with Hugging Face transformers and time its prefill and its decode steps.
 
-The model is built from its config with random weights of their true shapes (times do not depend
-on the values), or cut to a few layers and scaled back.  Prefill and each decode step are timed
-apart, between synchronised clocks.  Running out of memory is a result, not a crash, and a run
-that is cancelled keeps the repeats that were complete.
+The model is built from its config with random weights of the real shapes (times do not depend
+on the values); it may be cut to a few layers and its times scaled back to all.  Prefill and each
+decode step are timed separately, with the device synchronised at every clock reading.  Running out
+of memory is a result, not a crash; a cancelled run keeps the repeats that were complete.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from profilers.schema import OPERATOR_COLUMNS, Measurement, PhaseTiming, table
 __all__ = ["Cancelled", "ModelRun", "RunSettings", "one_request", "run_model", "run_scaled"]
 
 PHASES = ("prefill", "decode")
-#: Requests in which operators are timed one by one, between the repeats that time steps.
+#: Requests whose operators are timed one by one, run between the repeats that time whole steps.
 _OPERATOR_ROUNDS = 3
-#: Operators that were scaled by more than this are said to be.
+#: A note is given when operators were scaled by more than this.
 _SAID_BELOW = 0.98
-#: Names of ranges while warming up, so that Nsight counts them in no phase.
+#: Names of ranges during warm-up, chosen so that Nsight counts them in no phase.
 _WARM_UP = ("warm-up", "warm-up")
 
 
@@ -197,7 +197,9 @@ def run_scaled(
 
 @dataclass(frozen=True, slots=True)
 class _Timed:
-    """operators: of one request on the clock of the steps, None where that clock timed none."""
+    """operators: of one request, timed on the clock of the steps; None where that clock cannot time
+    them.
+    """
 
     phases: dict[str, PhaseTiming]
     rounds: int
@@ -240,7 +242,7 @@ def _timed(
 
 
 def _marked(model: Any, settings: RunSettings, clock: Clock, mark: PhaseMark) -> None:
-    """A request whose operators are timed, in the phases that `mark` opens."""
+    """A request whose operators are timed inside the phases that `mark` opens."""
     one_request(model, settings, clock, mark=mark)
 
 
@@ -257,7 +259,7 @@ def _needs_profiler(settings: RunSettings, device: Any) -> bool:
 def _within_steps(
     operators: Any, phases: Mapping[str, PhaseTiming], osl: int
 ) -> tuple[Any, list[str]]:
-    """Operators that take no longer than their steps, and what was scaled for that."""
+    """Operators scaled to take no longer than their steps, and what was scaled."""
     if operators is None:
         return table(OPERATOR_COLUMNS, {}, 0), []
     fitted, factors = fitted_to_steps(operators, phases, {"prefill": 1, "decode": osl - 1})
@@ -279,8 +281,8 @@ def one_request(
 ) -> tuple[float, list[float]]:
     """Run a batch from prompt to last token: seconds of the prefill and of each decode step.
 
-    names: of the ranges that a profiler sees around the prefill and each step.
-    mark: opens such a range in place of `phase_range`.
+    names: names of the ranges around the prefill and each step, as a profiler shows them.
+    mark: opens such a range, instead of `phase_range`.
     """
     import torch
 
@@ -316,7 +318,7 @@ def _profiled(model: Any, settings: RunSettings, device: Any) -> Any:
 
 
 def _about(settings: RunSettings, device: Any) -> dict[str, str | int]:
-    """What a trace is told of its run: no folder of this machine."""
+    """Metadata written into a trace about its run; no folder of this machine."""
     sizes = {"batch": settings.batch, "isl": settings.isl, "osl": settings.osl}
     return {
         "device": device_facts(device).name,

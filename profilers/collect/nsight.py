@@ -19,7 +19,7 @@ from profilers.collect.nvtx_ranges import DOMAIN
 
 Capture = Literal["none", "nvtx", "cudaProfilerApi"]
 
-#: Sections of ncu beside the roofline set: speed of light, memory, occupancy, schedulers.
+#: Sections that ncu records beside the roofline set: speed of light, memory, occupancy, schedulers.
 NCU_SECTIONS = (
     "SpeedOfLight",
     "SpeedOfLight_RooflineChart",
@@ -27,7 +27,7 @@ NCU_SECTIONS = (
     "Occupancy",
     "SchedulerStats",
 )
-#: Counters that the kernel roofline reads, whatever the set has.
+#: Counters that the kernel roofline reads, recorded whichever set is chosen.
 NCU_METRICS = (
     "gpu__time_duration.sum",
     "dram__bytes_read.sum",
@@ -36,7 +36,7 @@ NCU_METRICS = (
     "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
 )
 REPLAYS = ("kernel", "application", "range", "app-range")
-#: Names of counters, sections and sets as ncu has them.
+#: Names that ncu accepts for counters, sections and sets.
 _NAME = re.compile(r"[A-Za-z][\w.]*(?::[\w.]+)?")
 
 
@@ -44,9 +44,9 @@ _NAME = re.compile(r"[A-Za-z][\w.]*(?::[\w.]+)?")
 class Counters:
     """What ncu counts.
 
-    metrics: beside those of the kernel roofline.  sections: in place of the usual ones, () for
-    these.  set: of sections.  replay: how often and what it runs again for all counters, one of
-    `REPLAYS`.
+    metrics: counters recorded beside those of the kernel roofline.
+    sections: recorded instead of the usual ones, () for the usual ones.  set: a set of sections.
+    replay: what ncu runs repeatedly to collect all counters, one of `REPLAYS`.
 
     Raises:
         MeasurementError: a name that no counter can have, or an unknown replay.
@@ -61,7 +61,7 @@ class Counters:
         for name in (*self.metrics, *self.sections, self.set):
             if not _NAME.fullmatch(name):
                 raise MeasurementError(
-                    f"{name[:80]!r} is no name of ncu's; `ncu --query-metrics` and "
+                    f"{name[:80]!r} is not a name that ncu knows; `ncu --query-metrics` and "
                     "`ncu --list-sections` print them"
                 )
         if self.replay not in REPLAYS:
@@ -69,7 +69,9 @@ class Counters:
 
     @classmethod
     def of(cls, metrics: str, sections: str, set_: str, replay: str) -> Counters:
-        """The counters of options, lists separated by commas; "" for the usual."""
+        """The counters that command-line options name, in lists separated by commas; "" for the
+        usual ones.
+        """
         named, chosen = (
             tuple(filter(None, map(str.strip, text.split(",")))) for text in (metrics, sections)
         )
@@ -103,8 +105,8 @@ def build_nsys_cmd(
     Args:
         out_base: path of the report without ending.  work_argv: the program and its arguments.
         trace: APIs to trace.  sample: CPU sampling ("none", "process-tree").
-        capture: "nvtx" records the first range called `nvtx_capture`, "cudaProfilerApi" what
-            lies between its calls, "none" everything.
+        capture: "nvtx" records the first range called `nvtx_capture`, "cudaProfilerApi" what lies
+            between its start and stop calls, "none" everything.
         nvtx_capture: "prefill", or "prefill@domain"; required for capture "nvtx".
 
     Kernels inside CUDA graphs are traced individually; newer drivers hide them otherwise.
@@ -143,14 +145,15 @@ def build_ncu_cmd(
     launch_count: int = 0,
     counters: Counters = Counters(),  # frozen
 ) -> list[str]:
-    """`ncu` of a program, with the roofline set and speed of light unless told, in base units.
+    """`ncu` command of a program, in base units; roofline set and speed of light unless told
+    otherwise.
 
     Args:
         out_base: path of the report without ending.
         nvtx_expr: only kernels inside matching ranges ("decode/" for a push-pop range), of the
             default domain and of Ridgeline's where it names none ("domain@decode/").
         kernel: regular expression of demangled kernel names.
-        launch_skip, launch_count: matching launches to pass over, and to profile (0: all).
+        launch_skip, launch_count: matching launches to skip, then to profile (0: all).
         counters: what is counted, and how the program is replayed for it.
 
     Raises:
@@ -197,7 +200,8 @@ def build_ncu_csv_cmd(report: Path) -> list[str]:
 
 
 def work_argv(arguments: Sequence[str], elsewhere: bool = False) -> list[str]:
-    """Argument list of `ridgeline measure` without profiler and without keeping, for Nsight.
+    """Argument list of `ridgeline measure` for Nsight to run, without its own profiler and without
+    keeping the run.
 
     arguments: model and options of `measure`.  elsewhere: for a machine without this Python.
     """
@@ -218,7 +222,7 @@ def _check_work(argv: Sequence[str]) -> None:
 def kernel_pattern(name: str) -> str:
     """A regular expression that matches exactly a kernel's name.
 
-    Only special characters are escaped: other dialects refuse an escaped blank.
+    Only special characters are escaped, because some regex dialects refuse an escaped space.
     """
     escaped = re.sub(r"([.^$*+?()\[\]{}|\\])", r"\\\1", name)
     return f"^{escaped}$"

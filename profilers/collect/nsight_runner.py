@@ -1,4 +1,4 @@
-"""Run Nsight around a program, with commands, logs and report in a folder."""
+"""Run Nsight on a program; commands, logs and report go into a folder."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _WHERE = {
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The files of a run inside Nsight.
+    """The files of a run under Nsight.
 
-    report: the file to import, the SQLite database of nsys or the .ncu-rep of ncu.
-    files: all of the folder.  commands: argument lists that ran, in order.
+    report: the file to import, either the SQLite database of nsys or the .ncu-rep of ncu.
+    files: all files of the folder.  commands: argument lists that ran, in order.
     """
 
     report: Path
@@ -41,7 +41,7 @@ def refuse_missing(tool: str, argv: Sequence[str]) -> str:
     """The path of nsys or ncu.
 
     Args:
-        argv: the command to run on a machine that has the tool, for the message.
+        argv: the command that the message suggests for a machine that has the tool.
 
     Raises:
         MeasurementError: it is not installed here.
@@ -68,15 +68,15 @@ def run_nsys(
         Cancelled: `cancelled` returned True.
     """
     base = _output_of(argv)
-    room = _Folder(folder, "nsys", timeout_s, cancelled)
-    room.run("profile", argv)
+    tool = _Folder(folder, "nsys", timeout_s, cancelled)
+    tool.run("profile", argv)
     report = base.with_name(base.name + ".nsys-rep")
-    room.must_exist(report, "profile")
+    tool.must_exist(report, "profile")
     database = base.with_name(base.name + ".sqlite")
-    room.run("export", build_nsys_export_cmd(report, database))
-    room.run("stats", build_nsys_stats_cmd(report, base), required=False)
-    room.must_exist(database, "export")
-    return room.captured(database)
+    tool.run("export", build_nsys_export_cmd(report, database))
+    tool.run("stats", build_nsys_stats_cmd(report, base), required=False)
+    tool.must_exist(database, "export")
+    return tool.captured(database)
 
 
 def run_ncu(
@@ -88,18 +88,18 @@ def run_ncu(
         MeasurementError, Cancelled: as `run_nsys`.
     """
     base = _output_of(argv)
-    room = _Folder(folder, "ncu", timeout_s, cancelled)
-    log = room.run("profile", argv)
+    tool = _Folder(folder, "ncu", timeout_s, cancelled)
+    log = tool.run("profile", argv)
     report = base.with_name(base.name + ".ncu-rep")
     if not report.is_file() and "No kernels were profiled" in log:
-        own = list(argv).index("-o")  # what follows belongs to the workload
+        own = list(argv).index("-o")  # what follows are the arguments of the workload
         kept = [part for part in argv[:own] if not part.startswith("--nvtx")]
         if len(kept) < own:
-            room.run("profile-without-nvtx", [*kept, *argv[own:]])
-    room.must_exist(report, "profile")
-    table = room.run("csv", build_ncu_csv_cmd(report), required=False)
+            tool.run("profile-without-nvtx", [*kept, *argv[own:]])
+    tool.must_exist(report, "profile")
+    table = tool.run("csv", build_ncu_csv_cmd(report), required=False)
     (folder / "ncu.csv").write_text(table, encoding="utf-8")
-    return room.captured(report)
+    return tool.captured(report)
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
-"""NVTX ranges of a run: the phases and the modules, in a domain and in colours of their own.
+"""NVTX ranges of a run's phases and modules, in their own domain and colours.
 
-The nvtx package draws them on CPUs and GPUs alike; where it is missing, torch's own do on a GPU,
-without domain and colour.  Without a tool that listens a range costs next to nothing.
+The nvtx package marks them on CPUs and GPUs alike; where it is missing, torch's own ranges are used
+on a GPU, without domain and colour.  Without a profiler attached a range costs next to nothing.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _closing(pop: Pop) -> Callable[[Any, Any, Any], None]:
 
 @cache
 def _ranges() -> tuple[Push, Pop]:
-    """What opens a range and what closes the last one on this thread."""
+    """The functions that open a range and close the last one on this thread."""
     if importlib.util.find_spec("nvtx") is not None:
         import nvtx
 
@@ -83,7 +83,7 @@ def _ranges() -> tuple[Push, Pop]:
 
 
 def _of_domain(domain: Any) -> Push:
-    """What opens a range in a domain; each name and colour is registered once."""
+    """The function that opens a range in a domain; each name and colour is registered once."""
 
     @cache
     def attributes(name: str, color: int) -> Any:

@@ -1,9 +1,9 @@
 """Operators of a run on a CPU, each timed on the clock that times the steps.
 
 torch's profiler times operators in wall time and adds its own cost to each; steps of one thread
-are timed in the thread's processor time, so that the two would not add up where other programs
-share the cores.  Here every ATen operator is called between two readings of the steps' clock, and
-operators that only call others are taken apart, as torch's own counter of FLOPs does.
+are timed in the thread's processor time.  Where other programs share the cores the two would not
+add up.  Here every ATen operator is called between two readings of the steps' clock, and operators
+that only call others are decomposed, as in torch's own FLOP counter.
 """
 
 from __future__ import annotations
@@ -67,10 +67,11 @@ def operator_rows(rounds: Sequence[Sums], kind: Callable[[str], str]) -> pd.Data
 def fitted_to_steps(
     operators: pd.DataFrame, phases: Mapping[str, PhaseTiming], steps: Mapping[str, int]
 ) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Operators that take no longer than the steps that they are parts of.
+    """Operators scaled so that they take no longer than the steps that they are part of.
 
-    A request whose operators were timed may have been slowed more than the median step; then all
-    of a phase's operators are scaled to its median.  Returns the table and the factors below one.
+    A request whose operators were timed may have been slowed more than the median step; in that
+    case all operators of a phase are scaled to its median.  Returns the table and the factors below
+    one.
 
     Args:
         operators: of one request.  phases: timings of single steps.
@@ -128,10 +129,10 @@ def _mode(clock: Clock, sums: Sums) -> Any:
 
 
 def _folded_linear(x: Any, weight: Any, bias: Any = None) -> Any:
-    """A linear layer as one product of all rows, as torch runs it where no mode looks on.
+    """A linear layer as one product of all rows, as torch runs it without a dispatch mode.
 
-    Taken apart under a mode, rows that do not lie side by side become a batch of products, each
-    with a copy of the weights: another kernel than that of the timed steps.
+    When decomposed under a mode, rows that are not contiguous become a batch of products, each with
+    a copy of the weights, which is another kernel than that of the timed steps.
     """
     import torch
 
@@ -141,7 +142,7 @@ def _folded_linear(x: Any, weight: Any, bias: Any = None) -> Any:
 
 
 def _flops(func: Any, args: Any, kwargs: Any, out: Any) -> float:
-    """FLOPs of a call as torch's counter has them, 0 for operators that it does not know."""
+    """FLOPs of a call according to torch's counter, 0 for operators that it does not know."""
     from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
     packet = func._overloadpacket

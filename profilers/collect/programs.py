@@ -13,7 +13,7 @@ from pathlib import Path
 from genz_core.errors import MeasurementError
 from genz_core.progress import Cancel, Cancelled, never
 
-#: Interval of polling for cancellation, and the time a program has to end by itself.
+#: Interval at which cancellation is polled, and time that a program gets to end by itself.
 _ASK_S, _GRACE_S = 0.2, 10.0
 
 
@@ -49,7 +49,8 @@ def run(
 def background(
     argv: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A command that runs while inside, its output in `log`; then it and its children are ended.
+    """Run a command in the background inside the block, its output in `log`; end it and its
+    children after.
 
     environment: see `run`.
 

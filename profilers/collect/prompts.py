@@ -71,9 +71,10 @@ def measure_prompts(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> PromptRun:
-    """Run every prompt alone, all of them in each repeat; one that needs too much memory is said.
+    """Run each prompt by itself, all prompts in each repeat; one that needs too much memory is
+    reported.
 
-    settings: their isl and osl play no part.
+    settings: isl and osl are ignored.
 
     Raises:
         MeasurementError: the model does not build or run.
@@ -114,7 +115,7 @@ def _built(settings: RunSettings, device: Any) -> tuple[Any, int]:
 def _measure(
     model: Any, settings: RunSettings, clock: Clock, one: MeasuredPrompt, counts: bool
 ) -> None:
-    """Run a prompt once.  counts: whether it is no warm-up."""
+    """Run a prompt once.  counts: False for a warm-up."""
     sized = replace(settings, isl=one.prompt.isl, osl=one.prompt.osl)
     try:
         with phase_range(f"prompt {one.prompt.id[:60]}"):

@@ -18,7 +18,7 @@ from profilers.collect.clock import Clock
 from profilers.collect.microbenchmarks import run_suite
 from profilers.collect.model import one_request
 
-#: Products whose outputs, or inputs, are split over the ranks, by the names transformers uses.
+#: Linear layers whose outputs, or inputs, are split over the ranks, by transformers' names.
 _BY_COLUMN = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj")
 _BY_ROW = ("o_proj", "down_proj")
 
@@ -70,7 +70,7 @@ def split_over_ranks(model: Any, ranks: int, device_type: str) -> None:
     """Split attention heads and feed-forward width of a decoder over the ranks, in place.
 
     Raises:
-        MeasurementError: heads that do not divide, or products of other names.
+        MeasurementError: heads that the ranks do not divide, or linear layers with other names.
     """
     if ranks == 1:
         return
@@ -83,7 +83,7 @@ def split_over_ranks(model: Any, ranks: int, device_type: str) -> None:
 
     config = model.config.get_text_config()
     for name in ("num_attention_heads", "num_key_value_heads", "intermediate_size"):
-        size = getattr(config, name, None)  # a family without such a size has other names, too
+        size = getattr(config, name, None)  # a family without such a size may use other names
         if size is not None and int(size) % ranks:
             raise MeasurementError(f"{name} {size} does not divide by {ranks}")
     plan: dict[str, Any] = {}
@@ -95,7 +95,8 @@ def split_over_ranks(model: Any, ranks: int, device_type: str) -> None:
             plan[path] = RowwiseParallel()
     if not plan:
         raise MeasurementError(
-            "no products named q_proj, gate_proj ... to split; this architecture is not covered"
+            "no linear layers named q_proj, gate_proj ... to split; this architecture is "
+            "not supported"
         )
     parallelize_module(model, init_device_mesh(device_type, (ranks,)), plan)
 

@@ -1,8 +1,8 @@
 """Time prefill and decode steps of a model at many sizes, interleaved.
 
-A decode step is timed over a cache that is filled with constants, not by a prefill: times do not
-depend on values, and a long context costs seconds to prefill.  All points run once a round, for
-several rounds, so that a disturbance of the machine touches a single round of many points.
+A decode step is timed with a cache filled with constants, not by a prefill: times do not depend on
+values, and the prefill of a long context would cost seconds.  Every point runs once a round, over
+several rounds, so that a disturbance of the machine affects one round of many points.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def measure_steps(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> StepRun:
-    """Time every point `rounds` times; `settings` says model, type, device and attention.
+    """Time every point `rounds` times; `settings` gives model, type, device and attention.
 
-    A point that runs out of memory is not tried again, nor is any that is at least as large in
-    batch and length.
+    A point that runs out of memory is not tried again, nor is any point with at least its batch and
+    length.
 
     Raises:
         MeasurementError: the model cannot be built or does not run.

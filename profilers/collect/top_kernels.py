@@ -1,4 +1,4 @@
-"""The kernels with the most time, as YAML, and an ncu command for each."""
+"""The kernels that take the most time, as YAML, with an ncu command for each."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _MOST = 1000
 class TopKernel:
     """A kernel of a report.
 
-    pattern: regular expression of its name.  share: of all kernel time.
-    launch_skip, launch_count: launches that ncu passes over, and that it profiles.
+    pattern: regular expression of its name.  share: its share of all kernel time.
+    launch_skip, launch_count: launches that ncu skips, and those that it then profiles.
     """
 
     name: str
@@ -42,13 +42,13 @@ def top_kernels(
 ) -> list[TopKernel]:
     """The `topk` kernels of a kernel table with the most time.
 
-    launch_skip: launches to pass over; None for the first tenth, which warm up.
+    launch_skip: launches to skip; None for the first tenth, which are warm-up.
 
     Raises:
         ReportError: a table without kernels, or counts below 1.
     """
     if topk < 1 or launch_count < 1 or (launch_skip or 0) < 0:
-        raise ReportError("topk and launch count start at 1, launch skip at 0")
+        raise ReportError("topk and launch count must be at least 1, launch skip at least 0")
     if kernels.empty:
         raise ReportError("the report holds no kernels to choose from")
     names = kernels["full_name"].astype(object).fillna(kernels["name"].astype(object))
@@ -95,7 +95,7 @@ def to_yaml(chosen: Sequence[TopKernel], source: str) -> str:
 
 
 def read_yaml(path: Path) -> list[TopKernel]:
-    """The kernels of a YAML; only names are required, or patterns.
+    """The kernels that a YAML file lists; each needs a name or a pattern, the rest is optional.
 
     Raises:
         ReportError: the file cannot be read or lists no kernels.
@@ -106,7 +106,7 @@ def read_yaml(path: Path) -> list[TopKernel]:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
         return [_entry(entry) for entry in data["kernels"]]
     except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ReportError(f"{path.name} is no list of kernels: {error}") from None
+        raise ReportError(f"{path.name} is not a list of kernels: {error}") from None
 
 
 def _entry(entry: dict[str, Any]) -> TopKernel:

@@ -21,9 +21,9 @@ _PHASES = ("prefill", "decode")
 class ProfilerOptions:
     """What torch's profiler records.
 
-    trace_path: file for the trace (Chrome's JSON, packed where it ends in .gz), "" for none.
-    activities: "cpu", "cuda", "xpu", none for those of the device.  memory: allocations.
-    stack: source lines.  about: what runs, which the trace is told.
+    trace_path: file for the trace (Chrome's JSON, compressed where it ends in .gz), "" for none.
+    activities: "cpu", "cuda", "xpu"; () for those of the device.  memory: allocations.
+    stack: source lines.  about: metadata of the run, written into the trace.
     """
 
     trace_path: str = ""
@@ -38,7 +38,8 @@ def operator_table(
 ) -> pd.DataFrame:
     """Profile `run`, whose work lies in ranges called "prefill" and "decode".
 
-    Time is that of the GPU, or of the CPU without one, in an operator without those it calls.
+    Times are self times: of the GPU, or of the CPU where there is none, without operators called
+    inside.
     """
     from torch.profiler import ProfilerActivity, profile
 
@@ -61,7 +62,8 @@ def operator_table(
 def scaled_to_all_layers(many: pd.DataFrame, few: pd.DataFrame, factor: float) -> pd.DataFrame:
     """Extrapolate operator tables of two cut models to the whole: x + factor (x - x of few).
 
-    For runs, seconds and FLOPs of each operator, the longest first; empty if a table is.
+    Extrapolates runs, seconds and FLOPs of each operator, the longest first; empty if a table is
+    empty.
 
     Args:
         many, few: tables of the model with more and with fewer layers.
@@ -127,7 +129,7 @@ def _own_seconds(event: Any, on_device: bool) -> float:
     return float(micro) * 1e-6
 
 
-#: Classes of ATen operators that the rules for names miss.
+#: Classes of ATen operators that the rules for kernel names miss.
 _CLASS_OF_OPERATOR: Mapping[str, str] = {
     **dict.fromkeys(("mm", "addmm", "bmm", "baddbmm", "linear", "matmul"), "gemm"),
     **dict.fromkeys(("_grouped_mm", "_scaled_grouped_mm"), "moe"),

@@ -40,7 +40,7 @@ from profilers.schema import Report
 
 Reader = Callable[[Path], Report]
 
-#: What is read, for messages and upload forms.
+#: Formats that are read, for messages and upload forms.
 ACCEPTED = (
     "Nsight Systems exports (.sqlite, .json, Parquet folders) and stats tables (.csv), Nsight "
     "Compute reports (.ncu-rep) and tables (.csv), PyTorch profiler traces (.json, .json.gz, "
@@ -91,7 +91,7 @@ def read_reports(
     return [read_report(path, phases=phases) for path in paths]
 
 
-#: Errors of damage that no reader foresees: an upload must never end a server.
+#: Errors of damaged files that no reader anticipates: an upload must never end a server.
 _UNFORESEEN = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
 UNFORESEEN = "the report is damaged in a way that no reader foresaw"
 _MAX_MESSAGE_CHARS = 500
@@ -104,10 +104,10 @@ def sentence(called: str, problem: str) -> str:
 
 
 def _whole_or_said(file: Path) -> Report:
-    """The report of a file; of a table that breaks off with that said first.
+    """The report of a file; if it is truncated, with a note in front that says so.
 
     Raises:
-        ReportError: as its reader, or no kernel stands before the break.
+        ReportError: as its reader, or the file holds no kernel before it breaks off.
     """
     if _is_packed_binary(file):
         with tempfile.TemporaryDirectory(prefix="ridgeline-") as folder:
@@ -127,12 +127,14 @@ def _whole_or_said(file: Path) -> Report:
     except ReportError as error:
         raise ReportError(f"{cut} ({error})") from None
     if report.kernels.empty:
-        raise ReportError(f"{cut}; no kernel stands before")
+        raise ReportError(f"{cut}, before its first kernel")
     return dataclasses.replace(report, notes=(cut, *report.notes), truncated=cut)
 
 
 def _is_packed_binary(file: Path) -> bool:
-    """Whether a file is a database or a report of Nsight in gzip or zip: these are not streams."""
+    """Whether a file is a database or an Nsight report inside gzip or zip, which cannot be
+    streamed.
+    """
     if not file.is_file():
         return False
     with file.open("rb") as opened:
@@ -145,7 +147,7 @@ def _is_packed_binary(file: Path) -> bool:
 
 _TABLES = (ncu_csv, nsys_csv, rocprof_csv)
 _ROCPROF_JSON = b'"rocprofiler-sdk-tool"'
-#: Bytes of a text file in which the header of a table must show up.
+#: Bytes of a text file in which the header of a table must occur.
 _SEARCHED_BYTES = 4 << 20
 
 
@@ -191,4 +193,4 @@ def _table_reader(head: bytes) -> Reader:
             return module.read
     if unitrace.sniff(text):
         return unitrace.read
-    raise ReportError(f"this is no report that can be read; what can: {ACCEPTED}")
+    raise ReportError(f"this is not a report that can be read; readable are: {ACCEPTED}")

@@ -12,18 +12,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from profilers.mangled import demangled
+from profilers.demangle import demangled
 from profilers.time_spans import MAX_DEPTH
 
-#: PyTorch's emit_nvtx appends what differs from call to call: "aten::mm, op_id = 12".
+#: PyTorch's emit_nvtx appends details that differ from call to call: "aten::mm, op_id = 12".
 _SIZES = ", sizes = "
 _CALL_DETAILS = (", seq = ", ", op_id = ", _SIZES, ", input_op_ids = ")
 MAX_NAME_CHARS = 8192
 _MAX_PATH_CHARS = 2000
-#: Different labels of ranges that a report keeps: a module of every layer and expert is fewer.
+#: Most different range labels that a report keeps; a module for every layer and expert needs fewer.
 MAX_LABELS = 50_000
 _OTHER = "further ranges"
-#: What may be an id in hexadecimal, or the first digit of a number.
+#: A possible hexadecimal id, or the first digit of a number.
 _NUMBER = re.compile(r"[0-9a-f]{6,}|(\d)\d*", re.IGNORECASE)
 
 
@@ -46,7 +46,7 @@ def categories(codes: NDArray[Any], names: Sequence[str]) -> pd.Categorical:
 
 
 def with_readable_names(kernels: pd.DataFrame) -> pd.DataFrame:
-    """A kernel table whose names read as in the source, where a profiler left them mangled."""
+    """A kernel table with readable names in place of those that a profiler left mangled."""
     read = {}
     for column in ("name", "full_name"):
         names = kernels[column].cat
@@ -66,13 +66,13 @@ def range_name(label: str) -> str:
 class Labels:
     """Codes of the labels of ranges.
 
-    Programs that name each request leave a label a range.  Beyond `MAX_LABELS` different ones the
-    numbers in all of them are folded (a number to its first digit, an id to "#"), and what still
-    differs shares a label.
+    Programs that name each request create a label per range.  Beyond `MAX_LABELS` different labels,
+    the numbers in all of them are collapsed (a number to its first digit, an id to "#"); labels
+    that still exceed the limit share one.
     """
 
     def __init__(self, short: Callable[[str], str]) -> None:
-        """short: shortens a text before it counts."""
+        """short: function that shortens a text before it is counted."""
         self._short = short
         self._codes: dict[str, int] = {"": 0}
 
@@ -105,7 +105,9 @@ class ShapeTexts:
         self._by_text: dict[str, int] = {}
 
     def code(self, label: str) -> int:
-        """The code of a label's shapes, from 1 on; 0 for none, and for more than `MAX_LABELS`."""
+        """The code of a label's shapes, counting from 1; 0 for no shapes, and beyond
+        `MAX_LABELS`.
+        """
         sizes = label.partition(_SIZES)[2]
         if not sizes:
             return 0
@@ -125,7 +127,7 @@ class ShapeTexts:
 
 
 def _compact_shapes(text: str) -> str:
-    """JSON of a list of shapes; "" where the text is none."""
+    """Compact JSON of a list of shapes; "" where the text is not one."""
     if len(text) > _MAX_PATH_CHARS:
         return ""
     try:
@@ -205,7 +207,7 @@ def _joined(spelled: Sequence[str], above: int, name: str) -> str:
 def extents(
     threads: Sequence[NDArray[np.int64]], groups: Sequence[NDArray[np.int64]]
 ) -> tuple[list[str | None], list[str | None]]:
-    """Grids of work groups and their threads, "x,y,z" each.
+    """Grid and block sizes as "x,y,z" texts, from AMD's counts.
 
     threads: of the whole grid, by axis, as AMD's tools count them.  groups: threads of a group.
     """

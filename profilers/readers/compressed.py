@@ -15,23 +15,23 @@ GZIP_MAGIC = b"\x1f\x8b"
 ZIP_MAGIC = b"PK\x03\x04"
 CHUNK_BYTES = 1 << 20
 
-#: A trace shrinks 12 to 30 times; far beyond that, a file is a bomb.
+#: A trace compresses 12 to 30 times; a file that unpacks to far more is a decompression bomb.
 MAX_RATIO = 100
 MAX_RATIO_FROM_BYTES = 64 << 20
 MAX_OUTPUT_BYTES = 8 << 30
-#: A zip ends with a record of 22 bytes and a comment; it says how long the list of members is.
+#: A zip ends with a record of 22 bytes and a comment, which states the size of the member list.
 _END_OF_ZIP_BYTES = 22 + 65535
 _MAX_LISTED_BYTES = 1 << 16
 
 
 class BrokenOff(ReportError):
-    """A file that ends or is damaged in the middle: what stands before may be read."""
+    """A file that ends or is damaged in the middle; what precedes may be used."""
 
 
 def decompressed_head(path: Path, size: int = 4096) -> bytes:
-    """The first bytes of a file's content, inside gzip or zip where it is packed.
+    """The first bytes of a file's content, decompressed where it is gzip or zip.
 
-    A packed file that breaks off is no error as long as anything stands before.
+    A truncated archive is no error as long as it yields any bytes.
     """
     head = b""
     try:
@@ -46,10 +46,11 @@ def decompressed_head(path: Path, size: int = 4096) -> bytes:
 
 
 def content_chunks(path: Path, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """The content of a file in pieces, out of gzip or a zip with a single member.
+    """The content of a file in pieces, decompressed where it is gzip or a zip with a single member.
 
     Raises:
-        ReportError: a damaged archive, a zip with several members or a password, a bomb.
+        ReportError: a damaged archive, a zip with several members or a password, or a decompression
+            bomb.
     """
     with path.open("rb") as file:
         magic = file.read(4)
@@ -82,7 +83,7 @@ def _zip_chunks(file: IO[bytes], path: Path, chunk_bytes: int) -> Iterator[bytes
 
 
 def _refuse_crowd(file: IO[bytes], size: int) -> None:
-    """Raise where the list of members, which is read into memory, is long."""
+    """Raise where the zip's list of members, which must be read into memory, is too long."""
     file.seek(max(size - _END_OF_ZIP_BYTES, 0))
     tail = file.read()
     at = tail.rfind(b"PK\5\6")
@@ -111,7 +112,7 @@ def _gzip_chunks(file: IO[bytes], chunk_bytes: int) -> Iterator[bytes]:
 
 
 def _gunzip(first: bytes, rest: Iterator[bytes], chunk_bytes: int) -> Iterator[bytes]:
-    """Decompress concatenated gzip members, with the output bounded against the input."""
+    """Decompress concatenated gzip members, limiting the ratio of output to input."""
     decoder, consumed, produced = zlib.decompressobj(wbits=31), len(first), 0
     pending = first
     try:
@@ -143,7 +144,7 @@ def _refuse_bomb(consumed: int, produced: int) -> None:
     ):
         raise ReportError(
             f"the file unpacks to more than {produced / 1e6:.0f} MB from {consumed / 1e6:.1f} MB; "
-            "that is no profiler report"
+            "that is not a profiler report"
         )
 
 

@@ -1,7 +1,7 @@
 """Tables of comma-separated text as profilers print them.
 
-A table may stand below other output of the tool, in any of the encodings and separators that
-spreadsheets save, with numbers of either locale.
+A table may follow other output of the tool.  It may have any encoding and separator that
+spreadsheets save, and numbers in either locale.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class CsvTable:
         """A column as numbers, NaN where a cell has none.
 
         Raises:
-            ReportError: cells that are no numbers, or of an ambiguous locale.
+            ReportError: cells that are not numbers, or whose locale is ambiguous.
         """
         return parse_numbers(self.text(column), self.separator)
 
@@ -62,7 +62,7 @@ def decoded(data: bytes) -> str:
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", "replace")
     if b"\0" in data[:4096]:
-        raise ReportError("the file holds binary data of no format that is read here")
+        raise ReportError("the file holds binary data in an unknown format")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -99,9 +99,9 @@ def find_tables(text: str, is_header: Callable[[Sequence[str]], bool]) -> Iterat
 
 
 def breaks_off(text: str) -> str:
-    """Where a text of tables breaks off, in a sentence; "" where its last row is whole.
+    """Where a text of tables is truncated, in a sentence; "" where its last row is complete.
 
-    A row is cut where nothing ends it and it has fewer cells than the row before, or an open quote.
+    A row is truncated if it has no line end and fewer cells than the row before, or an open quote.
     """
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) < 2 or text.endswith(("\n", "\r")):
@@ -120,7 +120,9 @@ def breaks_off(text: str) -> str:
 
 
 def without_cut_row(text: str) -> str:
-    """A text of tables without its last row where that breaks off: its last number may, too."""
+    """A text of tables without its last row where that is truncated, since its last number may be
+    too.
+    """
     return text.rstrip().rpartition("\n")[0] if breaks_off(text) else text
 
 

@@ -1,7 +1,7 @@
-"""Untrusted SQLite files, opened so that nothing in them runs.
+"""Untrusted SQLite files, opened so that nothing in them executes.
 
-Only plain tables are read: a view, a trigger, a virtual table or a generated column never takes
-part.  Every query has a deadline, rows come out as integer arrays or bounded text.
+Only plain tables are read, never views, triggers, virtual tables or generated columns.  Every query
+has a deadline, and rows are returned as integer arrays or bounded text.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ MAGIC = b"SQLite format 3\0"
 
 #: Rows that one table may give.
 MAX_ROWS = 8_000_000
-#: Seconds of processor time that reading may take: a start, and the rate of an honest file.
+#: Seconds of processor time that reading may take: a fixed part, and one proportional to the file's
+#: size.
 _DEADLINE_S, _DEADLINE_BYTES_PER_S = 3.0, 5e6
 _MAX_TEXT_BYTES = 1 << 20
 _CHUNK_ROWS = 4096
 _ALLOWED = frozenset({sqlite3.SQLITE_READ, sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION})
 
-#: A column that the table lacks.
+#: Value of a column that the table lacks.
 ABSENT = np.iinfo(np.int64).min
 
 
@@ -99,7 +100,7 @@ class Database:
                 yield number, text
 
     def integer(self, table: str, name: str) -> str:
-        """SQL of a column as an integer; an expression in brackets stays as it is."""
+        """SQL for a column as an integer; an expression in brackets is left unchanged."""
         if name.startswith("("):
             return name
         if name != "rowid" and name not in self.columns(table):
@@ -114,7 +115,7 @@ class Database:
         return [str(name) for (name,) in rows]
 
     def _plain_columns(self, table: str) -> frozenset[str]:
-        """Stored columns; generated ones would run code of the file."""
+        """Stored columns; generated ones are left out, since they would run code of the file."""
         rows = self._execute(f'PRAGMA table_xinfo("{table}")')
         return frozenset(str(row[1]) for row in rows if not row[6] and '"' not in str(row[1]))
 
@@ -127,7 +128,7 @@ def opened(path: Path) -> Iterator[Database]:
     """Open a database read-only and on a deadline.
 
     Raises:
-        ReportError: the file is no database, damaged, or takes too long to read.
+        ReportError: the file is not a database, is damaged, or takes too long to read.
     """
     connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
     try:
@@ -143,7 +144,7 @@ def opened(path: Path) -> Iterator[Database]:
 
 
 def _restrain(connection: sqlite3.Connection, seconds: float) -> None:
-    """Forbid everything but reading, and interrupt queries after some processor time."""
+    """Forbid everything but reading, and interrupt queries after a limit of processor time."""
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     for limit, value in _LIMITS.items():
         connection.setlimit(limit, value)

@@ -12,13 +12,15 @@ from profilers.attribution import DEFAULT_PHASES, PhasePattern
 from profilers.readers import nsys_staged, read_report, rocprof_csv
 from profilers.schema import Report
 
-#: A run writes a file a rank, perhaps in a folder a host.
+#: Depth of folders that is searched: a run writes a file per rank, perhaps in a folder per host.
 _MOST_FILES, _DEPTH = 2048, 2
 
 
 @dataclass(frozen=True, slots=True)
 class FolderReports:
-    """The reports of a folder, and why its other files are none: name -> sentence."""
+    """The reports of a folder; and for each other file, by name, a sentence on why it is not a
+    report.
+    """
 
     reports: tuple[Report, ...]
     paths: tuple[Path, ...]
@@ -28,7 +30,7 @@ class FolderReports:
 def read_folder(
     folder: str | os.PathLike[str], *, phases: Sequence[PhasePattern] = DEFAULT_PHASES
 ) -> FolderReports:
-    """Read every report of a folder and of the folders in it; hidden files are passed over.
+    """Read every report of a folder and of the folders in it; hidden files are skipped.
 
     Raises:
         ReportError: no such folder, too many files, or no report among them.

@@ -11,7 +11,7 @@ from typing import Any
 from genz_core.errors import ReportError
 from profilers.readers.compressed import BrokenOff
 
-#: One value (an event, a metadata field) may take this many characters.
+#: Most characters of one value (an event, a metadata field).
 MAX_VALUE_CHARS = 4 << 20
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -19,7 +19,9 @@ _BETWEEN = re.compile(r"[ \t\r\n,]*")
 
 
 class JsonStream:
-    """A walk over the top level of a JSON document that decodes the values below one by one."""
+    """A reader that walks over the top level of a JSON document and decodes the values below it one
+    by one.
+    """
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
@@ -78,7 +80,7 @@ class JsonStream:
                 if end < len(self._buffer) or not self._more():
                     self._at += length
                     return item
-                continue  # a number may go on in the next piece
+                continue  # a number may continue in the next piece
             except RecursionError:
                 raise ReportError("the JSON is nested too deeply for a profiler trace") from None
             except ValueError as error:
@@ -89,7 +91,7 @@ class JsonStream:
                 raise BrokenOff(f"the JSON is damaged or cut off ({problem})")
 
     def peek(self, skip: re.Pattern[str] = _SPACE) -> str:
-        """The next character that is no space, not consumed; "" at the end."""
+        """The next non-space character, without consuming it; "" at the end."""
         while True:
             self._at = skip.match(self._buffer, self._at).end()  # type: ignore[union-attr]
             if self._at < len(self._buffer):
@@ -98,7 +100,7 @@ class JsonStream:
                 return ""
 
     def _take(self, expected: str) -> None:
-        """Consume a character, or raise where another one stands."""
+        """Consume a character; raise if it is another one."""
         character = self.peek()
         if character != expected:
             raise ReportError(

@@ -1,8 +1,8 @@
 """Tables that Nsight Compute prints with --csv: a row per metric ("details") or per kernel ("--page
 raw", whose second row holds the units).
 
-Units are scaled for reading unless --print-units base was given, numbers carry
-thousands separators, and whatever the profiled program printed stands above the header.
+Units are scaled for reading unless --print-units base was given, numbers have thousands separators,
+and the output of the profiled program may precede the header.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ _TIMES_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "nsecond": 1.0, "usecond
 _TIMES_NS |= {"msecond": 1e6, "second": 1e9, "µs": 1e3, "μs": 1e3}
 _SCALED = re.compile(r"^([kmgt]?)(byte|hz|inst|flop|cycle|b)\b(?:/(s|second))?", re.IGNORECASE)
 _RANGE_COLUMN = re.compile(r"(push/pop|start/(stop|end))_range", re.IGNORECASE)
-#: Behind domain and name stand type and value of the payload, type and value of the color, and
-#: type and value of the message.
+#: After domain and name follow type and value of the payload, of the color and of the message.
 _SUFFIX_FIELDS = 6
-#: Columns of the raw page that are no metrics.
+#: Columns of the raw page that are not metrics.
 _IDENTITY = frozenset(
     {
         "ID",
@@ -75,7 +74,7 @@ def _results(table: CsvTable) -> list[KernelResult]:
 
 
 def _from_metric_rows(table: CsvTable) -> list[KernelResult]:
-    """A result per ID; of a metric that several sections print, the first counts."""
+    """One result per ID; where several sections print a metric, the first one counts."""
     at = {name: place for place, name in enumerate(table.header)}
     results: dict[str, KernelResult] = {}
     values = _numbers([row[at["Metric Value"]] for row in table.rows], table.separator)
@@ -91,12 +90,13 @@ def _from_metric_rows(table: CsvTable) -> list[KernelResult]:
 
 def _titled(name: str, unit: str) -> str:
     """A metric's title, with its unit where sections share the title: "Memory Throughput" is a
-    percentage in some and bytes per second in others."""
+    percentage in some sections and bytes per second in others.
+    """
     return f"{name} [byte/s]" if unit.lower().endswith(("byte/s", "byte/second")) else name
 
 
 def _from_kernel_rows(table: CsvTable) -> list[KernelResult]:
-    """A result per row; the units stand in the first row, if it has no ID."""
+    """One result per row; the units are in the first row if that has no ID."""
     at = {name: place for place, name in enumerate(table.header)}
     rows, units = table.rows, [""] * len(table.header)
     if rows and not rows[0][at["ID"]].strip():
@@ -136,7 +136,7 @@ def _lenient(cell: str) -> list[float]:
 
 
 def _identity(row: list[str], at: dict[str, int]) -> KernelResult:
-    """The kernel of a row without its metrics.  at: column of each name."""
+    """The kernel of a row without its metrics.  at: index of the column of each name."""
 
     def cell(name: str) -> str:
         return row[at[name]].strip() if name in at else ""
@@ -181,7 +181,9 @@ def _base(value: float, unit: str) -> float:
 
 
 def _devices(tables: list[CsvTable], results: list[KernelResult]) -> tuple[DeviceInfo, ...]:
-    """The devices of the kernels, from their attributes or their compute capability alone."""
+    """The devices of the kernels, from their attributes, or from their compute capability where
+    that is all.
+    """
     devices: dict[int, DeviceInfo] = {}
     capability = {
         row[table.header.index("Device")].strip(): row[table.header.index("CC")].strip()

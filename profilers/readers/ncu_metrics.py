@@ -1,8 +1,8 @@
 """Kernels from hardware counters of Nsight Compute: time, FLOPs, DRAM bytes, percent of peaks.
 
-Counters of a report file are in base units (ns, byte, %); the CSV reader brings its columns there.
-ncu serialises and replays kernels at fixed clocks and with a flushed cache: its times have no
-place on a timeline and are never added to those of another tool.
+Counters of a report file are in base units (ns, byte, %); the CSV reader converts its columns to
+these.  ncu serialises and replays kernels at fixed clocks and with a flushed cache: its times
+belong on no timeline and are never added to those of another tool.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DRAM_PCT = (
     "dram__throughput.avg.pct_of_peak_sustained_elapsed",
     "DRAM Throughput",
 )
-#: Thread instructions: an addition or multiplication is one FLOP, a multiply-add two.
+#: Thread-level instructions: an addition or multiplication is one FLOP, a multiply-add two.
 _SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 _SASS_FLOPS = {
     f"{kind}{op}": flops for kind in "dfh" for op, flops in (("add", 1), ("mul", 1), ("fma", 2))
@@ -49,7 +49,7 @@ _TENSOR_BUSY = (
 )
 
 
-#: Counters beyond this are ratios by zero.
+#: Counters above this come from a division by zero.
 _MAX_READING = 1e30
 
 
@@ -131,7 +131,7 @@ def _kernels(results: Sequence[KernelResult]) -> pd.DataFrame:
 
 
 def number(result: KernelResult, names: Sequence[str]) -> float:
-    """The first of some metrics that is a number; NaN where none is."""
+    """The value of the first of several metrics that is a number; NaN where none is."""
     for name in names:
         reading = result.metrics.get(name)
         if isinstance(reading, float) and abs(reading) < _MAX_READING:
@@ -150,8 +150,9 @@ def _dram_bytes(result: KernelResult) -> float:
 def _flops(result: KernelResult) -> float:
     """FLOPs of scalar instructions and tensor cores; NaN where the counters miss some.
 
-    Tensor cores by their counters of operations by type (Hopper and later).  A kernel that kept
-    the tensor pipes busy without such counters has unknown FLOPs, not those of its scalar part.
+    Tensor cores are counted by their per-type operation counters (Hopper and later).  A kernel that
+    used the tensor pipes without such counters has unknown FLOPs, not just those of its scalar
+    part.
     """
     tensor = [
         reading
@@ -164,7 +165,7 @@ def _flops(result: KernelResult) -> float:
         return math.nan
     scalar = _scalar_flops(result)
     if scalar is None and not any(tensor):
-        return math.nan  # tensor cores did nothing, and what the others did is not counted
+        return math.nan  # tensor cores were idle, and the other instructions were not counted
     return math.fsum([*tensor, scalar or 0.0])
 
 

@@ -152,7 +152,7 @@ def _read_header(header: bytes, contents: _Contents) -> tuple[int, int, int]:
 
 
 def _read_session(session: bytes, contents: _Contents) -> None:
-    """Keep devices and versions of a session; not its host name, processor or command line."""
+    """Keep devices and versions of a session, but not its host name, processor or command line."""
     for number, value in fields(session):
         if number == _VERSIONS:
             pair = {n: text(v) for n, v in fields(nested(value))}
@@ -249,7 +249,7 @@ def _value(message: bytes) -> float | str | None:
 
 
 def _nvtx(state: bytes) -> list[str]:
-    """Names of the open ranges, outermost first: those of any thread, then those of the thread."""
+    """Names of the open ranges, outermost first: process-wide ranges, then those of the thread."""
     pushed: list[str] = []
     started: list[str] = []
     for number, value in fields(state):

@@ -32,7 +32,7 @@ _MAX_COUNT = 1e12
 
 
 class View:
-    """A table with columns by folded name, times in seconds and sizes in bytes."""
+    """A table whose columns have current names, with times in seconds and sizes in bytes."""
 
     def __init__(self, source: CsvTable) -> None:
         self.rows = len(source.rows)
@@ -59,7 +59,7 @@ class View:
         """A column of counts.
 
         Raises:
-            ReportError: it holds anything but whole numbers from zero.
+            ReportError: it holds anything but whole numbers of at least zero.
         """
         values = self.numbers(name)
         if not bool(((values >= 0) & (values < _MAX_COUNT) & (values == np.floor(values))).all()):

@@ -1,7 +1,7 @@
 """Tables of `nsys stats --format csv`, recognised by their headers, in any time unit.
 
-A file may hold several tables below what nsys printed first; the one that says most about the
-kernels counts.  Summaries have no timeline, so no busy time.
+A file may hold several tables after other output of nsys; the most detailed one about kernels is
+used.  Summaries have no timeline, so there is no busy time.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def _kind(cells: Sequence[str]) -> _Kind | None:
 
 
 def _report(path: Path, parts: list[TableContents]) -> Report:
-    """A report with kernels, copies, ranges and host calls from the first table that has each."""
+    """A report with kernels, copies, ranges and host calls, each from the first table that has
+    them.
+    """
     kernels = next((p.kernels for p in parts if p.kernels is not None), kernel_table({}))
     copies = next((p.copies for p in parts if p.copies is not None), copy_table({}))
     ranges = next((p.ranges for p in parts if p.ranges is not None), table(RANGE_COLUMNS, {}))
@@ -91,7 +93,8 @@ def _kinds(*kinds: tuple[str, Callable[[View], TableContents]]) -> tuple[_Kind, 
     return tuple(_Kind(frozenset(columns.split(", ")), read) for columns, read in kinds)
 
 
-#: Reports of nsys: what says most about kernels first, and what has more columns before less.
+#: Reports of nsys, the most detailed about kernels first, and those with more columns before those
+#: with fewer.
 _KINDS = _kinds(
     ("start, duration, name, grdx", nsys_tables.gpu_trace),
     ("kernel start, kernel dur, kernel name", nsys_tables.kern_exec_trace),

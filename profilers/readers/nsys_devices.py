@@ -35,8 +35,8 @@ _GPU_COLUMNS = (
 class Devices:
     """The devices of an export.
 
-    listed: those that ran kernels, or all where none ran.  of_kernel: index of the device of each
-    kernel, as in `DeviceInfo.index`.
+    listed: devices that ran kernels, or all devices where none did.  of_kernel: index of the device
+    of each kernel, as in `DeviceInfo.index`.
     """
 
     listed: tuple[DeviceInfo, ...]

@@ -27,11 +27,11 @@ PROCESS_MASK = ~np.int64(0xFFFFFF)
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """NVTX ranges on the clock of the tool [ns], an entry each.
+    """NVTX ranges on the clock of the tool [ns], one entry each.
 
-    own_parent: the range around, of the same kind.  parent: of any kind.  `name_code` points
-    into `names`, `shape_code` into `shapes` (JSON of the inputs of an operator that PyTorch's
-    `emit_nvtx(record_shapes=True)` names), -1 for none.
+    own_parent: the enclosing range of the same kind.  parent: the enclosing range of any kind.
+    `name_code` indexes `names`; `shape_code` indexes `shapes` (JSON of the inputs of an operator
+    that PyTorch's `emit_nvtx(record_shapes=True)` names), -1 for none.
     """
 
     start: Ints
@@ -59,7 +59,7 @@ class Ranges:
         return _innermost(np.flatnonzero(some), spans, calls)
 
     def to_frame(self, processes: Ints, origin: int) -> pd.DataFrame:
-        """The ranges table; `processes` are the sorted globalPids that kernels count from."""
+        """The ranges table; `processes` are the sorted globalPids that kernels are numbered by."""
         _, threads = np.unique(self.thread, return_inverse=True)
         process = self.thread & PROCESS_MASK
         place = np.searchsorted(processes, process)
@@ -77,11 +77,11 @@ class Ranges:
 
 
 def read_ranges(database: Database, label: Callable[[str], str] = range_name) -> Ranges:
-    """All closed ranges of the export, with the range around each.
+    """All closed ranges of the export, with the range that encloses each.
 
     Args:
-        label: shortens the text of a range; by default it drops the details that differ from
-            call to call, of which a long capture holds millions.
+        label: shortens the text of a range; by default it drops details that differ from call to
+            call, since a long capture has millions of calls.
     """
     wanted = ("rowid", "start", "end", "eventType", "globalTid", "textId")
     rows = database.integers(
@@ -109,9 +109,9 @@ def read_ranges(database: Database, label: Callable[[str], str] = range_name) ->
 def _coded(
     database: Database, rowid: Ints, text_id: Ints, coders: Sequence[Callable[[str], int]]
 ) -> list[Ints]:
-    """Codes of the text of each range, of its own or of the string it points to; 0 for no text.
+    """Code of the text of each range, which is stored inline or by string id; 0 for no text.
 
-    coders: what gives a text its code, one list of codes each.
+    coders: functions that give a text its code; one list of codes for each.
     """
     codes = np.zeros((len(coders), len(rowid)), dtype=np.int64)
     registered = set(text_id[text_id != ABSENT].tolist())
@@ -136,8 +136,9 @@ def _coded(
 
 
 def _parents(thread: Ints, start: Ints, end: Ints, on_thread: Bools) -> tuple[Ints, Ints]:
-    """Parent of each range among those of its kind; and the same where roots on a thread have the
-    range of the process that spans them as parent."""
+    """The parent of each range among those of its kind; and the same with process-wide ranges as
+    parents of the outermost ranges of threads.
+    """
     own = np.full(len(start), -1, dtype=np.int64)
     process = thread & PROCESS_MASK
     for rows, key in ((on_thread, thread), (~on_thread, process)):
@@ -155,10 +156,10 @@ def _parents(thread: Ints, start: Ints, end: Ints, on_thread: Bools) -> tuple[In
 def _innermost(
     rows: Ints, spans: tuple[Ints, Ints, Ints, Ints], calls: tuple[Ints, Ints, Ints]
 ) -> Ints:
-    """Innermost of the ranges `rows` around each call, as a row of all ranges.
+    """The innermost of the ranges `rows` around each call, as a row of all ranges.
 
     Args:
-        spans: (thread, start, end, parent) of all ranges, the parents of `rows` among `rows`.
+        spans: (thread, start, end, parent) of all ranges; parents of `rows` are among `rows`.
     """
     if not len(rows):
         return np.full(len(calls[0]), -1, dtype=np.int64)

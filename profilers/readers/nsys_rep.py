@@ -1,7 +1,7 @@
 """Nsight Systems captures (.nsys-rep, .qdrep), whose format only nsys itself reads.
 
-Where `nsys` is on the PATH it exports the capture to SQLite in a temporary folder; elsewhere the
-message says which version wrote the file and the command to run there.
+Where `nsys` is on the PATH it exports the capture to SQLite in a temporary folder; otherwise the
+message states the version that wrote the file and the command to run elsewhere.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Nsight Systems exports: `nsys export --type sqlite`, schemas of 2020 to 2026.
 
-Tables that a capture did not need are missing, columns differ by version.  A launch is identified
-by process and correlation id together; the host call of a launch lies inside the NVTX ranges of its
-thread, whose innermost is the operator.
+Tables that a capture did not need are missing, and columns differ by version.  Process and
+correlation id together identify a launch.  The host call of a launch lies inside NVTX ranges of its
+thread, and the innermost of these is the operator.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _report(path: Path, database: Database) -> Report:
         **_places(launches, processes, devices, origin),
         **_names(database, launches),
     }
-    del calls, launches  # so that a million rows are in memory once
+    del calls, launches  # so that a million rows are in memory only once
     return Report(
         format=FORMAT,
         tool="nsys",
@@ -117,7 +117,7 @@ def _launches(database: Database) -> Rows:
 
 
 def _places(launches: Rows, processes: Ints, devices: Devices, origin: int) -> Columns:
-    """Columns of time, device, stream and launch size of each kernel."""
+    """Columns of time, device, stream and grid and block size of each kernel."""
     graph = launches["graphNodeId"]
     return {
         "tool": "nsys",
@@ -207,7 +207,7 @@ def _named(ids: Ints, strings: Mapping[int, str]) -> pd.Categorical:
 
 
 def _read_copies(database: Database) -> Rows:
-    """Copies, sets and whole graphs; `kind` is the copyKind, 0 for a set, -1 for a graph."""
+    """Copies, memory sets and whole graphs; `kind` is the copyKind, 0 for a set, -1 for a graph."""
     columns = (*_LAUNCH_COLUMNS, "bytes", "copyKind")
     parts = [database.integers(name, columns) for name in (_MEMCPY, _MEMSET, _GRAPH)]
     for part, kind in zip(parts[1:], (0, -1), strict=True):

@@ -1,12 +1,12 @@
 """Nsight Systems exports other than SQLite: folders of Parquet tables, and JSON lines.
 
 Their rows are written into a scratch database with the columns of the SQLite export, which
-`nsys_sqlite` then reads, so that all exports of a capture say the same.
+`nsys_sqlite` then reads, so that all exports of a capture give the same report.
 
-`nsys export --type parquetdir` writes a file a table, named as in SQLite.  `--type json` and
-`jsonlines` write an event a line, with texts by their place in a line of strings (NVIDIA's "Nsight
-Systems reports export documentation", JSON and Text Format Description): `CudaEvent` with `kernel`
-or `memcpy`, `TraceProcessEvent` for calls, `NvtxEvent` for ranges.
+`nsys export --type parquetdir` writes one file per table, named as in SQLite.  `--type json` and
+`jsonlines` write one event per line, with texts given by their index in a line of strings (NVIDIA's
+"Nsight Systems reports export documentation", JSON and Text Format Description): `CudaEvent` with
+`kernel` or `memcpy`, `TraceProcessEvent` for calls, `NvtxEvent` for ranges.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KERNEL, _RUNTIME = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
 _MEMCPY, _NVTX, _STRINGS = "CUPTI_ACTIVITY_KIND_MEMCPY", "NVTX_EVENTS", "StringIds"
 _PLACE = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid")
 _EXTENTS = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
-#: Tables that the reader of the SQLite export takes part in, with the columns that it reads.
+#: Tables that the SQLite reader uses, with the columns that it reads.
 _TABLES: Mapping[str, tuple[str, ...]] = {
     _KERNEL: (*_PLACE, "demangledName", "shortName", "graphNodeId", *_EXTENTS),
     _RUNTIME: ("start", "end", "globalTid", "correlationId", "nameId"),
@@ -96,7 +96,7 @@ def _rows_of(name: str, file: Path) -> Iterator[Row]:
 
 
 def _refuse_large(name: str, metadata: Any) -> None:
-    """Raise where a table is beyond bounds by its own word."""
+    """Raise where a table's own metadata states a size beyond the bounds."""
     groups = range(metadata.num_row_groups)
     size = sum(metadata.row_group(at).total_byte_size for at in groups)
     if metadata.num_rows > _MAX_ROWS or size > _MAX_FILE_BYTES:
@@ -159,7 +159,7 @@ class _Events:
         self._count = 0
 
     def add(self, line: Any) -> None:
-        """Take over an event, a line of strings, or one string."""
+        """Add an event, a line of strings, or one string."""
         if isinstance(line.get("data"), list) and not self._rows[_STRINGS]:
             self._rows[_STRINGS] = [(at, str(text)) for at, text in enumerate(line["data"])]
         elif line.get("type") == "String":
@@ -209,7 +209,7 @@ def _lowered(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _whole(value: Any) -> int | None:
-    """A whole number, which the format may write as a text; None for none."""
+    """A whole number, which the format may write as a text; None for null."""
     if value is None or isinstance(value, (list, dict)):
         return None
     return int(value)
@@ -219,10 +219,10 @@ def _whole(value: Any) -> int | None:
 
 
 def _staged(tables: Mapping[str, Iterable[Row]]) -> Report:
-    """The report of tables, by way of a scratch database.
+    """The report of the tables, read through a scratch database.
 
     Raises:
-        ReportError: see `nsys_sqlite.read`; a value that no column can hold.
+        ReportError: see `nsys_sqlite.read`; or a value that fits no column.
     """
     with tempfile.TemporaryDirectory(prefix="ridgeline-") as folder:
         path = Path(folder) / "report.sqlite"
@@ -235,7 +235,7 @@ def _staged(tables: Mapping[str, Iterable[Row]]) -> Report:
             database.commit()
         except (sqlite3.Error, OverflowError) as error:
             reason = type(error).__name__
-            raise ReportError(f"the export holds what no table can ({reason})") from None
+            raise ReportError(f"the export holds a value that fits no table ({reason})") from None
         finally:
             database.close()
         return nsys_sqlite.read(path)
@@ -252,7 +252,7 @@ def _write(
 
 
 def _signed(value: Any) -> Any:
-    """A value as SQLite holds it: ids of 64 bits without sign become signed."""
+    """A value as SQLite stores it: unsigned 64-bit ids become signed."""
     if isinstance(value, int) and value >= 1 << 63:
         return value - (1 << 64)
     return value if isinstance(value, (int, str, type(None))) else str(value)

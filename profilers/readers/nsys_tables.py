@@ -71,7 +71,7 @@ def _summary(
 
 
 def kern_sum(view: View) -> TableContents:
-    """cuda_gpu_kern_sum and its variant by grid and block; gpukernsum of old."""
+    """cuda_gpu_kern_sum and its variant by grid and block; formerly gpukernsum."""
     columns = _summary(view.text("name"), view.counts("instances"), view.numbers("total time"))
     if "gridxyz" in view:
         columns |= {"grid": _extent(view.text("gridxyz")), "block": _extent(view.text("blockxyz"))}
@@ -178,13 +178,15 @@ def gpu_trace(view: View) -> TableContents:
 
 
 def _some(columns: dict[str, NDArray[Any]], rows: NDArray[Any]) -> dict[str, object]:
-    """Some rows of columns, integers as nullable ones."""
+    """Selected rows of columns, integers as nullable ones."""
     some = {name: values[rows] for name, values in columns.items()}
     return {name: nullable_integers(v) if v.dtype.kind == "i" else v for name, v in some.items()}
 
 
 def _named_devices(cells: list[str]) -> tuple[tuple[DeviceInfo, ...], NDArray[Any]]:
-    """Devices of cells such as "NVIDIA A100 (0)", and the index of each row's, -1 for none."""
+    """Devices named in cells such as "NVIDIA A100 (0)", and the index of each row's device, -1 for
+    none.
+    """
     indices: dict[str, int] = {}
     devices = []
     for cell in dict.fromkeys(cells):
@@ -230,7 +232,9 @@ def kern_exec_sum(view: View) -> TableContents:
 
 
 def nvtx_kern_sum(view: View) -> TableContents:
-    """nvtx_kern_sum: kernels by range, those of a nested range under each range around it."""
+    """nvtx_kern_sum: kernels by range; kernels of a nested range also count in each range around
+    it.
+    """
     columns = _summary(
         view.text("kernel name"), view.counts("kern inst"), view.numbers("total time")
     )
@@ -252,7 +256,7 @@ def range_sum(view: View) -> TableContents:
 
 
 def projection_sum(view: View) -> TableContents:
-    """nvtx_gpu_proj_sum: ranges by name, as long as their GPU work took."""
+    """nvtx_gpu_proj_sum: ranges by name, with the duration of their GPU work."""
     columns = {
         "name": _clipped(view.text("range")),
         "count": view.counts("range instances"),

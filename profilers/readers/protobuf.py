@@ -36,7 +36,7 @@ def fields(message: bytes) -> Iterator[Field]:
         else:
             raise ReportError(f"the report is damaged: unknown wire type {kind}")
         if length > size - at:
-            raise ReportError("the report is damaged: a field is longer than what holds it")
+            raise ReportError("the report is damaged: a field is longer than its message")
         yield number, message[at : at + length]
         at += length
 

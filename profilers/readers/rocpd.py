@@ -1,10 +1,10 @@
 """Databases of AMD's rocpd, the SQLite output of rocprofv3.
 
-Every table carries the capture's id behind its name (`rocpd_kernel_dispatch_0000ddb5_...`); a
-merged file holds several captures.  Two generations of the schema are read: times and places in the
-rows themselves, or by `rocpd_timestamp` and `rocpd_track` (ROCm/rocprofiler-sdk,
-source/share/rocprofiler-sdk-rocpd/rocpd_tables.sql and data_views.sql).  Views never take part;
-nothing of hosts, processes, commands or environments is read.
+Every table name ends in the capture's id (`rocpd_kernel_dispatch_0000ddb5_...`); a merged file
+holds several captures.  Two generations of the schema are read: with times and places in the rows
+themselves, or through `rocpd_timestamp` and `rocpd_track` (ROCm/rocprofiler-sdk,
+source/share/rocprofiler-sdk-rocpd/rocpd_tables.sql and data_views.sql).  Views are never used;
+nothing about hosts, processes, commands or environments is read.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Capture:
         return {number: text[:MAX_NAME_CHARS] for number, text in pairs if text}
 
     def _timed(self, name: str, wanted: tuple[str, ...]) -> Rows:
-        """Columns of a table with start and end [ns] and the places of its rows.
+        """Columns of a table, with start and end [ns] and with agent, queue and stream of its rows.
 
         Raises:
             ReportError: a row ends before it starts.
@@ -157,7 +157,7 @@ def _report(path: Path, captures: list[_Capture]) -> Report:
 
 
 def _stacked(parts: list[pd.DataFrame], empty: pd.DataFrame) -> pd.DataFrame:
-    """Tables of several captures below one another, with the types of the first."""
+    """Tables of several captures concatenated, with the types of the first."""
     full = [part for part in parts if len(part)]
     if len(full) < 2:
         return full[0] if full else empty
@@ -205,7 +205,7 @@ def _kernels(capture: _Capture, at: int, origin: int) -> pd.DataFrame:
 
 
 def _named(ids: Ints, names: Mapping[int, str]) -> pd.Categorical:
-    """The name of each id; one without a name is called by its number."""
+    """The name of each id; an id without a name is called by its number."""
     codes, unique = pd.factorize(ids)
     shown = [names.get(number) or f"unnamed {number}" for number in unique.tolist()]
     return categories(codes, shown)

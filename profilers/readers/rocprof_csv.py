@@ -64,7 +64,7 @@ class _View:
         """A column of whole numbers, exact to the nanosecond.
 
         Raises:
-            ReportError: a cell is none.
+            ReportError: a cell is not a whole number.
         """
         cells = self.text(name)
         try:
@@ -80,7 +80,7 @@ class _View:
         return np.array(self._source.numbers(self._at.get(name)), dtype=np.float64)
 
     def ordinals(self, name: str) -> pd.arrays.IntegerArray:
-        """A column of ordinals, of "Agent 4" the 4; unknown where there is none."""
+        """A column of ordinals (the 4 of "Agent 4"); unknown where there is none."""
         numbers = [re.search(r"\d{1,9}", cell) for cell in self.text(name)]
         return nullable_integers([int(found[0]) if found else -1 for found in numbers])
 
@@ -119,17 +119,17 @@ def read(path: Path) -> Report:
 
 
 def agents(path: Path) -> tuple[DeviceInfo, ...]:
-    """The GPUs of an agent_info.csv, by the node that traces name them by.
+    """The GPUs of an agent_info.csv, by the node number that traces use.
 
     Raises:
-        ReportError: it is none, or damaged.
+        ReportError: it is not such a table, or is damaged.
     """
     for source in find_tables(read_text(path), lambda cells: set(map(_folded, cells)) >= _AGENT):
         view = _View(source)
         names = view.text("product_name" if "product_name" in view else "name")
         rows = zip(view.integers("node_id").tolist(), view.text("agent_type"), names, strict=True)
         return tuple(DeviceInfo(index=at, name=name) for at, kind, name in rows if kind == "GPU")
-    raise ReportError("this is no table of agents")
+    raise ReportError("this is not a table of agents")
 
 
 # ------------------------------------------------------------------------------- traces
@@ -167,7 +167,7 @@ def _kernel_trace(view: _View) -> Mapping[str, Any]:
 
 
 def _old_trace(view: _View) -> Mapping[str, Any]:
-    """results.csv of rocprof: one row a dispatch."""
+    """results.csv of the older rocprof: one row per dispatch."""
     start_s, duration_s = _spans(view, "beginns", "endns")
     names = _names(view.text("kernelname"))
     columns = {
@@ -183,12 +183,12 @@ def _old_trace(view: _View) -> Mapping[str, Any]:
 
 
 def _names(cells: Sequence[str]) -> list[str]:
-    """Names without what the compiler appends: "copy_kernel(float*) [clone .kd]"."""
+    """Names without suffixes that the compiler appends: "copy_kernel(float*) [clone .kd]"."""
     return [_CLONE.sub("", cell) for cell in cells]
 
 
 def _sizes(view: _View) -> tuple[list[str | None], list[str | None]]:
-    """Work groups and their threads; the tool counts threads of the whole grid."""
+    """Block and grid sizes; the tool counts the threads of the whole grid."""
     if "workgroup_size_x" not in view or "grid_size_x" not in view:
         return [None] * view.rows, [None] * view.rows
     threads = [view.integers(f"grid_size_{axis}") for axis in "xyz"]
@@ -217,7 +217,7 @@ def copy_kind(direction: str) -> str:
 
 
 def _call_trace(view: _View) -> Mapping[str, Any]:
-    """Calls of HIP and HSA; markers are ranges."""
+    """Calls of HIP and HSA; markers become ranges."""
     start_s, duration_s = _spans(view, "start_timestamp", "end_timestamp")
     names = view.text("function")
     if all(cell.upper().startswith("MARKER") for cell in view.text("domain")) and view.rows:
@@ -251,7 +251,7 @@ def _ranges(
 
 
 def _counters(view: _View) -> Mapping[str, Any]:
-    """counter_collection: a row a dispatch and counter."""
+    """counter_collection: one row per dispatch and counter."""
     dispatches = view.text("dispatch_id")
     codes, unique = pd.factorize(np.array(dispatches, dtype=object))
     first = np.full(len(unique), -1, dtype=np.int64)
@@ -284,7 +284,7 @@ def _counters(view: _View) -> Mapping[str, Any]:
 
 
 def _statistics(view: _View) -> Mapping[str, Any]:
-    """*_stats.csv: calls and total time by name, of kernels, of copies or of calls."""
+    """*_stats.csv: calls and total time by name, for kernels, copies or calls."""
     names, counts = view.text("name"), view.integers("calls")
     seconds = view.numbers("totaldurationns") * _NS
     if bool((counts < 0).any()):
@@ -312,12 +312,12 @@ def _statistics(view: _View) -> Mapping[str, Any]:
 
 def _refused(view: _View) -> Mapping[str, Any]:
     raise ReportError(
-        "this table of rocprof describes devices or memory and lists no activity of kernels; give "
+        "this table of rocprof describes devices or memory and lists no kernels; give "
         "kernel_trace.csv, kernel_stats.csv or the rocpd database"
     )
 
 
-#: Columns by which a table is known -> its reader; what has more columns before less.
+#: Columns that identify a table -> its reader; tables with more columns before those with fewer.
 _KINDS: tuple[tuple[frozenset[str], Callable[[_View], Mapping[str, Any]]], ...] = tuple(
     (frozenset(columns.split(", ")), read_table)
     for columns, read_table in (

@@ -1,8 +1,8 @@
-"""Kernels of rocprofv3's own JSON (`--output-format json`): a document a process.
+"""Kernels of rocprofv3's own JSON (`--output-format json`), which holds one document per process.
 
-Under "rocprofiler-sdk-tool" stand, of each process, its agents, the symbols of its kernels, and the
-records of buffers; a dispatch names its agent, queue and kernel by their handles.  Times are
-nanoseconds on the clock of the machine.  Of the rest (command line, environment) nothing is kept.
+"rocprofiler-sdk-tool" lists, for each process, its agents, the symbols of its kernels, and buffered
+records; a dispatch refers to its agent, queue and kernel by handles.  Times are nanoseconds on the
+machine's clock.  Nothing else is kept (command line, environment).
 Source: ROCm/rocprofiler-sdk, source/lib/output/generateJSON.cpp and the fields of
 `rocprofiler_buffer_tracing_kernel_dispatch_record_t`.
 """
@@ -84,7 +84,7 @@ def _columns(rows: list[_Row]) -> dict[str, Any]:
 
 
 def _dispatches(process: dict[str, Any], at: int, agents: dict[Any, DeviceInfo]) -> Iterator[_Row]:
-    """A row a dispatch.
+    """One row per dispatch.
 
     Raises:
         ReportError: a record without kernel or times, or that ends before it starts.

@@ -29,7 +29,7 @@ from profilers.schema import (
 
 FORMAT = "torch-trace"
 
-#: Header fields worth showing; the rest may name hosts, users and paths.
+#: Header fields that are shown; others may name hosts, users and paths.
 FACTS = (
     "schemaVersion",
     "cuda_runtime_version",
@@ -41,16 +41,16 @@ FACTS = (
 )
 
 
-#: A launch: start, end, "External id", whether it launches a graph, thread.
+#: A launch: start, end, "External id", whether it launches a graph, and thread.
 Launch = tuple[float, float, Hashable, bool, int]
-#: An operator: name, and JSON of the shapes, types and plain values of its inputs.
+#: An operator: its name, and JSON of the shapes, types and plain values of its inputs.
 Operator = tuple[str, str | None, str | None, str | None]
 Called = TypeVar("Called")
 
 
 @dataclass(slots=True)
 class Calls(Generic[Called]):
-    """Calls on the host, packed: what was called, start and end [us], ordinal of the thread."""
+    """Calls on the host in packed arrays: name, start and end [us], ordinal of the thread."""
 
     what: list[Called] = field(default_factory=list)
     start_us: array[float] = field(default_factory=lambda: array("d"))
@@ -75,7 +75,9 @@ class Calls(Generic[Called]):
 
 @dataclass(slots=True)
 class TraceEvents:
-    """Events kept of a trace, times in microseconds; the lists of kernels run in parallel."""
+    """The events of a trace that are kept, times in microseconds; the lists about kernels are
+    parallel.
+    """
 
     names: list[str] = field(default_factory=list)
     times: list[tuple[float, float, int, int]] = field(default_factory=list)  # ts dur device stream
@@ -104,7 +106,7 @@ class TraceEvents:
         return self._threads.setdefault(name, len(self._threads))
 
     def operator(self, operator: Operator) -> Operator:
-        """The stored copy of an operator: many calls have the same name and inputs."""
+        """The stored copy of an operator, since many calls have the same name and inputs."""
         return self._operators.setdefault(operator, operator)
 
 
@@ -143,7 +145,7 @@ def _origin(events: TraceEvents) -> float:
 
 
 def _nanoseconds(microseconds: Any, origin: float) -> time_spans.Int:
-    """Nanoseconds since the origin; the format carries three decimals of a microsecond."""
+    """Nanoseconds since the origin; the format gives microseconds with three decimals."""
     return np.rint((np.asarray(microseconds, dtype=np.float64) - origin) * 1e3).astype(np.int64)
 
 
@@ -210,7 +212,9 @@ def _kernels(events: TraceEvents, origin: float, ranges: pd.DataFrame) -> pd.Dat
 def _operator(
     events: TraceEvents, link: tuple[Hashable, Hashable, bool], launch: Launch | None
 ) -> Operator | None:
-    """The operator of a kernel, by its own id or its launch's, unless that is the correlation."""
+    """The operator of a kernel, by its own id or its launch's id, unless that id is the
+    correlation.
+    """
     external, correlation, _ = link
     ids = (external, launch[2] if launch else None)
     named = (events.operators.get(name) for name in ids if name is not None and name != correlation)
@@ -233,8 +237,9 @@ def _add_operators_around(
     in_graph: list[bool],
     operators: list[Operator | None],
 ) -> None:
-    """Fill in the operators of kernels that no id names: the innermost around their launch, else
-    one whose id is the correlation."""
+    """Fill in the operators of kernels that no id names: the innermost operator around their
+    launch, or one whose id is the correlation.
+    """
     lost = [i for i, launch in enumerate(launches) if launch is not None and operators[i] is None]
     calls = [launch for i in lost if (launch := launches[i]) is not None]
     rows = _rows_around(events.operator_calls, origin, calls).tolist() if calls else []
@@ -268,7 +273,8 @@ def _range_ids(
 ) -> NDArray[np.int64]:
     """Row of the innermost annotation around each kernel's launch, -1 for none.
 
-    Where the launch was not recorded, around the kernel on the device's copy of the annotations.
+    Where the launch was not recorded, the device's copy of the annotations around the kernel is
+    used.
     """
     range_id = np.full(len(launches), -1, dtype=np.int64)
     launched = np.array([i for i, launch in enumerate(launches) if launch], dtype=np.int64)
@@ -336,13 +342,13 @@ def _host(events: TraceEvents) -> pd.DataFrame:
     )
 
 
-#: What a run of Ridgeline's own says of itself, and of which type.
+#: Facts that Ridgeline writes into the traces of its own runs, with their types.
 _OWN = {"device": str, "model": str, "engine": str, "dtype": str, "batch": int, "isl": int,
         "osl": int}  # fmt: skip
 
 
 def _own_run(told: Any) -> dict[str, str | int | float]:
-    """What a run of Ridgeline's own said of itself, as facts "run_batch" and so on."""
+    """The facts that a run of Ridgeline wrote into the trace, as "run_batch" and so on."""
     known = told if isinstance(told, dict) else {}
     return {
         f"run_{name}": known[name][:200] if kind is str else known[name]
@@ -356,10 +362,10 @@ def _own_device(own: Mapping[str, Any]) -> tuple[DeviceInfo, ...]:
 
 
 def _devices(properties: Any, kernels: pd.DataFrame) -> tuple[DeviceInfo, ...]:
-    """The devices that ran kernels, named by `deviceProperties` (all of them where none ran).
+    """The devices that ran kernels, named by `deviceProperties`; all of these where none ran.
 
-    ROCm numbers a kernel's device on another scale than its properties; a trace with one device
-    leaves no doubt.
+    ROCm numbers devices differently for kernels and for properties; with a single device there is
+    no ambiguity.
     """
     known_devices = {p.get("id"): p for p in properties or [] if isinstance(p, dict)}
     used = sorted(kernels["device"].dropna().unique().tolist()) or list(known_devices)

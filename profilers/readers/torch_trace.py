@@ -1,11 +1,11 @@
-"""PyTorch profiler traces: Chrome trace JSON, plain, in gzip or in a zip with one member.
+"""PyTorch profiler traces: Chrome trace JSON, plain, gzipped, or in a zip with one member.
 
 Events are read one by one; only device activity, launches, operators and annotations are kept.
-A kernel is tied to its operator by its "External id", else by its launch: correlation ->
-runtime call -> "External id", else the operator around the call on its thread.  Some versions
-write the correlation as "External id", which names no operator.  A kernel of a CUDA or HIP graph
-has only the launch of the graph.  Of the Python stack the calls of nn.Module are kept.
-Times of the format are microseconds with three decimals.
+A kernel is linked to its operator by its "External id", otherwise through its launch: correlation
+-> runtime call -> "External id", or the operator around the call on its thread.  Some versions
+write the correlation as "External id", which identifies no operator.  A kernel of a CUDA or HIP
+graph only has the launch of its graph.  Of the Python stack only calls of nn.Module are kept. Times
+of the format are microseconds with three decimals.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from profilers.readers.json_stream import JsonStream
 from profilers.readers.torch_tables import FACTS, TraceEvents, build_report
 from profilers.schema import OWN_RUN, Report
 
-#: Device activities, launches, operators and annotations that one trace may hold.
+#: Most device activities, launches, operators and annotations that one trace may hold.
 MAX_EVENTS = 3_000_000
-#: Events that are passed over, before and for each one that is kept: frames of Python are many.
+#: Most events that are skipped, initially and per kept event: a trace has many Python frames.
 _IGNORED_EVENTS, _IGNORED_PER_KEPT = 1_000_000, 500
-#: Characters of different names and shapes that one trace may hold.
+#: Most characters of different names and shapes that one trace may hold.
 MAX_TEXT_CHARS = 200_000_000
 
 _KERNEL = frozenset({"kernel"})
@@ -41,17 +41,17 @@ _OPERATOR = frozenset({"cpu_op", "operator"})
 _ANNOTATION = frozenset({"user_annotation"})
 _DEVICE_ANNOTATION = frozenset({"gpu_user_annotation"})
 _PYTHON = "python_function"
-#: What the profiler writes before the class and number of a module in its stack.
+#: Prefix that the profiler writes before the class and number of a module in its stack.
 _MODULE = "nn.Module: "
 _KEPT = _KERNEL | _COPY | _LAUNCH | _OPERATOR | _ANNOTATION | _DEVICE_ANNOTATION
 _HEADER = (*FACTS, "deviceProperties", "distributedInfo", OWN_RUN)
 
-#: Times beyond these are damage [us]: some clocks count from 1970.
+#: Times beyond these mean damage [us]; some clocks count from 1970.
 _MAX_TIME_US = 1e17
 _MAX_DURATION_US = 1e13
-#: Operators whose plain inputs say what they compute: whether attention is causal, how long.
+#: Operators whose plain inputs are kept: whether attention is causal, how long it is.
 _VALUED = re.compile(r"attention|attn|::mha")
-#: Inputs of an operator beyond this are lists of many tensors, whose shapes tell nothing.
+#: Longer inputs of an operator are lists of many tensors, whose shapes are not useful.
 _MAX_SHOWN_CHARS = 2000
 
 
@@ -79,13 +79,15 @@ def read(path: Path) -> Report:
         if not events.kept:
             raise
     if not events.kept:
-        raise ReportError("the JSON holds no event of a PyTorch profiler; nothing to import")
+        raise ReportError(
+            "the JSON holds no event of the PyTorch profiler, so there is nothing to import"
+        )
     report = build_report(path, events, header)
     if broken is None:
         return report
     note = f"the trace breaks off after event {events.seen:,}, what follows is missing: {broken}"
     if report.kernels.empty:
-        raise ReportError(f"{note}; no kernel stands before")
+        raise ReportError(f"{note}, before its first kernel")
     return dataclasses.replace(report, notes=(note, *report.notes), truncated=note)
 
 
@@ -104,14 +106,14 @@ def _read_document(stream: JsonStream, events: TraceEvents, header: dict[str, An
             if key in _HEADER:
                 header[key] = value
     if not has_events:
-        raise ReportError('the JSON has no "traceEvents"; give the file a profiler exported')
+        raise ReportError('the JSON has no "traceEvents"; give a file that a profiler exported')
 
 
 def _keep_events(events: TraceEvents, items: Iterator[Any]) -> None:
     """Add the complete events of kept categories.
 
     Raises:
-        ReportError: something that is no event, a damaged event, or too many.
+        ReportError: something that is not an event, a damaged event, or too many.
     """
     for item in items:
         events.seen += 1
@@ -190,7 +192,7 @@ def _keep(events: TraceEvents, category: str, item: dict[str, Any]) -> None:
 
 
 def _ordinal(value: Any) -> int:
-    """A device or stream number, -1 where none is given, or what is given is none."""
+    """A device or stream number, -1 where none or an invalid one is given."""
     try:
         number = -1 if value is None or value == "" else int(value)
     except (TypeError, ValueError, OverflowError):
@@ -199,7 +201,7 @@ def _ordinal(value: Any) -> int:
 
 
 def _extent(value: Any) -> str | None:
-    """The extent of a grid or a block; None where it is no three numbers."""
+    """The extent of a grid or a block; None where it is not three numbers."""
     try:
         x, y, z = value
         return f"{int(x)},{int(y)},{int(z)}"

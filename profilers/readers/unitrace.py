@@ -1,8 +1,8 @@
 """Text output of Intel's unitrace: device activity (`-t`) and summaries of calls and kernels.
 
-A line of activity names thread, device and command, with the nanoseconds at which it was appended,
-submitted, started and ended; a kernel's name ends in its SIMD width, work groups and their sizes, a
-copy's in its bytes (intel/pti-gpu, tools/unitrace).  Summaries are tables below a title.
+A line of activity states thread, device and command, and the nanoseconds at which it was appended,
+submitted, started and ended.  A kernel's name ends in its SIMD width, work groups and their sizes,
+a copy's in its bytes (intel/pti-gpu, tools/unitrace).  Summaries are tables below a title.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ACTIVITY = re.compile(
 )
 _SIZES = re.compile(r"(.*?)\[SIMD\w+ \{([\d; ]+)\} \{([\d; ]+)\}\]", re.DOTALL)
 _COPY = re.compile(r"ze\w*Memory(Copy|Fill)\w*(?:\((\w)2(\w)\))?\[?(\d{0,18})\]?")
-#: Memory as unitrace shortens it: M of the host, D of the device, S shared.
+#: Memory types as unitrace abbreviates them: M of the host, D of the device, S shared.
 _PLACES = {"M": "H", "H": "H", "D": "D", "S": "D"}
 _MAX_LINES = 4_000_000
 _NS = 1e-9
@@ -48,7 +48,7 @@ def sniff(text: str) -> bool:
 
 @dataclass(slots=True)
 class _Activity:
-    """Columns of kernels and copies, an entry a command."""
+    """Columns of kernels and copies, one entry per command."""
 
     names: list[str] = field(default_factory=list)
     extents: list[tuple[str | None, str | None]] = field(default_factory=list)
@@ -95,7 +95,7 @@ def read(path: Path) -> Report:
 
 
 def _add(activity: _Activity, match: re.Match[str]) -> None:
-    """Take over a command; raise where it ends before it starts."""
+    """Add a command; raise where it ends before it starts."""
     device, name = int(match[2]), match[3][:MAX_NAME_CHARS]
     append, start, end = int(match[4]), int(match[6]), int(match[7])
     if end < start:
@@ -123,7 +123,7 @@ def _origin(activity: _Activity) -> int:
 
 
 def _ordinals(activity: _Activity) -> dict[int, int]:
-    """Small numbers for the handles of devices, in the order of their first command."""
+    """Consecutive numbers for the handles of devices, in the order of their first command."""
     handles = [kernel[0] for kernel in activity.kernels] + [copy[2] for copy in activity.copies]
     return {handle: at for at, handle in enumerate(dict.fromkeys(handles))}
 
@@ -165,7 +165,7 @@ def _summary(source: CsvTable) -> pd.DataFrame:
     """name, count and time_s of a summary.
 
     Raises:
-        ReportError: a cell that is no number, or a negative one.
+        ReportError: a cell that is not a number, or a negative number.
     """
     counts, nanoseconds = source.numbers(1), source.numbers(2)
     if any(not 0 <= value < 1e12 for value in counts) or any(not t >= 0 for t in nanoseconds):

@@ -1,9 +1,9 @@
 """XSpace files of JAX, TensorFlow and XLA (`*.xplane.pb`): what ran on their GPUs and TPUs.
 
-A plane a device holds lines of events; an event names its metadata, its offset to the line's start
-and its duration in picoseconds (message types of xplane.proto, package tensorflow.profiler).  Read
-are the lines on which a device works: streams of a GPU, "XLA Ops" of a TPU.  Lines that sum others
-(steps, modules, framework operators) and the planes of hosts are passed over.
+A plane per device holds lines of events; an event gives its metadata id, its offset from the line's
+start and its duration in picoseconds (message types of xplane.proto, package tensorflow.profiler).
+Only lines of device work are read: streams of a GPU, "XLA Ops" of a TPU.  Lines that aggregate
+others (steps, modules, framework operators) and planes of hosts are skipped.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def sniff(head: bytes) -> bool:
 
 @dataclass(slots=True)
 class _Activity:
-    """Columns of kernels and copies, an entry an event; times in picoseconds."""
+    """Columns of kernels and copies, one entry per event; times in picoseconds."""
 
     kernels: list[tuple[str, int, int, int, int]] = field(default_factory=list)
     copies: list[tuple[str, int, int, int, int]] = field(default_factory=list)
@@ -55,7 +55,7 @@ class _Activity:
 
 @dataclass(slots=True)
 class _Plane:
-    """A plane, its fields told apart."""
+    """A plane with its fields separated."""
 
     name: str = ""
     lines: list[bytes] = field(default_factory=list)
@@ -107,10 +107,10 @@ def _plane(message: bytes) -> _Plane:
 
 
 def _names(entries: list[bytes]) -> dict[int, str]:
-    """{id: name} of the metadata of a plane; a display name comes before a name."""
+    """{id: name} of the metadata of a plane; a display name takes precedence over a name."""
     names = {}
     for entry in entries:
-        parts = dict(fields(entry))  # of a map: key and message
+        parts = dict(fields(entry))  # a map entry: key and message
         found = dict(fields(nested(parts.get(2, b""))))
         shown = found.get(4) or found.get(2) or b""
         names[integer(parts.get(1, found.get(1, 0)))] = text(shown)[:MAX_NAME_CHARS]
@@ -157,7 +157,7 @@ def _events(
 
 
 def _device_name(plane: _Plane) -> str:
-    """What the plane calls its device ("TPU v5e"), "" where it does not."""
+    """The name that the plane gives its device ("TPU v5e"), "" where it gives none."""
     kinds = _names(plane.stat_names)
     for message in plane.stats:
         found = dict(fields(message))

@@ -17,7 +17,7 @@ from profilers.serving_results.measurement import (
     missing,
     table,
 )
-from profilers.serving_results.reading import ACCEPTED, is_result, read_many, read_results
+from profilers.serving_results.result_files import ACCEPTED, is_result, read_many, read_results
 
 __all__ = [
     "ACCEPTED",

@@ -105,7 +105,9 @@ def _mean(metrics: Document, name: str) -> float | None:
 
 
 def _phase(config: Document) -> Document:
-    """The settings of the load: of the last phase that was measured (AIPerf 0.12 on), else all."""
+    """The settings of the load: of the last measured phase (AIPerf 0.12 on), otherwise the only
+    ones.
+    """
     phases = [entry for entry in fields.sequence(config.get("phases")) if isinstance(entry, dict)]
     measured = [entry for entry in phases if "warmup" not in str(entry.get("kind", "")).casefold()]
     return measured[-1] if measured else config
@@ -135,7 +137,7 @@ def _load(metrics: Document, config: Document) -> MeasuredLoad:
 
 
 def _burstiness(arrivals: str | None) -> float | None:
-    """Shape of the gaps: 1 for Poisson arrivals, infinite for constant ones."""
+    """Burstiness of the arrivals: 1 for Poisson arrivals, infinite for constant gaps."""
     word = (arrivals or "").casefold()
     return 1.0 if "poisson" in word else float("inf") if "constant" in word else None
 
@@ -167,7 +169,7 @@ def _model(config: Document) -> str | None:
 
 
 def _device(document: Document) -> tuple[str | None, tuple[str, ...]]:
-    """The GPUs that the tool's telemetry saw, with a note that it need not be those that served."""
+    """The GPUs that the tool's telemetry saw, with a note that others may have served."""
     endpoints = fields.mapping(fields.at(document, "telemetry_data", "endpoints"))
     names = [
         fields.text(gpu.get("gpu_name"))
@@ -226,7 +228,7 @@ def read_text(content: Content) -> list[ServingMeasurement]:
 
 
 def _entry(header: list[str], row: list[str]) -> tuple[str, dict[str, Any]]:
-    """A row as the JSON has it: its key, and its statistics with their unit."""
+    """A row in the form of the JSON: its key, and its statistics with their unit."""
     unit = _PARENTHESIS.search(row[0])
     name = _PARENTHESIS.sub("", row[0]).strip().casefold().replace(" ", "_")
     cells: dict[str, Any] = dict(zip(header[1:], row[1:], strict=False))

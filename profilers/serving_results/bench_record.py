@@ -1,4 +1,4 @@
-"""The record that vLLM's serving benchmark writes, and all that took its names over.
+"""The record format of vLLM's serving benchmark, and of the tools that adopted its field names.
 
 One flat mapping: counts, totals, rates, and statistics named "<statistic>_<latency>_<unit>".
 Sources: vllm-project/vllm, benchmarks/benchmark_serving.py (2024 to mid 2025) and
@@ -45,10 +45,10 @@ ITL_DEFINITION = "gaps between the pieces that the client received, over all req
 
 
 def statistics(record: Document) -> dict[str, Percentiles]:
-    """The latencies of a record by field of a measurement, in seconds.
+    """The latencies of the records by field of a measurement, in seconds.
 
-    Zeros are left out: a client that was answered in one piece writes them for what it did not
-    see.
+    Zeros are left out: a client that got the whole answer in one piece writes 0 for what it could
+    not measure.
     """
     found: dict[str, dict[str, float]] = {}
     for key, raw in record.items():
@@ -66,7 +66,7 @@ def is_statistic(name: str) -> bool:
 
 
 def percentiles(entry: dict[str, float]) -> Percentiles | None:
-    """Statistics by their words as percentiles; None where all of them are 0."""
+    """Statistics keyed by name as percentiles; None where all of them are 0."""
     if not any(entry.values()):
         return None
     at = {float(name[1:]): value for name, value in entry.items() if name.startswith("p")}
@@ -79,7 +79,7 @@ def percentiles(entry: dict[str, float]) -> Percentiles | None:
 
 
 def load(record: Document) -> MeasuredLoad:
-    """What was sent, as a record says."""
+    """The load that a record states."""
     failed = fields.count(record.get("failed"))
     return MeasuredLoad(
         concurrency=fields.positive(record.get("max_concurrency")),
@@ -100,13 +100,13 @@ def _rate(value: Any) -> float | None:
 
 
 def _errors(value: Any) -> int | None:
-    """How many texts of errors are not empty."""
+    """Number of error texts that are not empty."""
     texts = fields.sequence(value)
     return sum(bool(text) for text in texts) if texts else None
 
 
 def lengths(record: Document, requests: pd.DataFrame | None) -> Lengths:
-    """Tokens of a request, real and asked, as a record says."""
+    """Tokens of a request that a record states, actual and requested."""
     completed = fields.count(record.get("completed"))
     sides = {}
     for side, total in (("isl", "total_input_tokens"), ("osl", "total_output_tokens")):
@@ -149,7 +149,7 @@ def throughput(record: Document) -> Throughput:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What the lists of a record hold: a table of requests, and every gap between pieces."""
+    """The lists of a record: a table of requests, and every gap between pieces."""
 
     requests: pd.DataFrame
     itl_s: Percentiles
@@ -158,8 +158,8 @@ class Details:
 def details(record: Document) -> Details | None:
     """The requests of a record, None where it lists none.
 
-    TPOT and E2E of a request come from its latency where that is listed, else from its gaps.
-    A request without a first token is not ok.
+    TPOT and E2E of a request come from its latency where that is listed, otherwise from its gaps.
+    A request without a first token counts as failed.
     """
     columns = {
         name: fields.numbers(record.get(key))
@@ -236,7 +236,9 @@ def empty_answers(record: Document, found: Details | None) -> tuple[str, ...]:
 
 
 def filled(record: Document, found: Details | None) -> dict[str, Percentiles]:
-    """Statistics of a record, with those of its requests where it states none and lists all."""
+    """Statistics of a record; those that it does not state are computed from its requests if it
+    lists all.
+    """
     stated, completed = statistics(record), fields.count(record.get("completed")) or 0
     if found is None or len(found.requests) < completed:
         return stated

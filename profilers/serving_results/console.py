@@ -1,10 +1,11 @@
-"""What serving benchmarks print: vLLM's, SGLang's and TensorRT-LLM's blocks of labels, in any log.
+"""Results that serving benchmarks print: blocks of labels by vLLM, SGLang and TensorRT-LLM, in any
+log.
 
-A block starts with "Serving Benchmark Result"; what the client printed above it (its arguments,
-the request rate, the limit of open requests) belongs to the next block.
+A block starts with "Serving Benchmark Result".  What the client printed before it (its arguments,
+the request rate, the limit of open requests) belongs to that block.
 Sources: vllm-project/vllm, vllm/benchmarks/serve.py at 009e6d4 and benchmarks/benchmark_serving.py
 (2023 on), vllm/benchmarks/throughput.py at 0202831; sgl-project/sglang,
-python/sglang/bench_serving.py at 0033168; NVIDIA/TensorRT-LLM took vLLM's block over.
+python/sglang/bench_serving.py at 0033168; NVIDIA/TensorRT-LLM uses vLLM's block.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _STATISTIC = re.compile(
     r"([\d.,]+|inf|nan)"
 )
 _ENDS = {"TTFT": "ttft", "TPOT": "tpot", "ITL": "itl", "E2EL": "e2el", "E2E Latency": "e2el"}
-#: Labels of a block, and of the lines above it, in small letters -> fields of a record.
+#: Labels of a block and of the lines before it, in lower case -> fields of a record.
 _LABELS = {
     "backend": "backend",
     "traffic request rate": "request_rate",
@@ -54,7 +55,7 @@ _LABELS = {
 }
 _LABEL = re.compile(r"([A-Za-z][A-Za-z0-9 ()/_-]{3,60}?):\s+(\S+)")
 _ARGUMENT = re.compile(r"\b(\w+)=('[^']*'|\"[^\"]*\"|[^,()\s]+)")
-#: Arguments of the client that a record has too.
+#: Arguments of the client that are also fields of a record.
 _ARGUMENTS = (
     "backend", "model", "request_rate", "max_concurrency", "num_prompts", "burstiness",
     "dataset_name", "random_input_len", "random_output_len", "random_range_ratio",
@@ -63,7 +64,7 @@ _THROUGHPUT = re.compile(
     r"Throughput:\s*([\d.]+) requests/s,\s*([\d.]+) (?:total )?tokens/s"
     r"(?:,\s*([\d.]+) output tokens/s)?"
 )
-#: Colours and cursor moves of a terminal.
+#: Escape sequences of a terminal.
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -73,7 +74,7 @@ def knows_text(head: str) -> bool:
 
 
 def read_text(content: Content) -> list[ServingMeasurement]:
-    """A measurement a block; errors as `Content.text`."""
+    """One measurement per block; errors as `Content.text`."""
     text = _ESCAPES.sub("", content.text)
     found = [_measurement(record) for record in _records(text.splitlines())]
     return found or [_throughput(match) for match in _THROUGHPUT.finditer(text)]

@@ -1,7 +1,7 @@
 """The content of a result file as documents, in bounded memory: JSON, JSON lines, YAML, text.
 
-A document up to some megabytes is decoded at once; of a larger one, arrays of numbers are kept
-as packed arrays and everything else is counted against a budget.
+A document of up to some megabytes is decoded at once; in a larger one, arrays of numbers are packed
+and everything else counts against a budget.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from genz_core.errors import ReportError
 from profilers.readers.compressed import content_chunks
 from profilers.readers.csv_tables import decoded
-from profilers.serving_results.lean import lean_json, lean_yaml
+from profilers.serving_results.compact_json import lean_json, lean_yaml
 
-#: Bytes of a document that are decoded at once.
+#: Largest document that is decoded at once, in bytes.
 _AT_ONCE_BYTES = 4 << 20
-#: Bytes of a text or YAML file.
+#: Largest text or YAML file, in bytes.
 MAX_TEXT_BYTES = 32 << 20
 _HEAD_BYTES = 1 << 16
 
@@ -27,7 +27,7 @@ _HEAD_BYTES = 1 << 16
 class Content:
     """A result file: its first bytes, and its documents.
 
-    name: of the file where `path` is a temporary one.
+    name: original name of the file where `path` is a temporary one.
     """
 
     def __init__(self, path: Path, name: str | None = None) -> None:
@@ -60,7 +60,7 @@ class Content:
         return next(self.documents(), None) if self.is_json else None
 
     def documents(self) -> Iterator[Any]:
-        """The JSON documents of the file: one, or one a line.
+        """The JSON documents of the file: one, or one per line.
 
         Raises:
             ReportError: it is damaged, cut off, too deep or too large.
@@ -83,8 +83,9 @@ class Content:
         yield from _rest(lines)
 
     def records(self, knows: Callable[[Any], bool]) -> Iterator[Any]:
-        """Of the documents, and of those in their lists, the ones that are known.  Errors as
-        `documents`."""
+        """The documents, and elements of their lists, that `knows` accepts.  Errors as
+        `documents`.
+        """
         for document in self.documents():
             entries = document if isinstance(document, list) else [document]
             yield from filter(knows, entries)
@@ -108,7 +109,7 @@ class Content:
         """The file as a YAML document.
 
         Raises:
-            ReportError: it is none, or too large.
+            ReportError: it is not YAML, or is too large.
         """
         return lean_yaml(self.text)
 
@@ -117,7 +118,7 @@ _NONE = object()
 
 
 def _decoded_or_none(data: bytes) -> Any:
-    """A JSON document, `_NONE` where the bytes are no whole one."""
+    """A JSON document, `_NONE` where the bytes are not a complete one."""
     try:
         return json.loads(data.decode("utf-8-sig", "replace"))
     except ValueError:
@@ -156,7 +157,7 @@ def _whole(start: bytes, lines: _Lines) -> Any:
 
 
 class _Lines:
-    """Lines out of pieces of a file."""
+    """Lines read from the pieces of a file."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
@@ -165,8 +166,9 @@ class _Lines:
         self.in_line = False
 
     def line(self, most: int) -> bytes | None:
-        """The next line with its end, or its first `most` bytes (`in_line` then); None at the
-        end of the file."""
+        """The next line with its end, or its first `most` bytes (`in_line` is then set); None at
+        the end of the file.
+        """
         self.in_line = False
         searched = self._at
         while (end := self._buffer.find(b"\n", searched)) < 0:
@@ -180,13 +182,13 @@ class _Lines:
         return self._take(end + 1)
 
     def rest_of_line(self, start: bytes) -> Iterator[bytes]:
-        """A line of which `start` was taken, in pieces."""
+        """The rest of a line after `start`, in pieces."""
         yield start
         while self.in_line and (piece := self.line(1 << 20)) is not None:
             yield piece
 
     def everything(self, start: bytes) -> Iterator[bytes]:
-        """`start` and all that follows, in pieces."""
+        """`start` and everything after it, in pieces."""
         yield start
         while (piece := self.line(1 << 20)) is not None:
             yield piece

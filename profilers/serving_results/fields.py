@@ -1,4 +1,4 @@
-"""Values of fields in documents from outside: numbers, counts, texts, lists, or None."""
+"""Values of fields in external documents: numbers, counts, texts, lists, or None."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 from profilers.serving_results.measurement import Stated
 
 Document = Mapping[str, Any]
-#: Nothing that is measured is larger; a file that says so is damaged.
+#: Upper limit of plausible values; a file with larger ones is damaged.
 LARGEST = 1e30
 _LONGEST_TEXT = 300
 _MOST_DIGITS = 15
 
 
 def number(value: Any) -> float | None:
-    """A finite number, also out of a text; None where there is none."""
+    """A finite number, which may be written as a text; None for anything else."""
     found = number_or_infinity(value)
     return found if found is not None and abs(found) < LARGEST else None
 
 
 def number_or_infinity(value: Any) -> float | None:
-    """A number that may be infinite, also out of a text; None where there is none, or NaN."""
+    """A number that may be infinite or written as a text; None for NaN and anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -43,7 +43,7 @@ def positive(value: Any) -> float | None:
 
 
 def count(value: Any) -> int | None:
-    """A whole number, 0 at least, else None."""
+    """A whole number of at least 0, otherwise None."""
     found = number(value)
     if found is None or not 0 <= found < 10**_MOST_DIGITS or found != int(found):
         return None
@@ -51,7 +51,7 @@ def count(value: Any) -> int | None:
 
 
 def text(value: Any) -> str | None:
-    """A text that is not empty, on one line and cut to 300 letters, else None."""
+    """A non-empty text on one line, cut to 300 characters; otherwise None."""
     if not isinstance(value, str):
         return None
     line = " ".join(value.split())
@@ -59,17 +59,17 @@ def text(value: Any) -> str | None:
 
 
 def mapping(value: Any) -> Document:
-    """A mapping; an empty one where there is none."""
+    """The value if it is a mapping, otherwise an empty mapping."""
     return value if isinstance(value, Mapping) else {}
 
 
 def sequence(value: Any) -> list[Any]:
-    """A list; an empty one where there is none."""
+    """The value if it is a list, otherwise an empty list."""
     return list(value) if isinstance(value, list | array) else []
 
 
 def at(document: Any, *keys: str) -> Any:
-    """What lies under keys, one below the other; None where one is missing."""
+    """The value under nested keys; None where one is missing."""
     for key in keys:
         if not isinstance(document, Mapping):
             return None
@@ -87,7 +87,7 @@ def first(document: Any, names: Iterable[str]) -> Any:
 
 
 def degrees(document: Any, names: Mapping[str, Iterable[str]]) -> dict[str, int]:
-    """Parallel degrees that a document states, by degree.  names: the fields of each."""
+    """Parallel degrees that a document states, by degree.  names: field names of each degree."""
     found = {degree: count(first(document, fields)) for degree, fields in names.items()}
     return {degree: size for degree, size in found.items() if size}
 
@@ -98,7 +98,9 @@ def cells(line: str) -> list[str]:
 
 
 def numbers(value: Any) -> NDArray[np.float64] | None:
-    """A list of numbers, NaN for entries that are none; None where there is no list of any."""
+    """A list of numbers, NaN for other entries; None where the value is not a list or holds no
+    number.
+    """
     if isinstance(value, array):
         return np.asarray(value, dtype=np.float64)
     if not isinstance(value, list) or not value:
@@ -111,7 +113,7 @@ def numbers(value: Any) -> NDArray[np.float64] | None:
 
 
 def deep(value: Any, names: Iterable[str], depth: int = 8) -> Any:
-    """The first plain value under one of some names, at any depth of a document."""
+    """The first plain value under one of several names, at any depth of a document."""
     wanted = frozenset(names)
     if not isinstance(value, Mapping) or depth < 0:
         return None
@@ -132,7 +134,7 @@ def ratio(above: float | None, below: float | None) -> float | None:
     return above / below if above is not None and below else None
 
 
-#: Limits of a server by their parameter, in the words of engines.
+#: Limits of a server by parameter, with the names that engines give them.
 _LIMITS: Mapping[str, tuple[str, ...]] = {
     "max_num_seqs": ("max_num_seqs", "max_running_requests", "max_batch_size"),
     "max_num_batched_tokens": (
@@ -144,7 +146,7 @@ _SHARES = ("gpu_memory_utilization", "mem_fraction_static", "kv_cache_percentage
 
 
 def limits(server: Mapping[str, Any]) -> dict[str, Stated]:
-    """The limits that a server states of itself in a result, by parameter."""
+    """The limits that a server reports about itself in a result, by parameter."""
     found: dict[str, Stated] = {}
     for name, keys in _LIMITS.items():
         key = next((key for key in keys if count(server.get(key))), None)

@@ -1,4 +1,4 @@
-"""What a benchmark's file name says, for files whose record leaves it out."""
+"""Facts in a benchmark's file name, for files whose record leaves them out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm", "trt": "trtl
 
 @dataclass(frozen=True, slots=True)
 class NameFacts:
-    """Facts of a file name; None what it does not say.  degrees: "tp" -> ranks."""
+    """Facts of a file name; None for what it does not state.  degrees: "tp" -> ranks."""
 
     isl: int | None = None
     osl: int | None = None
@@ -44,7 +44,7 @@ class NameFacts:
 
 
 def facts_of(name: str) -> NameFacts:
-    """What a file name says; a figure that it says twice in different ways is left out."""
+    """The facts of a file name; a figure that it states twice with different values is left out."""
     text = name.casefold()
     found = {}
     for key, pattern in _PATTERNS.items():
@@ -66,7 +66,7 @@ def facts_of(name: str) -> NameFacts:
 
 
 def with_name(measurement: ServingMeasurement, name: str) -> ServingMeasurement:
-    """A measurement with what its file's name says and its record does not, and a note of it."""
+    """A measurement completed with facts of its file's name, with a note that says so."""
     named, subject, load = facts_of(name), measurement.subject, measurement.load
     taken: list[str] = []
     if subject.device is None and named.device:
@@ -103,6 +103,6 @@ def _device(text: str) -> tuple[str | None, int | None]:
     if len(matches) != 1:
         return None, None
     chip, count = matches.pop()
-    # the x of mi300x8 is a letter of the name and the sign of multiplication at once
+    # the x of mi300x8 is both a letter of the name and the multiplication sign
     written_once = re.search(rf"{chip}x\d", text) and chip in ("mi300", "mi325", "mi350", "mi355")
     return f"{chip.upper()}X" if written_once else chip.upper(), count

@@ -1,7 +1,8 @@
-"""Reports of GuideLLM: `benchmarks.json` (also as YAML) and `benchmarks.csv`, several loads each.
+"""Reports of GuideLLM: `benchmarks.json` (also as YAML) and `benchmarks.csv`, with several loads
+each.
 
-Its time per output token is the whole request over all its tokens; what others call TPOT is its
-inter-token latency, (last token - first token) / (tokens - 1) of each request.
+Its time per output token is the whole request over all its tokens; its inter-token latency,
+(last token - first token) / (tokens - 1) of each request, is what others call TPOT.
 Sources: vllm-project/guidellm (before: neuralmagic/guidellm), src/guidellm/benchmark/schemas/
 generative (0.4 to 0.8, report versions 1 and 2), src/guidellm/benchmark/benchmark.py at 47ce292
 (0.2, 0.3), outputs/csv.py at 00f110c (three rows of header) and output.py at 0d8c8bf (one row).
@@ -55,12 +56,12 @@ def knows(document: Any) -> bool:
 
 
 def read(content: Content) -> list[ServingMeasurement]:
-    """A measurement a benchmark of a JSON report; errors as `Content.documents`."""
+    """One measurement per benchmark of a JSON report; errors as `Content.documents`."""
     return read_document(content.first)
 
 
 def read_document(report: Document) -> list[ServingMeasurement]:
-    """A measurement a benchmark of a report."""
+    """One measurement per benchmark of a report."""
     benchmarks = [entry for entry in report["benchmarks"] if isinstance(entry, dict)]
     return [_measurement(entry, report) for entry in benchmarks]
 
@@ -93,7 +94,7 @@ def _measurement(benchmark: Document, report: Document) -> ServingMeasurement:
 
 
 def _successful(metrics: Document, name: str) -> Document:
-    """Statistics of the requests that were answered; older reports have no other."""
+    """Statistics of the requests that succeeded; older reports have no others."""
     entry = fields.mapping(metrics.get(name))
     return fields.mapping(entry.get("successful", entry))
 
@@ -154,7 +155,7 @@ def _arrivals(strategy: Document) -> tuple[float | None, float | None, float | N
 
 
 def _asked(benchmark: Document, report: Document, name: str) -> float | None:
-    """Tokens that the synthetic data asked for."""
+    """Number of tokens that the synthetic data was configured for."""
     for source in (fields.at(report, "config", "spec"), report.get("args"), benchmark.get("args")):
         data = fields.at(source, "data")
         for entry in data if isinstance(data, list) else [data]:
@@ -166,7 +167,7 @@ def _asked(benchmark: Document, report: Document, name: str) -> float | None:
 
 
 def _json_or_none(text: str) -> Any:
-    """A mapping out of JSON, or out of "prompt_tokens=256,output_tokens=128"."""
+    """A mapping parsed from JSON, or from "prompt_tokens=256,output_tokens=128"."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -232,7 +233,7 @@ def _milliseconds(entry: Document, name: str) -> float | None:
 # ------------------------------------------------------------------------------- CSV
 
 _PERCENTS = ("p0.1", "p1", "p5", "p10", "p25", "p75", "p90", "p95", "p99")
-#: Metrics by the words of a column: of one row of header, then of three rows.
+#: Metrics by the words of a column's header, which has one row or three.
 _COLUMNS = {
     "time to first token ms": "time_to_first_token_ms",
     "time per output token ms": "time_per_output_token_ms",
@@ -266,10 +267,10 @@ def knows_text(head: str) -> bool:
 
 
 def read_text(content: Content) -> list[ServingMeasurement]:
-    """A measurement a row of a CSV report.
+    """One measurement per row of a CSV report.
 
     Raises:
-        ReportError: see `Content.text`, or a table that is no CSV.
+        ReportError: see `Content.text`, or the table is not a CSV.
     """
     try:
         rows = list(csv.reader(without_cut_row(content.text).splitlines()))
@@ -283,7 +284,7 @@ def read_text(content: Content) -> list[ServingMeasurement]:
 
 
 def _of_row(row: dict[str, str]) -> ServingMeasurement:
-    """A row as the report has it."""
+    """A CSV row in the structure of the JSON report."""
     metrics: dict[str, Any] = {}
     for column, cell in row.items():
         match = _STATISTIC.match(column.casefold())
@@ -320,7 +321,7 @@ def _statistics(what: str, cell: str) -> dict[str, Any]:
 
 
 def _strategy_of(name: str, profile: Document) -> dict[str, Any]:
-    """A strategy out of its name ("constant@2.00", "concurrent@8") and the profile."""
+    """A strategy parsed from its name ("constant@2.00", "concurrent@8") and the profile."""
     kind, _, value = name.partition("@")
     strategy = {**profile, "type_": kind.strip() or profile.get("kind") or profile.get("type_")}
     if value:

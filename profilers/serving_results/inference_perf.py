@@ -1,8 +1,9 @@
-"""Reports of Kubernetes' inference-perf: a stage's or a run's lifecycle, and its requests.
+"""Reports of Kubernetes' inference-perf: the lifecycle report of a stage or a run, and its
+requests.
 
 Sources: kubernetes-sigs/inference-perf, inference_perf/reportgen/base.py at 010d12f (2026;
 `summarize_requests`, `compute_request_latency_metrics`, `summarize_prometheus_metrics`) and 7de5ef2
-(2025).  Seconds throughout.
+(2025).  All times are in seconds.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ def knows(document: Any) -> bool:
 
 
 def read(content: Content) -> list[ServingMeasurement]:
-    """The one stage or run of a JSON report; errors as `Content.documents`."""
+    """The single stage or run of a JSON report; errors as `Content.documents`."""
     return read_document(content.first)
 
 
 def read_document(report: Document) -> list[ServingMeasurement]:
-    """The one stage or run of a report."""
+    """The single stage or run of a report."""
     answered = report["successes"]
     if "queue_len" in answered or "kv_cache_usage_percentage" in answered:
         return [_of_server(answered)]
@@ -89,13 +90,13 @@ def _latencies(source: Document) -> dict[str, Percentiles]:
 
 
 def _length(answered: Document, side: str) -> Percentiles:
-    """Tokens of a side: "prompt_len", or the names that 2026's reports have."""
+    """Prompt or output tokens: "prompt_len", or the names that reports of 2026 use."""
     names = (f"{side}_len", f"{side}_tokens", "input_tokens" if side == "prompt" else "")
     return spread(fields.first(answered, names))
 
 
 def _of_server(answered: Document) -> ServingMeasurement:
-    """The server's own figures over a stage."""
+    """The server's own metrics over a stage."""
     rate = fields.positive(answered.get("rate"))
     given, made = (fields.positive(fields.at(answered, f"{s}_len", "rate")) for s in _SIDES)
     shown = ("queue_len", "kv_cache_usage_percentage", "num_preemptions_total")

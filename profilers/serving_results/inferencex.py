@@ -1,8 +1,8 @@
 """Results of InferenceX (before: InferenceMAX), whose latencies are seconds without a unit.
 
-Read are the aggregate of a run (agg_*.json, or a list of them), which states hardware, degrees,
-precision and rates per GPU, and records as vLLM's with "_ms" left out, of which the file name
-says the degrees (tep8: tensor and expert parallel 8).
+Two forms are read: the aggregate of a run (agg_*.json, or a list of them), which states hardware,
+degrees, precision and rates per GPU; and records like vLLM's without "_ms", whose file name states
+the degrees (tep8: tensor and expert parallel 8).
 Sources: SemiAnalysisAI/InferenceX, utils/process_result.py at 00e51cc (2025) and its successors
 of 2026 (separate degrees of prefill and decode); InferenceX-app, packages/db, the lists of keys.
 """
@@ -97,13 +97,14 @@ def _aggregate(run: Document) -> ServingMeasurement:
 
 
 def _degrees(run: Document) -> dict[str, int]:
-    """Degrees of one pool: v1's names, then those of decode."""
+    """Degrees of one pool: under the names of version 1, otherwise those of decode."""
     return fields.degrees(run, {name: (name, f"decode_{name}") for name in ("tp", "pp", "ep")})
 
 
 def _rates(run: Document, devices: int | None, pools: tuple[int, int] | None) -> Throughput:
-    """Rates of the deployment out of those per GPU; a split one divides what it makes by the
-    GPUs of the pool that made it."""
+    """Rates of the deployment from those per GPU; in a split deployment each rate is per GPU of the
+    pool that produced it.
+    """
     sides = pools or (devices or 0, devices or 0)
     values = [
         fields.scaled(fields.positive(run.get(name)), float(gpus)) or None

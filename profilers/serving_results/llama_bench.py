@@ -1,8 +1,9 @@
 """Results of llama.cpp's `llama-bench`: JSON, JSON lines, CSV, SQL, and tables of Markdown in logs.
 
-A test processes a prompt of n tokens (pp), generates n tokens one by one (tg), or both, after
-`n_depth` tokens in the cache; it is repeated five times unless told.  No server takes part: the
-time of a prompt is read as TTFT, that of a generated token as TPOT, and `definitions` says so.
+A test processes a prompt of n tokens (pp), generates n tokens one by one (tg), or both, with
+`n_depth` tokens already in the cache; it is repeated five times by default.  No server is involved:
+the time of a prompt is read as TTFT and that of a generated token as TPOT, and `definitions` says
+so.
 Sources: ggml-org/llama.cpp, tools/llama-bench/llama-bench.cpp at 050fc7f (2026; `get_fields`,
 `test_gen`, the printers) and its README; examples/llama-bench (2023 to 2025) has the same columns
 with fewer settings.
@@ -36,7 +37,7 @@ _DEFINITIONS = {
     "ttft_s": "time to process a prompt of ISL tokens in one sequence, without a server",
     "tpot_s": "time of the generation over its tokens, the first one among them",
 }
-#: How the name of a model type ends: "llama 7B Q4_0", "qwen2 7B Q4_K - Medium".
+#: Endings of the name of a model type: "llama 7B Q4_0", "qwen2 7B Q4_K - Medium".
 _PRECISION = re.compile(r"(?<=\s)((?:I?Q\d|TQ\d|MXFP4|NVFP4|BF16|F16|F32|all F32|mostly ).*)$")
 _TEST = re.compile(r"(?:pp(\d+))?(?:\+)?(?:tg(\d+))?(?:\s*@\s*d(\d+))?")
 _SPEED = re.compile(r"([\d.,]+)(?:\s*(?:±|\+/-|\+-)\s*([\d.,]+))?")
@@ -46,8 +47,8 @@ _DEVICE_LINES = (
     re.compile(r"ggml_vulkan:\s*\d+\s*=\s*(.+?)(?:\s*\(\w+\))?\s*\|.*$"),
     re.compile(r"ggml_metal_init:\s*GPU name:\s*(.+)$"),
 )
-#: The name that every graphics unit inside a processor has, whatever the driver says behind it,
-#: and that unit's own name in the processor's.
+#: The common name of graphics units inside a processor, whatever the driver appends to it, and that
+#: unit's name within the processor's.
 _NAMELESS = re.compile(r"(?:AMD )?Radeon(?:\(TM\))? Graphics(?: \([^)]*\))?", re.IGNORECASE)
 _INSIDE = re.compile(r"Radeon \w*\d{3,4}\w*", re.IGNORECASE)
 _FOUND = re.compile(r"(?:found|Found) \d+ .*devices")
@@ -98,11 +99,11 @@ def read_text(content: Content) -> list[ServingMeasurement]:
 
 
 def _of_csv(lines: list[str]) -> Iterator[Document]:
-    """Rows under their header.  One that is shorter than the header is read from both ends: what
-    was run and how long it took stands last, who ran it first.
+    """Rows under their header.  A row that is shorter than the header is read from both ends: model
+    and times are in the last columns, build and machine in the first.
 
     Raises:
-        ReportError: the table is no CSV, or ends in the middle of a row.
+        ReportError: the table is not a CSV, or ends in the middle of a row.
     """
     try:
         header, *rows = csv.reader(lines)
@@ -135,8 +136,9 @@ def _header(line: str) -> bool:
 
 
 def _of_tables(lines: Iterable[str]) -> list[Document]:
-    """The tests of all tables; devices are those that the backend listed above, and the build is
-    the line below."""
+    """The tests of all tables; the backend lists the devices before a table, and the build is in
+    the line after it.
+    """
     header: list[str] = []
     devices: list[str] = []
     tests: list[dict[str, Any]] = []
@@ -160,7 +162,7 @@ def _of_tables(lines: Iterable[str]) -> list[Document]:
 
 
 def _of_row(row: dict[str, str], devices: list[str]) -> dict[str, Any] | None:
-    """A row of a table under the names of the JSON; None for its ruler and for other rows."""
+    """A table row under the names of the JSON; None for the separator and for other rows."""
     test, speed = _TEST.fullmatch(row.get("test", "")), _SPEED.fullmatch(row.get("t/s", ""))
     if not test or not speed or not (test[1] or test[2]):
         return None
@@ -204,7 +206,7 @@ def _with_times(
     seconds: Percentiles,
     speed: float | None,
 ) -> ServingMeasurement:
-    """The test with its times, by what it runs.  tokens: of the prompt and generated."""
+    """The test with its times, depending on what it runs.  tokens: of the prompt, and generated."""
     prompt, made = tokens
     if prompt and made:
         rates = Throughput(total_tokens_per_s=speed)
@@ -217,7 +219,7 @@ def _with_times(
 
 
 def _seconds(test: Document, tokens: int) -> Percentiles:
-    """Seconds of a repetition, from the samples, the mean, or the mean speed."""
+    """Seconds of a repetition, from the samples, from the mean, or from the mean speed."""
     samples = fields.numbers(test.get("samples_ns"))
     mean = fields.scaled(fields.positive(test.get("avg_ns")), 1e-9)
     std = fields.scaled(fields.number(test.get("stddev_ns")), 1e-9)
@@ -234,7 +236,7 @@ def _seconds(test: Document, tokens: int) -> Percentiles:
 
 
 def _over(seconds: Percentiles, tokens: int) -> Percentiles:
-    """Seconds a token of a generation."""
+    """Seconds per token of a generation."""
     mean, std, least, greatest = (
         fields.scaled(value, 1 / tokens)
         for value in (seconds.mean, seconds.std, seconds.minimum, seconds.maximum)
@@ -267,7 +269,7 @@ def _subject(test: Document, label: str) -> Subject:
 
 
 def _bits(test: Document) -> float | None:
-    """Bits a weight: the size of the file over its parameters."""
+    """Bits per weight: size of the file over its parameters."""
     size, count = (fields.positive(test.get(name)) for name in ("model_size", "model_n_params"))
     return size * 8.0 / count if size and count else None
 

@@ -1,7 +1,8 @@
 """Benchmark reports of llm-d, an interchange format of several clients: YAML or JSON.
 
-Every figure carries its units.  Version 0.1 has `metrics`, 0.2 on `results.request_performance`;
-the stack's parts are described one by one, of which the engines are read.
+Every figure carries its units.  Version 0.1 has `metrics`, 0.2 and later
+`results.request_performance`.  The components of the stack are described separately; only engines
+are read.
 Sources: llm-d/llm-d-benchmark, llmdbenchmark/analysis/benchmark_report/schema_v0_2_1.py at
 dc48906, schema_v0_2.py at 32445ce and native_to_br0_1.py at ce751ee (2025, 2026).
 """
@@ -32,7 +33,7 @@ _LATENCIES = {
     "e2e_s": "request_latency",
 }
 _DURATION = re.compile(r"P(?:(\d+)D)?T?(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?")
-#: Rates by version: 0.2 on are distributions under these names, 0.1 plain numbers under those.
+#: Names of rates by version: from 0.2 on they are distributions, in 0.1 plain numbers.
 _RATES = (
     ("request_rate", "requests_per_sec"),
     ("input_token_rate", "input_tokens_per_sec"),
@@ -49,12 +50,12 @@ def knows(document: Any) -> bool:
 
 
 def read(content: Content) -> list[ServingMeasurement]:
-    """The one run of a JSON report; errors as `Content.documents`."""
+    """The single run of a JSON report; errors as `Content.documents`."""
     return read_document(content.first)
 
 
 def read_document(report: Document) -> list[ServingMeasurement]:
-    """The one run of a report."""
+    """The single run of a report."""
     found = fields.mapping(fields.at(report, "results", "request_performance", "aggregate"))
     found = found or fields.mapping(report.get("metrics"))
     requests = fields.mapping(found.get("requests"))
@@ -146,7 +147,7 @@ def _subject(report: Document, asked: Document) -> Subject:
 
 
 def _engine_of_first_version(report: Document) -> Document:
-    """The engine of a report 0.1, in the form of later ones."""
+    """The engine of a report of version 0.1, in the form of later versions."""
     scenario = fields.mapping(report.get("scenario"))
     hosts = fields.sequence(fields.at(scenario, "host", "accelerator"))
     engines = fields.sequence(fields.at(scenario, "platform", "engine"))
@@ -160,7 +161,7 @@ def _engine_of_first_version(report: Document) -> Document:
 
 
 def _server_type(report: Document) -> str | None:
-    """The kind of server that the client was told it talks to."""
+    """The kind of server that the client was configured for."""
     config = fields.at(report, "scenario", "load", "native", "config")
     return fields.text(fields.at(config, "server", "type"))
 

@@ -1,7 +1,7 @@
 """Results of Ray's LLMPerf: a list of requests, and the flattened summary of a run.
 
-Its inter-token latency is the sum of all gaps, the wait for the first token among them, over the
-tokens; TPOT is computed from E2E, TTFT and the tokens where requests are listed.
+Its inter-token latency is the sum of all gaps, including the wait for the first token, over the
+tokens.  TPOT is computed from E2E, TTFT and the tokens where requests are listed.
 Source: ray-project/llmperf, token_benchmark_ray.py at 004d3af (2023, 2024) and
 src/llmperf/common_metrics.py; `LLMPerfResults.to_dict` joins keys with underscores.
 """
@@ -45,7 +45,7 @@ def _is_request(entry: Any) -> bool:
 
 
 def read(content: Content) -> list[ServingMeasurement]:
-    """The one run of a file; errors as `Content.documents`."""
+    """The single run of a file; errors as `Content.documents`."""
     if isinstance(content.first, dict) and _SUMMARY in content.first:
         return [_summary(content.first)]
     rows = RequestRows()

@@ -1,8 +1,7 @@
 """A serving benchmark's result in one form, whichever tool wrote it: `ServingMeasurement`.
 
-What the file does not say is None (of a mapping: no entry) and never guessed.  Latencies are
-seconds, lengths tokens, rates per second; what a latency means in that tool stands in
-`definitions`.
+What the file does not state is None (in a mapping: no entry) and never guessed.  Latencies are in
+seconds, lengths in tokens, rates per second; `definitions` says what a latency means in that tool.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ REQUEST_COLUMNS: Mapping[str, str] = {
 class Percentiles:
     """The distribution of a figure over a run, as far as it is known.
 
-    at: percent -> value (50.0 is the median), in rising order of percent.
-    count: of values, where it is known.
+    at: percent -> value (50.0 is the median), in ascending order of percent.
+    count: number of values, where it is known.
     """
 
     mean: float | None = None
@@ -63,19 +62,19 @@ class Percentiles:
 
     @property
     def typical(self) -> float | None:
-        """The mean, else the median."""
+        """The mean, or the median where there is no mean."""
         return self.mean if self.mean is not None else self.p50
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Who measured what, as the file states it.
+    """What was measured and with what, as the file states it.
 
-    engine: by the names of Ridgeline's engines where it is one of them ("vllm", "sglang").
+    engine: under the name of Ridgeline's engine where there is one ("vllm", "sglang").
     devices: accelerators of one replica.  degrees: "tp", "pp", "dp", "ep" -> ranks.
     precision: of the weights, in the tool's own words.  bits_per_weight: bytes of the weights over
     parameters, where the file states both.  date: ISO 8601.
-    label: what tells this measurement from others of its file.
+    label: distinguishes this measurement from others of its file.
     """
 
     tool: str
@@ -95,7 +94,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A parameter's value and where it was read, as a phrase."""
+    """A parameter's value and where it was found, as a phrase."""
 
     value: Any
     evidence: str
@@ -103,12 +102,12 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLoad:
-    """What was sent.
+    """The load that was sent.
 
-    concurrency: requests open at once, as it was set; `concurrency_mean` as it came about.
-    rate: requests/s as it was set, infinity for all at once.  burstiness: shape of the gamma
+    concurrency: limit of open requests; `concurrency_mean`: their measured mean.
+    rate: requests/s as configured, infinity for all at once.  burstiness: shape of the gamma
     distribution of gaps, 1 for Poisson arrivals.  rate_achieved: requests/s that were sent.
-    requests: that were sent.  completed: that were answered.  errors: that failed.
+    requests: number sent.  completed: number answered.  errors: number failed.
     """
 
     concurrency: float | None = None
@@ -127,9 +126,9 @@ class MeasuredLoad:
 class Lengths:
     """Tokens of a request.
 
-    isl, osl: as they came about.  isl_asked, osl_asked: as they were set.
-    length_ratio: lengths were drawn uniformly in [ratio, 1] of those asked.
-    context: tokens that were cached before the prompt came (llama-bench's depth).
+    isl, osl: as measured.  isl_asked, osl_asked: as configured.
+    length_ratio: lengths were drawn uniformly in [ratio, 1] times those configured.
+    context: tokens in the cache before the prompt (llama-bench's depth).
     """
 
     isl: Percentiles = Percentiles()
@@ -154,16 +153,16 @@ class Throughput:
 class ServingMeasurement:
     """One measured run at one load.
 
-    format: of the file, by the name of its tool ("vllm bench serve").
-    phase: "prefill" or "decode" where only that was run (llama-bench); "" for serving.
-    definitions: field -> what the tool means by it, where that is known.
+    format: tool that wrote the file ("vllm bench serve").
+    phase: "prefill" or "decode" where only one was run (llama-bench); "" for serving.
+    definitions: field -> its meaning in the tool, where that is known.
     tpot_includes_first: whether the tool's TPOT is the whole time over all tokens.
-    requests: a row a request (`REQUEST_COLUMNS`), where the file has them.
+    requests: one row per request (`REQUEST_COLUMNS`), where the file lists them.
     server: figures of the serving process by name (KV use, queue), where the file has them.
-    notes: sentences about what was read otherwise than it stands, or is not to be trusted.
-    truncated: where the file breaks off, in a sentence; "" where it ends.
-    stated: what the server said of itself, in its log or in the file, by names of parameters:
-        limits, split, version.
+    notes: sentences on figures that were reinterpreted or should not be trusted.
+    truncated: where the file breaks off, in a sentence; "" where it is complete.
+    stated: what the server reported about itself, in its log or in the file, by parameter: limits,
+    parallel degrees, version.
     file: name of the file.
     """
 
@@ -188,12 +187,13 @@ class ServingMeasurement:
 
     @property
     def decode_tpot_s(self) -> Percentiles:
-        """Mean gap after the first token of each request, which a predicted TPOT is: the tool's
-        TPOT, or its inter-token latency where that TPOT holds the first token too."""
+        """Mean gap after the first token of each request, which is what a predicted TPOT means: the
+        tool's TPOT, or its inter-token latency where the tool's TPOT includes the first token.
+        """
         return self.itl_s if self.tpot_includes_first else self.tpot_s
 
     def with_latencies(self, found: Mapping[str, Percentiles]) -> ServingMeasurement:
-        """The same with some latencies, by field."""
+        """A copy with some latencies replaced, by field."""
         changes: dict[str, Any] = dict(found)
         return replace(self, **changes)
 
@@ -203,7 +203,7 @@ class ServingMeasurement:
 
 
 def missing(measurement: ServingMeasurement) -> tuple[str, ...]:
-    """What the file does not say and one must ask to predict the same run.
+    """What must be asked, because the file does not state it, to predict the same run.
 
     Returns: some of "model", "device", "devices" (or degrees), "engine", "precision", "isl",
     "osl" and "load" (a concurrency, or a rate), in that order.
@@ -224,7 +224,7 @@ def missing(measurement: ServingMeasurement) -> tuple[str, ...]:
 
 
 def table(measurements: Iterable[ServingMeasurement]) -> list[dict[str, Any]]:
-    """A row a measurement with the same columns each, None where nothing is known."""
+    """One row per measurement, all with the same columns, None where nothing is known."""
     return [_row(measurement) for measurement in measurements]
 
 

@@ -1,6 +1,6 @@
 """Summaries of MLPerf Inference's load generator: `mlperf_log_summary.txt`.
 
-The text has neither lengths nor hardware nor the model, which stand in a submission's folders.
+The text states neither lengths nor hardware nor model; those are in a submission's folders.
 Source: mlcommons/inference, loadgen/results.cc at 05a9cec (2026, and the labels since 2019),
 `PerformanceSummary::LogSummary`: nanoseconds.
 """
@@ -37,7 +37,7 @@ def knows_text(head: str) -> bool:
 
 
 def read_text(content: Content) -> list[ServingMeasurement]:
-    """The one run of a summary; errors as `Content.text`."""
+    """The single run of a summary; errors as `Content.text`."""
     matches = (_LINE.match(line) for line in content.text.splitlines())
     stated = {match[1].casefold(): match[2] for match in matches if match}
     scenario = stated.get("scenario", "")

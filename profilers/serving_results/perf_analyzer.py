@@ -1,7 +1,7 @@
 """Raw profiles of Triton's perf_analyzer under GenAI-Perf: `profile_export.json`.
 
-One experiment a load, with the times at which each request was sent and each piece of its answer
-came.  Tokens are not counted: GenAI-Perf does that afterwards.
+One experiment per load, with the times at which each request was sent and each piece of its answer
+arrived.  Tokens are not counted: GenAI-Perf does that afterwards.
 Source: triton-inference-server/perf_analyzer, docs/inference_load_modes.md and
 genai-perf/genai_perf/profile_data_parser/profile_data_parser.py (2024, 2025): nanoseconds.
 """
@@ -34,7 +34,7 @@ def knows(document: Any) -> bool:
 
 
 def read(content: Content) -> list[ServingMeasurement]:
-    """A measurement an experiment; errors as `Content.documents`."""
+    """One measurement per experiment; errors as `Content.documents`."""
     return [_measurement(entry) for entry in content.first["experiments"] if "requests" in entry]
 
 

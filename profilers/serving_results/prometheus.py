@@ -1,12 +1,13 @@
 """The /metrics page of vLLM, SGLang or llama.cpp: Prometheus' text of a serving process.
 
-Counters and histograms count from the start of the process, gauges are of the moment.  Quantiles
-are interpolated within the buckets of a histogram, as Prometheus' `histogram_quantile` does.
+Counters and histograms accumulate from the start of the process; gauges are momentary values.
+Quantiles are interpolated within the buckets of a histogram, as Prometheus' `histogram_quantile`
+does.
 Sources: prometheus.io, "Exposition formats" (text 0.0.4); vllm-project/vllm,
 vllm/v1/metrics/loggers.py (0.6 to 0.26; the names before 0.10 as well); sgl-project/sglang,
 python/sglang/srt/managers/scheduler_metrics and observability/metrics_collector.py (0.4 to 0.5);
-ggml-org/llama.cpp, tools/server/README.md, "GET /metrics" (`--metrics`): no histograms, so that the
-time of a token is the sum of seconds over the sum of tokens.
+ggml-org/llama.cpp, tools/server/README.md, "GET /metrics" (`--metrics`): it has no histograms, so
+the time per token is the sum of seconds over the sum of tokens.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _HISTOGRAMS = {
     "isl": ("request_prompt_tokens", "prompt_tokens_histogram"),
     "osl": ("request_generation_tokens", "generation_tokens_histogram"),
 }
-#: Gauges and counters -> names in `ServingMeasurement.server`, and how series add up.
+#: Gauges and counters -> names in `ServingMeasurement.server`, and how series are combined.
 _GAUGES = {
     "requests_running": (
         ("num_requests_running", "num_running_reqs", "requests_processing"),
@@ -85,7 +86,7 @@ _DEFINITIONS = {
 
 @dataclass(slots=True)
 class Page:
-    """The samples of a page.  values: name without "vllm:" -> a value a series."""
+    """The samples of a page.  values: name without "vllm:" -> one value per series."""
 
     engine: str
     values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -102,7 +103,7 @@ def knows_text(head: str) -> bool:
 
 
 def read_text(content: Content) -> list[ServingMeasurement]:
-    """The one process of a page; errors as `Content.text`."""
+    """The single process of a page; errors as `Content.text`."""
     return [of_page(parse(content.text))]
 
 
@@ -110,7 +111,7 @@ def parse(text: str) -> Page:
     """The samples of a page.
 
     Raises:
-        ReportError: more of them than any server has.
+        ReportError: more samples than any server has.
     """
     page = Page("")
     count = 0
@@ -145,7 +146,7 @@ def _keep(page: Page, name: str, labels: dict[str, str], value: float) -> None:
 def of_page(
     page: Page, before: Page | None = None, seconds: float | None = None
 ) -> ServingMeasurement:
-    """The measurement of a page, or of what came between two pages.
+    """The measurement of a page, or of the difference between two pages.
 
     before: the same process's page `seconds` earlier.
     """
@@ -201,7 +202,7 @@ def _stated(value: str | None) -> str | None:
 
 
 def _mean_only(found: Percentiles) -> Percentiles:
-    """Lengths: a histogram's buckets are too wide for quantiles of tokens."""
+    """Lengths with their mean only: a histogram's buckets are too wide for quantiles of tokens."""
     return Percentiles(found.mean, count=found.count)
 
 
@@ -249,8 +250,8 @@ def _histogram(page: Page, before: Page | None, names: Iterable[str]) -> Percent
 def quantile(buckets: dict[float, float], share: float) -> float | None:
     """A quantile of a histogram, linear within its bucket.
 
-    buckets: upper bound -> samples at most that large.  None where there are none, or where it
-    lies above the last finite bound.
+    buckets: upper bound -> number of samples up to it.  None where there are no samples, or where
+    the quantile lies above the last finite bound.
     """
     bounds = sorted(buckets)
     total = buckets[bounds[-1]] if bounds else 0.0

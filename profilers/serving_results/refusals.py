@@ -1,4 +1,4 @@
-"""Files that stand beside results and hold none: what they are, and which file to give instead."""
+"""Files that accompany results but hold none: what they are, and which file to give instead."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _is_raw(document: Any) -> bool:
 
 _AIPERF = "give profile_export_aiperf.json, or profile_export.jsonl for its requests"
 
-#: First document of a file -> the sentence that refuses it.
+#: First document of a file -> the message that refuses it.
 _JSON: tuple[Refusal, ...] = (
     (_has("dcgm_url", "telemetry_data"), f"this is aiperf's GPU telemetry export; {_AIPERF}"),
     (
@@ -81,13 +81,13 @@ _JSON: tuple[Refusal, ...] = (
 
 
 def refusal_of(document: Any) -> str | None:
-    """The sentence that refuses a JSON or YAML document, None where none does."""
+    """The message that refuses a JSON or YAML document, None where it may be a result."""
     first = document[0] if isinstance(document, list) and document else document
     return next((words for knows, words in _JSON if knows(first)), None)
 
 
 def refusal_of_text(head: str) -> str | None:
-    """The sentence that refuses a text, None where none does."""
+    """The message that refuses a text, None where it may be a result."""
     start = head.lstrip()
     lines = head.splitlines()
     if start.startswith(":::MLLOG"):

@@ -1,12 +1,11 @@
-"""Logs of a server or a client with a row a request: when it came, its first and its last token.
+"""Logs of a server or a client with one row per request: its arrival, its first and its last token.
 
 Three forms: JSON lines with `input_toks` and `first_token_ts` (LLMServingSim's bench of vLLM),
 tables with `first_chunk_time_us` (BLIS's trace, version 2), and the spans `llm_request` of vLLM's
-and SGLang's OpenTelemetry export (OTLP as JSON, a batch a line).  Times of one row are on one
-clock; a column on another clock (LLMServingSim's `arrival_time`) says when requests came and
-nothing else.  What a request waited counts in its TTFT.
-Source of the fields: the projects' documentation of these forms, and OpenTelemetry's semantic
-conventions for generative AI (attributes `gen_ai.*`).
+and SGLang's OpenTelemetry export (OTLP as JSON, one batch per line).  Times of one row are on one
+clock; a column on another clock (LLMServingSim's `arrival_time`) only gives the arrivals.  Queueing
+time counts in TTFT. Source of the fields: the projects' documentation of these forms, and
+OpenTelemetry's semantic conventions for generative AI (attributes `gen_ai.*`).
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def knows_line(document: Any) -> bool:
 
 
 def knows_spans(document: Any) -> bool:
-    """Whether the first document is a batch of spans, one of a request among them."""
+    """Whether the first document is a batch of spans that includes a request's span."""
     return isinstance(document, dict) and any(True for _ in _requests_of(document))
 
 
@@ -76,7 +75,7 @@ def read_text(content: Content) -> list[ServingMeasurement]:
     """The run of a table.
 
     Raises:
-        ReportError: see `Content.text`, or a table that is no CSV.
+        ReportError: see `Content.text`, or the table is not a CSV.
     """
     found = _Log()
     text = without_cut_row(content.text).lstrip("\ufeff")
@@ -89,7 +88,7 @@ def read_text(content: Content) -> list[ServingMeasurement]:
 
 
 class _Log:
-    """Requests gathered, with the models that they name."""
+    """Requests collected so far, with the models that they name."""
 
     def __init__(self) -> None:
         self._rows = RequestRows()
@@ -105,7 +104,7 @@ class _Log:
             self._arrivals = [min(first, request.start_s), max(last, request.start_s)]
 
     def run(self, form: str) -> ServingMeasurement:
-        """The run: its rate is that of the arrivals, its model the one that most requests name."""
+        """The run; its rate is that of the arrivals, its model the one that most requests name."""
         notes = []
         if len(self._models) > 1:
             notes.append(f"requests of {len(self._models)} models: {', '.join(self._models)[:200]}")
@@ -124,7 +123,7 @@ def _timed(
     start: float | None, zero: float | None, first: float | None, last: float | None,
     isl: float | None, osl: float | None, ok: bool = True,
 ) -> Request:  # fmt: skip
-    """A request that came at `start`; its other times [s] are on the clock of `zero`."""
+    """A request that arrived at `start`; its other times [s] are on the clock of `zero`."""
     ttft = None if zero is None or first is None or first < zero else first - zero
     e2e = None if zero is None or last is None or last < zero else last - zero
     gap = None
@@ -162,7 +161,7 @@ def _of_row(row: Document) -> Request:
 
 
 def _requests_of(batch: Any) -> Iterator[Document]:
-    """The spans of requests in a batch of an export."""
+    """The request spans in a batch of an export."""
     for resource in fields.sequence(fields.at(batch, "resourceSpans")):
         for scope in fields.sequence(fields.at(resource, "scopeSpans")):
             for span in fields.sequence(fields.at(scope, "spans")):
@@ -171,7 +170,7 @@ def _requests_of(batch: Any) -> Iterator[Document]:
 
 
 def _attributes(span: Document) -> dict[str, Any]:
-    """Attributes by name: the value of whichever type each has."""
+    """Attributes by name, each with its value of whichever type."""
     told = {}
     for entry in fields.sequence(span.get("attributes")):
         value = fields.mapping(fields.at(entry, "value"))

@@ -1,4 +1,4 @@
-"""Requests of a run, one by one out of a stream: their table and their distributions."""
+"""Requests of a run, read one by one from a stream: their table and their distributions."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from profilers.serving_results.measurement import (
 )
 from profilers.serving_results.samples import Samples
 
-#: Rows that a table holds; of a longer run the distributions alone are kept.
+#: Most rows of a table; for a longer run only the distributions are kept.
 MOST_ROWS = 500_000
-#: Values that are handed on together.
+#: Number of values that are passed on together.
 _AT_ONCE = 1 << 14
 _FIGURES = ("isl", "osl", "ttft_s", "tpot_s", "e2e_s")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; None is what is not known.
+    """One request; None for what is not known.
 
     start_s: on any clock.  gaps_s: between its pieces.
     """
@@ -60,7 +60,7 @@ class RequestRows:
         self._first, self._last = math.inf, -math.inf
 
     def add(self, request: Request) -> None:
-        """One more request; a failed one counts in no distribution."""
+        """Add a request; a failed one is left out of the distributions."""
         self.count += 1
         self.failed += not request.ok
         start = math.nan if request.start_s is None else request.start_s
@@ -99,11 +99,11 @@ class RequestRows:
 
     @property
     def duration_s(self) -> float | None:
-        """From the first request sent to the last one answered."""
+        """Seconds from sending the first request to the last answer."""
         return self._last - self._first if self._last > self._first else None
 
     def table(self) -> pd.DataFrame | None:
-        """A row a request; None where there are none, or more than the table holds."""
+        """One row per request; None where there are none, or more than the table may hold."""
         if not 0 < self.count <= self._most:
             return None
         frame = pd.DataFrame({name: np.array(column) for name, column in self._columns.items()})
@@ -123,7 +123,7 @@ class RequestRows:
         return Lengths(self._spread("isl"), self._spread("osl"))
 
     def throughput(self) -> Throughput:
-        """Rates over the duration, of the requests that were answered."""
+        """Rates of the answered requests over the duration."""
         seconds = self.duration_s
         if not seconds:
             return Throughput()
@@ -133,7 +133,7 @@ class RequestRows:
         return Throughput(answered, isl or None, osl or None, None if known is None else isl + osl)
 
     def load(self) -> MeasuredLoad:
-        """How many requests were sent and answered, and in which time."""
+        """How many requests were sent and answered, and in what time."""
         return MeasuredLoad(
             requests=self.count,
             completed=self.count - self.failed,
@@ -144,7 +144,7 @@ class RequestRows:
     def run(
         self, format: str, tool: str, definitions: Mapping[str, str], *notes: str
     ) -> ServingMeasurement:
-        """The run of a file that holds its requests and nothing else."""
+        """The run of a file that lists its requests and nothing else."""
         found = ServingMeasurement(
             format=format,
             subject=Subject(tool=tool),
@@ -158,7 +158,7 @@ class RequestRows:
         return found.with_latencies(self.latencies())
 
     def notes(self) -> tuple[str, ...]:
-        """What is to be known of the figures."""
+        """Notes on how the figures were obtained."""
         if self.count <= self._most:
             return ()
         return (

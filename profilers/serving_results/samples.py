@@ -1,4 +1,4 @@
-"""Distributions of samples: exact up to a million of them, from a fine histogram beyond."""
+"""Distributions of samples: exact for up to a million of them, from a fine histogram beyond."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _LEAST, _STEP, _BUCKETS = 1e-7, math.log(1.005), 5600
 
 
 def distribution(values: Any) -> Percentiles:
-    """Mean, deviation and percentiles of some numbers, NaN left out; percentiles are linear
-    between neighbours, as NumPy's."""
+    """Mean, standard deviation and percentiles of numbers, NaN left out; percentiles are
+    interpolated linearly, as in NumPy.
+    """
     known = np.asarray(values, dtype=np.float64).ravel()
     known = known[np.abs(known) < LARGEST]
     if not known.size:
@@ -33,7 +34,7 @@ def distribution(values: Any) -> Percentiles:
 
 
 class Samples:
-    """Numbers that come one by one or in groups, in bounded memory."""
+    """Numbers that arrive one by one or in groups, in bounded memory."""
 
     def __init__(self, most_exact: int = _MOST_EXACT) -> None:
         self._exact: array[float] | None = array("d")
@@ -48,7 +49,7 @@ class Samples:
         return self._exact is not None
 
     def add(self, values: Any) -> None:
-        """More samples; NaN is left out."""
+        """Add samples; NaN is left out."""
         new = np.atleast_1d(np.array(values, dtype=np.float64))
         new = new[np.abs(new) < LARGEST]
         if not new.size:

@@ -1,9 +1,9 @@
-"""What a server prints when it starts: its version, its limits, its split, the room in its cache.
+"""What a server prints when it starts: version, limits, parallel degrees, size of its cache.
 
-Read of vLLM (non-default arguments, the engine's config, the size of its cache), SGLang
+Reads the logs of vLLM (non-default arguments, the engine's config, the size of its cache), SGLang
 (`server_args=ServerArgs(...)` and the line of `max_total_num_tokens`), TensorRT-LLM (`TRTGptModel`,
 the paged cache, arguments of trtllm-serve) and llama.cpp's server (build, slots, context, batch).
-The last line that states a figure counts.
+Where several lines state a figure, the last one counts.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from genz_core.errors import ReportError
 from profilers.serving_results.measurement import ServingMeasurement, Stated
 from profilers.wording import shortened
 
-#: A server says all of this before its first request.
+#: Only this many bytes are read; a server prints all of this before its first request.
 _READ_BYTES = 4_000_000
 _HEAD_BYTES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class ServerLog:
-    """What a log states.  stated: by the names of parameters, with the line that says it."""
+    """What a log states.  stated: value and source line, by parameter."""
 
     engine: str
     stated: Mapping[str, Stated]
@@ -32,17 +32,17 @@ class ServerLog:
 
     @property
     def sentences(self) -> list[str]:
-        """Every figure with its line."""
+        """Every figure with the line that states it."""
         return [f"{name} {one.value}: {one.evidence}" for name, one in self.stated.items()]
 
 
 def _key(*names: str, value: str = r"([\d,.]+)") -> str:
-    """A pattern for `name=1`, `name: 1` and `'name': 1`, of any of several names."""
+    """A pattern for `name=1`, `name: 1` and `'name': 1`, for any of several names."""
     return rf"\b(?:{'|'.join(names)})['\"]?\s*[=:]\s*{value}"
 
 
 _WORD = r"['\"]?([\w.+-]+)"
-#: By engine: what only it prints, and patterns of what it states, by parameter.
+#: By engine: text that only it prints, and patterns of the figures that it states, by parameter.
 _ENGINES: Mapping[str, tuple[str, Mapping[str, tuple[str, ...]]]] = {
     "vllm": (
         r"vLLM API server version|Initializing (?:an?|a V\d) (?:V\d )?LLM engine",
@@ -110,12 +110,12 @@ _NONE = ("none", "null", "auto", "-1", "0", "")
 
 
 def is_log(path: Path) -> bool:
-    """Whether a file is what a server printed: lines of one of the engines, and no document."""
+    """Whether a file is a server's log: lines of one of the engines, and not a document."""
     return is_text(_text(path, _HEAD_BYTES))
 
 
 def is_text(text: str) -> bool:
-    """Whether a text is what a server printed."""
+    """Whether a text is a server's log."""
     return _engine(text) != ""
 
 
@@ -123,7 +123,7 @@ def read(path: Path, label: str = "") -> ServerLog:
     """What a server's log states.
 
     Raises:
-        ReportError: it cannot be read, or is no log of an engine that is known here.
+        ReportError: it cannot be read, or is not a log of a known engine.
     """
     return parse(_text(path, _READ_BYTES), label or path.name)
 
@@ -133,7 +133,7 @@ def parse(text: str, label: str = "") -> ServerLog:
     engine = _engine(text)
     if not engine:
         names = ", ".join(_ENGINES)
-        raise ReportError(f"{label}: no log of a server that is known here ({names})")
+        raise ReportError(f"{label}: not a log of a known server ({names})")
     _, patterns = _ENGINES[engine]
     stated: dict[str, Stated] = {"engine": Stated(engine, "lines that only it prints")}
     for name, tried in patterns.items():
@@ -153,13 +153,13 @@ def parse(text: str, label: str = "") -> ServerLog:
 def with_logs(
     measurements: Iterable[ServingMeasurement], logs: Sequence[ServerLog]
 ) -> list[ServingMeasurement]:
-    """Measurements with what the logs of their server state, beside what their file does."""
+    """Measurements completed with what the logs of their server state."""
     told = {name: one for log in logs for name, one in log.stated.items()}
     return [replace(one, stated={**one.stated, **told}) for one in measurements]
 
 
 def _last(text: str, name: str, patterns: Sequence[str]) -> Stated | None:
-    """The last figure of a parameter that is one, with its line."""
+    """The last valid figure of a parameter, with its line."""
     hits = [hit for pattern in patterns for hit in re.finditer(pattern, text, re.MULTILINE)]
     for hit in sorted(hits, key=lambda one: -one.start()):
         value = _value(name, hit[1])
@@ -171,7 +171,7 @@ def _last(text: str, name: str, patterns: Sequence[str]) -> Stated | None:
 
 
 def _value(name: str, written: str) -> int | float | str | None:
-    """A figure as its parameter takes it, None for one that says nothing."""
+    """A figure in the form that its parameter takes, None for one that states nothing."""
     written = written.strip(".,'\"")
     if written.casefold() in _NONE:
         return None
@@ -187,7 +187,10 @@ def _value(name: str, written: str) -> int | float | str | None:
 
 
 def _engine(text: str) -> str:
-    if text.lstrip()[:1] in ("{", "["):  # a document; a log's lines may begin with a bracket
+    if text.lstrip()[:1] in (
+        "{",
+        "[",
+    ):  # JSON, unlike a line of a log
         first = text.lstrip().partition("\n")[0]
         if not re.match(r"\[(?:\d{4}-|TensorRT|TRT|\d\d)", first):
             return ""

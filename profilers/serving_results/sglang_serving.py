@@ -16,7 +16,7 @@ from profilers.serving_results.fields import Document
 from profilers.serving_results.measurement import ServingMeasurement, Subject
 
 NAME = "sglang.bench_serving"
-#: Fields that SGLang's record has and vLLM's has not.
+#: Fields that SGLang's record has and vLLM's lacks.
 _OWN = (
     "total_output_tokens_retokenized", "mean_e2e_latency_ms", "median_e2e_latency_ms",
     "sharegpt_output_len", "accept_length",

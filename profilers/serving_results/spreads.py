@@ -1,4 +1,4 @@
-"""Distributions as tools write them: mappings of statistics, under many spellings."""
+"""Distributions as tools write them: mappings of statistics, with many spellings of their names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NESTED = ("percentiles", "quantiles")
 
 
 def seconds_per(unit: Any, otherwise: float = 1.0) -> float:
-    """Seconds in a unit such as "ms" or "s/token"; `otherwise` for one that is unknown."""
+    """Seconds in a unit such as "ms" or "s/token"; `otherwise` for an unknown unit."""
     word = str(unit or "").partition("/")[0].strip().casefold()
     return _UNITS.get(word, otherwise)
 
@@ -43,7 +43,7 @@ def percent_of(name: str) -> float | None:
 def spread(document: Any, unit: float = 1.0) -> Percentiles:
     """The distribution that a mapping of statistics holds, times `unit`.
 
-    An empty one where there is no mapping, no number in it, or nothing but zeros.
+    Empty where there is no mapping, no number in it, or nothing but zeros.
     """
     if not isinstance(document, Mapping):
         return Percentiles()

@@ -1,8 +1,8 @@
 """Tables of results as CSV: records of serving benchmarks, and Ridgeline's own columns.
 
-vLLM's sweep writes a row a run with the names of its records (vllm-project/vllm,
+vLLM's sweep writes one row per run, with the names of its records (vllm-project/vllm,
 vllm/benchmarks/sweep/serve.py at 0031557, `summary.csv`); people keep such tables by hand too.
-Our own columns are those of `measurement.table`: a column for what is known, others left out.
+Ridgeline's own columns are those of `measurement.table`; unknown ones may be left out.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def knows_text(head: str) -> bool:
 
 
 def read_text(content: Content) -> list[ServingMeasurement]:
-    """A measurement a row that has figures.
+    """One measurement per row that has figures.
 
     Raises:
-        ReportError: see `Content.text`, or a table that is no CSV.
+        ReportError: see `Content.text`, or the table is not a CSV.
     """
     header = _header(content.head)
     kind = _kind(header)

@@ -41,7 +41,7 @@ def knows(document: Any) -> bool:
 
 
 def read(content: Content) -> list[ServingMeasurement]:
-    """The one run of a report; errors as `Content.documents`."""
+    """The single run of a report; errors as `Content.documents`."""
     return [_measurement(content.first)]
 
 
@@ -146,12 +146,12 @@ _SPREADS = {
 
 
 def knows_text(head: str) -> bool:
-    """Whether a text holds what the tool prints."""
+    """Whether a text holds the tool's output."""
     return "= PERFORMANCE OVERVIEW" in head or ("= PYTORCH BACKEND" in head and "TensorRT" in head)
 
 
 def read_text(content: Content) -> list[ServingMeasurement]:
-    """The runs that a log holds; errors as `Content.text`."""
+    """The runs in a log; errors as `Content.text`."""
     found = []
     report: dict[str, Any] = {}
     for line in content.text.splitlines():

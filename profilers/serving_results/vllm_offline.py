@@ -1,7 +1,7 @@
 """Results of vLLM's offline benchmarks: `vllm bench throughput` and `vllm bench latency`.
 
-Neither file says the model, the hardware or the lengths; a file name that says the lengths
-(in2048_out2048) is believed where they explain the tokens that the file counts.
+Neither file states the model, the hardware or the lengths.  Lengths in a file name (in2048_out2048)
+are used if they match the tokens that the file counts.
 Sources: vllm-project/vllm, vllm/benchmarks/throughput.py at 0202831 and latency.py at 00cae07
 (2025, 2026; before: benchmarks/benchmark_throughput.py, benchmark_latency.py).
 """
@@ -29,19 +29,19 @@ THROUGHPUT, LATENCY = "vllm bench throughput", "vllm bench latency"
 
 
 def knows_throughput(document: Any) -> bool:
-    """Whether a document is of `vllm bench throughput`."""
+    """Whether a document is a result of `vllm bench throughput`."""
     return isinstance(document, dict) and {
         "elapsed_time", "num_requests", "requests_per_second",
     } <= document.keys()  # fmt: skip
 
 
 def knows_latency(document: Any) -> bool:
-    """Whether a document is of `vllm bench latency`."""
+    """Whether a document is a result of `vllm bench latency`."""
     return isinstance(document, dict) and {"avg_latency", "latencies"} <= document.keys()
 
 
 def read_throughput(content: Content) -> list[ServingMeasurement]:
-    """The one run of a file; errors as `Content.documents`."""
+    """The single run of a file; errors as `Content.documents`."""
     record: Document = content.first
     seconds, requests = (
         fields.positive(record.get("elapsed_time")),
@@ -76,7 +76,7 @@ def read_throughput(content: Content) -> list[ServingMeasurement]:
 def _lengths(
     named: NameFacts, requests: int | None, tokens: float | None
 ) -> tuple[float | None, float | None]:
-    """(ISL, OSL) of the name, where they make up the tokens of the file."""
+    """(ISL, OSL) from the file name, if they add up to the tokens of the file."""
     if not named.isl or not named.osl or not requests or not tokens:
         return None, None
     if (named.isl + named.osl) * requests != tokens:
@@ -85,7 +85,7 @@ def _lengths(
 
 
 def read_latency(content: Content) -> list[ServingMeasurement]:
-    """The one batch of a file; errors as `Content.documents`."""
+    """The single batch of a file; errors as `Content.documents`."""
     record: Document = content.first
     each = distribution(fields.numbers(record.get("latencies")))
     stated = {

@@ -1,7 +1,7 @@
 """Results of vLLM's serving benchmark: `vllm bench serve --save-result`, a JSON record or several.
 
-Files of `--save-detailed` have a value a request and a token beside it, those of
-`--append-result` a record a line, and a run of `vllm bench sweep serve` a list of records.
+Files of `--save-detailed` add values per request and per token, those of `--append-result` have one
+record per line, and a run of `vllm bench sweep serve` writes a list of records.
 Sources: vllm-project/vllm, benchmarks/benchmark_serving.py (2024 to mid 2025);
 vllm/benchmarks/serve.py at 009e6d4 (2026), `main_async`; vllm/benchmarks/sweep/serve.py at
 4fa9174, `run_benchmark`: the settings of the sweep are merged into each record.
@@ -27,7 +27,7 @@ _DEGREES = {
     "dp": ("data_parallel_size", "data-parallel-size", "dp"),
     "ep": ("expert_parallel_size", "ep"),
 }
-#: What a client's backend says of the server's engine; "openai" says nothing.
+#: Engine of the server implied by a client's backend; "openai" implies none.
 ENGINES = {
     "vllm": "vllm", "vllm-chat": "vllm", "sglang": "sglang", "sglang-native": "sglang",
     "sglang-oai": "sglang", "sglang-oai-chat": "sglang", "tensorrt-llm": "trtllm", "trt": "trtllm",
@@ -44,7 +44,7 @@ def knows(document: Any) -> bool:
 
 
 def is_record(document: Any) -> bool:
-    """Whether a mapping has what every record of the benchmark has."""
+    """Whether a mapping has the fields of every record of the benchmark."""
     if not isinstance(document, dict) or not {"duration", "completed"} <= document.keys():
         return False
     return "request_throughput" in document or any(
@@ -63,7 +63,7 @@ def read(content: Content) -> list[ServingMeasurement]:
 
 
 def measurement(record: Document, name: str = NAME) -> ServingMeasurement:
-    """One record.  name: of its format."""
+    """One record.  name: name of its format."""
     found = bench_record.details(record)
     requests = found.requests if found else None
     return ServingMeasurement(
@@ -80,7 +80,7 @@ def measurement(record: Document, name: str = NAME) -> ServingMeasurement:
 
 
 def subject(record: Document) -> Subject:
-    """Who ran, as far as a record and what a sweep or `--metadata` added to it say."""
+    """Who ran, as far as a record states it and what a sweep or `--metadata` added to it."""
     backend = fields.text(record.get("backend")) or fields.text(record.get("endpoint_type"))
     return Subject(
         tool=fields.text(record.get("client")) or NAME,
@@ -98,7 +98,7 @@ def subject(record: Document) -> Subject:
 
 
 def date(value: Any) -> str | None:
-    """A date as vLLM writes it (20241109-150547) in ISO 8601; other texts as they are."""
+    """A date as vLLM writes it (20241109-150547) in ISO 8601; other texts unchanged."""
     stated = fields.text(value)
     match = _DATE.fullmatch(stated) if stated else None
     return "{}-{}-{}T{}:{}:{}".format(*match.groups()) if match else stated

@@ -1,4 +1,4 @@
-"""Fixtures of the rooms: a data folder of the test's own, a tiny model, the command line."""
+"""Fixtures: a data folder of the test's own, a tiny model, the command line."""
 
 from __future__ import annotations
 

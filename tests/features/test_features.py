@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,10 +69,86 @@ def test_counts_are_those_by_hand_at_every_interface(feature: str) -> None:
         assert figure(api.post("/ops", json=given).json()) == pytest.approx(expected)
 
 
+MISTRAL, MIXTRAL = "mistralai/Mistral-7B-v0.1", "mistralai/Mixtral-8x7B-v0.1"
+#: feature: (what `estimate` is asked, column of its row, the value by hand).
+ESTIMATES: dict[str, tuple[dict[str, Any], str, float]] = {
+    "memory: two vectors a token and layer of every KV head": (
+        {"model": LLAMA, "batch": 4, "isl": 1024, "osl": 256}, "kv_bytes",
+        4 * 1280 * 32 * 8 * 128 * 2 * 2,
+    ),
+    "memory: an 8-bit cache is half": (
+        {"model": LLAMA, "batch": 4, "isl": 1024, "osl": 256, "kv": "fp8"}, "kv_bytes",
+        4 * 1280 * 32 * 8 * 128 * 2,
+    ),
+    "memory: every parameter": ({"model": LLAMA}, "weights_bytes", 2 * 8_030_261_248),
+    "tensor parallel: half of the KV heads a device": (
+        {"model": LLAMA, "batch": 4, "isl": 1024, "osl": 256, "tp": 2}, "kv_bytes",
+        4 * 1280 * 32 * 4 * 128 * 2 * 2,
+    ),
+    "expert parallel: two of eight experts a device": (
+        {"model": MIXTRAL, "tp": 4, "ep": 4}, "weights_bytes",
+        # experts, attention (a quarter, KV heads too), embedding and head, norms and routers whole
+        2 * (32 * (2 * 3 * 4096 * 14336 + (2 * 4096 + 2 * 1024) * 4096 / 4 + 2 * 4096 + 8 * 4096)
+             + 2 * 32000 * 4096 / 4 + 4096),
+    ),
+    "MLA: one latent of 512 and 64 a token and layer": (
+        {"model": "deepseek-ai/DeepSeek-V3", "system": "h200", "engine": "sglang", "tp": 8,
+         "isl": 1000, "osl": 24}, "kv_bytes", 61 * (512 + 64) * 2 * 1024,
+    ),
+    "sliding windows: no more than the window": (
+        {"model": MISTRAL, "isl": 8192, "osl": 64}, "kv_bytes", 4096 * 32 * 8 * 128 * 2 * 2,
+    ),
+    "Mamba: a state of one size whatever the length": (
+        {"model": "state-spaces/mamba-2.8b-hf", "isl": 8192, "osl": 64}, "kv_bytes",
+        64 * 5120 * (16 + 3) * 4,
+    ),
+    "context parallel: a half of the cache a device": (
+        {"model": LLAMA, "batch": 1, "isl": 1024, "osl": 256, "cp": 2}, "kv_bytes",
+        640 * 32 * 8 * 128 * 2 * 2,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("feature", ESTIMATES)
+def test_memory_is_that_by_hand_at_every_interface(feature: str) -> None:
+    given, column, expected = ESTIMATES[feature]
+    body = {"system": "h100", "engine": "generic", **given}
+    words = [word for name, value in body.items() if name != "model"
+             for word in (f"--{name}", str(value))]  # fmt: skip
+    assert json.loads(run("estimate", body["model"], *words, "--json"))[column] == expected
+    asked = dict(body)
+    assert ridgeline.estimate(asked.pop("model"), **asked).rows[0][column] == expected
+    with TestClient(application(answers=Answers())) as api:
+        assert api.post("/estimate", json=body).json()["rows"][0][column] == expected
+
+
+def test_cost_is_the_price_over_the_tokens() -> None:
+    row = ridgeline.serve(LLAMA, system="h100", concurrency=64, price=2.5).rows[0]
+    per_hour = row["output_tokens_per_s"] * 3600 / 1e6
+    assert row["usd_per_million_tokens"] == pytest.approx(2.5 / per_hour)
+
+
+def test_bound_predicted_and_interval_stand_side_by_side() -> None:
+    row = ridgeline.serve(LLAMA, system="h100", concurrency=64).rows[0]
+    assert row["bound_tpot_s"] < row["tpot_s"]
+    assert row["tpot_low_s"] < row["tpot_s"] < row["tpot_high_s"]
+
+
 #: feature: (arguments of a command that prints JSON, figure of it, its value by hand).
 ALONE: dict[str, tuple[tuple[str, ...], Callable[[Any], Any], Any]] = {
     "any hardware: memory and its bandwidth of the datasheet": (
         ("systems", "h200-sxm-141gb"), lambda d: d["memory_bytes_per_s"], 4.8e12,
+    ),
+    "precision multipliers: 8 bit doubles the datasheet's 16": (
+        ("systems", "h100"), lambda d: round(d["peak_flops_per_s"]["fp8"] / 989.4e12, 2), 2.0,
+    ),
+    "all-reduce: the hidden states of a batch, 16 bit": (
+        ("chakra", "{trace}"),
+        lambda d: {r["name"]: r for r in d["rows"]}["attention_all_reduce"]["message_bytes"],
+        32 * 8 * 4096 * 2,
+    ),
+    "models: every checkpoint of the library": (
+        ("models",), lambda d: len(d) >= 435, True,
     ),
     "technology comparison: every combination of the study": (
         ("study", "app/samples/studies/hbm4.yaml"), lambda d: len(d["rows"]), 3 * 2,
@@ -91,8 +168,12 @@ ALONE: dict[str, tuple[tuple[str, ...], Callable[[Any], Any], Any]] = {
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("feature", ALONE)
-def test_commands_give_the_figure_by_hand(feature: str) -> None:
+def test_commands_give_the_figure_by_hand(feature: str, tmp_path: Path) -> None:
     words, figure, expected = ALONE[feature]
+    if "{trace}" in words:
+        run("export", LLAMA, "--system", "h100", "--tp", "2", "--batch", "8", "--output",
+            str(tmp_path))  # fmt: skip
+        words = tuple(str(tmp_path / "step.0.et") if w == "{trace}" else w for w in words)
     if words[0] == "modules":
         pytest.importorskip("torch")
     as_json = () if words[0] == "schema" or words[1] == "network" else ("--json",)

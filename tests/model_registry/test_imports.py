@@ -1,4 +1,4 @@
-"""Imports run one way: no cycle among the modules, and none among the rooms."""
+"""Imports run one way: no cycle among the modules, and none among the packages."""
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
@@ -34,12 +34,12 @@ def imported(path: Path, modules: Mapping[str, Path]) -> Iterator[str]:
                     yield inner if inner in modules else node.module
 
 
-def room(module: str) -> str:
+def package(module: str) -> str:
     return ".".join(module.split(".")[:2])
 
 
 def dependencies(package: str, level: Callable[[str], str]) -> dict[str, set[str]]:
-    """{module or room: those that it imports}."""
+    """{module or package: those that it imports}."""
     files = module_files(package)
     graph: dict[str, set[str]] = {level(module): set() for module in files}
     for module, path in files.items():
@@ -47,7 +47,7 @@ def dependencies(package: str, level: Callable[[str], str]) -> dict[str, set[str
     return graph
 
 
-@pytest.mark.parametrize("level", [str, room], ids=["modules", "rooms"])
+@pytest.mark.parametrize("level", [str, package], ids=["modules", "packages"])
 def test_imports_make_no_cycle(level: Callable[[str], str]) -> None:
     graph = dependencies(PACKAGE, level)
     assert len(graph) > 8 and any(graph.values())
@@ -58,7 +58,7 @@ def test_imports_make_no_cycle(level: Callable[[str], str]) -> None:
 
 
 def test_a_cycle_would_be_found() -> None:
-    graph = dependencies(PACKAGE, room)
+    graph = dependencies(PACKAGE, package)
     graph[f"{PACKAGE}.spec"].add(f"{PACKAGE}.reports")
     with pytest.raises(CycleError):
         TopologicalSorter(graph).prepare()

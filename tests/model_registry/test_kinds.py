@@ -63,11 +63,11 @@ def test_another_kind_is_refused_in_one_sentence(name: str) -> None:
 
 def test_the_refusal_comes_before_any_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("model_registry.tracing.model.build_on_meta", None)
-    doors = (model_registry.load, model_registry.traced, model_registry.is_trace_missing)
+    functions = (model_registry.load, model_registry.traced, model_registry.is_trace_missing)
     for config, _ in OTHERS.values():
-        for door in doors:
+        for function in functions:
             with pytest.raises(NotADecoder):
-                door(config)
+                function(config)
 
 
 def test_a_shipped_model_of_another_kind_is_priced_as_that() -> None:

@@ -32,7 +32,7 @@ from tests.draws import cases, seed
 from tests.ops.hostile import Probe, Reaches, values, watched
 
 COUNT = cases(160)  # for each probe: every value by itself, and 48 joined
-ROOMS = ("app", "genz_core", "hardware_db", "model_registry", "profilers")
+PACKAGES = ("app", "genz_core", "hardware_db", "model_registry", "profilers")
 
 
 class _Report:
@@ -94,7 +94,7 @@ def reaches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[R
     monkeypatch.chdir(bait)
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     interpreter = (Path(sys.prefix), Path(sys.base_prefix), Path(json.__file__).parents[1])
-    with watched([*(ROOT / room for room in ROOMS), own_data, *interpreter]) as watch:
+    with watched([*(ROOT / package for package in PACKAGES), own_data, *interpreter]) as watch:
         yield watch, bait
 
 

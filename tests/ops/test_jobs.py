@@ -14,7 +14,7 @@ import pytest
 
 from app.dashboard import uploads
 from app.jobs import MEASURING, Queue, server_queue
-from app.jobs.order import JobFiles
+from app.jobs.job_files import JobFiles
 from app.measuring import report_reading
 from tests.app.pages import QWEN, ROOT, brought, cards, opened, settled
 from tests.processes import commands_with, until

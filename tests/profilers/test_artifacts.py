@@ -16,7 +16,7 @@ import profilers
 from genz_core.errors import MeasurementError
 from genz_core.types import System, Workload
 from profilers.artifacts import write_artifacts
-from profilers.material import Material
+from profilers.run_bundle import Material
 from profilers.schema import OPERATOR_COLUMNS, DeviceInfo, Measurement, PhaseTiming, table
 
 PROMISED = {

@@ -60,7 +60,7 @@ def test_files_follow_each_other_and_prompts_keep_their_place(tmp_path):
         ({"isl": 0}, "isl of prompts.jsonl:1"),
         ({"isl": "many"}, "isl of prompts.jsonl:1"),
         ({"isl": 4, "osl": 0}, "osl of prompts.jsonl:1"),
-        ({"prompt": ""}, "says no length"),
+        ({"prompt": ""}, "states no length"),
         ("[" * 100_000, "is no JSON object"),
         ("", "hold no prompt"),
     ],

@@ -212,7 +212,7 @@ def test_rows_that_make_no_sense_are_refused(row, message, read):
 
 def test_text_of_something_else_is_refused(read):
     for text in ("hello\n", "a,b,c\n1,2,3\n", "\x00\x01binary", "<html><body>,;</body></html>"):
-        with pytest.raises(ReportError, match=r"no report that can be read|binary"):
+        with pytest.raises(ReportError, match=r"not a report that can be read|binary"):
             read(text)
 
 

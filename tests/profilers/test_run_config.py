@@ -46,7 +46,7 @@ def test_presets_compose_and_fields_override_them_whatever_their_order(overrides
 
 def test_a_field_is_found_by_its_last_part_where_that_is_one_field():
     assert compose(["isl=256"]).run.isl == 256
-    with pytest.raises(InvalidValue, match=r"several places.*nsys.enable"):
+    with pytest.raises(InvalidValue, match=r"is ambiguous.*nsys.enable"):
         compose(["enable=true"])
 
 

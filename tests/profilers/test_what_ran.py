@@ -5,7 +5,7 @@ import dataclasses
 import pandas as pd
 import pytest
 
-from profilers.found_phases import phased
+from profilers.inferred_phases import phased
 from profilers.step_names import named_step
 from profilers.step_shapes import layers_by_name, shape_facts
 from profilers.what_ran import what_ran, what_was_kept

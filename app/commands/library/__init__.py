@@ -1,1 +1,1 @@
-"""Commands on the libraries: models, systems, accuracy, this machine, the dashboard."""
+"""Commands for the libraries: models, systems, accuracy, this machine, the dashboard."""

@@ -1,4 +1,4 @@
-"""ridgeline api: what the command line answers, over HTTP for programs."""
+"""ridgeline api: the command line's answers over HTTP, for programs."""
 
 from __future__ import annotations
 
@@ -33,17 +33,19 @@ def api(
         str,
         typer.Option(
             envvar="RIDGELINE_API_TOKEN",
-            help="That requests must bear; needed beyond this machine.",
+            help="Bearer token; required beyond this machine.",
         ),
     ] = "",
     tokens: Annotated[
-        Path | None, typer.Option(help='File of users\' tokens, "NAME TOKEN" a line.')
+        Path | None, typer.Option(help='File of users\' tokens, one "NAME TOKEN" per line.')
     ] = None,
     log: LogOption = Log.auto,
     seconds: Annotated[float, typer.Option(help="Longest time of one answer.")] = 60.0,
-    at_once: Annotated[int, typer.Option(help="Long questions at once.", min=1, max=64)] = 2,
+    at_once: Annotated[
+        int, typer.Option(help="Number of long questions at once.", min=1, max=64)
+    ] = 2,
     body_mb: Annotated[float, typer.Option(help="Largest question in MB.")] = 10.0,
-    upload_mb: Annotated[float, typer.Option(help="Most MB of files in one request.")] = 50.0,
+    upload_mb: Annotated[float, typer.Option(help="Largest upload of one request in MB.")] = 50.0,
 ) -> None:
     for name in ("fastapi", "uvicorn", "prometheus_client"):
         check_installed(name, pip_install_extra("api"))
@@ -53,7 +55,7 @@ def api(
     users = users_at(host, port, token, tokens)
 
     from app.api.answers import Answers
-    from app.api.doors import Bounds
+    from app.api.request_bounds import Bounds
     from app.api.rest import application
     from app.api.workers import Workers
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from app.commands.library.listening import LOOPBACK, Log, LogOption, check_free, check_installed
-from genz_core.installing import pip_install
+from genz_core.installing import pip_install_extra
 
 
 def register(cli: typer.Typer) -> None:
@@ -33,13 +33,13 @@ def app(
         bool,
         typer.Option(
             "--visitors-may-save",
-            help="With --shared: visitors change systems, calibrations and kept runs for all.",
+            help="With --shared: visitors may change systems, calibrations and kept runs for all.",
         ),
     ] = False,
     may_measure: Annotated[
         bool,
         typer.Option(
-            "--visitors-may-measure", help="With --shared: visitors run models on this machine."
+            "--visitors-may-measure", help="With --shared: visitors may run models on this machine."
         ),
     ] = False,
     login: Annotated[
@@ -61,7 +61,7 @@ def app(
         visitors_rights,
     )
 
-    check_installed("streamlit", pip_install("streamlit>=1.60"))
+    check_installed("streamlit", pip_install_extra("dashboard"))
     rights = visitors_rights(shared, may_save, may_measure, login is not None)
     check_free(host, port)
     if login:

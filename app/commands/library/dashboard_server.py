@@ -1,4 +1,4 @@
-"""The server of the dashboard: what it is started with, and how this process becomes it."""
+"""The dashboard's server: its settings, and how this process is replaced by it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OF_A_LOGIN = (
 
 
 def visitors_rights(shared: bool, may_save: bool, may_measure: bool, login: bool) -> Rights:
-    """What visitors may do by the options; who is alone may do everything.
+    """The rights of visitors given by the options; a single user may do everything.
 
     Raises:
         InvalidValue: a right of visitors on a server that is not shared.
@@ -40,7 +40,7 @@ def visitors_rights(shared: bool, may_save: bool, may_measure: bool, login: bool
 
 
 def check_login(secrets: Path) -> None:
-    """Look for what a login needs, before anybody asks for one.
+    """Check what a login needs before the server starts.
 
     Raises:
         InvalidValue: no such file, no section [auth] in it, or Authlib is not installed.
@@ -61,7 +61,7 @@ def settings(
 ) -> dict[str, object]:
     """Streamlit's settings by name.
 
-    base_path: behind a proxy.  browser: whether one is opened.  login: the file of secrets.
+    base_path: path behind a proxy.  browser: whether to open one.  login: the file of secrets.
     """
     return {
         "server.address": host,
@@ -76,9 +76,9 @@ def settings(
 
 
 def variables(rights: Rights, log: bool) -> dict[str, str]:
-    """Environment variables that tell the server what `ridgeline app` was asked.
+    """Environment variables that pass the options of `ridgeline app` to the server.
 
-    log: whether it writes a line a request.
+    log: whether it writes a line per request.
     """
     return {
         "RIDGELINE_DATA": str(users_folder().absolute()),
@@ -88,9 +88,9 @@ def variables(rights: Rights, log: bool) -> dict[str, str]:
 
 
 def become_server(settings: Mapping[str, object], variables: Mapping[str, str]) -> NoReturn:
-    """Run Streamlit with these settings in place of this process; it asks no other server."""
+    """Replace this process by Streamlit with these settings; it contacts no other server."""
     entry = Path(app.__file__).with_name("server.py")
     flags = [f"--{name}={value}" for name, value in settings.items()]
-    os.chdir(entry.parent)  # where .streamlit/config.toml lies
+    os.chdir(entry.parent)  # the folder of .streamlit/config.toml
     command = [sys.executable, "-m", "streamlit", "run", str(entry), *flags]
     os.execve(sys.executable, command, {**environment(), **variables})

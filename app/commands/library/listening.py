@@ -1,4 +1,4 @@
-"""Where the servers of the command line listen."""
+"""Addresses, tokens and logs of the command line's servers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ _SHORTEST_TOKEN = 16
 
 
 class Log(StrEnum):
-    """Whether a server writes a line a request on standard error; auto: where others ask it."""
+    """Whether a server writes a line per request to standard error; auto: if it serves other
+    machines.
+    """
 
     auto = "auto"
     on = "on"
@@ -39,12 +41,12 @@ class Log(StrEnum):
 
 LogOption = Annotated[
     Log,
-    typer.Option(help="A line a request on standard error; auto: where others ask."),
+    typer.Option(help="A line per request on standard error; auto: if it serves other machines."),
 ]
 
 
 def check_installed(name: str, command: str) -> None:
-    """Refuse to go on without a package.  command: installs it.
+    """Refuse to continue without a package.  command: installs it.
 
     Raises:
         InvalidValue: it is not installed.
@@ -54,7 +56,7 @@ def check_installed(name: str, command: str) -> None:
 
 
 def users_at(host: str, port: int, token: str, tokens: Path | None) -> dict[str, str]:
-    """The users' tokens of a server that may listen at an address.
+    """The users' tokens of a server, after checking that it may listen at the address.
 
     Raises:
         InvalidValue: as `tokens_of`, `check_tokens` and `check_free`.
@@ -66,7 +68,7 @@ def users_at(host: str, port: int, token: str, tokens: Path | None) -> dict[str,
 
 
 def serve_at(host: str, port: int, log: Log, served: ASGIApp, workers: Workers) -> None:
-    """Answer programs at an address until a signal comes."""
+    """Answer programs at an address until a signal arrives."""
     from app.api.serving import serve
 
     say = partial(typer.echo, err=True)
@@ -74,10 +76,10 @@ def serve_at(host: str, port: int, log: Log, served: ASGIApp, workers: Workers) 
 
 
 def check_tokens(host: str, token: str, users: Mapping[str, str]) -> None:
-    """Refuse to answer everybody who reaches an address.
+    """Refuse to serve other machines without a token.
 
     Raises:
-        InvalidValue: the address is not of this machine alone, and no token is asked.
+        InvalidValue: other machines can reach the address, and no token is required.
     """
     if host not in LOOPBACK and not token and not users:
         raise InvalidValue(
@@ -86,10 +88,10 @@ def check_tokens(host: str, token: str, users: Mapping[str, str]) -> None:
 
 
 def tokens_of(file: Path | None) -> dict[str, str]:
-    """The users' tokens of a file, each with its user: "NAME TOKEN" a line, # for a comment.
+    """The tokens in a file, each with its user: one "NAME TOKEN" per line, # starts a comment.
 
     Raises:
-        InvalidValue: no such file, a line of another form, a token that is short or there twice.
+        InvalidValue: no such file, a line of another form, a token that is too short or repeated.
     """
     if file is None:
         return {}
@@ -120,20 +122,20 @@ def tokens_of(file: Path | None) -> dict[str, str]:
 
 
 def check_free(host: str, port: int) -> None:
-    """Bind the address once, to see that the server can.
+    """Bind the address once, to check that the server can.
 
     Raises:
-        InvalidValue: the port is taken, or the address is not of this machine.
+        InvalidValue: the port is taken, or the address does not belong to this machine.
     """
     foreign = f"{host!r} is no address of this machine: give 127.0.0.1 or 0.0.0.0"
-    if not host:  # to the system it is every address
+    if not host:  # the system treats it as every address
         raise InvalidValue(foreign)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except UnicodeError:  # a label that no host's name can have
+        except UnicodeError:  # a label that no host name can have
             raise InvalidValue(foreign) from None
         except OSError as error:
             if error.errno == errno.EADDRINUSE:

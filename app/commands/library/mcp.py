@@ -19,7 +19,7 @@ from genz_core.limits import checked_duration
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command("mcp", help="Be asked by an assistant (MCP): over stdio, or --http.")(mcp)
+    cli.command("mcp", help="Answer an assistant (MCP) over stdio, or over HTTP with --http.")(mcp)
 
 
 def mcp(
@@ -28,10 +28,11 @@ def mcp(
     port: Annotated[int, typer.Option(help="With --http: port.", min=1, max=65535)] = 8601,
     token: Annotated[
         str,
-        typer.Option(envvar="RIDGELINE_API_TOKEN", help="With --http: that requests must bear."),
+        typer.Option(envvar="RIDGELINE_API_TOKEN", help="With --http: bearer token."),
     ] = "",
     tokens: Annotated[
-        Path | None, typer.Option(help='With --http: file of users\' tokens, "NAME TOKEN" a line.')
+        Path | None,
+        typer.Option(help='With --http: file of users\' tokens, one "NAME TOKEN" per line.'),
     ] = None,
     log: LogOption = Log.auto,
     seconds: Annotated[float, typer.Option(help="Longest time of one answer.")] = 60.0,
@@ -51,7 +52,7 @@ def mcp(
     for name in ("uvicorn", "prometheus_client"):
         check_installed(name, pip_install_extra("mcp"))
 
-    from app.api.doors import Bounds
+    from app.api.request_bounds import Bounds
 
     served = over_http(made, host, Bounds(token=token, users=users))
     serve_at(host, port, log, served, workers)

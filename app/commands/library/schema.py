@@ -1,4 +1,4 @@
-"""ridgeline schema: the JSON schemas of the documents that commands hand on."""
+"""ridgeline schema: the JSON schemas of the documents that commands pass on."""
 
 from __future__ import annotations
 

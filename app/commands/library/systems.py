@@ -23,7 +23,7 @@ def register(cli: typer.Typer) -> None:
 def systems(
     name: Annotated[str, typer.Argument(help="A system; empty: all; or: check, network.")] = "",
     file: Annotated[str, typer.Argument(help="To check: a YAML file; a network file.")] = "",
-    base: Annotated[str, typer.Option(help="The system that takes the network's links.")] = "",
+    base: Annotated[str, typer.Option(help="The system that gets the network's links.")] = "",
     vendor: Annotated[str, typer.Option(help="Only this vendor.")] = "",
     kind: Annotated[str, typer.Option(help="Only gpu, cpu, tpu, npu or igpu.")] = "",
     find: Annotated[str, typer.Option(help="Only names that contain this text.")] = "",
@@ -54,7 +54,7 @@ def systems(
 
 
 def _check_file(path: str, chosen: TableFormat) -> None:
-    """What a system's YAML says, figure by figure, and what is missing or assumed in it.
+    """Print a system's YAML figure by figure, with what is missing or assumed in it.
 
     Raises:
         RidgelineError: no such file, or one that does not fit the schema, in a sentence.
@@ -94,7 +94,7 @@ def _with_network(base: str, path: str) -> str:
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:
-    """The facts that fit on a line of a terminal, in display units.  row: of `si_facts`."""
+    """The facts that fit on one line of a terminal, in display units.  row: from `si_facts`."""
     peaks = row["peak_flops_per_s"]
     best = peaks.get("bf16") or peaks.get("fp16") or peaks.get("fp32")
     return {

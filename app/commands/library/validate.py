@@ -1,4 +1,6 @@
-"""ridgeline validate: predictions beside measured points, the closed form beside the simulation."""
+"""ridgeline validate: predictions against measured points, and the closed form against the
+simulation.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Validated:
-    """What a validation found.
+    """The result of a validation.
 
-    rows: all of them, for a file.  table: what every format prints.  more: tables and headings
-    that text and Markdown have besides.  kept: tables that documents and plans read, by file.
+    rows: all of them, for a file.  table: printed in every format.  more: tables and headings that
+    only text and Markdown show.  kept: tables that documents and plans use, by file.
     document: a document of its own.
     """
 
@@ -56,7 +58,7 @@ def validate(
         Path | None, typer.Option(help="Write the document of all tables here, and exit.")
     ] = None,
     count: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Deployments drawn for `simulation`.")
+        int, typer.Option(min=1, max=10_000, help="Number of deployments drawn for `simulation`.")
     ] = 300,
     keep: Annotated[
         bool,
@@ -91,7 +93,7 @@ def validate(
 
 
 def _measured(what: str, by: list[str], worst: int, _: int) -> _Validated:
-    """Errors on measured rows as the constants ship, then on held-out rows."""
+    """Errors on measured rows with the shipped constants, then on held-out rows."""
     from app.accuracy import likely_causes, measured_points, shipped_errors
 
     columns = ["metric", *by]
@@ -113,7 +115,7 @@ def _measured(what: str, by: list[str], worst: int, _: int) -> _Validated:
 
 
 def _operators(by: list[str], worst: int, _: int) -> _Validated:
-    """Errors of the latency models; a row an operator and split, or the columns of --by."""
+    """Errors of the latency models, one row per operator and split, or by the columns of --by."""
     from app.accuracy import likely_causes, shipped_errors
 
     series = shipped_errors.operator_series()
@@ -129,7 +131,7 @@ def _operators(by: list[str], worst: int, _: int) -> _Validated:
 
 
 def _throughput(by: list[str], worst: int, _: int) -> _Validated:
-    """Errors of the tokens a second of runs that send all requests at once."""
+    """Errors of tokens per second of runs that send all requests at once."""
     from app.accuracy import saturated_runs
 
     found = saturated_runs.records()
@@ -140,8 +142,9 @@ def _throughput(by: list[str], worst: int, _: int) -> _Validated:
 
 
 def _disaggregated(by: list[str], worst: int, _: int) -> _Validated:
-    """Errors of simulations of measured runs with prompts read apart, and what is refused; without
-    columns by split and by each."""
+    """Errors of simulations of measured disaggregated runs, and the refused ones; without columns
+    by split and by each.
+    """
     from app.accuracy import disaggregated_runs as runs
     from app.accuracy import kind_intervals
 
@@ -173,7 +176,7 @@ def _disaggregated(by: list[str], worst: int, _: int) -> _Validated:
 
 
 def _decisions(by: list[str], _worst: int, _: int) -> _Validated:
-    """What choices by prediction give away on measured frontiers, by split and one column."""
+    """Regret of choices by prediction on measured frontiers, by split and one column."""
     from app.accuracy.decisions import kept, loads, scores
 
     _check([",".join(by)] if by else [], ("model", "system", "target"))
@@ -189,7 +192,7 @@ def _decisions(by: list[str], _worst: int, _: int) -> _Validated:
 
 
 def _simulation(_by: list[str], worst: int, count: int) -> _Validated:
-    """How far the closed form of serving lies from the simulation of the same load."""
+    """Deviation of the closed form of serving from the simulation of the same load."""
     from app.accuracy import simulation_document, simulation_grid
 
     with running("simulating") as under_way:
@@ -208,7 +211,7 @@ def _simulation(_by: list[str], worst: int, count: int) -> _Validated:
 
 
 def _plan(_by: list[str], _worst: int, _: int) -> _Validated:
-    """How often targets were met by what probability of the planner."""
+    """How often targets were met at each probability that the planner gave."""
     from app.planning import reliability
 
     records = reliability.measured()
@@ -221,7 +224,8 @@ def _plan(_by: list[str], _worst: int, _: int) -> _Validated:
     )
 
 
-#: By what is validated: the columns of --by, the worst points to show, and the deployments drawn.
+#: For each validation: default columns of --by, number of worst points, and number of deployments
+#: drawn.
 _VALIDATIONS: Mapping[str, Callable[[list[str], int, int], _Validated]] = {
     "serving": partial(_measured, "serving"),
     "published": partial(_measured, "published"),
@@ -235,6 +239,6 @@ _VALIDATIONS: Mapping[str, Callable[[list[str], int, int], _Validated]] = {
 
 
 def _check(columns: Sequence[str], there_are: Sequence[str]) -> None:
-    """Raises InvalidValue: one of `columns` is not among those that there are."""
+    """Raises InvalidValue if one of `columns` does not exist."""
     if unknown := [name for name in columns if name not in there_are]:
         raise InvalidValue(f"no column {unknown[0]!r}; there are {', '.join(there_are)}")

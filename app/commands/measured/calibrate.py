@@ -39,7 +39,7 @@ def machine(
     rounds: Annotated[int, opt.sized("rounds", "Measurements of every validation point.")] = 3,
     output: Annotated[Path | None, opt.target("Where the validation goes as Markdown.")] = None,
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="Also while other programs hold the cores.")
+        bool, typer.Option("--anyway", help="Run even while other programs use the cores.")
     ] = False,
     json: opt.Json = False,
 ) -> None:
@@ -73,7 +73,9 @@ def _config(model: str) -> dict[str, Any]:
 def _validate(
     calibrated: Any, config: dict[str, Any] | None, rounds: int, output: Path | None, json: bool
 ) -> Any:
-    """Validate and print the accuracy; returns the machine as fitted before and after the model."""
+    """Validate and print the accuracy; returns the machine as fitted before and after the model
+    ran.
+    """
     from app.calibration import machine_document, machine_validation
 
     with running("validating") as run:

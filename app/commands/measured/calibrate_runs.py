@@ -35,17 +35,17 @@ def runs(
     given: Given,
     save: Annotated[bool, typer.Option(help="Use it in every later prediction.")] = True,
     forget: Annotated[
-        bool, typer.Option("--forget", help="Drop what was kept for the recipes of the files.")
+        bool, typer.Option("--forget", help="Remove calibrations of the recipes in the files.")
     ] = False,
     json: opt.Json = False,
 ) -> None:
-    from app.benchmarks import of_files
+    from app.benchmarks import file_comparison
     from app.calibration import from_runs
     from app.scenario import points_file
     from app.scenario.local_files import sources
 
-    if of_files.are_results(files):
-        _results(of_files.asked_of(files, given.ask("calibrate")), save, forget, json)
+    if file_comparison.are_results(files):
+        _results(file_comparison.asked_of(files, given.ask("calibrate")), save, forget, json)
         return
     if forget:
         for file in files:
@@ -61,7 +61,7 @@ def runs(
 
 
 def _results(deployments: list[Deployment], save: bool, forget: bool, json: bool) -> None:
-    """Learn from results, or forget what was learnt from them."""
+    """Learn from results, or remove what was learnt from them."""
     from app.benchmarks import calibration
     from app.benchmarks.comparison import measured_figures
     from app.calibration import from_one_run
@@ -87,7 +87,9 @@ def _results(deployments: list[Deployment], save: bool, forget: bool, json: bool
 
 
 def _print_recipes(calibrations: list[RecipeCalibration], path: str, json: bool) -> None:
-    """Print figures, constants and errors of each recipe.  path: of the kept recipes, or ""."""
+    """Print figures, constants and errors of each recipe.  path: file of the stored
+    recipes, or "".
+    """
     from app.calibration import from_runs
 
     facts: list[dict[str, Any]] = [

@@ -1,4 +1,4 @@
-"""ridgeline collect: vendor tools around a run, and microbenchmarks of single operators."""
+"""ridgeline collect: vendor profilers around a run, and microbenchmarks of single operators."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def register(cli: typer.Typer) -> None:
     group.command("nsys", help="A timeline by Nsight Systems.", context_settings=_OPEN)(nsys)
     group.command("ncu", help="Kernel counters by Nsight Compute.", context_settings=_OPEN)(ncu)
     group.command("top-kernels", help="The slowest kernels of a report, as YAML.")(top_kernels)
-    group.command("microbench", help="Time single operators: what calibration needs.")(microbench)
+    group.command("microbench", help="Time single operators, as calibration needs.")(microbench)
     cli.add_typer(group, name="collect")
 
 
@@ -66,13 +66,13 @@ def ncu(
     launch_skip: Annotated[int, opt.sized("launches", "Matching launches to pass over.")] = 0,
     launch_count: Annotated[int, opt.sized("launches", "Launches to profile; 0: all.")] = 0,
     kernels: Annotated[
-        Path | None, typer.Option(help="YAML of top-kernels: a run for each of them.")
+        Path | None, typer.Option(help="YAML of top-kernels; each gets a run.")
     ] = None,
     metrics: Annotated[str, typer.Option(help="Counters beside the roofline's: a,b.")] = "",
-    sections: Annotated[str, typer.Option(help="Sections in place of the usual: A,B.")] = "",
+    sections: Annotated[str, typer.Option(help="Sections instead of the usual ones: A,B.")] = "",
     set_: Annotated[str, typer.Option("--set", help="Set of sections.")] = "roofline",
     replay: Annotated[
-        str, typer.Option(help="What runs again: kernel, application, range or app-range.")
+        str, typer.Option(help="What is replayed: kernel, application, range or app-range.")
     ] = "kernel",
     program: Annotated[bool, typer.Option("--program", help="WORKLOAD is a program.")] = False,
     print_: Dry = False,

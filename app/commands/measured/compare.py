@@ -1,4 +1,4 @@
-"""ridgeline compare: profiler reports, or benchmarks' results, beside their prediction."""
+"""ridgeline compare: profiler reports, or benchmarks' results, against their prediction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _TIMES = (
     "bound_s", "predicted_s", "low_s", "high_s", "measured_s", "inside", "ratio", "gap_share",
 )  # fmt: skip
-#: Columns that one table has beside the times.
+#: Columns that individual tables have beside the times.
 _OWN = {
     "phases": ("wall_s", "busy_s", "idle_s", "joined_share"),
     "operators": ("matched_by", "launches"),
@@ -50,15 +50,15 @@ def compare(
     ] = None,
     phase: Annotated[list[str] | None, typer.Option(help="decode=REGEX for range names.")] = None,
     simulate: Annotated[
-        bool, typer.Option("--simulate", help="Results: the simulation's percentiles beside.")
+        bool, typer.Option("--simulate", help="Results: also the simulation's percentiles.")
     ] = False,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Results: request by request through the simulation.")
+        bool, typer.Option("--replay", help="Results: simulate request by request.")
     ] = False,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
-    from app.benchmarks.of_files import are_results
+    from app.benchmarks.file_comparison import are_results
 
     chosen = opt.table_format(format_, json)
     asked = given.ask("compare")
@@ -81,10 +81,10 @@ def compare(
 
 
 def _steps(options: list[str]) -> dict[str, int]:
-    """Steps by phase, of options such as "decode=64".
+    """Steps by phase, from options such as "decode=64".
 
     Raises:
-        InvalidValue: another phase, or no whole number.
+        InvalidValue: another phase, or not a whole number.
     """
     steps = {}
     for text in options:
@@ -96,7 +96,7 @@ def _steps(options: list[str]) -> dict[str, int]:
 
 
 def _print(compared: Compared, chosen: TableFormat) -> None:
-    """Print what was filled, phases, classes, operators and findings."""
+    """Print filled fields, phases, classes, operators and findings."""
     from app.measuring.comparison import folded, with_subjects
     from app.measuring.comparison_document import document
     from app.measuring.time_report import of_profile

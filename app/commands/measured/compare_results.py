@@ -29,18 +29,18 @@ def run(
     """Compare results and print what was found.
 
     Raises:
-        RidgelineError: a file that cannot be read, a name nobody knows, or nothing to predict.
+        RidgelineError: a file that cannot be read, an unknown name, or nothing to predict.
     """
-    from app.benchmarks import document, of_files, report
+    from app.benchmarks import document, file_comparison, report
     from app.benchmarks.findings import findings
     from app.benchmarks.replay import can_replay
     from app.benchmarks.replay import replay as run_again
     from app.benchmarks.simulated import with_simulations
     from app.measuring.result_table import without_empty
 
-    deployments = of_files.asked_of(files, asked)
-    compared = of_files.compared(deployments, level)
-    of_files.refuse_unpredicted(compared)
+    deployments = file_comparison.asked_of(files, asked)
+    compared = file_comparison.compared(deployments, level)
+    file_comparison.refuse_unpredicted(compared)
     replayed: list[Replay] = []
     if simulate or replay:
         with running("simulating") as job:

@@ -23,12 +23,12 @@ def guard(
     tolerance: Extra,
     baseline: Annotated[
         list[Path] | None,
-        typer.Option(help="Earlier result of the same loads; repeats tell how much runs differ."),
+        typer.Option(help="Earlier result of the same loads; repeats show the noise."),
     ] = None,
     json: opt.Json = False,
 ) -> None:
     from app.benchmarks import document
-    from app.benchmarks.of_files import judged
+    from app.benchmarks.file_comparison import judged
 
     guarded, compared = judged(files, given.ask("guard"), level, tolerance, baseline or ())
     words = [

@@ -37,7 +37,9 @@ def import_(
     ],
     phase: Annotated[
         list[str] | None,
-        typer.Option(help="How range names tell a phase: decode=REGEX; tried before the usual."),
+        typer.Option(
+            help="Regex that maps range names to a phase: decode=REGEX; tried before the defaults."
+        ),
     ] = None,
     kernels: Annotated[int, opt.sized("kernels", "Longest kernels to print.")] = 10,
     by_shape: Annotated[
@@ -106,13 +108,13 @@ def print_results(results: Sequence[ServingMeasurement], chosen: TableFormat) ->
 
 
 def print_checks(checks: Sequence[Check], of: str = "") -> None:
-    """Print sums, where there are any.  of: what they are of, before each line."""
+    """Print checks, if there are any.  of: prefix of each line, the file that they belong to."""
     if checks:
         typer.echo("\n".join(f"{of}{line}" for line in sums(checks).splitlines()))
 
 
 def sums(checks: Sequence[Check]) -> str:
-    """Sums in lines: those that fail with both sides, then how many hold."""
+    """Checks as lines: failed ones with both sides, then the number of passed ones."""
     failing = [f"sum fails: {one.sentence}" for one in checks if one.outcome == "failed"]
     counts = [sum(one.outcome == name for one in checks) for name in ("passed", "not made")]
     held = f"sums: {counts[0]} hold, {counts[1]} cannot be made" if checks else ""
@@ -122,7 +124,7 @@ def sums(checks: Sequence[Check]) -> str:
 def _import_folder(
     folder: Path, patterns: tuple[PhasePattern, ...], kernels: int, chosen: TableFormat
 ) -> None:
-    """Print the reports of a folder, and beside each other those of one run's ranks."""
+    """Print the reports of a folder, with a comparison of those of one run's ranks."""
     from app.measuring.summary_document import report_document
     from profilers.ranks import compare_ranks
     from profilers.readers.folders import read_folder

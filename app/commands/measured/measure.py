@@ -1,4 +1,4 @@
-"""ridgeline measure: run a model on this machine, measured and predicted times side by side."""
+"""ridgeline measure: run a model on this machine; measured against predicted times."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Dtype = Annotated[str, typer.Option(help="bfloat16, float16 or float32.")]
 Attention = Annotated[str, typer.Option(help="sdpa, eager, flash_attention_2, flex_attention ...")]
 Threads = Annotated[
-    int, typer.Option(help="CPU threads; 0: all where the cores are free, else one.")
+    int, typer.Option(help="CPU threads; 0: all if the cores are free, otherwise one.")
 ]
 System = Annotated[
     str, typer.Option(help="What to predict with; auto: this machine, or the GPU's datasheet.")
@@ -72,8 +72,10 @@ def run(
     device: opt.Device = "auto",
     attention: Attention = "sdpa",
     compile_: Annotated[bool, typer.Option("--compile", help="torch.compile the model.")] = False,
-    layers: Annotated[int, typer.Option(help="Cut to so many layers, scaled back.")] = 0,
-    warmup: Annotated[int, typer.Option(help="Runs that do not count.")] = 1,
+    layers: Annotated[
+        int, typer.Option(help="Run only this many layers; times are scaled back.")
+    ] = 0,
+    warmup: Annotated[int, typer.Option(help="Warm-up runs.")] = 1,
     repeats: Annotated[int, typer.Option(help="Runs that count.")] = 5,
     profile: Annotated[bool, typer.Option(help="Time operators with torch's profiler.")] = True,
     trace: Annotated[Path | None, opt.target("Where the trace goes: .json, or .json.gz.")] = None,
@@ -83,14 +85,14 @@ def run(
     checkpoint: Checkpoint = False,
     prompts: Annotated[
         list[Path] | None,
-        typer.Option(help="JSONL of prompts, each run alone: isl and osl, token_ids or text."),
+        typer.Option(help="JSONL of prompts, each run by itself: isl and osl, token_ids or text."),
     ] = None,
     lengths: Annotated[
         str, typer.Option(help='Prompts drawn: "lognormal:mean=512,spread=0.6,osl=64,n=32".')
     ] = "",
-    samples: Annotated[int, typer.Option(help="Of the prompts; 0: all.")] = 0,
-    shuffle: Annotated[bool, typer.Option("--shuffle", help="In an order of the seed.")] = False,
-    seed: Annotated[int, typer.Option(help="Of order and draws.")] = 0,
+    samples: Annotated[int, typer.Option(help="Number of prompts; 0: all.")] = 0,
+    shuffle: Annotated[bool, typer.Option("--shuffle", help="Shuffle them by the seed.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of order and draws.")] = 0,
     keep: Keep = True,
     tag: opt.Tag = None,
     json: opt.Json = False,
@@ -134,11 +136,13 @@ def sweep(
     batches: Annotated[str, typer.Option(help='"1:16:x2" or "1,2,4".')] = "1:8:x2",
     lengths: Annotated[str, typer.Option(help="Prompts and contexts, in tokens.")] = "128:1024:x2",
     phases: Annotated[str, typer.Option(help="prefill, decode or both.")] = "prefill,decode",
-    rounds: Annotated[int, typer.Option(help="Times that every point is measured.")] = 3,
+    rounds: Annotated[int, typer.Option(help="Repeats of every point.")] = 3,
     dtype: Dtype = "bfloat16",
     device: opt.Device = "auto",
     attention: Attention = "sdpa",
-    layers: Annotated[int, typer.Option(help="Cut to so many layers, not scaled; 0: all.")] = 0,
+    layers: Annotated[
+        int, typer.Option(help="Run only this many layers, without scaling; 0: all.")
+    ] = 0,
     threads: Threads = 0,
     system: System = "auto",
     checkpoint: Checkpoint = False,
@@ -174,10 +178,10 @@ def ranks(
     sizes: Given,
     dtype: Dtype = "bfloat16",
     device: opt.Device = "auto",
-    layers: Annotated[int, typer.Option(help="Cut to so many layers; 0: all.")] = 0,
-    warmup: Annotated[int, typer.Option(help="Runs that do not count.")] = 1,
+    layers: Annotated[int, typer.Option(help="Run only this many layers; 0: all.")] = 0,
+    warmup: Annotated[int, typer.Option(help="Warm-up runs.")] = 1,
     repeats: Annotated[int, typer.Option(help="Runs that count.")] = 5,
-    timeout_s: Annotated[float, typer.Option(help="Seconds until the ranks are ended.")] = 1800.0,
+    timeout_s: Annotated[float, typer.Option(help="Time limit of the ranks in seconds.")] = 1800.0,
     keep: Keep = True,
     tag: opt.Tag = None,
     json: opt.Json = False,
@@ -196,7 +200,7 @@ def ranks(
 
 def infer(
     checkpoint: Annotated[str, typer.Argument(help="Folder or hub id with weights.")],
-    prompts: Annotated[Path, typer.Argument(help="Prompts: .txt a line, or .jsonl.")],
+    prompts: Annotated[Path, typer.Argument(help="Prompts: .txt with one per line, or .jsonl.")],
     output: Annotated[Path, typer.Option(help="Folder for predictions.jsonl.")] = Path("infer"),
     epochs: Annotated[int, opt.sized("epochs", "Times through the prompts.")] = 1,
     samples_per_epoch: Annotated[int, opt.sized("prompts", "Of them; 0: all.")] = 0,
@@ -204,8 +208,8 @@ def infer(
     seed: Annotated[int, typer.Option(help="Of the order.")] = 0,
     subset: Annotated[str, typer.Option(help="Only these ids: a,b,c.")] = "",
     max_new_tokens: Annotated[int, opt.sized("new_tokens", "Tokens of an answer at most.")] = 128,
-    temperature: Annotated[float, typer.Option(help="0: the likeliest token.")] = 0.0,
-    top_p: Annotated[float, typer.Option(help="Share of likelihood drawn from.")] = 1.0,
+    temperature: Annotated[float, typer.Option(help="0: always the likeliest token.")] = 0.0,
+    top_p: Annotated[float, typer.Option(help="Probability mass to sample from (top-p).")] = 1.0,
     dtype: Dtype = "bfloat16",
     device: opt.Device = "auto",
     json: opt.Json = False,
@@ -243,7 +247,8 @@ def _measured(
     tags: Sequence[str] | None,
     before_keeping: BeforeKeeping | None = None,
 ) -> tuple[Outcome, str]:
-    """Measure under a progress bar; returns the outcome and the id of the kept run ("": not kept).
+    """Measure under a progress bar; returns the outcome and the id of the kept run ("" if not
+    kept).
 
     activity: label of the progress bar.  before_keeping: called with the outcome and the folder of
     its files, which move away when the run is kept.

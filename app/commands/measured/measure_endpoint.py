@@ -1,4 +1,4 @@
-"""ridgeline measure endpoint, metrics: a server under a stated load, and what its page says."""
+"""ridgeline measure endpoint, metrics: a server under a given load, and its metrics page."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from genz_core.errors import InvalidValue
 if TYPE_CHECKING:
     from profilers.collect.serving.endpoint import EndpointRun
 
-Address = Annotated[str, typer.Argument(help="Of the server: http://localhost:8000.")]
+Address = Annotated[str, typer.Argument(help="Address of the server: http://localhost:8000.")]
 Remote = Annotated[
-    bool, typer.Option("--allow-remote", help="The server is elsewhere, and you may load it.")
+    bool,
+    typer.Option("--allow-remote", help="The server is on another machine and you may load it."),
 ]
 
 
@@ -34,22 +35,23 @@ def endpoint(
     address: Address,
     load: Given,
     model: Annotated[
-        str, typer.Option(help="As the server names it; default: the only one it has.")
+        str, typer.Option(help="Model as the server names it; default: its only one.")
     ] = "",
     client: Annotated[
         str, typer.Option(help="auto (what is installed), own, aiperf, guidellm or vllm.")
     ] = "auto",
     tokenizer: Annotated[
-        str, typer.Option(help="Of another client: name or folder; default: the model's.")
+        str,
+        typer.Option(help="Tokenizer for another client: name or folder; default: the model's."),
     ] = "",
     timeout_s: Annotated[
-        float, typer.Option("--timeout", help="Seconds that one request may take.")
+        float, typer.Option("--timeout", help="Time limit of a request in seconds.")
     ] = 600.0,
     allow_remote: Remote = False,
     keep: Annotated[bool, typer.Option(help="Keep the run; `runs list` shows it.")] = True,
     label: Annotated[str, typer.Option(help="Name of the kept run.")] = "",
     tag: opt.Tag = None,
-    output: Annotated[Path | None, typer.Option(help="Where the result file is copied to.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Copy the result file to this path.")] = None,
     json: opt.Json = False,
 ) -> None:
     import tempfile
@@ -93,7 +95,7 @@ def _print(run: EndpointRun, identity: str, json: bool) -> None:
 def metrics(
     address: Address,
     seconds: Annotated[
-        float, typer.Option(help="Watch for so long; 0: all since the server started.")
+        float, typer.Option(help="Seconds to watch; 0: all since the server started.")
     ] = 0.0,
     allow_remote: Remote = False,
     json: opt.Json = False,

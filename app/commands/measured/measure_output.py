@@ -34,7 +34,7 @@ def print_run(outcome: Outcome, identity: str, json: bool) -> None:
 def _run_document(
     run: ModelRun, rows: list[dict[str, Any]], notes: list[str], identity: str
 ) -> dict[str, Any]:
-    """A run as the document of `--json`.  rows: of `phase_rows`."""
+    """A run as the document for `--json`.  rows: from `phase_rows`."""
     measurement = run.measurement
     operators = measurement.operators
     status = "out_of_memory" if run.out_of_memory else "ok"
@@ -58,7 +58,7 @@ def _run_document(
 
 
 def print_prompts(outcome: Outcome, identity: str, json: bool) -> None:
-    """Print TTFT and TPOT of each prompt beside their predictions."""
+    """Print TTFT and TPOT of each prompt with their predictions."""
     measured, rows = outcome.measurement, list(outcome.prompts)
     notes = [*measured.notes, *outcome.context.notes]
     document = {
@@ -116,7 +116,7 @@ def print_ranks(outcome: Outcome, identity: str, json: bool) -> None:
 
 
 def print_sweep(swept: Swept, identity: str, json: bool) -> None:
-    """Print the steps of a sweep beside their predictions, and how well both agree."""
+    """Print the steps of a sweep with their predictions, and how well the two agree."""
     fits = {name: fit.row() for name, fit in swept.agreement.items()}
     document = {"rows": swept.rows, "agreement": fits, "notes": list(swept.notes),
                 "run": identity or None}  # fmt: skip

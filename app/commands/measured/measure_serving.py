@@ -1,4 +1,4 @@
-"""ridgeline measure serving, own-server: engines under load, and a simulation beside one."""
+"""ridgeline measure serving, own-server: engines under load, and a simulation to compare with."""
 
 from __future__ import annotations
 
@@ -27,16 +27,19 @@ def register(group: typer.Typer) -> None:
     "concurrency", concurrency="1,2,4,8", requests=None, isl=1024, osl=128, length_ratio=0.8, seed=0
 )
 def serving(
-    address: Annotated[str, typer.Argument(help="Of the server: http://localhost:8000.")],
+    address: Annotated[str, typer.Argument(help="Address of the server: http://localhost:8000.")],
     load: Given,
     model: Annotated[
-        str, typer.Option(help="As the server names it; default: the only one it has.")
+        str, typer.Option(help="Model as the server names it; default: its only one.")
     ] = "",
     timeout_s: Annotated[
-        float, typer.Option("--timeout", help="Seconds that one request may take.")
+        float, typer.Option("--timeout", help="Time limit of a request in seconds.")
     ] = 600.0,
     output: Annotated[
-        Path, typer.Option(help="Folder for a result file a loop, as vllm bench serve writes it.")
+        Path,
+        typer.Option(
+            help="Folder for result files, one per loop, as vllm bench serve writes them."
+        ),
     ] = Path("serving"),
     json: opt.Json = False,
 ) -> None:
@@ -69,9 +72,9 @@ def serving(
 @takes("concurrency", concurrency="1,2,4,8", isl=128, osl=64, length_ratio=0.5)
 def own_server(
     load: Given,
-    rounds: Annotated[int, typer.Option(help="Times that every loop is measured.")] = 3,
+    rounds: Annotated[int, typer.Option(help="Repeats of every loop.")] = 3,
     calibrate_at: Annotated[int, typer.Option(help="Loop whose mean TPOT scales the steps.")] = 1,
-    threads: Annotated[int, typer.Option(help="Of the server, and of the calibration.")] = 1,
+    threads: Annotated[int, typer.Option(help="Threads of the server and of the calibration.")] = 1,
     output: Annotated[Path | None, opt.target("Where the table goes as Markdown.")] = None,
     json: opt.Json = False,
 ) -> None:
@@ -90,7 +93,7 @@ def own_server(
 
 
 def _users(concurrency: list[float]) -> list[int]:
-    """Users of each loop.  Raises `InvalidValue`: more than 32 loops."""
+    """Users of each loop.  Raises `InvalidValue` for more than 32 loops."""
     if len(concurrency) > 32:
         raise InvalidValue(f"concurrency: {len(concurrency)} loops; give 32 at most")
     return [int(many) for many in concurrency]

@@ -55,7 +55,7 @@ def start(
 
 
 def _local(override: str) -> str:
-    """An override "model=FILE" as the field of the file's path; any other as it is."""
+    """An override "model=FILE" as the field of the file's path; any other unchanged."""
     from profilers.run_config import presets
 
     key, _, typed = override.partition("=")

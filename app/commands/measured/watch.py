@@ -1,4 +1,4 @@
-"""ridgeline watch: a live server beside its prediction."""
+"""ridgeline watch: a live server against its prediction."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def watch(
     given: Given,
     window: Extra,
     every: Annotated[float, opt.lasting("Seconds between two looks.")] = 5.0,
-    seconds: Annotated[float, typer.Option(help="Of the watch; 0: until Ctrl-C.")] = 0.0,
+    seconds: Annotated[float, typer.Option(help="Seconds to watch; 0: until Ctrl-C.")] = 0.0,
     log: Annotated[
         Path | None, typer.Option(help="Log of requests that grows beside the page.")
     ] = None,
@@ -53,7 +53,7 @@ def watch(
     ] = False,
     json: opt.Json = False,
 ) -> None:
-    from app.watching import kept
+    from app.watching import kept_scale
     from app.watching.answer import of_recordings, refuse_unnamed
     from app.watching.grafana import dashboard as drawn
     from app.watching.live import Live, of_page
@@ -75,12 +75,12 @@ def watch(
     words = sentences(found)
     document = found.document()
     if keep:
-        scale = kept.scale_of(asked, found)
-        words.append(f"{scale.sentence}; kept in {kept.keep(asked, scale)}")
+        scale = kept_scale.scale_of(asked, found)
+        words.append(f"{scale.sentence}; kept in {kept_scale.keep(asked, scale)}")
         document["kept"] = scale.sentence
     opt.show(json, document, "\n".join(words))
 
 
 def _tell(event: Event) -> None:
-    """An event beside the progress bar, as it comes."""
+    """Print an event above the progress bar as it occurs."""
     typer.echo(f"\n{event.kind}: {event.sentence}", err=True)

@@ -11,7 +11,7 @@ from app.commands import options as opt
 from genz_core.errors import InvalidValue
 from genz_core.limits import checked_size
 
-#: Limit of each symbol of `model_registry.reports.symbolic`.
+#: Limits of each symbol of `model_registry.reports.symbolic`.
 _LIMIT = {"batch": "batch", "new_tokens": "input_tokens", "context": "cached_tokens"}
 WITHOUT = 'Rewrites to leave out of the trace: "mla_absorbed,scan".'
 
@@ -37,7 +37,7 @@ def arch(
     json: opt.Json = False,
 ) -> None:
     from app.scenario.local_files import model_source
-    from model_registry.reports import chain, symbolic
+    from model_registry.reports import step_documents, symbolic
 
     source, left = model_source(model), parse_names(without)
     if at:
@@ -45,20 +45,20 @@ def arch(
     elif symbols:
         report = symbolic.populated(source, trace=trace, without=left)
     else:
-        report = chain.arch_document(source, trace=trace, without=left)
+        report = step_documents.arch_document(source, trace=trace, without=left)
     opt.show(json, report, _text(report))
 
 
 def parse_names(text: str) -> list[str]:
-    """The names of a list as "scan,rotary"."""
+    """The names in a list such as "scan,rotary"."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _values(text: str) -> dict[str, Any]:
-    """Values by symbol of a list as "batch=1,context=1024,w_bytes=0.5".
+    """Values by symbol in a list such as "batch=1,context=1024,w_bytes=0.5".
 
     Raises:
-        InvalidValue: an unknown symbol, or no number within its limits.
+        InvalidValue: an unknown symbol, or not a number within its limits.
     """
     from model_registry.reports.symbolic import BYTES
 

@@ -1,4 +1,4 @@
-"""ridgeline ask: a question as a typed line, what it was understood as, and its answer."""
+"""ridgeline ask: a question typed as a line, how it was understood, and its answer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ask(
 
 
 def _blocks(found: Answered) -> list[Rows | str]:
-    """Tables and sentences of an answer, as the command of its verb prints them."""
+    """Tables and sentences of an answer, as printed by the command of its verb."""
     from app.decide import economics_words, sensitivity_rows
     from app.planning.result import brief
     from app.planning.wording import sentences

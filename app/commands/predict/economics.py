@@ -1,4 +1,4 @@
-"""ridgeline economics: what a deployment's tokens cost, over a day, against an API; its energy."""
+"""ridgeline economics: what a deployment's tokens cost, over a day and against an API; energy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def register(cli: typer.Typer) -> None:
 def economics(
     given: Given,
     kept_runs: Annotated[
-        bool, typer.Option(help="Take the power that a kept run near this load measured.")
+        bool, typer.Option(help="Use the power that a kept run near this load measured.")
     ] = True,
     json: opt.Json = False,
 ) -> None:

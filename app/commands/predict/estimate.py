@@ -1,4 +1,4 @@
-"""ridgeline estimate: price one question, several side by side, or a file of them."""
+"""ridgeline estimate: price one question, several at once, or a file of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def estimate(
     given: Given,
     parallel: Annotated[
         str,
-        typer.Option(help='All degrees at once, placed in this order, inner first: "TP{4}_PP{2}".'),
+        typer.Option(help='All degrees at once, in this order, innermost first: "TP{4}_PP{2}".'),
     ] = "",
     points: Annotated[Path | None, typer.Option(help="A points file (CSV) to price.")] = None,
     output: Annotated[Path | None, opt.target("Where the priced points go.")] = None,
@@ -117,7 +117,7 @@ def _price_points(points: Path, output: Path | None) -> None:
 
 def _print(found: Estimate, chosen: TableFormat) -> None:
     """Print the figures and operators of one configuration."""
-    from app.scenario.reading import phases_of
+    from app.scenario.encoder_figures import phases_of
     from app.scenario.summary import operator_rows
 
     result, summary = found.engine_estimate, found.to_dict()
@@ -136,7 +136,7 @@ def _print(found: Estimate, chosen: TableFormat) -> None:
 
 
 def _brief(row: dict[str, Any]) -> dict[str, Any]:
-    """The columns of an operator's row that fit a terminal, its interval in one cell."""
+    """The columns of an operator's row that fit in a terminal, with its interval in one cell."""
     keys = ("name", "runs", "flops_per_byte", "bound_s", "predicted_s")
     trusted = {"80 %": quantities.span(row["low_s"], row["high_s"])}
     return {key: row[key] for key in keys} | trusted | {k: row[k] for k in ("share", "bound")}

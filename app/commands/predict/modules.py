@@ -22,7 +22,7 @@ def register(cli: typer.Typer) -> None:
         populate
     )
     group.command("derive", help="Derive the formulas of a class, or of a model's.")(derive)
-    group.command("validate", help="Say who compared formulas with the source.")(validate)
+    group.command("validate", help="Record who compared formulas with the source.")(validate)
     cli.add_typer(group, name="modules")
 
 
@@ -50,10 +50,10 @@ def populate(
     model: Annotated[str, typer.Argument(help="`-`: the JSON of `arch --json`; or a model.")],
 ) -> None:
     from app.scenario.local_files import model_source
-    from model_registry.reports import chain
+    from model_registry.reports import step_documents
 
-    named = piped("arch") if model == PIPE else chain.arch_document(model_source(model))
-    typer.echo(to_json(chain.modules_document(named)))
+    named = piped("arch") if model == PIPE else step_documents.arch_document(model_source(model))
+    typer.echo(to_json(step_documents.modules_document(named)))
 
 
 def validate(
@@ -78,7 +78,7 @@ def derive(
     inputs: Annotated[
         str, typer.Option(help='Shapes of its inputs: "batch, new_tokens, d; 1, d".')
     ] = "",
-    again: Annotated[bool, typer.Option("--again", help="Though the database has them.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Even if the database has them.")] = False,
     json: opt.Json = False,
 ) -> None:
     from model_registry import modules

@@ -49,12 +49,12 @@ def plan(
         opt.write_text(report, taken_along(report, named, found.answer))
         typer.echo(f"-> {report}", err=True)
     _print(named, opt.table_format(format_, json))
-    if deployment:  # after the answer, which stands where no plan can be deployed so
+    if deployment:  # the answer is printed first; it remains where no plan can be deployed
         _write(deployment, named, output)
 
 
 def _write(deployment: str, named: dict[str, Any], folder: Path) -> None:
-    """Write the files of the best plan, and say on standard error what they leave open."""
+    """Write the files of the best plan, and print what they leave open to standard error."""
     from app.planning.manifests.bundle import bundle
 
     made = bundle(named, deployment)
@@ -64,7 +64,7 @@ def _write(deployment: str, named: dict[str, Any], folder: Path) -> None:
 
 
 def _print(named: dict[str, Any], chosen: TableFormat) -> None:
-    """Print the document of an answer: the plans, and what is said of them."""
+    """Print the document of an answer: the plans and the sentences about them."""
     from app.planning.result import brief
     from app.planning.wording import sentences
 

@@ -1,4 +1,4 @@
-"""ridgeline predictor: step prices in the files of others' simulators and planners."""
+"""ridgeline predictor: step prices as files for other simulators and planners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""ridgeline sensitivity: what a question's figures answer to, its ridges, the hardware it needs."""
+"""ridgeline sensitivity: which resources a question's figures depend on, its ridges, the hardware
+it needs.
+"""
 
 from __future__ import annotations
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from app.answers.table import TableFormat, render
+from app.answers.table import TableFormat, folded, render
 from app.commands import options as opt
 from app.commands.question_options import Given, add_verb
 
-if TYPE_CHECKING:
-    pass
-
 _RUNS = "measured runs by their weight (a power of measured over physics alone)"
 _NO_RUNS = "no measured run of this engine and model; the engine's profile alone speaks"
+
+
+#: Columns of a table of several loads that fit a terminal; JSON and CSV have all of them.
+_BRIEF = (
+    "status", "bound_ttft_s", "ttft_s", "ttft 80 %", "bound_tpot_s", "tpot_s", "tpot 80 %",
+    "output_tokens_per_s", "usd_per_million_tokens",
+)  # fmt: skip
 
 
 def register(cli: typer.Typer) -> None:
@@ -47,15 +51,36 @@ def serve(
     served = results.serve(given.ask("serve"), on_error="status")
     rows = served.rows
     if not explain:
-        typer.echo(render(rows, chosen))
+        if chosen in (TableFormat.text, TableFormat.markdown):
+            _print(rows, served.load, chosen)
+        else:
+            typer.echo(render(rows, chosen))
         return
     loads = ({served.load: np.array([value])} for value in served.values)
     behind = [runs_behind(served.resolved, load) for load in loads]
     together = [{**row, "runs": runs} for row, runs in zip(rows, behind, strict=True)]
-    if chosen is TableFormat.csv:  # one table: the runs of each load
+    if chosen is TableFormat.csv:  # a single table: the runs of each load
         pairs = zip(served.values, behind, strict=True)
         rows = [{served.load: value, **run} for value, runs in pairs for run in runs]
     blocks: list[Any] = [rows]
     for value, runs in zip(served.values, behind, strict=True):
         blocks += [f"{served.load} {value:g}: {_RUNS if runs else _NO_RUNS}", runs]
     opt.show(chosen, together, *blocks)
+
+
+def _print(rows: list[dict[str, Any]], load: str, chosen: TableFormat) -> None:
+    """Print one load a figure a line, several a line each and each remark once below."""
+    if len(rows) == 1:
+        lines = [{"figure": name, "value": value} for name, value in folded(rows[0]).items()]
+        typer.echo(render(lines, chosen))
+        return
+    shown = [folded(row) for row in rows]
+    brief = [{name: row[name] for name in (load, *_BRIEF) if name in row} for row in shown]
+    typer.echo(render(brief, chosen))
+    loads: dict[str, list[str]] = {}
+    for row in rows:
+        for words in filter(None, row["message"].split("; ")):
+            loads.setdefault(words, []).append(f"{row[load]:g}")
+    for words, at in loads.items():
+        where = f" ({load} {', '.join(at)})" if len(at) < len(rows) else ""
+        typer.echo(f"- {words}{where}")

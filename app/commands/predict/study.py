@@ -12,7 +12,7 @@ from app.commands import options as opt
 
 
 def register(cli: typer.Typer) -> None:
-    cli.command("study", help="Chips, formats and techniques side by side, of a study file.")(study)
+    cli.command("study", help="Compare chips, formats and techniques of a study file.")(study)
 
 
 def study(

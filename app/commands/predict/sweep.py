@@ -34,7 +34,9 @@ def sweep(
         Path | None,
         opt.target("Where the table goes: .parquet or .csv; taken up again where it stopped."),
     ] = None,
-    workers: Annotated[int, typer.Option(help="Processes, 0 for one a core.", min=0, max=1024)] = 1,
+    workers: Annotated[
+        int, typer.Option(help="Processes, 0 for one per core.", min=0, max=1024)
+    ] = 1,
     cluster: Annotated[str, typer.Option(help="A Dask scheduler: tcp://host:8786.")] = "",
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
@@ -45,7 +47,7 @@ def sweep(
     from hardware_db import yaml_document
 
     named: Mapping[str, Any] = given
-    if str(given["model"]).endswith((".yaml", ".yml")):  # axes, with options on top
+    if str(given["model"]).endswith((".yaml", ".yml")):  # axes, and options that override them
         named = {**yaml_document.read(Path(given.pop("model"))), **given}
     axes = sweep_axes.sweep_axes(named, sources)
     where = Where(workers, cluster)
@@ -66,7 +68,7 @@ def sweep(
 
 
 def _write(axes: Any, output: Path, bounds_only: bool, where: Any) -> None:
-    """Sweep into a file, which a stopped run goes on with."""
+    """Sweep into a file; a stopped run is resumed."""
     from app.planning import sweep_file
 
     with running("sweeping") as job:

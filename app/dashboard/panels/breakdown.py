@@ -9,7 +9,7 @@ from app.charts.figure import Figure
 from app.dashboard import export
 from app.dashboard.panels.operators import Step
 from app.scenario import intervals
-from app.scenario.reading import phases_of
+from app.scenario.encoder_figures import phases_of
 from app.scenario.summary import parts_of, step_of
 from app.wording import quantities
 

@@ -19,8 +19,8 @@ from app.decide.comparing import AXES, HEADLINES, USE_CASES
 from app.decide.loads import load_words, under_load
 from app.decide.measured_versions import measured_of, usual_versions
 from app.scenario import intervals
+from app.scenario.encoder_figures import phases_of
 from app.scenario.intervals import Latency
-from app.scenario.reading import phases_of
 from app.scenario.served_rows import as_calibrated, completed
 from app.scenario.setup import Setup
 from app.scenario.summary import step_of

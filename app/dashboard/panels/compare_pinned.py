@@ -10,7 +10,7 @@ from app.dashboard.load import as_batch, batches_words
 from app.dashboard.panels.compare_by import by_class
 from app.dashboard.panels.what_changed import what_changed
 from app.dashboard.widgets import draw_table
-from app.scenario.reading import phases_of
+from app.scenario.encoder_figures import phases_of
 from app.scenario.setup import Setup, setup_from
 from app.wording.markdown import plain
 from genz_core import Estimate

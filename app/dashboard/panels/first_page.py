@@ -22,8 +22,8 @@ from hardware_db.data_folder import data_folder, dated_files
 
 _MOST = 3
 _LONGEST = 20_000
-#: The three doors: title, question, state of the widgets, page; "" for this one.
-_DOORS: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
+#: The three examples: title, question, state of the widgets, page; "" for this one.
+_EXAMPLES: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
     (
         "Predict",
         "TTFT and TPOT of gpt-oss-120b on one H200 under vLLM, for 64 users",
@@ -47,15 +47,15 @@ _DOORS: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
 
 
 def first_page(setup: Setup) -> None:
-    """Draw the doors, unless this visitor has put them away or has a scenario already."""
+    """Draw the examples, unless this visitor dismissed them or has a scenario already."""
     address = st.session_state.setdefault("first_address", tuple(st.query_params))
     known = bool(phrases.off_default(setup)) or bool(address)
     if known or _kept().get("away"):
         return
     with st.container(border=True, key="first_page"):
         with st.grid(3, min_column_width=230):
-            for title, question, state, page in _DOORS:
-                _door(title, question, state, page)
+            for title, question, state, page in _EXAMPLES:
+                _example(title, question, state, page)
         _machines()
         _last_scenarios()
         st.button(
@@ -64,8 +64,8 @@ def first_page(setup: Setup) -> None:
         )  # fmt: skip
 
 
-def _door(title: str, question: str, state: Mapping[str, Any], page: str) -> None:
-    """Draw a door: a button on this page, a link to another, which its address sets up."""
+def _example(title: str, question: str, state: Mapping[str, Any], page: str) -> None:
+    """Draw an example: a button if it is for this page, else a link that opens its page set up."""
     with st.container():
         st.markdown(f"**{title}**")
         st.caption(question)
@@ -74,7 +74,7 @@ def _door(title: str, question: str, state: Mapping[str, Any], page: str) -> Non
             st.link_button(f"Show me: {title}", f"{page}?{urlencode(state)}", icon=icon)
         else:
             st.button(
-                f"Show me: {title}", on_click=set_controls, args=(state,), key="door", icon=icon
+                f"Show me: {title}", on_click=set_controls, args=(state,), key="example", icon=icon
             )
 
 

@@ -15,7 +15,7 @@ from app.dashboard import display_tables, export, load_curves
 from app.dashboard.does_not_fit import figure_card
 from app.dashboard.load import Load
 from app.dashboard.panels.load_answer import gated_load
-from app.scenario.reading import of_kind
+from app.scenario.encoder_figures import of_kind
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.wording import quantities

@@ -13,11 +13,11 @@ from app.dashboard.job_progress import is_running, show_interrupted, show_progre
 from app.dashboard.panels.kept_runs import all_kept_runs, look_at
 from app.dashboard.panels.sweep import show_sweep, sweep_fields
 from app.jobs import MEASURING
-from app.jobs.order import Work
+from app.jobs.job_files import Work
 from app.measuring import run_store
 from app.measuring.run_form import run_of_form
+from app.scenario.encoder_figures import phases_of
 from app.scenario.intervals import step_latency
-from app.scenario.reading import phases_of
 from app.wording import quantities
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError

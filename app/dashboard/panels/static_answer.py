@@ -14,8 +14,8 @@ from app.dashboard.does_not_fit import figure_card
 from app.dashboard.widgets import card
 from app.decide.loads import load_words
 from app.scenario import intervals
+from app.scenario.encoder_figures import phases_of
 from app.scenario.intervals import Latency
-from app.scenario.reading import phases_of
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
 from app.scenario.summary import parts_of, step_of

@@ -21,7 +21,7 @@ from genz_core.errors import RidgelineError
 from genz_core.memo import ByIdentity
 from genz_core.types import Workload
 from profilers import PhasePattern, Report
-from profilers.found_phases import phased
+from profilers.inferred_phases import phased
 from profilers.what_ran import WhatRan, what_ran
 
 _FILLED = "filled_with"

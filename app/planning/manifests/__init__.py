@@ -1,5 +1,6 @@
-"""Plans as what clusters apply: Kubernetes, Helm values, Dynamo and llm-d, with a job that checks.
+"""Plans as manifests for clusters: Kubernetes, Helm values, Dynamo and llm-d, with a job that
+checks.
 
-Everything is made of a plan's document (`app.planning.document`); fields are read in the schemas
-and documents that `stacks.yaml` names.
+Everything is derived from a plan's document (`app.planning.document`); the fields follow the
+schemas and documents named in `stacks.yaml`.
 """

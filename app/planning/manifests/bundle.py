@@ -1,4 +1,4 @@
-"""A plan as the files of a deployment, and what they leave open."""
+"""A plan as the files of a deployment, and notes on what they leave open."""
 
 from __future__ import annotations
 
@@ -15,27 +15,29 @@ from app.planning.manifests.check_job import NOTES, check_job, judge_note
 from app.planning.manifests.deployed import Deployed, deployed
 from genz_core.errors import InvalidValue
 
-#: What a plan can be deployed by.
+#: Kinds of deployments that files can be made for.
 KINDS = ("kubernetes", "helm", "dynamo", "llm-d")
 _WIDE = 1_000_000
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that ZIP knows
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that ZIP can store
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """files: texts by name, YAML.  notes: what they leave open, and why they are not of a better
-    plan.  plan: number of the plan."""
+    """files: YAML texts by name.  notes: what they leave open, and why they do not deploy a better
+    plan.
+    plan: number of the plan.
+    """
 
     files: Mapping[str, str]
     notes: tuple[str, ...]
     plan: int = 0
 
     def document(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The bundle as JSON data."""
         return {"files": dict(self.files), "notes": list(self.notes), "plan": self.plan}
 
     def zipped(self) -> bytes:
-        """Files, and notes as README.txt, as a ZIP archive; the same bytes for the same."""
+        """Files, and notes as README.txt, as a ZIP archive; equal bundles give equal bytes."""
         notes = "".join(f"- {' '.join(note.split())}\n" for note in self.notes)
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -45,7 +47,7 @@ class Bundle:
 
 
 def check_kind(kind: str) -> None:
-    """Refuse what no plan can be deployed by.
+    """Refuse an unknown kind of deployment.
 
     Raises:
         InvalidValue: it is none of `KINDS`.
@@ -57,10 +59,10 @@ def check_kind(kind: str) -> None:
 def bundle(named: Mapping[str, Any], kind: str, at: int | None = None) -> Bundle:
     """The files that deploy a plan of an answer's document.
 
-    kind: of `KINDS`.  at: number of the plan, None for the best that this kind is for.
+    kind: of `KINDS`.  at: number of the plan, None for the best one that this kind supports.
 
     Raises:
-        InvalidValue: no such kind or plan, or none that this kind is for.
+        InvalidValue: no such kind or plan, or no plan that this kind supports.
     """
     check_kind(kind)
     if (at or 0) >= len(named["plans"]):
@@ -87,7 +89,7 @@ def _bundle(named: Mapping[str, Any], kind: str, at: int) -> Bundle:
 
 
 Files = Mapping[str, list[dict[str, Any]]]
-#: By kind: the files beside the check, the address that this asks, and what the files leave open.
+#: By kind: the files beside the check, the address that the check uses, and the notes.
 _MAKERS: Mapping[
     str,
     tuple[
@@ -131,7 +133,7 @@ def _text(documents: Iterable[Mapping[str, Any]]) -> str:
 
 
 class _Plain(yaml.SafeDumper):
-    """Without anchors, which not every reader follows."""
+    """A dumper without anchors, which not every reader supports."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

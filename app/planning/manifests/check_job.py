@@ -1,4 +1,4 @@
-"""The job that checks a plan: the planned load, then `ridgeline guard` on its result."""
+"""The job that checks a plan: it runs the planned load, then `ridgeline guard` on the result."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from app.planning.manifests.deployed import Deployed, Words, literal
 from app.planning.manifests.pods import TOKEN, Document, metadata
 from app.planning.manifests.stacks import image
 
-#: Built of the Dockerfile of this project; no registry holds it.
+#: Image built from this project's Dockerfile; it is in no registry.
 RIDGELINE_IMAGE = "ridgeline:latest"
-#: How long the benchmark waits for the first answer: a model loads meanwhile.
+#: Time that the benchmark waits for the first answer, while the model loads.
 _READY_S = 7200
 _RESULTS = {"name": "results", "mountPath": "/results"}
 NOTES = (
@@ -20,10 +20,10 @@ NOTES = (
 
 
 def check_job(deployed: Deployed, address: str) -> Document:
-    """A job that ends well where the deployment is as fast as predicted.
+    """A job that succeeds if the deployment is as fast as predicted.
 
-    address: of the deployment's front.  Where nothing measured validates the prediction of its
-    kind, the figures are printed and nothing is judged.
+    address: of the deployment's front end.  Where no measurement validates predictions of this
+    kind, the figures are printed without a judgement.
     """
     containers = {
         "benchmark": (image("vllm", "NVIDIA")[0], benchmark(deployed, address), [TOKEN]),
@@ -58,7 +58,7 @@ def check_job(deployed: Deployed, address: str) -> Document:
 
 
 def benchmark(deployed: Deployed, address: str) -> Words:
-    """The planned load on an address, once it answers.
+    """A command that runs the planned load on an address, once that answers.
 
     Source: https://github.com/vllm-project/vllm/blob/v0.33.0/vllm/benchmarks/serve.py
     """
@@ -68,12 +68,14 @@ def benchmark(deployed: Deployed, address: str) -> Words:
 
 
 def judge(deployed: Deployed) -> Words:
-    """What reads the result: a guard, or where nothing could judge the figures alone."""
+    """The command that reads the result: a guard, or where there is no interval, only the
+    figures.
+    """
     return deployed.guard or ("ridgeline", "import", RESULT, "--json")
 
 
 def judge_note(deployed: Deployed) -> tuple[str, ...]:
-    """A note where nothing is judged."""
+    """A note where the result is not judged."""
     if deployed.guard:
         return ()
     return (

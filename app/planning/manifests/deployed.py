@@ -1,4 +1,4 @@
-"""A plan as manifests see it: names that a cluster takes, its servers, figures and checks."""
+"""A plan as the manifests use it: names valid in a cluster, servers, figures and checks."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from app.wording import quantities
 
 Named = Mapping[str, Any]
 Words = tuple[str, ...]
-#: Of a name, so that suffixes fit in the 63 characters of a DNS label.
+#: Length of a name, so that suffixes fit in the 63 characters of a DNS label.
 _LONGEST_NAME, _LONGEST_LABEL, _LONGEST_NOTE = 40, 63, 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What is deployed.
+    """The deployed plan.
 
     name: a DNS label of at most 40 characters.  annotations: predicted figures as texts.
-    benchmark, guard: commands that check it; guard is () where nothing could judge.
+    benchmark, guard: commands that check it; guard is () where there is no interval to judge by.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Deployed:
 
     @property
     def split(self) -> bool:
-        """Whether prompts are read by servers of their own."""
+        """Whether prompts are read by separate servers."""
         return len(self.pools) > 1
 
     @property
@@ -44,7 +44,7 @@ class Deployed:
         return {pool.vendor for pool in self.pools}
 
     def labels(self, component: str = "") -> dict[str, str]:
-        """Labels of what belongs to it; component: "server", "prefill", "router" ..."""
+        """Labels of its resources; component: "server", "prefill", "router" ..."""
         labels = {"app.kubernetes.io/name": self.name, "app.kubernetes.io/part-of": "ridgeline"}
         if component:
             labels["app.kubernetes.io/component"] = component
@@ -55,7 +55,7 @@ def deployed(named: Named, plan: Named) -> Deployed:
     """A plan of an answer's document.
 
     Raises:
-        InvalidValue: its engine is none that manifests are kept for.
+        InvalidValue: manifests are not available for its engine.
     """
     engine, model = plan["engine"], str(named["model"])
     check_engine(engine)
@@ -84,9 +84,10 @@ def label_value(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """A word that Kubernetes does not expand: "$(NAME)" in it stays as it is.
+    """A word escaped so that Kubernetes does not expand "$(NAME)" in it.
 
-    Source: https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/
+    Source:
+    https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/
     """
     return text.replace("$(", "$$(")
 

@@ -15,7 +15,8 @@ from genz_core.errors import InvalidValue
 
 _NIXL = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
 _BOOTSTRAP = "12345"
-#: Options that the operator gives to nodes itself, and those of roles, by whether a value follows.
+#: Options that the operator itself gives to nodes, and those of roles; the value says whether an
+#: argument follows.
 _DROPPED = {
     "--distributed-executor-backend": True, "--kv-transfer-config": True,
     "--nnodes": True, "--node-rank": True, "--dist-init-addr": True,
@@ -49,12 +50,12 @@ def graph(deployed: Deployed) -> Document:
 
 
 def address(deployed: Deployed) -> str:
-    """Of the graph's frontend, by the operator's name for its service."""
+    """Address of the graph's frontend, by the operator's name for its service."""
     return f"http://{deployed.name}-frontend:8000"
 
 
 def notes() -> list[str]:
-    """What the graph leaves open."""
+    """Notes on what the graph leaves open."""
     images = stacks()["dynamo"]["images"]
     version = next(iter(images.values())).rsplit(":", 1)[-1]
     return [

@@ -1,7 +1,8 @@
-"""Values of the vLLM production stack's chart (vllm/vllm-stack), for plans on one node a replica.
+"""Values for the vLLM production stack's chart (vllm/vllm-stack), for plans with one node per
+replica.
 
-Schema: helm/values.schema.json of github.com/vllm-project/production-stack at 01eaf92, a cut of
-which lies with the tests.
+Schema: helm/values.schema.json of github.com/vllm-project/production-stack at 01eaf92, an excerpt
+of which is kept with the tests.
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ def values(deployed: Deployed) -> Document:
 
 
 def address(deployed: Deployed) -> str:
-    """Of the chart's router, where it is installed under the plan's name."""
+    """Address of the chart's router, if the chart is installed under the plan's name."""
     return f"http://{deployed.name}-router-service:{_PORT}"
 
 
 def notes(deployed: Deployed) -> list[str]:
-    """What the values leave open."""
+    """Notes on what the values leave open."""
     return [
         "helm repo add vllm https://vllm-project.github.io/production-stack; helm install "
         f"{deployed.name} vllm/vllm-stack -f values.yaml",
@@ -72,7 +73,7 @@ def notes(deployed: Deployed) -> list[str]:
 
 
 def _config(words: Words) -> Document:
-    """Options after `vllm serve MODEL`: those that are fields, and the rest."""
+    """Options after `vllm serve MODEL`: those that are fields of the chart, and the rest."""
     found: Document = {}
     rest: list[str] = []
     options = list(words[3:])

@@ -27,10 +27,10 @@ _LEADER = {"role": "leader"}
 
 
 def documents(deployed: Deployed) -> list[Document]:
-    """Workloads and services of a plan; requests go to the service of its name, port 8000.
+    """Workloads and services of a plan; requests go to the service named after it, port 8000.
 
     Raises:
-        InvalidValue: a plan whose engine brings nothing that stands before prefill servers.
+        InvalidValue: a plan whose engine has no proxy for prefill servers.
     """
     if not deployed.split:
         (pool,) = deployed.pools
@@ -48,7 +48,7 @@ def documents(deployed: Deployed) -> list[Document]:
 
 
 def notes(deployed: Deployed) -> list[str]:
-    """What the documents leave open."""
+    """Notes on what the documents leave open."""
     found = [image(deployed.engine, pool.vendor)[1] for pool in deployed.pools]
     if any(pool.nodes > 1 for pool in deployed.pools):
         found.append("LeaderWorkerSets need their controller in the cluster: lws.sigs.k8s.io")
@@ -60,7 +60,7 @@ def notes(deployed: Deployed) -> list[str]:
 
 
 def _workload(deployed: Deployed, pool: Server) -> Document:
-    """What starts the servers of a pool behind one name."""
+    """The workload that starts the servers of a pool under one name."""
     component = pool.role or "server"
     name = f"{deployed.name}-{pool.role}" if pool.role else deployed.name
     if pool.nodes > 1:
@@ -80,10 +80,10 @@ def _workload(deployed: Deployed, pool: Server) -> Document:
 
 
 def _named_pool(deployed: Deployed, pool: Server) -> list[Document]:
-    """Servers with names of their own, by which a router asks them: NAME-0.NAME ..."""
+    """Servers with individual names that a router can address: NAME-0.NAME ..."""
     made = _workload(deployed, pool)
     if pool.nodes > 1:
-        return [made]  # a LeaderWorkerSet names its leaders so
+        return [made]  # the naming of a LeaderWorkerSet's leaders
     name = made["metadata"]["name"]
     headless = service(deployed, name, deployed.labels(pool.role))
     headless["spec"] |= {"clusterIP": "None", "publishNotReadyAddresses": True}
@@ -92,9 +92,9 @@ def _named_pool(deployed: Deployed, pool: Server) -> list[Document]:
 
 
 def listening(deployed: Deployed, words: Words, port: int = PORT) -> Words:
-    """A server's command, to be reached from other pods.
+    """A server's command, reachable from other pods.
 
-    vLLM listens on every address unless told; SGLang on 127.0.0.1.
+    vLLM listens on every address by default; SGLang on 127.0.0.1.
     """
     host = ("--host", "0.0.0.0") if deployed.engine == "sglang" else ()
     return (*words, *host, "--port", str(port))
@@ -131,8 +131,9 @@ def _leader_worker_set(deployed: Deployed, pool: Server, name: str) -> Document:
 def _of_nodes(deployed: Deployed, serving: Words) -> tuple[list[str], list[str]]:
     """Commands of the first node and of the others.
 
-    vLLM's nodes form a Ray cluster by its own script, then the first serves; SGLang's all run the
-    same line with ranks of their own.  The words of the plan stay words: no shell reads them.
+    vLLM's nodes form a Ray cluster with its own script, then the first one serves; SGLang's nodes
+    all run the same line with their own ranks.  The words of the plan are passed literally: no
+    shell reads them.
     Sources: docs/examples/vllm and docs/examples/sglang of LeaderWorkerSet.
     """
     if deployed.engine == "sglang":
@@ -147,7 +148,7 @@ def _of_nodes(deployed: Deployed, serving: Words) -> tuple[list[str], list[str]]
 
 
 def _router(deployed: Deployed) -> list[Document]:
-    """What takes requests before prefill and decode servers, and its service."""
+    """The router in front of prefill and decode servers, and its service."""
     flags = engine_flags()[deployed.engine]
     addresses = {
         pool.role: " ".join(
@@ -182,6 +183,6 @@ def _router(deployed: Deployed) -> list[Document]:
 
 
 def _hosts(deployed: Deployed, pool: Server) -> Sequence[str]:
-    """Names of a pool's servers: of a StatefulSet's pods, or of a LeaderWorkerSet's leaders."""
+    """Host names of a pool's servers: a StatefulSet's pods, or a LeaderWorkerSet's leaders."""
     name = f"{deployed.name}-{pool.role}"
     return [f"{name}-{at}.{name}" for at in range(pool.count)]

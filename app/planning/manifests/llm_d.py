@@ -19,7 +19,7 @@ from app.planning.manifests.pods import PORT, Document, metadata, server_contain
 from app.planning.manifests.stacks import stacks
 from genz_core.errors import InvalidValue
 
-#: Where the sidecar of a decode server finds it.
+#: Port where the sidecar of a decode server reaches it.
 _BEHIND = 8200
 _CONFIG = "pd-config.yaml"
 
@@ -41,7 +41,7 @@ def documents(deployed: Deployed) -> list[Document]:
 
 
 def router_values(deployed: Deployed) -> Document:
-    """Values of llm-d's router chart: its servers, and that prompts are read apart."""
+    """Values of llm-d's router chart: its servers, with separate prefill servers."""
     filters = [{"type": name} for name in ("prefill-filter", "decode-filter")]
     handler: Document = {
         "type": "disagg-profile-handler",
@@ -83,12 +83,12 @@ def router_values(deployed: Deployed) -> Document:
 
 
 def address(deployed: Deployed) -> str:
-    """Of the router, where its chart is installed under the plan's name in standalone mode."""
+    """Address of the router, if its chart is installed under the plan's name in standalone mode."""
     return f"http://{deployed.name}-epp"
 
 
 def notes(deployed: Deployed) -> list[str]:
-    """What the documents leave open."""
+    """Notes on what the documents leave open."""
     return [
         f"install llm-d's router chart (standalone) as {deployed.name} with router-values.yaml, "
         "see guides/pd-disaggregation of llm-d"
@@ -126,7 +126,7 @@ def _servers(deployed: Deployed, pool: Server) -> Document:
 
 
 def _sidecar(deployed: Deployed) -> Document:
-    """What takes a decode server's requests and has their prompts read first."""
+    """The sidecar that takes a decode server's requests and has their prompts read first."""
     known = stacks()["llm_d"]
     options = {
         "port": PORT, "kv-connector": known["connectors"][deployed.engine],

@@ -14,12 +14,12 @@ from app.planning.manifests.stacks import image, resource
 
 Document = dict[str, Any]
 PORT = 8000
-#: A secret with the token of the hub, which need not be there.
+#: An optional secret with the hub's token.
 TOKEN: Document = {
     "name": "HF_TOKEN",
     "valueFrom": {"secretKeyRef": {"name": "hf-token", "key": "HF_TOKEN", "optional": True}},
 }
-#: Loading may take two hours: 240 times half a minute.
+#: Probe attempts: loading may take two hours, 240 times half a minute.
 _STARTUP = {"periodSeconds": 30, "failureThreshold": 240}
 
 
@@ -40,7 +40,7 @@ def server_container(
 
 
 def probes(port: int) -> Document:
-    """Probes of a server's /health: it may load for two hours, and is alive from then on."""
+    """Probes of a server's /health: it may take two hours to load, and must answer after that."""
     asked = {"httpGet": {"path": "/health", "port": port}}
     return {
         "startupProbe": {**asked, **_STARTUP},
@@ -50,12 +50,14 @@ def probes(port: int) -> Document:
 
 
 def devices(pool: Server) -> Document:
-    """Resources of a node of a server: its devices, of which none is shared."""
+    """Resources of a server's node: its devices, exclusively."""
     return {"limits": {resource(pool.vendor): str(pool.devices_per_node)}}
 
 
 def _environment(deployed: Deployed, pool: Server) -> list[Document]:
-    """Where NIXL is met by others: https://docs.vllm.ai/en/stable/features/nixl_connector_usage/"""
+    """Address where other nodes reach NIXL:
+    https://docs.vllm.ai/en/stable/features/nixl_connector_usage/
+    """
     if deployed.engine != "vllm" or not pool.role:
         return []
     address = {"fieldRef": {"fieldPath": "status.podIP"}}
@@ -83,7 +85,7 @@ def metadata(deployed: Deployed, name: str, component: str = "") -> Document:
 
 
 def service(deployed: Deployed, name: str, selector: Mapping[str, str]) -> Document:
-    """Requests to a name and port 8000, to pods with labels."""
+    """A service that forwards port 8000 of a name to pods with given labels."""
     return {
         "apiVersion": "v1",
         "kind": "Service",

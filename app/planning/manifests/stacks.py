@@ -1,4 +1,4 @@
-"""What `stacks.yaml` keeps: images, resources and interfaces of what runs plans."""
+"""The data of `stacks.yaml`: images, resources and interfaces of deployment stacks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def resource(vendor: str) -> str:
     """The name by which Kubernetes counts a vendor's devices.
 
     Raises:
-        InvalidValue: none is kept.
+        InvalidValue: no such name is known.
     """
     known = stacks()["resources"]["by_vendor"]
     if vendor not in known:
@@ -37,7 +37,9 @@ def resource(vendor: str) -> str:
 
 
 def image(engine: str, vendor: str) -> tuple[str, str]:
-    """The image of an engine for a vendor's devices, and a note where it stands for one's own."""
+    """The image of an engine for a vendor's devices, and a note where you need to replace it by
+    your own.
+    """
     known = stacks()["engines"][engine]["images"]
     if vendor in known:
         return str(known[vendor]), ""
@@ -46,10 +48,10 @@ def image(engine: str, vendor: str) -> tuple[str, str]:
 
 
 def check_engine(engine: str) -> None:
-    """Refuse an engine that no manifests are kept for.
+    """Refuse an engine without manifests.
 
     Raises:
-        InvalidValue: it is none of them.
+        InvalidValue: it is none of those that have some.
     """
     known = stacks()["engines"]
     if engine not in known:

@@ -1,4 +1,4 @@
-"""Ridgeline in Python: what the command line and the dashboard show, from one call.
+"""Ridgeline in Python: one call for each answer of the command line and the dashboard.
 
 >>> import ridgeline
 >>> answer = ridgeline.estimate("meta-llama/Llama-3.1-8B", system="h100", isl=4096, osl=512)
@@ -8,8 +8,8 @@
 True
 
 Models, systems and engines are named as on the command line, or given as objects that `model`,
-`system` and `engine` return.  Keywords are those of the points file.  Numbers in, numbers out;
-lists and arrays in, arrays out, one configuration an element.
+`system` and `engine` return.  Keywords are those of the points file.  Numbers give numbers; lists
+and arrays give arrays, with one element per configuration.
 """
 
 from __future__ import annotations
@@ -22,20 +22,27 @@ from ridgeline._names import find_in_checkout
 __all__ = [
     "ask",
     "availability",
+    "chakra",
     "compare",
     "economics",
     "engine",
     "estimate",
+    "export",
     "guard",
     "model",
     "models",
+    "module",
+    "modules",
     "ops",
     "plan",
     "read_report",
+    "routing",
     "scale",
+    "schema",
     "sensitivity",
     "serve",
     "simulate",
+    "study",
     "sweep",
     "system",
     "systems",
@@ -44,13 +51,16 @@ __all__ = [
 ]
 
 
-_LIBRARY = ("engine", "main", "model", "models", "system", "systems", "version")
+_LIBRARY = (
+    "engine", "main", "model", "models", "module", "modules", "schema", "system",
+    "systems", "version",
+)  # fmt: skip
 
-find_in_checkout()  # before anything of ours is imported by its name
+find_in_checkout()  # before any of our packages is imported by its name
 
 
 def __getattr__(name: str) -> Any:
-    """A function where it is asked for first: what it needs is not loaded before."""
+    """Return a function when it is first used; what it needs is not loaded earlier."""
     if name == "__version__":
         return __getattr__("version")()
     if name not in __all__ and name not in _LIBRARY:

@@ -9,6 +9,7 @@ import numpy as np
 
 from app.benchmarks.comparison import Comparison as ComparedResults
 from app.benchmarks.guard import Guarded
+from app.decide.study import Study
 from app.line.answering import Answered
 from app.planning.result import Planned
 from app.planning.sweep_result import SweptTable
@@ -27,20 +28,27 @@ __version__: str
 __all__ = [
     "ask",
     "availability",
+    "chakra",
     "compare",
     "economics",
     "engine",
     "estimate",
+    "export",
     "guard",
     "model",
     "models",
+    "module",
+    "modules",
     "ops",
     "plan",
     "read_report",
+    "routing",
     "scale",
+    "schema",
     "sensitivity",
     "serve",
     "simulate",
+    "study",
     "sweep",
     "system",
     "systems",
@@ -117,6 +125,11 @@ def availability(
     open_each: int | str = 0,
 ) -> Available:
     r"""Find how many replicas keep a share of requests within the targets, while some are lost."""
+
+def chakra(
+    path: str | Path,
+) -> dict[str, Any]:
+    r"""Read a Chakra execution trace: what it is of, and under `rows` its operators."""
 
 def compare(
     reports: str | Path | Report | Sequence[str | Path | Report],
@@ -363,6 +376,56 @@ def estimate(
 ) -> Estimate | Served:
     r"""Price a static batch: TTFT, TPOT, memory, cost, each latency beside its bound and interval."""
 
+def export(
+    model: str | Path | Mapping[str, Any] | Model,
+    *,
+    system: str | Path | System = "h100-sxm5-80gb",
+    engine: str | EngineProfile = "",
+    engine_version: str = "",
+    weights: str = "",
+    moe_weights: str = "",
+    kv: str = "",
+    activations: str = "",
+    compute: str = "",
+    tp: int | str = 1,
+    pp: int | str = 1,
+    dp: int | str = 1,
+    ep: int | str | None = None,
+    moe_tp: int | str | None = None,
+    cp: int | str = 1,
+    micro_batches: int | str = 0,
+    sequence_parallel: bool = False,
+    expert_imbalance: float | str = 1.0,
+    redundant_experts: int | str = 0,
+    overlap: str = "none",
+    placement: str = "",
+    max_num_batched_tokens: int | str = 0,
+    memory_fraction: float | str = 0.0,
+    offload: str = "",
+    lora_rank: int | str = 0,
+    lora_adapters: int | str = 1,
+    speculation: str = "",
+    draft_tokens: int | str | None = None,
+    draft_model: str | Path | Mapping[str, Any] | Model = "",
+    acceptance: str | float | Sequence[float] | np.ndarray = "",
+    peak: float | str = 1.0,
+    bandwidth: float | str = 1.0,
+    capacity: float | str = 1.0,
+    link: float | str = 1.0,
+    batch: int | str = 1,
+    isl: int | str = 1024,
+    osl: int | str = 256,
+    length_ratio: float | str | None = None,
+    images: int | str = 0,
+    image_size: str = "",
+    audio_seconds: float | str = 0.0,
+    diffusion_steps: int | str = 0,
+    block_length: int | str = 0,
+    phase: str = "decode",
+    output: str | Path | None = None,
+) -> dict[str, bytes]:
+    r"""Make the files of a step that network simulators read: Chakra traces and a network."""
+
 def guard(
     results: str | Path | Sequence[str | Path],
     model: str | Path | Mapping[str, Any] | Model = "",
@@ -455,6 +518,16 @@ def models(
     pattern: str = "*",
 ) -> list[str]:
     r"""The names of the models that ship, those that fit a pattern like "*llama*"."""
+
+def module(
+    name: str,
+) -> dict[str, Any]:
+    r"""The formulas of a module class: FLOPs, bytes and memory by symbols, and their source."""
+
+def modules(
+    pattern: str = "*",
+) -> list[str]:
+    r"""The module classes that have formulas, those that fit a pattern like "*SiLU"."""
 
 def ops(
     model: str | Path | Mapping[str, Any] | Model,
@@ -550,6 +623,82 @@ def read_report(
 ) -> Report:
     r"""Read a profiler's report: Nsight Systems, Nsight Compute or the PyTorch profiler."""
 
+def routing(
+    statistics: str | Path | Mapping[str, Any] | Sequence[Any] | np.ndarray,
+    model: str | Path | Mapping[str, Any] | Model,
+    *,
+    system: str | Path | System = "h100-sxm5-80gb",
+    engine: str | EngineProfile = "",
+    engine_version: str = "",
+    weights: str = "",
+    moe_weights: str = "",
+    kv: str = "",
+    activations: str = "",
+    compute: str = "",
+    tp: int | str = 1,
+    pp: int | str = 1,
+    dp: int | str = 1,
+    ep: int | str | None = None,
+    moe_tp: int | str | None = None,
+    cp: int | str = 1,
+    micro_batches: int | str = 0,
+    sequence_parallel: bool = False,
+    overlap: str = "none",
+    placement: str = "",
+    replicas: int | str = 1,
+    max_num_seqs: int | str = 0,
+    max_num_batched_tokens: int | str = 0,
+    memory_fraction: float | str = 0.0,
+    stream_interval: int | str = 1,
+    recv_interval: int | str = 1,
+    batch_wait: int | str = 0,
+    step_scale: float | str | None = None,
+    offload: str = "",
+    lora_rank: int | str = 0,
+    lora_adapters: int | str = 1,
+    speculation: str = "",
+    draft_tokens: int | str | None = None,
+    draft_model: str | Path | Mapping[str, Any] | Model = "",
+    acceptance: str | float | Sequence[float] | np.ndarray = "",
+    prefill_system: str | Path | System = "",
+    prefill_workers: int | str = 0,
+    prefill_tp: int | str = 1,
+    prefill_pp: int | str = 1,
+    prefill_dp: int | str = 1,
+    prefill_ep: int | str = 1,
+    prefill_moe_tp: int | str | None = None,
+    prefill_weights: str = "",
+    transfer_gbps: float | str = 0.0,
+    transfer_latency_us: float | str | None = None,
+    layer_wise: bool = False,
+    peak: float | str = 1.0,
+    bandwidth: float | str = 1.0,
+    capacity: float | str = 1.0,
+    link: float | str = 1.0,
+    batch: int | str = 1,
+    concurrency: int | str | None = None,
+    rate: float | str | None = None,
+    burst_start: bool = False,
+    requests: int | str | None = None,
+    isl: int | str = 1024,
+    osl: int | str = 256,
+    length_ratio: float | str | None = None,
+    prefix_hits: float | str = 0.0,
+    shared_tokens: int | str = 0,
+    turns: int | str = 1,
+    prefix_tier: str = "device",
+    samples: int | str = 1,
+    beams: int | str = 1,
+    images: int | str = 0,
+    image_size: str = "",
+    audio_seconds: float | str = 0.0,
+    diffusion_steps: int | str = 0,
+    block_length: int | str = 0,
+    price: str | float | Mapping[str, float] = "",
+    copies: str | float | Sequence[float] | np.ndarray = (),
+) -> list[dict[str, Any]]:
+    r"""What uneven experts of a run cost, and what redundant experts gain."""
+
 def scale(
     model: str | Path | Mapping[str, Any] | Model,
     *,
@@ -623,6 +772,11 @@ def scale(
     open_each: int | str = 0,
 ) -> Scaled:
     r"""Serve a load by replicas that follow it, and again by a fixed number of them."""
+
+def schema(
+    name: str = "",
+) -> dict[str, Any] | list[str]:
+    r"""The JSON schema of a document that commands hand on: arch, modules, ops or step."""
 
 def sensitivity(
     model: str | Path | Mapping[str, Any] | Model,
@@ -844,6 +998,11 @@ def simulate(
 ) -> Simulated:
     r"""Serve requests one by one under the engine's scheduler: percentiles, queues, preemptions."""
 
+def study(
+    study: str | Path | Mapping[str, Any],
+) -> Study:
+    r"""Price every combination of the chips, formats and techniques of a study."""
+
 def sweep(
     model: str | Path | Mapping[str, Any] | Model | Sequence[str | Path | Mapping[str, Any] | Model],
     *,
@@ -925,6 +1084,8 @@ def sweep(
 
 def system(
     name: str | Path | Mapping[str, Any],
+    *,
+    network: str | Path | Mapping[str, Any] | None = None,
 ) -> System:
     r"""A system by slug or alias, path to a YAML, or the content of one."""
 

@@ -51,19 +51,35 @@ def models(pattern: str = "*") -> list[str]:
     return _fitting(model_registry.names(), pattern)
 
 
-def system(name: str | Path | Mapping[str, Any]) -> System:
+def system(
+    name: str | Path | Mapping[str, Any], *, network: str | Path | Mapping[str, Any] | None = None
+) -> System:
     """A system by slug or alias, path to a YAML, or the content of one.
+
+    network: an ASTRA-sim network file, or its content, whose links replace the system's; the
+    system must be one that ships.
 
     >>> system("H100 SXM").slug
     'h100-sxm5-80gb'
 
     Raises:
-        RidgelineError: an unknown name, or a document that does not fit the schema.
+        RidgelineError: an unknown name, a document that does not fit the schema, or a file that is
+            no such network.
     """
     import hardware_db
     from app.scenario.local_files import system_source
 
-    return hardware_db.load(system_source(name))
+    found = hardware_db.load(system_source(name))
+    if network is None:
+        return found
+    from app.exchange.network import read, system_document
+    from hardware_db import system_files, yaml_document
+
+    label, document = "network.yml", network
+    if isinstance(network, (str, Path)):
+        label, document = Path(network).name, yaml_document.read(Path(network))
+    whole = system_document(found.slug, read(document), label)
+    return system_files.complete(whole, str(whole["id"])).system()
 
 
 def systems(pattern: str = "*") -> list[str]:
@@ -87,6 +103,50 @@ def engine(name: str = "generic") -> EngineProfile:
     import hardware_db
 
     return hardware_db.load_engine(name)
+
+
+def modules(pattern: str = "*") -> list[str]:
+    """The module classes that have formulas, those that fit a pattern like "*SiLU"."""
+    from model_registry.modules import entry_names
+
+    return _fitting(entry_names(), pattern)
+
+
+def module(name: str) -> dict[str, Any]:
+    """The formulas of a module class: FLOPs, bytes and memory by symbols, and their source.
+
+    Args:
+        name: full path or bare name of a class; a class or a call of torch, such as
+            "torch.nn.Linear(d, 4*d)", is derived where torch is installed.
+
+    >>> module("SiLU")["formulas"]["read_bytes"]
+    '2*{batch}*{new_tokens}*{features}'
+
+    Raises:
+        RidgelineError: a class that has no formulas and from which none can be derived.
+    """
+    from model_registry.modules import class_entry, entry_names, read_entry
+
+    bare = {full.rpartition(".")[2] for full in entry_names()}
+    shipped = name in bare or name in entry_names()
+    return dict((read_entry(name) if shipped else class_entry(name)).to_json())
+
+
+def schema(name: str = "") -> dict[str, Any] | list[str]:
+    """The JSON schema of a document that commands hand on: arch, modules, ops or step.
+
+    Returns:
+        The schema; without a name, which there are.
+
+    >>> schema()
+    ['arch', 'modules', 'ops', 'step']
+
+    Raises:
+        RidgelineError: no document has that name.
+    """
+    from model_registry.reports import schemas
+
+    return dict(schemas.schema(name)) if name else list(schemas.names())
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS
 from app.question.verbs import parameters_of
 
-#: Types of what may stand for a name, by what the name is of.
+#: Types that may replace a name, by what the name refers to.
 _OBJECTS = {
     "model": ("Path", "Mapping[str, Any]", "Model"),
     "system": ("Path", "System"),
@@ -30,9 +30,9 @@ _NEEDED = inspect.Parameter.empty
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """An argument of a function that is no parameter of its question.
+    """An argument of a function that is not a parameter of its question.
 
-    default: `inspect.Parameter.empty` where it is needed.
+    default: `inspect.Parameter.empty` if it is required.
     """
 
     name: str
@@ -47,16 +47,16 @@ def verb(
     model: Any = _NEEDED,
     instead: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a function of a verb, named as the verb, from one that answers what is asked.
+    """Make the function of a verb, with the verb's name, from an inner function.
 
     The inner function is called with the `Asked`, and with the extras of the verb and `own` by
     name.
 
     Args:
         own: further arguments.
-        first: arguments that may be given without their names.
-        model: default of the model; without one it must be given.
-        instead: the verb that is asked where a parameter is given, by that parameter.
+        first: arguments that may be given by position.
+        model: default of the model; without one it is required.
+        instead: the verb to use if a parameter is given, by that parameter.
     """
     instead = instead or {}
 
@@ -66,7 +66,8 @@ def verb(
 
         @wraps(function)
         def call(*values: Any, **given: Any) -> Any:
-            from app.scenario.local_files import sources  # knows all models: not before it is asked
+            # it imports all models, so only when it is needed
+            from app.scenario.local_files import sources
 
             named = _named(name, first, values, given)
             options, asked = read_extras(extras_of(name), named)
@@ -103,7 +104,7 @@ def verb(
 def _arguments(
     name: str, own: Sequence[Own], first: Sequence[str], model: Any, instead: Mapping[str, str]
 ) -> Iterator[Own]:
-    """Every argument of a verb's function: those without names, the parameters, the others."""
+    """Every argument of a verb's function: positional ones, the parameters, the others."""
     stated = {one.name: one for one in own}
     yield from (stated[at] for at in first if at in stated)
     known = parameters_of(name)
@@ -117,7 +118,7 @@ def _arguments(
 
 
 def type_of(one: Parameter, name: str) -> str:
-    """The type of a parameter that a verb takes, as Python writes it."""
+    """The type of a parameter of a verb, as Python source."""
     number = "int" if one.kind == "whole" else "float"
     text = ["str", *_OBJECTS.get(one.names, ())]
     types = {
@@ -135,7 +136,7 @@ def type_of(one: Parameter, name: str) -> str:
 
 
 def help_of(one: Parameter) -> str:
-    """The help of a parameter, its unit and what may be chosen."""
+    """The help of a parameter, with its unit and choices."""
     choices = ", ".join(f'"{choice}"' for choice in one.choices if choice)
     unit = f" Unit: {one.unit}." if one.unit else ""
     return f"{one.help}{unit}{f' One of {choices}.' if choices else ''}"
@@ -144,7 +145,7 @@ def help_of(one: Parameter) -> str:
 def _named(
     name: str, first: Sequence[str], values: Sequence[Any], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """All that was given, by name."""
+    """All given arguments, by name."""
     if len(values) > len(first):
         raise TypeError(
             f"{name}() takes {len(first)} argument{'s' if len(first) > 1 else ''} without a name "
@@ -158,7 +159,7 @@ def _named(
 
 
 def _document(text: str, arguments: Sequence[Own]) -> str:
-    """A docstring with a line on every argument before what it returns."""
+    """A docstring with a line for every argument, before the description of what it returns."""
     head, returns, rest = inspect.cleandoc(text).partition("Returns:\n")
     said = "\n".join(
         textwrap.fill(

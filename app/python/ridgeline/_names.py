@@ -1,9 +1,9 @@
 """The names of the packages: `app` and its neighbours in a checkout, `ridgeline.app` elsewhere.
 
-A checkout keeps its packages at the top, and its files import each other by those names.  The wheel
-holds them inside `ridgeline`, beside whatever else a project calls `app`: `renamed` is what is done
-to a file on its way there (app/python/build_hook.py).  `find_in_checkout` makes the same names work
-where `ridgeline` is imported from a checkout.
+A checkout has its packages at the top, and its files import each other by those names.  The wheel
+has them inside `ridgeline`, so that a project may have its own `app`: `renamed` converts a file for
+the wheel (app/python/build_hook.py).  `find_in_checkout` makes the same names work where
+`ridgeline` is imported from a checkout.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _IMPORT_AS = re.compile(rf"{_START}import ({_NAMES})(\.[\w.]+)(?= as )", re.MULT
 
 
 def renamed(text: str) -> str:
-    """A file of a checkout as the wheel has it: its imports name what lies inside `ridgeline`.
+    """A file of a checkout converted for the wheel: its imports name modules inside `ridgeline`.
 
     >>> renamed("import genz_core")
     'from ridgeline import genz_core'
@@ -41,11 +41,11 @@ def renamed(text: str) -> str:
 
 
 def find_in_checkout() -> None:
-    """Let `ridgeline.app` and its neighbours be found where they are not inside this folder.
+    """Make `ridgeline.app` and its neighbours importable where they are not inside this folder.
 
-    They are the packages at the top of the checkout, under both names the same modules.  Where
-    Python finds another package of one of these names first, that one keeps it, and ours are
-    loaded by their long names alone.
+    They are the packages at the top of the checkout, and both names give the same modules.  Where
+    another package of one of these names comes first on Python's path, that one keeps the name, and
+    ours are loaded only by their long names.
     """
     if not (_HERE / "app").is_dir():
         sys.meta_path.insert(0, _Checkout(_HERE.parents[2]))
@@ -73,7 +73,7 @@ class _Checkout(MetaPathFinder):
 
 
 class _Same(Loader):
-    """Gives the module that has the short name."""
+    """Loads a long name as the module with the short name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -92,7 +92,9 @@ class _Same(Loader):
 
 
 class _Renamed(SourceFileLoader):
-    """Compiles a file as `renamed` gives it, and keeps nothing: the cache holds the short names."""
+    """Compiles a file after `renamed`, without caching: the cache holds the files with
+    short names.
+    """
 
     def path_stats(self, path: Any) -> Any:
         raise OSError
@@ -124,6 +126,6 @@ def _exists(name: str) -> bool:
 
 
 def _is_at(folder: Path, name: str) -> bool:
-    """Whether the package that Python finds by that name is the one in that folder."""
+    """Whether Python finds the package of that name in that folder."""
     spec = find_spec(name)
     return spec is not None and Path(spec.origin or "").resolve().parent == folder

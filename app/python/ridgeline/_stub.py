@@ -21,6 +21,7 @@ import numpy as np
 
 from app.benchmarks.comparison import Comparison as ComparedResults
 from app.benchmarks.guard import Guarded
+from app.decide.study import Study
 from app.line.answering import Answered
 from app.planning.result import Planned
 from app.planning.sweep_result import SweptTable
@@ -47,7 +48,7 @@ def text() -> str:
 
 
 def _function(name: str) -> str:
-    """A function with an argument a line, and what it does."""
+    """A function with one argument per line, and its description."""
     called = getattr(ridgeline, name)
     signature, lines, named = inspect.signature(called), list[str](), False
     for one in signature.parameters.values():

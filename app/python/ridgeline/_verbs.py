@@ -12,6 +12,7 @@ from ridgeline._made import Own, verb
 if TYPE_CHECKING:
     from app.benchmarks.comparison import Comparison as ComparedResults
     from app.benchmarks.guard import Guarded
+    from app.decide.study import Study
     from app.line.answering import Answered
     from app.planning.result import Planned
     from app.planning.sweep_result import SweptTable
@@ -211,6 +212,106 @@ def ops(
     return counting.count(asked, cached_tokens, input_tokens, batch_size)
 
 
+@verb(
+    Own(
+        "statistics", "str | Path | Mapping[str, Any] | Sequence[Any] | np.ndarray",
+        inspect.Parameter.empty,
+        "Rows that each expert got, [steps][layers][experts] or fewer; or a file of them, JSON or "
+        "CSV with layer_id, expert_id, count.",
+    ),
+    first=("model", "statistics"),
+)  # fmt: skip
+def routing(asked: Asked, copies: Sequence[str], statistics: Any) -> list[dict[str, Any]]:
+    """What uneven experts of a run cost, and what redundant experts gain.
+
+    Returns:
+        A row a number of copies: `busiest_rank`, its rows over the mean; the figures of the
+        deployment with that load; `gain`, tokens a second over those without copies.
+
+    Raises:
+        RidgelineError: as `estimate`; no `ep` of 2 or more, or counts of other experts.
+
+    >>> counts = [[700, 100, 100, 100, 100, 100, 100, 100]]
+    >>> rows = routing("mistralai/Mixtral-8x7B-v0.1", counts, system="h100", tp=4, ep=4,
+    ...                copies=[0, 4])
+    >>> rows[1]["busiest_rank"] < rows[0]["busiest_rank"]
+    True
+    """
+    from app.decide import routing as decide
+
+    if isinstance(statistics, (str, Path)):
+        counts = decide.read_counts(Path(statistics).read_text(encoding="utf-8"))
+    else:
+        counts = decide.counts_of(statistics)
+    return decide.routing(asked, counts, copies)
+
+
+@verb(
+    Own("output", "str | Path | None", None, "Folder that the files are written into, if any."),
+)
+def export(asked: Asked, phase: str, output: str | Path | None) -> dict[str, bytes]:
+    """Make the files of a step that network simulators read: Chakra traces and a network.
+
+    Returns:
+        Contents by name: `step.RANK.et` a device, `groups.json`, `network.yml`.
+
+    Raises:
+        RidgelineError: as `estimate`; lists, loads, or devices that do not fill the network.
+
+    >>> sorted(export("meta-llama/Llama-3.1-8B", system="h100", tp=2))
+    ['groups.json', 'network.yml', 'step.0.et', 'step.1.et']
+    """
+    from app.exchange import step_trace
+
+    files = step_trace.export(asked, phase)
+    if output is not None:
+        folder = Path(output)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+    return files
+
+
+def study(study: str | Path | Mapping[str, Any]) -> Study:
+    """Price every combination of the chips, formats and techniques of a study.
+
+    Args:
+        study: the document (docs/studies.md), or a YAML file of it.
+
+    Returns:
+        The study: `title`, and `rows` with speed, cost, energy, memory and what binds.
+
+    Raises:
+        RidgelineError: keys, names or values that a study has not, or too many combinations.
+
+    >>> shared = {"model": "meta-llama/Llama-3.1-8B", "system": "h200", "batch": 16}
+    >>> chips = [{"name": "H200"}, {"name": "twice the bandwidth", "bandwidth": 2}]
+    >>> as_it_is, faster = study({"question": shared, "chips": chips}).rows
+    >>> faster["tpot_s"] < as_it_is["tpot_s"]
+    True
+    """
+    from app.decide import study as decide
+    from app.scenario.local_files import sources
+    from hardware_db import yaml_document
+
+    given = study if isinstance(study, Mapping) else yaml_document.read(Path(study))
+    return decide.study(given, sources)
+
+
+def chakra(path: str | Path) -> dict[str, Any]:
+    """Read a Chakra execution trace: what it is of, and under `rows` its operators.
+
+    Args:
+        path: a trace, `step.0.et`.
+
+    Raises:
+        RidgelineError: a file that is no trace, or is cut.
+    """
+    from app.exchange.step_trace import read_file
+
+    return read_file(Path(path))
+
+
 @verb()
 def sensitivity(asked: Asked) -> dict[str, Any]:
     """What the figures of a deployment answer to, its ridges, and the hardware that it needs.
@@ -382,12 +483,12 @@ def compare(
     Raises:
         RidgelineError: a file that cannot be read, names nobody knows, reports without a phase.
     """
-    from app.benchmarks import of_files
+    from app.benchmarks import file_comparison
     from app.measuring import comparison
 
     several: list[Any] = _listed(reports)
-    if of_files.are_results(several):
-        return of_files.compared(of_files.asked_of(several, asked), level)
+    if file_comparison.are_results(several):
+        return file_comparison.compared(file_comparison.asked_of(several, asked), level)
     read = [read_report(one) if isinstance(one, (str, Path)) else one for one in several]
     return comparison.compare_asked(
         read, asked, phase=phase, steps=steps or {}, fill=fill
@@ -411,9 +512,9 @@ def guard(asked: Asked, level: float, tolerance: float, results: Any, baseline: 
     Raises:
         RidgelineError: a file that cannot be read, or nothing that can be judged.
     """
-    from app.benchmarks import of_files
+    from app.benchmarks import file_comparison
 
-    return of_files.judged(_listed(results), asked, level, tolerance, _listed(baseline))[0]
+    return file_comparison.judged(_listed(results), asked, level, tolerance, _listed(baseline))[0]
 
 
 @verb(

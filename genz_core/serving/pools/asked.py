@@ -1,4 +1,6 @@
-"""What is asked of both pools: which deployments, what runs taught of them, how requests come."""
+"""The question for both pools: which deployments, what measured runs taught about them, and the
+arrivals.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from genz_core.types import Array, Num, Places
 class Combinations:
     """Deployments of both pools, [deployments].
 
-    prefill, decode: which shapes.  prefill_workers, decode_workers: how many of each.
-    busy_s, latency_s: of a prompt's cache on the link of a worker, and on top.
+    prefill, decode: indices of the shapes.  prefill_workers, decode_workers: number of each.
+    busy_s, latency_s: time of a prompt's cache on the link of a worker, and added latency.
     """
 
     prefill: Places
@@ -29,9 +31,9 @@ class Combinations:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What measured runs say of the steps of both pools, [deployments] or one for all.
+    """Corrections from measured runs for the steps of both pools, [deployments] or one for all.
 
-    prefill, decode: of their steps.  before_s: of a request, before a worker has it.
+    prefill, decode: of their steps.  before_s: wait of a request before it reaches a worker.
     """
 
     prefill: StepCorrection
@@ -40,24 +42,24 @@ class Learned:
 
     @classmethod
     def nothing(cls, size: int, before_s: Num = 0.0) -> Learned:
-        """Steps as physics prices them."""
+        """No corrections: steps as priced."""
         plain = StepCorrection(np.ones(size), np.ones(size), np.zeros(size))
         return cls(plain, plain, before_s)
 
     def picked(self, at: Places) -> Learned:
-        """That of some deployments."""
+        """A selection of the deployments."""
         before = self.before_s if np.ndim(self.before_s) == 0 else np.asarray(self.before_s)[at]
         return Learned(self.prefill.picked(at), self.decode.picked(at), before)
 
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """How requests come, and how the decode workers take them.
+    """How requests arrive, and how the decode workers admit them.
 
-    waves: that each user sends from a common start, 0 for a steady loop; a number or
+    waves: requests that each user sends from a common start, 0 for a steady loop; a number or
     [deployments].  late_steps: decode steps between the first token and its delivery.
-    look_every: between two looks at new requests.
-    shown_by: the pool that brings the user the first token, see `Transfer`.
+    look_every: decode steps between two looks at new requests.
+    shown_by: the pool that shows the user the first token, see `Transfer`.
     """
 
     waves: Num = 0.0
@@ -66,7 +68,7 @@ class Habits:
     shown_by: Literal["prefill", "decode"] = "decode"
 
     def picked(self, at: Places, size: int) -> Habits:
-        """Those of some deployments, of so many."""
+        """A selection of `size` deployments."""
 
         def of(values: Num) -> Array:
             return np.broadcast_to(np.asarray(values, dtype=float), (size,))[at]

@@ -1,4 +1,4 @@
-"""Between the stations: a prompt's cache on the links of the workers that read."""
+"""Between the stations: sending a prompt's cache over the links of the prefill workers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from genz_core.types import Array
 
 @dataclass(frozen=True, slots=True)
 class LinkStation:
-    """Links, one of each worker that reads, [deployments].
+    """Links, one per prefill worker, [deployments].
 
-    workers: that read.  busy_s: of a prompt's cache on a link; latency_s: on top.
+    workers: prefill workers.  busy_s: time of a prompt's cache on a link; latency_s: added to it.
     """
 
     workers: Array
@@ -23,16 +23,16 @@ class LinkStation:
 
     @property
     def alone_s(self) -> Array:
-        """Time of a prompt's cache on its way where no other travels [s]."""
+        """Time to send a prompt's cache on an idle link [s]."""
         return self.latency_s + self.busy_s
 
     @property
     def most_per_s(self) -> Array:
-        """Caches that all links carry at most [1/s]."""
+        """Caches per second that all links can carry."""
         return self.workers / np.maximum(self.busy_s, 1e-15)
 
     def seconds(self, per_s: Array, ahead: Array) -> Array:
-        """Time of a prompt's cache on its way [s], behind `ahead` that were read with it, or behind
+        """Time to send a prompt's cache [s], behind `ahead` others of the same step, or behind
         those of other steps.
 
         The larger of the two: judgement.  Source of the latter: the Pollaczek-Khinchine formula for

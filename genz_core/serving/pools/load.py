@@ -1,4 +1,4 @@
-"""The load over the stations in balance: sequences that run, times of their requests."""
+"""Balance of the load over the stations: running sequences, and latencies of requests."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from genz_core.serving.pools.answering import AnsweringStation
 from genz_core.serving.pools.asked import Combinations, Habits, Learned
+from genz_core.serving.pools.decode_station import AnsweringStation
 from genz_core.serving.pools.link import LinkStation
-from genz_core.serving.pools.reading import ReadingStation
+from genz_core.serving.pools.prefill_station import ReadingStation
 from genz_core.serving.pools.workers import DecodeWorkers, PrefillWorkers
 from genz_core.serving.queues import median_share
 from genz_core.types import Array, Mask, Num, Places
 
-#: Each halves the interval that holds a balance; 2^-48 of it is left, as little as rounding.
+#: Halvings of the interval that holds a balance; the remaining 2^-48 is as small as rounding.
 _HALVINGS = 48
-#: Of what is sustained, in a closed loop: as near as figures are told apart.
+#: Largest utilisation in a closed loop, as close to 1 as figures can distinguish.
 _FULL = 1.0 - 1e-6
-#: Sequences of a decode worker, in place of none.
+#: Sequences of a decode worker, used instead of none.
 _LEAST = 1e-9
 
 
@@ -27,9 +27,11 @@ _LEAST = 1e-9
 class PooledLoad:
     """A load through both pools, [deployments]; times in seconds.
 
-    running: sequences of one decode worker.  use: share of what the slower station sustains.
-    most_per_s: requests that it does.  prefill_s, bound_prefill_s: a prompt alone.  travel_s: of
-    its cache, alone.  step_s, bound_step_s: the steady decode step, and the least that it can be.
+    running: sequences of one decode worker.  use: utilisation of the slower station.
+    most_per_s: requests per second that it sustains.  prefill_s, bound_prefill_s: of a single
+    prompt.
+    travel_s: of its cache on an idle link.  step_s, bound_step_s: the steady decode step, and its
+    bound.
     """
 
     requests_per_s: Array
@@ -78,9 +80,9 @@ def pooled_load(
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """Deployments whose decode workers are of one shape, [deployments].
+    """Deployments whose decode workers have one shape, [deployments].
 
-    before_s: of a request, before a worker that reads has it.
+    before_s: wait of a request before it reaches a prefill worker.
     """
 
     reading: ReadingStation
@@ -99,7 +101,7 @@ class _Series:
         learned: Learned,
         habits: Habits,
     ) -> _Series:
-        """Some of the combinations.  learned, habits: of these alone."""
+        """A selection of the combinations.  learned, habits: of these only."""
         readers, writers = which.prefill_workers[at], which.decode_workers[at]
         latency = np.broadcast_to(np.asarray(which.latency_s, float), which.prefill.shape)[at]
         travels = 1.0 if decode.steps > 0 else 0.0
@@ -114,12 +116,12 @@ class _Series:
 
     @property
     def most_per_s(self) -> Array:
-        """Requests that the slowest station sustains [1/s]."""
+        """Requests per second that the slowest station sustains."""
         first = np.minimum(self.reading.most_per_s, self.link.most_per_s)
         return np.minimum(first, self.answering.most_per_s)
 
     def closed(self, users: Array, osl: float) -> PooledLoad:
-        """Users that send their next request when the last one ends."""
+        """A closed loop: users send their next request when the last one ends."""
         others = 1.0 - 1.0 / np.maximum(users, 1.0)
         most_per_s = self.most_per_s * _FULL
         if self.answering.steps > 0:
@@ -137,7 +139,7 @@ class _Series:
         return self._figures(per_s, running, others, osl, users)
 
     def open(self, rate: Array, osl: float) -> PooledLoad:
-        """Arrivals at a rate."""
+        """An open loop: requests arrive at a rate."""
         per_s, others = np.minimum(rate, self.most_per_s), np.ones(rate.shape)
         running = np.zeros(rate.shape)
         if self.answering.steps > 0:
@@ -152,13 +154,14 @@ class _Series:
         return replace(found, requests_per_s=rate, use=use, ttft_s=first, ttft_median_s=median)
 
     def _first_s(self, met: Array) -> Array:
-        """Time until a decode worker has the cache of a prompt that meets so many a second [s]."""
+        """Time until a decode worker has the cache of a prompt, at an arrival rate of `met` [s]."""
         travel = self.link.seconds(met, self.reading.ahead(met))
         return self.before_s + self.reading.seconds(met)[0] + travel
 
     def _open_requests(self, running: Array, others: Array) -> Array:
-        """Open requests where so many run on a decode worker; none too few where a station is
-        full."""
+        """Open requests where this many run on a decode worker; not too few where a station is
+        saturated.
+        """
         step = self.answering.seen_s(running, others)
         per_s = self.answering.answers_per_s(running, others)
         first = self._first_s(np.minimum(per_s, self.most_per_s) * others)
@@ -169,7 +172,7 @@ class _Series:
     def _figures(
         self, per_s: Array, running: Array, others: Array, osl: float, users: Array | None
     ) -> PooledLoad:
-        """The figures of a load in balance.  users: of a closed loop."""
+        """The figures of a balanced load.  users: of a closed loop."""
         met, decodes = per_s * others, np.maximum(running, _LEAST)
         step = self.answering.seen_s(decodes, others)
         reading, waits, chance = self.reading.seconds(met)
@@ -201,7 +204,7 @@ class _Series:
         )
 
     def _burst_s(self, users: Array | None, usual: Array) -> Array | float:
-        """What a common start adds to the mean first token of all waves [s]."""
+        """Extra mean time to first token over all waves due to a common start [s]."""
         if users is None or not np.any(self.habits.waves):
             return 0.0
         waves = np.asarray(self.habits.waves)
@@ -212,9 +215,9 @@ class _Series:
 def _bisected(
     fewer: Callable[[Array], Mask], low: Array, high: Array, middle: Callable[[Array, Array], Array]
 ) -> tuple[Array, Array]:
-    """Bounds, next to each other, of the place up to which `fewer` holds, [deployments].
+    """Adjacent bounds of the place up to which `fewer` holds, [deployments].
 
-    low, high: bounds that are given.  middle: between two bounds.
+    low, high: initial bounds.  middle: function for the point between two bounds.
     """
     for _ in range(_HALVINGS):
         between = middle(low, high)

@@ -1,4 +1,6 @@
-"""What workers of each shape can do: read prompts, write answers; all shapes priced in one call."""
+"""Capacity of workers of each shape, for prompts and for answers; all shapes are priced in one
+call.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +9,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from genz_core.deployment import Deployment
-from genz_core.serving.room import USUAL_TOKENS, sequences_that_fit
+from genz_core.serving.kv_capacity import USUAL_TOKENS, sequences_that_fit
 from genz_core.serving.sharing import ALONE, Sharing
 from genz_core.step_correction import StepCorrection
 from genz_core.types import Array, Group, Mask, Num, Parallelism, Places, Step, Workload
 from genz_core.validity import columns, split_of
 from genz_core.workload import decode_step, mixed
 
-#: Numbers of sequences that a decode worker is priced at: judgement.
+#: Numbers of sequences at which a decode worker is priced: judgement.
 _RUNNING = 48
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Steps that read some prompts, all together, [shapes]: time, the host's part, its bound [s].
+    """Steps that read some prompts together, [shapes]: time, host's part, bound [s].
 
-    stage_s: until the next may start.
+    stage_s: time until the next step may start.
     """
 
     total_s: Array
@@ -31,7 +33,9 @@ class Reading:
     stage_s: Array
 
     def seconds(self, at: Places, by: StepCorrection) -> tuple[Array, Array]:
-        """(time, time until the next may start) of some shapes as measured runs teach [s]."""
+        """(time, time until the next step may start) of some shapes, corrected by measured runs
+        [s].
+        """
         least, host = self.bound_s[at], self.host_s[at]
         total = np.maximum(by.seconds(self.total_s[at], host, least, reads=True), least)
         return total, total * self.stage_s[at] / self.total_s[at]
@@ -39,11 +43,11 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class PrefillWorkers:
-    """Workers that read prompts, [shapes].
+    """Prefill workers, [shapes].
 
-    one: a prompt alone.  each: one on every rank.  full: as many on every rank as a step takes,
-    `together`.  ranks: of a worker; coupled: whether they wait for one another.
-    cache_bytes: of a prompt on the fullest device.  fits: whether weights and a prompt do.
+    one: a step with a single prompt.  each: with one per rank.  full: with as many per rank as fit
+    in a step, `together`.  ranks: of a worker; coupled: they wait for one another.
+    cache_bytes: of a prompt on the fullest device.  fits: weights and one prompt fit.
     """
 
     one: Reading
@@ -57,25 +61,24 @@ class PrefillWorkers:
 
     @property
     def prompts_per_s(self) -> Array:
-        """Prompts that one worker reads per second when enough wait to fill its steps."""
+        """Prompts that one worker reads per second when enough are waiting to fill its steps."""
         return self.together * self.ranks / self.full.stage_s
 
     @property
     def group(self) -> Array:
-        """Ranks that read in one step."""
+        """Ranks that read in the same step."""
         return self.ranks if self.coupled else np.ones_like(self.ranks)
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeWorkers:
-    """Workers that write answers.
+    """Decode workers.
 
-    running: sequences, none at first; per_s: that generate per second, never fewer with more of
-    them; bound_s: least time of a step, [numbers, shapes].  steps: mean decode steps of an answer
-    after its first token.  coupled, ranks: as of `PrefillWorkers`.
-    ahead_steps: with those of the hand-over, see `EngineProfile`; it, most_running, cache_bytes,
-    memory_bytes and fits:
-    [shapes].
+    running: numbers of sequences, starting at 0; per_s: rate at which they complete steps,
+    non-decreasing in their number; bound_s: least time of a step, [numbers, shapes].  steps: mean
+    decode steps of an answer after its first token.  coupled, ranks: as in `PrefillWorkers`.
+    ahead_steps: including those of the hand-over, see `EngineProfile`; it, most_running,
+    cache_bytes, memory_bytes and fits are [shapes].
     """
 
     running: Array
@@ -101,12 +104,12 @@ def prefill_workers(
 ) -> PrefillWorkers:
     """Price workers of every shape; degrees of `split` are arrays [shapes].
 
-    cached: tokens of a prompt that a worker finds in its cache and does not read.
+    cached: tokens of a prompt that a worker finds in its cache.
     budget: tokens of a step, 0 for the engine's default.
     """
     ranks, engine = columns(Workload(), split)["dp"], deployed.engine
     chunk = float(budget or engine.chunk_tokens or max(isl, USUAL_TOKENS))
-    if engine.scheduler == "tensorrt_llm":  # which never cuts a prompt
+    if engine.scheduler == "tensorrt_llm":  # because it never cuts a prompt
         chunk = max(chunk, isl - cached)
     together = max(float(np.floor(chunk / (isl - cached))), 1.0)
     part = cached, isl
@@ -130,7 +133,7 @@ def prefill_workers(
 
 
 def _coupled(deployed: Deployment, split: Parallelism) -> bool:
-    """Whether attention ranks share experts, and so wait for one another."""
+    """Whether attention ranks share experts and therefore wait for one another."""
     graph = deployed.graph(Step.decode(1.0, 1.0), split)
     return any(op.operator_class == "moe" for op in graph.ops)
 
@@ -142,7 +145,7 @@ def _reading(
     chunk: float,
     part: tuple[float, float],
 ) -> Reading:
-    """The chunks of a part of `sequences` prompts, from one token to another."""
+    """The chunks of `sequences` prompts, for a part of them from one token to another."""
     starts = np.arange(*part, chunk)
     size, times = sequences.size, starts.size
     lanes = _tiled(split, times)
@@ -172,7 +175,7 @@ def decode_workers(
     """Price workers of every shape at every number of requests up to the most that run.
 
     steps: mean decode steps of an answer after its first token.  sharing: of a request's sequences.
-    limit: sequences that run on a rank at most, 0 for the engine's default; a number or [shapes].
+    limit: most sequences that run on a rank, 0 for the engine's default; a number or [shapes].
     """
     ranks, engine = columns(Workload(), split)["dp"], deployed.engine
     load = Workload(1.0, isl, osl)

@@ -1,4 +1,4 @@
-"""Functions of one and of two numbers, linear between nodes, fast for one value at a time."""
+"""Piecewise-linear functions of one and of two numbers, fast for single values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from genz_core.types import Array
 
 
 class Curve:
-    """A function of one number, linear between nodes and beyond the last; 0 at 0 and below."""
+    """A function of one number, linear between nodes and beyond the last one; 0 at and below 0."""
 
     __slots__ = ("_kept", "_nodes", "_values")
 
@@ -55,7 +55,9 @@ class Surface:
 
 
 def _cell(nodes: list[float], at: float) -> tuple[int, float]:
-    """The interval of sorted nodes that a number lies in or nearest to, and how far along."""
+    """The interval of sorted nodes that contains a number or is nearest to it, and the position in
+    it.
+    """
     left = bisect_right(nodes, at, 1, len(nodes) - 1) - 1
     low = nodes[left]
     return left, (at - low) / (nodes[left + 1] - low) if at > low else 0.0

@@ -1,4 +1,4 @@
-"""Chance on the clock of a server: steps, and deliveries of tokens, take a little more or less.
+"""Random jitter of a server: steps, and deliveries of tokens, take a little more or less time.
 
 The two shares are an engine's (`EngineProfile.step_jitter`, `.delivery_jitter`), fitted on measured
 gaps between tokens by `profilers.token_gaps`.
@@ -13,15 +13,15 @@ import numpy as np
 
 from genz_core.types import Array
 
-_DRAWS = 4096  # of a block
+_DRAWS = 4096  # draws of a block
 
 
 class Jitter:
-    """Draws of one generator, of one server.
+    """Jitter of one server, drawn from one generator.
 
     step: standard deviation of a step's time over its mean.  A step is multiplied by a lognormal
-    of mean one.  delivery: standard deviation of the time that tokens take to a client, over that
-    of their step; exponential, as a delivery has a least time.
+    of mean one.  delivery: standard deviation of the time that tokens take to a client, over the
+    time of their step; exponential, because a delivery has a least time.
     """
 
     def __init__(self, step: float, delivery: float, generator: np.random.Generator) -> None:
@@ -33,7 +33,7 @@ class Jitter:
         self._waits: list[float] = []
 
     def factor(self, steps: int) -> float:
-        """Mean of so many steps in a row, over the mean of all: one on average."""
+        """Mean of several consecutive steps over the mean of all steps: one on average."""
         if not self._sigma2:
             return 1.0
         if not self._normals:
@@ -42,7 +42,7 @@ class Jitter:
         return math.exp(math.sqrt(sigma2) * self._normals.pop() - sigma2 / 2.0)
 
     def late_s(self, step_s: float) -> float:
-        """Seconds by which the tokens of a step reach a client later than on average."""
+        """Delay of a step's tokens at a client, relative to the average delay [s]."""
         if not self.delivery:
             return 0.0
         if not self._waits:
@@ -50,11 +50,12 @@ class Jitter:
         return self.delivery * step_s * (self._waits.pop() - 1.0)
 
     def of_gaps(self, width: float) -> tuple[Array, Array]:
-        """How gaps of one length spread, by classes of `width` of their logarithm, [2, 2n + 1].
+        """How gaps of one length spread, in classes of `width` of their logarithm, [2, 2n + 1].
 
-        First those after steps whose time was drawn one by one; then those after steps of which
-        many were drawn together, each of which still jitters.  Shares add up to one; the middle
-        class stays.  The difference of two waits is a Laplace distribution.
+        The first row is for gaps after steps whose times were drawn one by one; the second for gaps
+        after steps of which many were drawn together, each of which still jitters.  Shares sum to
+        one; the middle class means no change.  The difference of two waits has a Laplace
+        distribution.
         """
         waits = step = np.ones(1)
         if self.delivery:
@@ -85,7 +86,7 @@ def _lognormal(sigma2: float) -> Callable[[Array], Array]:
 
 
 def _classes(below: Callable[[Array], Array], reach: float, width: float) -> Array:
-    """Shares of a distribution in classes about zero.  below: its distribution function."""
+    """Shares of a distribution in classes around zero.  below: its distribution function."""
     most = math.ceil(reach / width)
     edges = np.array([(at - 0.5) * width for at in range(-most, most + 2)])
     shares = np.diff(below(edges))

@@ -1,8 +1,9 @@
-"""The step model on grids: which operators depend on what, and their seconds at the nodes.
+"""The step model on grids: what each operator's time depends on, and its seconds at the nodes.
 
 An operator's time depends on the tokens of a rank, on those of all ranks (experts), on the tokens
-that are sampled, or on how tokens are spread over sequences and contexts (attention, recurrences).
-Nodes lie where the step model jumps, so that it is linear between them or nearly so.
+that are sampled, or on how tokens are distributed over sequences and contexts (attention,
+recurrences).  Nodes are placed where the step model jumps, so that it is nearly linear between
+them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from genz_core.types import Array, Graph, Group, Op, Parallelism, Step
 from genz_core.validity import stack
 
 Share = Literal["tokens", "experts", "rows", "groups", "joined"]
-#: Classes whose time depends on how a step's tokens are spread over sequences.
+#: Classes whose time depends on how a step's tokens are distributed over sequences.
 _OF_GROUPS = ("attention", "ssm", "convolution")
 
 # ------------------------------------------------------------------------------- nodes
@@ -45,14 +46,14 @@ def _sorted(*parts: Array | Sequence[float]) -> Array:
 
 
 def token_nodes(most: float) -> Array:
-    """Tokens of a step: products jump where a tile of 8, or of 64 rows begins."""
+    """Tokens of a step: times of products jump where a tile of 8 or 64 rows begins."""
     small, large = min(most, 256.0), min(most, 16384.0)
     parts = [np.arange(1.0, 65.0), edges(8, 64, small), edges(64, 256, large)]
     return _sorted(*parts, edges(1024, large, most))
 
 
 def prompt_nodes(most: float) -> Array:
-    """New tokens of a piece: attention jumps where a block of 16, or of 128 rows begins."""
+    """New tokens of a piece: times of attention jump where a block of 16 or 128 rows begins."""
     small, large = min(most, 2048.0), min(most, 8192.0)
     parts = [np.array([1.0, 2.0]), edges(16, 16, min(most, 128.0)), edges(64, 128, small)]
     longer = 512.0 * np.round(nodes(most, 2**0.25, least=large) / 512.0) + 512.0
@@ -60,7 +61,7 @@ def prompt_nodes(most: float) -> Array:
 
 
 def cached_nodes(most: float) -> Array:
-    """Tokens that a piece of a prompt finds in the cache."""
+    """Nodes for the cached tokens before a piece of a prompt."""
     whole = 128.0 * np.round(nodes(most, 2**0.5, least=128.0) / 128.0)
     return _sorted([0.0, 1.0], whole, whole + 1.0)
 
@@ -72,8 +73,8 @@ class PricedShares:
     """Prices shares of a deployment's operators, by pipeline stage.
 
     without: module whose operators are left out.  stages: of the pipeline.
-    joined: (name, module) of operators that depend on how tokens are
-    spread and yet run once for all groups of a step.
+    joined: (name, module) of operators whose time depends on the distribution of tokens but that
+    run once for all groups of a step.
     """
 
     def __init__(self, deployed: Deployment, parallelism: Parallelism, without: str = "") -> None:
@@ -86,7 +87,7 @@ class PricedShares:
         self.joined = [place for place, share in self._shares.items() if share == "joined"]
 
     def line(self, share: Share, at: Array) -> Array:
-        """Seconds of a share in steps of so many tokens, one a sequence, [stages, nodes]."""
+        """Seconds of a share in steps of this many tokens, one per sequence, [stages, nodes]."""
         return self._seconds(Group(at, 1.0, 1.0), len(at), share)
 
     def grid(
@@ -98,14 +99,16 @@ class PricedShares:
     ) -> Array:
         """Seconds of the operators of a group at every node, [stages, rows, columns].
 
-        joined: one of those that groups share; None for those of each group.
+        joined: one of the operators that groups share; None for those of each group.
         """
         first, second = (axis.ravel() for axis in np.meshgrid(rows, columns, indexing="ij"))
         seconds = self._seconds(group(first, second), first.size, "groups", joined)
         return seconds.reshape(self.stages, len(rows), len(columns))
 
     def expert_nodes(self, most: float) -> Array:
-        """Tokens of a step close enough that the expected tiles of experts bend little between."""
+        """Tokens of a step, spaced so closely that the expected number of expert tiles is nearly
+        linear between.
+        """
         ops = self._graph(Group(8.0, 1.0, 1000.0)).ops
         shapes = [op.dims for op in ops if op.operator_class == "moe" and "top_k" in op.dims]
         ratios = {float(np.max(np.asarray(d["experts_total"]) / d["top_k"])) for d in shapes}
@@ -141,9 +144,9 @@ class PricedShares:
     def _classified(self) -> dict[tuple[str, str], Share]:
         """What the time of each operator depends on, by name and module.
 
-        Found by laying 512 tokens in different ways: as many sequences, or one, of which all are
-        sampled or the last, with few or more in the cache.  Operators of a group are numbered
-        where a step has two; joined ones are not.
+        Found with probes that distribute 512 tokens differently: as many sequences or one, all
+        sampled or only the last, with few or more cached tokens.  Operators of a group are numbered
+        where a step has two groups; joined ones are not.
         """
         ways = [(512.0, 1.0, 1.0), (1.0, 512.0, 512.0), (1.0, 512.0, 1.0)]
         first, *others = (

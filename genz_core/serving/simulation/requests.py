@@ -1,4 +1,4 @@
-"""Requests of a simulation, as columns: when they arrive, what they read and what they write."""
+"""Requests of a simulation, as columns: arrival times, prompt and output tokens."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 from genz_core.errors import InvalidValue
 from genz_core.types import Array
 
-#: Identities of blocks, sliced and walked; those of a long conversation may be a range.
+#: Identities of blocks; those of a long conversation may be a range.
 Prefix = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Requests in the order that a client sends them, [requests].
+    """Requests in the order in which a client sends them, [requests].
 
-    arrival_s: time of arrival, not decreasing; of a later turn of a session, think time after the
-    answer to the turn before.
+    arrival_s: time of arrival, non-decreasing; for a later turn of a session, think time after the
+    answer to the previous turn.
     input_tokens, output_tokens: of each, at least one.
-    after: row of the turn before, -1 where there is none; empty without sessions.
+    after: row of the previous turn, -1 where there is none; empty without sessions.
     prefix: identities of the blocks of `block_tokens` that a request's tokens start with; requests
     with equal leading identities share them.  Empty where nothing is shared.  Blocks beyond the
-    prompt are those of the answer, for a later turn to share.
+    prompt are those of the answer, which a later turn may share.
     """
 
     arrival_s: Array

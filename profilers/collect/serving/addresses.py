@@ -15,12 +15,12 @@ _MOST_BYTES = 16 << 20
 
 
 def require_loopback(address: str, allowed: bool = False) -> None:
-    """Refuse a server elsewhere unless that was allowed: a load test is an attack on others.
+    """Refuse a server on another machine unless that was allowed: a load test can harm others.
 
     Raises:
-        MeasurementError: the address is none, its host is unknown, or it is not this machine.
+        MeasurementError: the address is invalid, its host is unknown, or it is not this machine.
     """
-    Server(address, "")  # refuses what is no address
+    Server(address, "")  # raises for an invalid address
     host = str(urlsplit(address).hostname)
     if allowed or host == "localhost":
         return

@@ -24,7 +24,7 @@ _LONGEST_LINE, _MOST_BODY = 1 << 20, 1 << 20
 
 
 class Refused(MeasurementError):
-    """An answer that is no stream.  status: of HTTP."""
+    """An answer that is not a stream.  status: HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status
@@ -33,11 +33,11 @@ class Refused(MeasurementError):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server and what is asked of it in every request.
+    """A server and what every request to it has in common.
 
     address: "http://host:port", with or without "/v1".  model: as the server names it.
     timeout_s: of one request, from sending it to its last token.
-    body: fields of every request beside model, prompt, length and temperature 0.
+    body: further fields of every request, beside model, prompt, length and temperature 0.
     """
 
     address: str
@@ -53,7 +53,7 @@ class Server:
             known = False
         if not known:
             raise MeasurementError(
-                f"{self.address!r} is no address of a server: give one like http://localhost:8000"
+                f"{self.address!r} is not the address of a server: give one like http://localhost:8000"
             )
         if not 0 < self.timeout_s <= 86_400:
             raise MeasurementError(f"timeout = {self.timeout_s:g} s: give 0 to 86,400")
@@ -76,7 +76,7 @@ class Server:
 class Answer:
     """One streamed completion; times of `time.perf_counter` [s].
 
-    chunks_s: arrivals of the pieces of text, most of one token.
+    chunks_s: arrival times of the pieces of text, usually one token each.
     prompt_tokens, output_tokens: as the server counts them, 0 where it does not say.
     """
 
@@ -105,7 +105,7 @@ class OpenRequests:
         self.aborted = False
 
     def add(self, connection: http.client.HTTPConnection) -> None:
-        """Take note of an open connection.
+        """Register an open connection.
 
         Raises:
             MeasurementError: all have been ended.
@@ -116,12 +116,12 @@ class OpenRequests:
             self._open.add(connection)
 
     def drop(self, connection: http.client.HTTPConnection) -> None:
-        """Forget a connection that is closed."""
+        """Unregister a closed connection."""
         with self._lock:
             self._open.discard(connection)
 
     def abort(self) -> None:
-        """End every request; those who wait for one get an error at once."""
+        """Abort every request; threads that wait for one get an error at once."""
         with self._lock:
             self.aborted = True
             for connection in self._open:
@@ -129,17 +129,17 @@ class OpenRequests:
                     try:
                         connection.sock.shutdown(socket.SHUT_RDWR)
                     except OSError:
-                        continue  # the server was first
+                        continue  # the server closed it first
 
 
 def complete(
     server: Server, prompt: str, tokens: int, open_requests: OpenRequests | None = None
 ) -> Answer:
-    """Ask for `tokens` tokens after a prompt, and take the times of the pieces.
+    """Request `tokens` tokens for a prompt and record when each piece arrives.
 
     Raises:
         Refused: the server answers with an error, such as an unknown model.
-        MeasurementError: it cannot be reached, falls silent, ends early or sends no completion.
+        MeasurementError: it cannot be reached, stops sending, ends early or sends no completion.
     """
     body = {
         "model": server.model, "prompt": prompt, "max_tokens": tokens, "temperature": 0.0,
@@ -209,7 +209,7 @@ def _streamed(server: Server, response: http.client.HTTPResponse, sent: float) -
     """Read the events of a completion.
 
     Raises:
-        MeasurementError: the stream is none, or ends before the completion does.
+        MeasurementError: the answer is not a stream, or ends before the completion does.
     """
     chunks: list[float] = []
     usage: Mapping[str, Any] = {}
@@ -236,10 +236,10 @@ def _streamed(server: Server, response: http.client.HTTPResponse, sent: float) -
 def _events(
     server: Server, response: http.client.HTTPResponse, sent: float
 ) -> Iterator[tuple[dict[str, Any] | None, float]]:
-    """The events of a stream and when they came; None for the mark of its end.
+    """The events of a stream and their arrival times; None for the end marker.
 
     Raises:
-        MeasurementError: a line that is no event, or the time of the request is over.
+        MeasurementError: a line is not an event, or the request timed out.
     """
     while line := response.readline(_LONGEST_LINE):
         now = time.perf_counter()
@@ -304,7 +304,7 @@ def _no_stream(server: Server, line: bytes) -> MeasurementError:
 
 
 def _refusal(server: Server, response: http.client.HTTPResponse) -> str:
-    """What an error answer says, in a sentence."""
+    """The message of an error answer, in a sentence."""
     text = response.read(_MOST_BODY).decode("utf-8", "replace")
     try:
         document = json.loads(text)

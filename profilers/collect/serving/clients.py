@@ -1,4 +1,4 @@
-"""Load clients of others, run as programs: AIPerf, GuideLLM and vLLM's own.
+"""Third-party load clients, run as programs: AIPerf, GuideLLM and vLLM's own.
 
 Sources of the options: ai-dynamo/aiperf, docs/reference/command-line-options (0.7 to 0.13);
 vllm-project/guidellm, `guidellm run --help` of 0.8.1 and docs/getting-started/benchmark (0.2 to
@@ -20,13 +20,13 @@ from profilers.collect.serving.endpoint_load import EndpointLoad
 from profilers.serving_results import read_results
 
 _LONGEST_RUN_S = 6 * 3600.0
-#: Exit code of a program that does not know how it is called: another version of it.
+#: Exit code of a program that does not know its arguments, because it is another version.
 _UNKNOWN_USE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a client is to do.
+    """The load that a client is to send.
 
     tokenizer: name or folder, "" for the model's.  folder: an empty one for its files.
     """
@@ -39,10 +39,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client.
+    """A load client.
 
-    arguments: how it is called, the newest version's way first.
-    results: names of its result files, the best first.
+    arguments: its command lines, that of the newest version first.
+    results: names of its result files, the most informative first.
     """
 
     name: str
@@ -70,7 +70,7 @@ def _aiperf(task: Task) -> list[str]:
 
 
 def _guidellm(task: Task) -> list[str]:
-    """GuideLLM 0.8: every part of a run is a kind with its settings."""
+    """GuideLLM 0.8, where every part of a run is given as a kind with its settings."""
     load, server = task.load, task.server
     profile = (
         f"kind=concurrent,streams={load.concurrency}"
@@ -119,7 +119,7 @@ def _vllm(task: Task) -> list[str]:
     ]  # fmt: skip
 
 
-#: In the order in which an installed one is taken.
+#: The order in which installed clients are preferred.
 CLIENTS = (
     Client("aiperf", "aiperf", (_aiperf,), ("profile_export_aiperf.json", "profile_export.jsonl")),
     Client(
@@ -137,7 +137,7 @@ def _root(server: Server) -> str:
 
 
 def installed() -> list[Client]:
-    """The clients on the PATH."""
+    """The clients that are on the PATH."""
     return [client for client in CLIENTS if shutil.which(client.program)]
 
 
@@ -160,7 +160,7 @@ def drive(client: Client, task: Task, cancelled: Cancel = never) -> Path:
     """Run a client on a task; returns its result file.
 
     Raises:
-        MeasurementError: it failed, or left no result that can be read; with its last words.
+        MeasurementError: it failed or left no readable result; the message quotes its last output.
         Cancelled: `cancelled` returned True.
     """
     log = task.folder / f"{client.name}.log"
@@ -180,7 +180,7 @@ def drive(client: Client, task: Task, cancelled: Cancel = never) -> Path:
 
 
 def _result(client: Client, folder: Path) -> Path | None:
-    """The best of the result files that a client left and that can be read."""
+    """The most informative readable result file that a client left."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     best = {name: rank for rank, name in enumerate(client.results)}
     for path in sorted(files, key=lambda path: best.get(path.name, len(best))):

@@ -1,4 +1,6 @@
-"""Closed loops: so many users, each sending its next request when the last one is answered."""
+"""Closed loops: a fixed number of users, each sending the next request when the last is
+answered.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,18 @@ from genz_core.serving.simulation.draws import uniform_lengths
 from profilers.collect.serving.client import Answer, OpenRequests, Server, complete
 from profilers.collect.serving.prompts import Prompts
 
-#: Requests of a user unless said otherwise, as a simulation's closed loop.
+#: Default number of requests per user, the same as in a simulation's closed loop.
 PER_USER = 10
 _POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedLoop:
-    """A load.
+    """A closed-loop load.
 
     concurrency: users.  requests: of all users together, 0 for ten a user.
-    isl, osl: tokens, uniform in [length_ratio, 1] of them, drawn with `seed`.
+    isl, osl: longest prompt and output in tokens; lengths are drawn uniformly from
+    [length_ratio, 1] times these, with `seed`.
     """
 
     concurrency: int
@@ -51,7 +54,7 @@ class ClosedLoop:
             raise InvalidValue(f"length_ratio = {self.length_ratio:g} is not between 0 and 1")
         if self.requests and self.requests < self.concurrency:
             raise InvalidValue(
-                f"{self.requests} requests leave some of {self.concurrency} users without any: "
+                f"{self.requests} requests are too few for {self.concurrency} users: "
                 f"give {self.concurrency} at least"
             )
 
@@ -72,7 +75,7 @@ class ClosedLoop:
 
 @dataclass(frozen=True, slots=True)
 class ServedLoad:
-    """A load and its answers, in the order that the requests were sent.
+    """A load and its answers, in the order in which the requests were sent.
 
     asked: (prompt, output) tokens of each.  started_s: when all users sent their first request.
     counted: see `Prompts`.
@@ -90,7 +93,7 @@ class ServedLoad:
         return max(answer.chunks_s[-1] for answer in self.answers) - self.started_s
 
     def then(self, later: ServedLoad) -> ServedLoad:
-        """Both loads as one, as if the later had begun when this one ended."""
+        """Both loads joined, as if the later one had begun when this one ended."""
         moved_s = self.started_s + self.seconds - later.started_s
         answers = tuple(
             replace(
@@ -110,7 +113,7 @@ def serve(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> ServedLoad:
-    """Send a load, and take the times of its answers.
+    """Send a load and record the times of its answers.
 
     Raises:
         MeasurementError: a request failed, see `client.complete`; the others are ended.
@@ -141,7 +144,7 @@ def serve(
 class _Users:
     """Users that share a list of requests.
 
-    failure: the first error of any of them, which ends all.
+    failure: the first error of any user, which ends all of them.
     """
 
     def __init__(self, server: Server, prompts: Prompts, asked: Sequence[tuple[int, int]]) -> None:
@@ -159,7 +162,7 @@ class _Users:
         return len(self.answers)
 
     def one(self) -> None:
-        """Send request after request until none is left or one fails."""
+        """Send one request after another until none is left or one fails."""
         while not self.requests.aborted:
             with self._lock:
                 number = next(self._next, None)

@@ -1,4 +1,6 @@
-"""An OpenAI-compatible endpoint under a stated load: a result file, and what its server says."""
+"""Measure an OpenAI-compatible endpoint under a given load: a result file and the server's
+metrics.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ RESULT, BEFORE, AFTER = "result.json", "metrics-before.txt", "metrics-after.txt"
 class EndpointRun:
     """A measured endpoint.
 
-    file: the client's result.  client: its name.  server: between two looks at /metrics, None
-    where there is no such page.
+    file: the client's result.  client: its name.  server: the change of the server's metrics over
+    the run, None where it has no /metrics page.
     """
 
     measurement: ServingMeasurement
@@ -46,10 +48,10 @@ def measure(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> EndpointRun:
-    """Put a load on an endpoint through a client, and read its result.
+    """Load an endpoint through a client and read the client's result.
 
-    client: "auto" for the first that is installed (AIPerf, GuideLLM, vLLM), else ours; "own"; or
-    a name.  folder: an empty one, where the files stay.
+    client: "auto" for the first installed one (AIPerf, GuideLLM, vLLM), otherwise Ridgeline's;
+    "own" for Ridgeline's; or a name.  folder: an empty folder for the files.
 
     Raises:
         MeasurementError: the endpoint or the client failed.  ReportError: an unreadable result.
@@ -73,14 +75,14 @@ def measure(
 
 
 def _chosen(name: str) -> clients.Client | None:
-    """The client to run, None for our own."""
+    """The client to run, None for Ridgeline's own."""
     if name == OWN:
         return None
     return next(iter(clients.installed()), None) if name == AUTO else clients.named(name)
 
 
 def _look(server: Server, file: Path) -> Page | None:
-    """The /metrics page, kept in a file; None where there is none of vLLM or SGLang."""
+    """The /metrics page, saved in a file; None where the server has none of vLLM or SGLang."""
     try:
         text = addresses.page(server.address, "metrics")
     except MeasurementError:
@@ -95,7 +97,7 @@ def _look(server: Server, file: Path) -> Page | None:
 def _described(
     found: ServingMeasurement, load: EndpointLoad, seen: ServingMeasurement | None
 ) -> ServingMeasurement:
-    """A result with what was asked of its client, and what the server's page says."""
+    """A result completed with the load that the client was given and with the server's metrics."""
     lengths = replace(
         found.lengths,
         isl_asked=found.lengths.isl_asked or float(load.isl),
@@ -121,7 +123,7 @@ def _described(
 def _own(
     server: Server, load: EndpointLoad, file: Path, progress: Progress, cancelled: Cancel
 ) -> None:
-    """Put the load on with our own client, and write its result."""
+    """Run the load with Ridgeline's own client, and write its result."""
     asked, prompts = probe(server)
     facts: dict[str, Any] = {}
     if load.concurrency:
@@ -135,7 +137,7 @@ def _own(
 
 
 def watch(address: str, seconds: float = 0.0, cancelled: Cancel = never) -> ServingMeasurement:
-    """What a server's /metrics page says: since it started, or over some seconds from now.
+    """Metrics of a server's /metrics page: since it started, or over the next `seconds`.
 
     Raises:
         MeasurementError: it has no such page, or one of neither vLLM nor SGLang.
@@ -152,7 +154,7 @@ def _page(address: str) -> Page:
     page = parse(addresses.page(address, "metrics"))
     if not page.engine:
         raise MeasurementError(
-            f"the page {address}/metrics has figures of neither vLLM nor SGLang (SGLang needs "
+            f"the page {address}/metrics has no metrics of vLLM or SGLang (SGLang needs "
             "--enable-metrics)"
         )
     return page

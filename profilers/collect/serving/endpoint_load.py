@@ -1,4 +1,4 @@
-"""The load on an endpoint: so many users, or so many requests a second."""
+"""The load on an endpoint: a number of users, or a number of requests a second."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from genz_core.errors import InvalidValue
 from profilers.collect.serving.closed_loop import PER_USER
 
-#: Seconds for which requests arrive at a rate, unless their number is said.
+#: Seconds for which requests arrive at a rate, unless their number is given.
 _SECONDS, _LEAST_REQUESTS = 30.0, 20
 _MOST_RATE, _MOST_REQUESTS = 1000.0, 100_000
 
@@ -19,8 +19,8 @@ class EndpointLoad:
 
     concurrency: users, each sending its next request when the last is answered; 0 for a rate.
     rate: requests/s, their gaps exponential (Poisson arrivals); 0 for users.
-    requests: in all; 0 for ten a user, or 30 seconds at the rate.
-    isl, osl: tokens of each request.  seed: of the arrivals.
+    requests: total number; 0 for ten a user, or for 30 seconds at the rate.
+    isl, osl: tokens of each request.  seed: seed of the arrival times.
     """
 
     concurrency: int = 0
@@ -44,9 +44,7 @@ class EndpointLoad:
         if not 0 <= self.rate <= _MOST_RATE:
             raise InvalidValue(f"rate = {self.rate:g}: give at most {_MOST_RATE:g} requests/s")
         if self.requests and self.requests < self.concurrency:
-            raise InvalidValue(
-                f"{self.requests} requests leave some of {self.concurrency} users without any"
-            )
+            raise InvalidValue(f"{self.requests} requests are too few for {self.concurrency} users")
 
     @property
     def count(self) -> int:

@@ -14,7 +14,7 @@ from profilers.collect.serving.closed_loop import ClosedLoop, ServedLoad
 from profilers.collect.serving.endpoint_load import EndpointLoad
 from profilers.collect.serving.prompts import Prompts
 
-#: Requests open at once, beyond which the server is not what is measured.
+#: Largest number of open requests; beyond it the client would be measured, not the server.
 _MOST_OPEN = 1024
 _POLL_S = 0.1
 
@@ -26,7 +26,7 @@ def serve(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> ServedLoad:
-    """Send requests at the rate of a load, and take the times of their answers.
+    """Send requests at the rate of a load and record the times of their answers.
 
     Raises:
         MeasurementError: a request failed, see `client.complete`, or more than 1,024 were open.
@@ -51,7 +51,7 @@ def serve(
 
 
 class _Arrivals:
-    """Requests under way, a thread each.  failure: the first error, which ends all."""
+    """Requests under way, each in a thread.  failure: the first error, which ends all requests."""
 
     def __init__(self, server: Server, prompts: Prompts, load: EndpointLoad) -> None:
         self.answers: dict[int, Answer] = {}
@@ -92,7 +92,7 @@ class _Arrivals:
             time.sleep(_POLL_S)
 
     def end(self) -> None:
-        """End what is still open."""
+        """Abort the requests that are still open."""
         self._requests.abort()
         for thread in self._threads:
             thread.join()

@@ -1,9 +1,9 @@
 """transformers' own server with a small model of random weights, on this machine's CPU.
 
-`transformers serve --continuous-batching` batches like a large engine: paged cache, decodes and
-pieces of prompts under one budget of tokens (transformers 5.23,
+`transformers serve --continuous-batching` batches like a production engine: paged cache, decodes
+and chunks of prompts under one token budget (transformers 5.23,
 generation/continuous_batching/scheduler.py, `FIFOScheduler`).  Its model needs no download: it is
-built from a config, with a tokenizer of one token a word.
+built from a config, with a tokenizer that maps each word to one token.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from profilers.collect.serving import starting
 from profilers.collect.serving.client import Server
 from profilers.collect.serving.prompts import WORDS
 
-#: Qwen3 in shape, 0.09 B parameters.
+#: A Qwen3 architecture with 0.09 B parameters.
 CONFIG: Mapping[str, Any] = {
     "_id": "qwen3-0.09b-random",
     "architectures": ["Qwen3ForCausalLM"],
@@ -52,9 +52,9 @@ _START_S = 180.0
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """What the server is started with.
+    """Settings that the server is started with.
 
-    threads: of PyTorch.  batch_tokens: of a step at most.  blocks, block_tokens: of its cache.
+    threads: of PyTorch.  batch_tokens: most tokens of a step.  blocks, block_tokens: of its cache.
     """
 
     threads: int = 1
@@ -70,13 +70,13 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A server on this machine.  server: how clients reach it.  pid: of its process."""
+    """A server on this machine.  server: its address for clients.  pid: its process id."""
 
     server: Server
     pid: int
 
     def cpu_s(self) -> float:
-        """Processor time that it has had; NaN where the system does not tell."""
+        """Processor time that it has used; NaN where the system does not report it."""
         try:
             fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
             return (int(fields[11]) + int(fields[12])) / float(os.sysconf("SC_CLK_TCK"))
@@ -85,7 +85,7 @@ class RunningServer:
 
 
 def write_model(folder: Path, config: Mapping[str, Any] = CONFIG, seed: int = 0) -> None:
-    """Write a checkpoint of random weights and its tokenizer, and the config as Ridgeline reads it.
+    """Write a checkpoint of random weights with its tokenizer, and the config for Ridgeline.
 
     Raises:
         MeasurementError: torch or transformers is missing, or cannot build the config.
@@ -124,7 +124,7 @@ def check_installed() -> None:
 def running(
     folder: Path, settings: ServerSettings, log: Path, cancelled: Cancel = never
 ) -> Iterator[RunningServer]:
-    """The server of a model, started and answering; it ends with the context.
+    """Start the server of a model and wait until it answers; it is stopped when the block ends.
 
     Raises:
         MeasurementError: it is not installed, ends at once, or does not answer in time.

@@ -1,4 +1,4 @@
-"""Prompts of a wanted number of tokens for a server whose tokenizer is not at hand."""
+"""Prompts of a given number of tokens, for a server whose tokenizer is not available."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ end member law car city community name president team minute idea kid body infor
 parent face others level office door health person art war history party result change
 morning reason research girl guy moment air teacher force education
 """
-#: Common words, each a token or two of any tokenizer of English.
+#: Common English words, one or two tokens each in any tokenizer.
 WORDS = tuple(dict.fromkeys(_COMMON.split()))
 _PROBES = (32, 96)
-#: Fields that fix the length of an answer and report it; servers that do not know one refuse it.
+#: Fields that fix the length of an answer and report it; servers that do not know a field refuse
+#: it.
 _FIELDS: tuple[Mapping[str, Any], ...] = (
     {"ignore_eos": True, "stream_options": {"include_usage": True}},
     {"stream_options": {"include_usage": True}},
@@ -32,9 +33,10 @@ _FIELDS: tuple[Mapping[str, Any], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """Random words, counted in tokens: `fixed` of every prompt, `per_word` of each word.
+    """Random words, counted in tokens: `fixed` per prompt plus `per_word` for each word.
 
-    counted: whether the server said how many tokens the probes had; else a word counts as one.
+    counted: the server reported how many tokens the probes had; otherwise a word counts as one
+    token.
     """
 
     fixed: float = 0.0
@@ -42,18 +44,21 @@ class Prompts:
     counted: bool = False
 
     def of(self, tokens: int) -> str:
-        """A new prompt of about so many tokens, never one that a prefix cache knows."""
+        """A new prompt of about this many tokens, different from all before, so no prefix cache
+        holds it.
+        """
         words = max(round((tokens - self.fixed) / self.per_word), 1)
         return " ".join(random.choices(WORDS, k=words))
 
 
 def probe(server: Server) -> tuple[Server, Prompts]:
-    """Ask two short prompts: what the server accepts, and how it counts tokens.
+    """Send two short prompts to learn which fields the server accepts and how it counts tokens.
 
-    Returns the server with its model and the fields that it knows, and its prompts.
+    Returns the server with its model and the fields that it accepts, and its prompts.
 
     Raises:
-        MeasurementError: as `client.complete`, or no model is named and it does not list just one.
+        MeasurementError: as `client.complete`, or no model is named and the server does not list
+            exactly one.
     """
     server = replace(server, model=server.model or only_model(server))
     for at, fields in enumerate(_FIELDS):
@@ -79,7 +84,7 @@ def _counted(server: Server) -> Prompts:
 
 
 def only_model(server: Server) -> str:
-    """The model that a server has, where it has one.
+    """The server's only model.
 
     Raises:
         MeasurementError: it has none or several, or does not answer.
@@ -87,5 +92,5 @@ def only_model(server: Server) -> str:
     names = models(server)
     if len(names) != 1:
         listed = f"it lists {', '.join(names[:5])}" if names else "it lists none"
-        raise MeasurementError(f"name the model that {server.address} is to be asked for; {listed}")
+        raise MeasurementError(f"give the name of a model that {server.address} serves; {listed}")
     return names[0]

@@ -20,7 +20,7 @@ PERCENTILES = (50, 90, 95, 99)
 
 
 def lengths(served: ServedLoad) -> tuple[Array, Array]:
-    """Prompt and output tokens, [requests]: as the server counted them, else as they were asked."""
+    """Prompt and output tokens, [requests]: as counted by the server, otherwise as requested."""
     pairs = zip(served.answers, served.asked, strict=True)
     counted = [
         (answer.prompt_tokens or isl, answer.output_tokens or len(answer.chunks_s))
@@ -31,7 +31,9 @@ def lengths(served: ServedLoad) -> tuple[Array, Array]:
 
 
 def latencies(served: ServedLoad) -> dict[str, Array]:
-    """ttft_s, tpot_s, itl_s and e2e_s of a load; of TPOT those with a second token."""
+    """ttft_s, tpot_s, itl_s and e2e_s of a load; tpot_s only of requests with at least two
+    tokens.
+    """
     answers = served.answers
     ttft = np.array([answer.ttft_s for answer in answers])
     e2e = np.array([answer.e2e_s for answer in answers])
@@ -47,7 +49,9 @@ def latencies(served: ServedLoad) -> dict[str, Array]:
 
 
 def figures(served: ServedLoad) -> dict[str, float]:
-    """Figures by the names of a simulation's: each latency's mean and percentiles, and rates."""
+    """Figures under the names that a simulation uses: mean and percentiles of each latency, and
+    rates.
+    """
     read, written = lengths(served)
     named = {
         "requests": float(len(served.answers)),

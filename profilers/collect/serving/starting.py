@@ -1,4 +1,4 @@
-"""Servers that are started on this machine: a port for one, whether it answers, what it said."""
+"""Servers started on this machine: a free port, whether they answer, the end of their log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def why_not_ready(
     timeout_s: float,
     cancelled: Cancel = never,
 ) -> str:
-    """Wait until a server answers one of its pages with 200; why it does not, "" once it does.
+    """Wait until a server answers one of its pages with 200; "" once it does, otherwise the reason.
 
     pages: addresses.
 
@@ -56,7 +56,7 @@ def _answers(address: str) -> bool:
 
 
 def last_lines(log: Path, count: int, longest: int) -> tuple[str, ...]:
-    """The last lines of a log that say something, each cut to so many characters."""
+    """The last non-empty lines of a log, each cut to `longest` characters."""
     try:
         text = log.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -10,7 +10,7 @@ import pytest
 
 from app.accuracy import simulation_grid
 from app.question.question import nominal_lengths
-from genz_core.serving import ServingEstimate, Traffic, loops, serve
+from genz_core.serving import ServingEstimate, Traffic, closed_form, serve
 from tests.draws import cases, seed
 
 COUNT = cases(40)
@@ -52,7 +52,9 @@ def utilisation(question: Any, deployed: Any) -> float:
     A prompt costs what its tokens add to full steps, an answer its share of the steps of all.
     """
     split = question.parallelism
-    model = loops._served(deployed.model, deployed.system, loaded(question), split, deployed.engine)
+    model = closed_form._served(
+        deployed.model, deployed.system, loaded(question), split, deployed.engine
+    )
     correction = model.correction(model.users())
     balance = model.balance(correction)
     ((batching, _),) = model.kept.values()

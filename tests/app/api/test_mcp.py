@@ -73,7 +73,7 @@ def test_every_verb_is_a_tool_and_says_what_it_takes():
 
     listed = {tool.name: tool for tool in asyncio.run(tools())}
     verbs = {*bodies.ASKED, *bodies.WITH_FILES, "import"}
-    assert set(listed) == verbs | {"ask", "models", "model", "systems", "system"}
+    assert set(listed) == verbs | {"ask", "study", "models", "model", "systems", "system"}
     assert all(tool.description for tool in listed.values())
     shown = listed["serve"].input_schema["properties"]
     assert shown["isl"]["default"] == 1024 and shown["isl"]["description"]

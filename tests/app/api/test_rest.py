@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from app.api import bodies
 from app.api.answers import Answers
-from app.api.doors import Bounds
 from app.api.errors import Exhausted
 from app.api.examples import EXAMPLES
+from app.api.request_bounds import Bounds
 from app.api.rest import application
 from app.api.workers import Workers
 from app.cli import cli
@@ -389,3 +389,20 @@ def test_intervals_of_another_length_than_the_loads_are_refused_as_in_python(api
     assert refused(api, "serve", model=MODEL, **given)["message"] == str(said.value)
     given["recv_interval"] = [1, 2, 4]
     assert len(asked(api, "serve", model=MODEL, **given)["rows"]) == 3
+
+
+def test_operators_of_a_report_are_grouped_by_shape_as_on_the_command_line(api):
+    name = "h100_qwen1.5-0.5b.json.gz"
+    with (SAMPLES / name).open("rb") as file:
+        answer = api.post("/import", files={"files": (name, file)}, data={"by_shape": "true"})
+    assert answer.json() == json.loads(run("import", str(SAMPLES / name), "--by-shape", "--json"))
+
+
+def test_formulas_and_schemas_are_those_of_python_and_the_command_line(api):
+    name = "torch.nn.modules.activation.SiLU"
+    shown = json.loads(run("modules", "show", "SiLU", "--json"))
+    assert api.get(f"/modules/{name}").json() == ridgeline.module("SiLU") == shown
+    assert api.get("/modules").json() == {"modules": ridgeline.modules()}
+    assert api.get("/modules/NoSuchClass").status_code in (404, 422)
+    for each in ridgeline.schema():
+        assert api.get(f"/schemas/{each}").json() == ridgeline.schema(each)

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from typer.testing import Result
 
 from app.api.answers import Answers
-from app.api.doors import Bounds
+from app.api.request_bounds import Bounds
 from app.api.rest import application
 from app.api.workers import Workers
 from app.commands.library.listening import tokens_of

@@ -6,7 +6,7 @@ import pytest
 
 from app.benchmarks import history
 from app.benchmarks.deployment import deployments
-from app.benchmarks.reading import SentResult, read_sent
+from app.benchmarks.upload_parsing import SentResult, read_sent
 from app.measuring.run_store import store
 from tests.app.benchmarks.conftest import HARDWARE, RUN, slower
 

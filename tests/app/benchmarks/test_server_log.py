@@ -5,8 +5,8 @@ import json
 import pytest
 
 from app.benchmarks.deployment import deployment
+from app.benchmarks.file_comparison import are_results, read_with_logs
 from app.benchmarks.identity import of_run
-from app.benchmarks.of_files import are_results, read_with_logs
 from genz_core.errors import InvalidValue
 from tests.app.benchmarks.conftest import HARDWARE, RUN
 from tests.profilers.serving_results.test_server_log import LOGS

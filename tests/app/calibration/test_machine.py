@@ -146,7 +146,7 @@ def test_the_loop_predicts_a_model_it_never_saw(answer, tmp_path: Path) -> None:
     assert "Repeats differ by" in page.read_text(encoding="utf-8")
     busy = max(before, contention(1))
     if done["median_error"] > 0.15 and busy > OVERLOADED:
-        pytest.skip(f"other programs hold the cores: {busy:.2f} times the processor time")
+        pytest.skip(f"other programs use the cores: {busy:.2f} times the processor time")
     assert done["median_error"] <= 0.15, f"at a contention of {busy:.2f}"
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from app.cli import cli
 from genz_core.errors import InvalidValue, RidgelineError
 from model_registry.modules.polynomial import Polynomial
-from model_registry.reports import chain, symbolic
+from model_registry.reports import step_documents, symbolic
 
 ROOT = Path(__file__).resolve().parents[3]
 #: Dense, with windows, experts in 4 bits, latent attention, recurrent layers.
@@ -99,7 +99,7 @@ def test_what_is_changed_between_two_steps_changes_the_number():
     heavier = run("ops", "-", "--cached-tokens", "1024", "--json", given=modules)
     after = run("estimate", "-", "--json", given=heavier)
     assert after["bound_step_s"] > before["bound_step_s"]
-    assert ops["schema"] == chain.SCHEMAS["ops"]
+    assert ops["schema"] == step_documents.SCHEMAS["ops"]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_damaged_operators_are_read_or_refused(key: str, value: object):
     ops = run("ops", "Qwen/Qwen3-0.6B", "--cached-tokens", "64", "--json")
     ops["operators"][3][key] = value
     try:
-        chain.stated_model(ops)
+        step_documents.stated_model(ops)
     except RidgelineError as error:
         assert len(str(error)) < 400
 
@@ -153,5 +153,5 @@ def test_every_key_of_the_documents_is_described():
     for written in chained("Qwen/Qwen3-8B", "--cached-tokens", "64"):
         for key in written:
             assert f"`{key}`" in page, key
-        if written["schema"] in (chain.SCHEMAS["modules"], chain.SCHEMAS["ops"]):
+        if written["schema"] in (step_documents.SCHEMAS["modules"], step_documents.SCHEMAS["ops"]):
             assert all(f"`{key}`" in page for key in written["operators"][0])

@@ -51,7 +51,7 @@ def test_a_cut_without_a_kernel_is_refused_and_names_the_cut_alone(tmp_path, rid
         result = ridgeline(*command)
         said = str(result.exception)
         assert isinstance(result.exception, ReportError)
-        assert "breaks off after event" in said and "no kernel stands before" in said
+        assert "breaks off after event" in said and "before its first kernel" in said
         assert "note:" not in result.stdout and "graph" not in said
     with pytest.raises(ReportError) as refused:
         imported([Sent(path.name, path.read_bytes())])

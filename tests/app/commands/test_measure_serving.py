@@ -57,7 +57,7 @@ def test_a_server_that_counts_nothing_is_noted(printed, tmp_path):
     ("arguments", "words"),
     [
         (("http://127.0.0.1:9", "--concurrency", "1"), "cannot be reached"),
-        (("nowhere",), "is no address of a server"),
+        (("nowhere",), "is not the address of a server"),
         (("http://h", "--concurrency", "0"), "concurrency = 0"),
         (("http://h", "--concurrency", "1:40:1"), "give 32 at most"),
         (("http://h", "--concurrency", "many"), "concurrency = many"),

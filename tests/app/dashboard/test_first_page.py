@@ -1,4 +1,4 @@
-"""What a newcomer sees: doors that open examples, last scenarios, and a way to put them away."""
+"""What a newcomer sees: examples, the latest scenarios, and a button that dismisses both."""
 
 from urllib.parse import parse_qsl, urlsplit
 
@@ -13,25 +13,25 @@ def own_folder(tmp_path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("RIDGELINE_DATA", str(tmp_path))
 
 
-def doors(app) -> list[str]:
+def examples(app) -> list[str]:
     links = [link.proto.url for link in app.get("link_button")]
-    return [button.key for button in app.button if button.key == "door"] + links
+    return [button.key for button in app.button if button.key == "example"] + links
 
 
 def test_the_first_door_answers_its_question_under_load():
     app = opened()
-    app = app.button("door").click().run()
+    app = app.button("example").click().run()
     assert not app.exception and not app.error
     scenario = setup_of(app).scenario
     assert (scenario.model, scenario.engine) == ("openai/gpt-oss-120b", "vllm")
     assert scenario.concurrency == 64 and "Output throughput" in cards(app)
-    assert not doors(app), "a scenario was chosen"
+    assert not examples(app), "a scenario was chosen"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("at", "page", "title"), [(1, "plan", "Plan"), (2, "upload", "Upload")])
 def test_the_other_doors_are_links_that_set_their_page_up(at: int, page: str, title: str):
-    link = urlsplit(doors(opened())[at])
+    link = urlsplit(examples(opened())[at])
     assert link.path == page
     app = opened(page, **dict(parse_qsl(link.query)))
     assert not app.exception and not app.error
@@ -46,11 +46,11 @@ def test_the_other_doors_are_links_that_set_their_page_up(at: int, page: str, ti
 def test_doors_that_are_put_away_stay_away():
     app = opened()
     app = app.button("first_page_away").click().run()
-    assert not doors(app) and not doors(opened())
+    assert not examples(app) and not examples(opened())
 
 
-def test_a_link_to_a_scenario_shows_that_and_no_doors():
-    assert not doors(opened(batch=2))
+def test_a_link_to_a_scenario_shows_that_and_no_examples():
+    assert not examples(opened(batch=2))
 
 
 def test_the_last_scenarios_are_a_click_away_and_a_moved_slider_is_one():
@@ -69,5 +69,5 @@ def test_the_last_scenarios_are_a_click_away_and_a_moved_slider_is_one():
 def test_a_damaged_file_is_no_file(text: str):
     first_page._file().write_text(text, encoding="utf-8")
     app = opened()
-    assert not app.exception and doors(app)
+    assert not app.exception and examples(app)
     assert not any(str(button.key).startswith("last_") for button in app.button)

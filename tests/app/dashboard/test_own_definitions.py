@@ -85,7 +85,7 @@ def visited() -> AppTest:
     ("file", "content", "words"),
     [
         ("cut.json", json.dumps(TINY)[:120].encode(), "not valid JSON: Unterminated"),
-        ("list.json", b"[1, 2]", "valid JSON but no object"),
+        ("list.json", b"[1, 2]", "valid JSON but not an object"),
         ("deep.json", b"[" * 100_000, "recursion depth"),
         ("binary.json", b"\xff\xfe\x00", "not UTF-8 text"),
         ("strange.json", b'{"model_type": "never-heard-of"}', "model_type 'never-heard-of'"),

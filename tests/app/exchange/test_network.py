@@ -69,7 +69,7 @@ def test_the_command_says_what_it_lacks(monkeypatch, capsys, words, said: str) -
         ({"topology": ["Star"]}, "choose Switch"),
         ({"npus_count": [2.5]}, "whole number"),
         ({"bandwidth": [-1]}, "above 0"),
-        ({"latency": [1, 2]}, "one entry a dimension"),
+        ({"latency": [1, 2]}, "one entry per dimension"),
         ({"topology": None}, "one entry|choose"),
     ],
 )

@@ -1,5 +1,6 @@
 """A step as traces: the sums of the step, groups of ranks, and what is refused."""
 
+import base64
 import json
 from io import BytesIO
 from pathlib import Path
@@ -8,7 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import ridgeline
+from starlette.testclient import TestClient
 
+from app.api.answers import Answers
+from app.api.rest import application
 from app.exchange import chakra, step_trace
 from genz_core.errors import InvalidValue
 from tests.app.commands.test_cli import fail, run
@@ -62,9 +66,31 @@ def test_one_device_sends_nothing() -> None:
     assert all(row["kind"] == "compute" for row in step_trace.read_rows(files["step.0.et"])[1])
 
 
-def test_pipelines_and_other_phases_are_refused() -> None:
-    with pytest.raises(InvalidValue, match="pp = 2"):
-        made(DENSE, pp=2)
+@pytest.mark.parametrize("degrees", [{"pp": 4}, {"tp": 2, "pp": 2}, {"pp": 2, "dp": 2}])
+def test_stages_of_a_pipeline_hand_their_tokens_on(degrees: dict[str, int]) -> None:
+    answer, files = made(DENSE, **degrees)
+    traces = {int(name.split(".")[1]): chakra.read(content)
+              for name, content in files.items() if name.endswith(".et")}  # fmt: skip
+    by_stage: dict[int, float] = {}
+    layers: dict[int, set[str]] = {}
+    for rank, (about, nodes) in traces.items():
+        stage = about.get("stage", 0)
+        by_stage[stage] = sum(node.attributes["seconds"] for node in nodes)
+        layers[stage] = {n.name.split(".")[1] for n in nodes if n.name.startswith("layers.")}
+        for node in nodes:
+            if node.kind == "send":
+                there = node.attributes["comm_dst"]
+                received = [one.attributes for one in traces[there][1] if one.kind == "receive"]
+                assert [one["comm_src"] for one in received] == [rank]
+                assert received[0]["comm_size"] == node.attributes["comm_size"] > 0
+    stages = degrees["pp"]
+    assert set(by_stage) == set(range(stages))
+    assert [len(layers[at]) for at in range(stages)] == [32 // stages] * stages
+    step = answer.engine_estimate.decode
+    assert sum(by_stage.values()) == pytest.approx(float((step.total_s - step.pipeline_s)[0]))
+
+
+def test_another_phase_is_refused() -> None:
     with pytest.raises(InvalidValue, match="choose prefill or decode"):
         made(DENSE, "training")
 
@@ -87,4 +113,26 @@ def test_the_commands_write_and_read(
     said = fail(monkeypatch, capsys, "chakra", str(tmp_path / "network.yml"))
     assert "no Chakra trace" in said
     said = fail(monkeypatch, capsys, "export", DENSE, "--concurrency", "4")
-    assert "one static batch" in said
+    assert "No such option: --concurrency" in said
+    with pytest.raises(InvalidValue, match="give one number"):
+        ridgeline.export(DENSE, system="h100", batch=[1, 2])
+
+
+def test_every_interface_gives_the_same_files(tmp_path: Path) -> None:
+    files = ridgeline.export(DENSE, system="h100", tp=2, pp=2, output=tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
+    with TestClient(application(answers=Answers())) as api:
+        body = {"model": DENSE, "system": "h100", "tp": 2, "pp": 2}
+        sent = {one["name"]: one for one in api.post("/export", json=body).json()["files"]}
+        assert sent.keys() == files.keys()
+        for name, content in files.items():
+            found = sent[name]
+            assert found["bytes"] == len(content)
+            if name.endswith(".et"):
+                assert base64.b64decode(found["base64"]) == content
+            else:
+                assert found["text"].encode() == content
+        trace = api.post("/chakra", files={"file": ("step.3.et", files["step.3.et"])}).json()
+        assert trace == ridgeline.chakra(tmp_path / "step.3.et")
+        refused = api.post("/chakra", files={"file": ("step.et", b"no trace")})
+        assert refused.status_code == 422

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.jobs import MEASURING, Interrupted, Job, Lane, Queue
-from app.jobs.order import JobFiles
+from app.jobs.job_files import JobFiles
 from app.jobs.queue import MOST_OF_ONE
 from genz_core.errors import InvalidValue
 from hardware_db.data_folder import overlay

@@ -88,6 +88,7 @@ def test_a_function_of_python_has_the_parameters_of_its_verb(verb: str):
     arguments, document = signature(verb).parameters, getattr(ridgeline, verb).__doc__
     own = {"compare": {"reports", "steps"}, "guard": {"results", "baseline"}, "serve": {"trace"},
            "sweep": {"output"}, "economics": {"kept_runs"},
+           "routing": {"statistics"}, "export": {"output"},
            "tune": {"server", "client", "folder", "measured"},
            "watch": {"source", "every", "seconds"}}  # fmt: skip
     extras = {one.name for one in EXTRAS.get(verb, ())}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.question.asking import ask
-from app.watching import causes, kept
+from app.watching import causes, kept_scale
 from app.watching.answer import followed, of_looks
 from app.watching.expected import Conditions, Pricing
 from app.watching.follow import RequestLog
@@ -188,8 +188,8 @@ def test_a_recording_is_watched_as_the_live_page(tmp_path: Path):
 def test_the_scale_that_is_learned_predicts_what_was_measured(own_data):
     question = asked("vllm")
     found = of_looks(question, looks(in_turn([(LOAD, 300, 1.3)]), "vllm", 300.0, EVERY), WINDOW)
-    scale = kept.scale_of(question, found)
-    kept.keep(question, scale)
+    scale = kept_scale.scale_of(question, found)
+    kept_scale.keep(question, scale)
     later = of_looks(question, looks(in_turn([(LOAD, 300, 1.3)]), "vllm", 300.0, EVERY), WINDOW)
     assert found.drift["tpot_s"] > 1.2
     assert later.drift["tpot_s"] == pytest.approx(1.0, abs=0.03)

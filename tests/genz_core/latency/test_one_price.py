@@ -76,7 +76,7 @@ def test_every_class_and_every_format_of_a_profile_is_here():
     assert set(FORMATS) == set(CLASSES) == set(SHAPES) == set(OF_A_GRAPH)
 
 
-# ------------------------------------------------------------------------------- two doors
+# ------------------------------------------------------------------------------- two ways to ask
 
 
 @every_format

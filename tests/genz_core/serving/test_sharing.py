@@ -15,10 +15,10 @@ from genz_core.errors import InvalidValue, MissingSpec
 from genz_core.memory import memory
 from genz_core.offload import offload
 from genz_core.serving import Traffic, sequences_that_fit, serve
+from genz_core.serving.offloaded_traffic import Banks, Spilled
 from genz_core.serving.pools.workers import decode_workers, prefill_workers
 from genz_core.serving.sharing import Sharing
 from genz_core.serving.simulation import Requests, draws, simulate
-from genz_core.serving.spilled import Banks, Spilled
 from genz_core.types import Parallelism, Workload
 from genz_core.workload import decode_step
 

@@ -10,7 +10,7 @@ import model_registry
 from app.api.answers import Answers
 from app.api.rest import application
 from genz_core.errors import RidgelineError, UnknownName
-from model_registry.reports import chain, counted_step
+from model_registry.reports import counted_step, step_documents
 from model_registry.reports.schemas import names, schema
 from tests.app.commands.test_chain import chained
 from tests.app.commands.test_cli import run
@@ -33,7 +33,7 @@ def wrong(name: str, document: object) -> str:
 @pytest.mark.slow
 @for_every(model_registry.names)
 def test_arch_and_ops_of_every_model_that_ships_fit_their_schema(name: str):
-    data = chain.arch_document(name)
+    data = step_documents.arch_document(name)
     assert not wrong("arch", data), wrong("arch", data)
     try:
         counted = counted_step.count(data, ONE).to_dict()
@@ -54,7 +54,7 @@ def test_every_step_of_a_model_fits_its_schema(model: str):
 
 
 def test_what_a_reader_would_refuse_does_not_fit():
-    arch = chain.arch_document("gpt2")
+    arch = step_documents.arch_document("gpt2")
     assert wrong("arch", {**arch, "schema": "ridgeline/ops/1"})
     assert wrong("arch", {**arch, "layer_count": "12"})
     assert wrong("arch", {**arch, "colour": "red"})

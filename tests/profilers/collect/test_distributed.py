@@ -62,18 +62,18 @@ def test_two_ranks_share_a_model_on_this_cpu(tiny_llama: dict[str, Any]) -> None
 @pytest.mark.slow
 def test_ranks_that_are_cancelled_leave_no_process(tiny_llama: dict[str, Any]) -> None:
     settings = RunSettings(tiny_llama, isl=8, osl=100, device="cpu", repeats=10_000)
-    rooms: set[str] = set()
+    seen: set[str] = set()
 
     def stop_once_they_run() -> bool:
-        rooms.update(ranks_running())
-        return bool(rooms)
+        seen.update(ranks_running())
+        return bool(seen)
 
     with pytest.raises(Cancelled):
         run_ranks(settings, 2, 300, stop_once_they_run)
     deadline = time.monotonic() + 60
-    while rooms & ranks_running() and time.monotonic() < deadline:
+    while seen & ranks_running() and time.monotonic() < deadline:
         time.sleep(0.2)  # one that torchrun was just starting ends when it finds nobody to join
-    assert rooms and not rooms & ranks_running()
+    assert seen and not seen & ranks_running()
 
 
 def ranks_running() -> set[str]:

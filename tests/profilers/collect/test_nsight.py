@@ -240,7 +240,7 @@ def test_every_kernel_gets_an_ncu_run_in_a_folder_of_its_own(report_path, tmp_pa
 def test_a_yaml_that_lists_no_kernels_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "k.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ReportError, match="no list of kernels"):
+    with pytest.raises(ReportError, match="not a list of kernels"):
         read_yaml(path)
 
 

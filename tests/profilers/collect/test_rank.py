@@ -74,5 +74,5 @@ def test_a_decoder_of_other_names_is_refused() -> None:
     small = {"model_type": "gpt2", "n_embd": 64, "n_layer": 1, "n_head": 4, "vocab_size": 100}
     settings = RunSettings({"architectures": ["GPT2LMHeadModel"], **small}, dtype="float32")
     model, _ = build(settings, pick_device("cpu"))
-    with pytest.raises(MeasurementError, match="this architecture is not covered"):
+    with pytest.raises(MeasurementError, match="this architecture is not supported"):
         split_over_ranks(model, 2, "cpu")

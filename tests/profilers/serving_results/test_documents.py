@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from genz_core.errors import ReportError
+from profilers.serving_results.compact_json import lean_json, lean_yaml
 from profilers.serving_results.documents import Content
-from profilers.serving_results.lean import lean_json, lean_yaml
 
 Write = Callable[[bytes], Content]
 

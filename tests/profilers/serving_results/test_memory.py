@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from profilers.serving_results import read_results
+from profilers.serving_results.compact_json import lean_json
 from profilers.serving_results.fields import number_or_infinity
-from profilers.serving_results.lean import lean_json
 from profilers.serving_results.samples import Samples
 
 

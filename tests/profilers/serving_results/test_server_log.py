@@ -79,5 +79,5 @@ def test_other_files_are_no_logs(text, tmp_path):
     path = tmp_path / "other"
     path.write_text(text)
     assert not server_log.is_log(path)
-    with pytest.raises(ReportError, match="no log of a server"):
+    with pytest.raises(ReportError, match="not a log of a known server"):
         server_log.read(path)

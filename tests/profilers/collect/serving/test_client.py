@@ -95,7 +95,7 @@ def test_a_server_that_is_not_there_gets_one_sentence():
 
 @pytest.mark.parametrize("address", ["", "localhost:8000", "ftp://host", "http://", "http://h:0x"])
 def test_what_is_no_address_is_refused(address):
-    with pytest.raises(MeasurementError, match="is no address of a server"):
+    with pytest.raises(MeasurementError, match="is not the address of a server"):
         Server(address, "small")
 
 

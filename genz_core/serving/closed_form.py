@@ -1,0 +1,81 @@
+"""Serving under a closed or an open loop: sequences that run, and latencies of their requests.
+
+Lengths are uniform in [length_ratio, 1] of their nominal value, as public benchmarks draw them;
+steps are priced at their mean.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from genz_core.deployment import as_server, deploy
+from genz_core.engine import EngineProfile
+from genz_core.serving.load_checks import check_load, of_kind, rates
+from genz_core.serving.served_model import ServedModel
+from genz_core.serving.traffic import ServingEstimate, Traffic
+from genz_core.types import Array, Model, Parallelism, System
+from genz_core.validity import OnError, raise_for_status
+
+
+def serve(
+    model: Model,
+    system: System,
+    traffic: Traffic,
+    parallelism: Parallelism | None = None,
+    engine: EngineProfile | None = None,
+    *,
+    on_error: OnError = "raise",
+) -> ServingEstimate:
+    """TTFT, TPOT and throughput under load, with the measurements of the engine applied.
+
+    Args:
+        traffic: concurrency or rate and lengths, numbers or arrays [configs].
+        parallelism: degrees, likewise.
+        engine: default: the generic one.
+        on_error: "raise" the error of the first load that cannot be served, or give each a reason
+            code in its "status"; where no sequence fits, times are those that a single one would
+            take.  A rate that is too high is "overloaded" either way.
+
+    Raises:
+        InvalidValue: neither or both of concurrency and rate; a length ratio outside (0, 1]; a
+            size below one.
+        InvalidParallelism: degrees that do not divide the model.
+        OutOfMemory: not even one sequence fits.
+    """
+    served = _served(model, system, traffic, parallelism, engine)
+    users = served.users()
+    correction = served.correction(users)
+    estimate = served.estimate(served.balance(correction), correction, users)
+    if on_error == "raise":
+        raise_for_status(estimate.status, lambda at: estimate.messages.get(at, ""))
+    return estimate
+
+
+def run_sizes(
+    model: Model,
+    system: System,
+    traffic: Traffic,
+    parallelism: Parallelism | None = None,
+    engine: EngineProfile | None = None,
+) -> Array:
+    """Where loads lie among measured runs: `measured_runs.SIZES` of each, [configs, sizes].
+
+    Arguments and errors as `serve`.
+    """
+    served = _served(model, system, traffic, parallelism, engine)
+    return served.run_sizes(served.users())
+
+
+def _served(
+    model: Model,
+    system: System,
+    traffic: Traffic,
+    parallelism: Parallelism | None,
+    engine: EngineProfile | None,
+) -> ServedModel:
+    parallelism = parallelism or Parallelism()
+    deployed = deploy(model, system, as_server(engine or EngineProfile(), system))
+    traffic = of_kind(model, traffic)
+    check_load(traffic)
+    users = np.ones_like(rates(traffic)) if traffic.concurrency is None else traffic.concurrency
+    return ServedModel.of(deployed.model, system, deployed.engine, parallelism, traffic, users)

@@ -1,0 +1,60 @@
+"""Number of requests that fit in a deployment's memory, with shared tokens and offload."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from genz_core.engine import EngineProfile
+from genz_core.memory import Memory, memory
+from genz_core.offload import What
+from genz_core.serving.offloaded_traffic import Banks, movable
+from genz_core.serving.sharing import ALONE, Sharing
+from genz_core.types import Array, Model, Num, Parallelism, System, Workload
+
+#: Token budget of a step of an engine that states none, unless a prompt is longer; judgement.
+USUAL_TOKENS = 8192.0
+
+
+def sequences_that_fit(
+    model: Model,
+    system: System,
+    load: Workload,
+    par: Parallelism,
+    engine: EngineProfile,
+    sharing: Sharing = ALONE,
+    spill: What | None = None,
+) -> tuple[Memory, Array]:
+    """Memory with one request a rank, and number of requests whose cache fits, [configs].
+
+    A sequence takes its prompt and the part of its output that the engine reserves.
+    """
+    output = np.maximum(np.asarray(load.osl) * engine.reserve_output, 1.0)
+    ranks = np.asarray(par.dp, dtype=float)
+
+    def weigh(prompt: Num, tokens: Num = 0.0) -> Memory:
+        return memory(model, system, Workload(ranks, prompt, tokens), par, engine)
+
+    single = sharing.held(weigh(load.isl, output), load.isl, weigh)
+    free = single.free_bytes * engine.free_share
+    if spill:
+        size = single.weights_bytes.size
+        experts = Banks.of(model, system, engine, par, size).held_bytes if spill != "kv" else 0.0
+        beside = movable(single, system, spill, experts)
+        free = free + np.where((free > 0) | (spill != "kv"), beside, 0.0)
+    fit = np.floor(free / np.maximum(single.kv_bytes, 1.0)) * ranks
+    return single, np.where(free > 0, fit, 0.0)
+
+
+def step_rooms(
+    engine: EngineProfile, told: Array, isl: Array, admitted: Array, *, whole: bool
+) -> tuple[Array, Array, Array]:
+    """Prompt tokens that a step may take, that it actually takes, and of one prompt in it,
+    [configs].
+
+    told: token budget given to the engine, 0 for its default.
+    """
+    usual = float(engine.chunk_tokens) or np.maximum(isl, USUAL_TOKENS)
+    budget = np.where(told > 0, told, usual)
+    room = np.maximum(np.floor(budget / isl), 1.0) * isl if whole else budget
+    room = np.minimum(room, np.ceil(np.maximum(admitted, 1.0)) * isl)
+    return budget, room, isl if whole else isl / np.ceil(isl / budget)

@@ -1,0 +1,61 @@
+"""Checks of a load, and its conversion for a kind of model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from genz_core.errors import InvalidValue, UnsupportedModel
+from genz_core.model_kinds import generates, model_kind
+from genz_core.serving.traffic import Traffic
+from genz_core.types import Array, Model, Num, Workload
+
+
+def of_kind(model: Model, traffic: Traffic) -> Traffic:
+    """The load adapted to the kind of model: an encoder's requests end with their single pass.
+
+    Raises:
+        UnsupportedModel: a diffusion model, whose batching under load is not described.
+    """
+    if model_kind(model) == "diffusion":
+        raise UnsupportedModel(
+            f"{model.name} refines whole blocks in passes; how engines batch those under load is "
+            "not described, so price a static batch with estimate or sweep"
+        )
+    return traffic if generates(model) else replace(traffic, osl=1)
+
+
+def check_load(traffic: Traffic) -> None:
+    """Raise `InvalidValue` for a load or a length ratio outside its range, see `serve`."""
+    if (traffic.concurrency is None) == (traffic.rate_per_s is None):
+        raise InvalidValue("give a concurrency or an arrival rate, one of them")
+    ratio = np.atleast_1d(np.asarray(traffic.length_ratio, dtype=float))
+    wrong = ratio[~((ratio > 0.0) & (ratio <= 1.0))]
+    if wrong.size:
+        raise InvalidValue(
+            f"length_ratio = {wrong[0]:g}: the shortest over the nominal length lies above 0 and "
+            "is at most 1"
+        )
+    for name, least in (("stream_interval", 1), ("recv_interval", 1), ("batch_wait", 0)):
+        asked = getattr(traffic, name)
+        if not np.all(np.asarray(asked, dtype=float) >= least):
+            raise InvalidValue(f"{name} = {np.min(asked):g}: give a number of at least {least}")
+    if traffic.rate_per_s is not None and np.any(~(rates(traffic) > 0)):
+        raise InvalidValue(
+            f"an arrival rate must be above 0 requests a second, not {rates(traffic).min():g}"
+        )
+
+
+def rates(traffic: Traffic) -> Array:
+    """Arrival rates [requests/s], [configs]."""
+    return np.atleast_1d(np.asarray(traffic.rate_per_s, dtype=float))
+
+
+def real_lengths(load: Workload, ratio: Num) -> Workload:
+    """The load with mean lengths, where real lengths are uniform in [ratio, 1] of the
+    nominal ones.
+    """
+    mean = (1.0 + np.asarray(ratio, dtype=float)) / 2.0
+    isl, osl = (np.maximum(np.round(np.asarray(x) * mean), 1.0) for x in (load.isl, load.osl))
+    return Workload(load.batch, isl, osl)
