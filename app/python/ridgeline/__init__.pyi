@@ -13,6 +13,8 @@ from app.decide.study import Study
 from app.line.answering import Answered
 from app.planning.result import Planned
 from app.planning.sweep_result import SweptTable
+from app.scaling.availability import Available
+from app.scaling.scale import Scaled
 from app.scenario.results import Estimate, Served
 from app.simulation.result import Simulated
 from app.tuning.loop import Tuned
