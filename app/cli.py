@@ -34,6 +34,7 @@ COMMANDS = {
     "modules": "predict.modules",
     "sweep": "predict.sweep",
     "plan": "predict.plan",
+    "fleet": "predict.fleet",
     "sensitivity": "predict.sensitivity",
     "economics": "predict.economics",
     "scale": "predict.scale",

@@ -38,7 +38,10 @@ def engine_facts(name: str) -> EngineRecord:
         UnknownEngine: no profile has that name or alias; the near ones are listed.
         InvalidValue: the user's file of that name is damaged.
     """
-    records, left_out = _records(), own_engines().left_out
+    own = own_engines()
+    if name in _files() and not (own.records or own.left_out):
+        return _shipped(name)
+    records, left_out = _records(), own.left_out
     if len(name) > LONGEST_NAME:
         raise UnknownEngine("engine", name, records)
     for stem, sentence in left_out.items():
@@ -213,7 +216,8 @@ def _require_release(
 
 def default_engine(system: System) -> str:
     """The engine for a question that names none: vllm where it runs, otherwise generic."""
-    return _DEFAULT if _DEFAULT in engines_for(system) else GENERIC
+    record = own_engines().announced().records.get(_DEFAULT) or _shipped(_DEFAULT)
+    return _DEFAULT if record.runs_on and system in record.runs_on else GENERIC
 
 
 def era_facts(name: str, era: str) -> Era:
@@ -250,7 +254,8 @@ def own_engines() -> OwnFiles[EngineRecord]:
 
 def _records() -> Mapping[str, EngineRecord]:
     """{name: record} of the shipped engines, with the user's own replacing them."""
-    return {**_shipped(), **own_engines().announced().records}
+    shipped = {name: _shipped(name) for name in _files()}
+    return {**shipped, **own_engines().announced().records}
 
 
 @lru_cache(maxsize=64)
@@ -260,9 +265,15 @@ def _own(path: Path, _modified: int) -> EngineRecord:
 
 
 @cache
-def _shipped() -> Mapping[str, EngineRecord]:
-    """{name: record} of the engines that ship."""
-    return {path.stem: _read(path) for path in sorted(_SHIPPED.glob("*.yaml"))}
+def _files() -> Mapping[str, Path]:
+    """{name: file} of the engines that ship."""
+    return {path.stem: path for path in sorted(_SHIPPED.glob("*.yaml"))}
+
+
+@cache
+def _shipped(name: str) -> EngineRecord:
+    """The record of an engine that ships."""
+    return _read(_files()[name])
 
 
 def _read(path: Path) -> EngineRecord:

@@ -14,12 +14,11 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from genz_core.engine import EngineProfile
 from genz_core.latency.profile import Fit, LatencyProfile
 from genz_core.types import Array, Mask, Num
-from hardware_db import profiles
+from hardware_db import profile_schema, profiles
 from hardware_db.engine_files import GENERIC
 from hardware_db.tables import table
 
@@ -98,7 +97,7 @@ def growth(load: str) -> float:
 
     load: "batch" or "served".  See `beyond_range.yaml`, which states the origin of the figures.
     """
-    return float(yaml.safe_load(_BEYOND_RANGE.read_text(encoding="utf-8"))[load]["value"])
+    return float(profile_schema.plain_data(_BEYOND_RANGE)[load]["value"])
 
 
 def wider(one: Interval | None, other: Interval | None) -> Interval | None:
@@ -252,7 +251,7 @@ def _published(fit: Fit) -> bool:
 def _residuals() -> tuple[tuple[str, ...], Mapping[tuple[str, str], Interval]]:
     """Data sets of the residuals, and {(operator class, tier): interval}."""
     file = profiles.FOLDER / f"{profiles.RESIDUALS}.yaml"
-    data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    data = profile_schema.plain_data(file)
     tail = (1.0 - LEVEL) / 2.0
     intervals = {
         (operator, tier): Interval(

@@ -60,14 +60,18 @@ def read(path: Path, tier: Tier) -> FittedProfile:
     Raises:
         InvalidValue: it is not a profile; the message names the offending key.
     """
-    data = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
-    return fitted_profile(data, path.name, tier)
+    return fitted_profile(plain_data(path), path.name, tier)
 
 
 def head(path: Path) -> FittedProfile:
     """The profile in a shipped YAML file, without reading its constants and fits."""
-    data = yaml.load(path.read_text(encoding="utf-8").partition("\nclasses:")[0], Loader=_LOADER)
-    return _without_constants(data)
+    text = path.read_text(encoding="utf-8").partition("\nclasses:")[0]
+    return _without_constants(yaml.load(text, Loader=_LOADER))
+
+
+def plain_data(path: Path) -> Any:
+    """The data in a shipped YAML file."""
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
 
 
 def fitted_profile(data: Any, label: str, tier: Tier) -> FittedProfile:

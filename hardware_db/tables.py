@@ -3,7 +3,7 @@
     measurements/   published and serving points, acceptance of drafts, what peers publish
     profiles/       errors of the operators' fit, points that fitted nothing
     engines/        factors of devices and recipes, errors and intervals of the engines' fit
-    technology/     memory generations and their rates, with sources
+    technology/     memory generations, power of sites, cache tiers, with sources
 
 All but the last are written by `python -m hardware_db.fit` and `python -m app.engine_fit`.
 """

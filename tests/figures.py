@@ -9,12 +9,10 @@ A sentence is stated once, here, with a format in place of every figure; line br
 from __future__ import annotations
 
 import argparse
-import csv
 import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -126,23 +124,6 @@ def _prefill_pool_in_closed_form() -> list[float]:
     return [1e3 * closed.tpot_s, 1e3 * closed.ttft_s, 100.0 * above]
 
 
-# ------------------------------------------------------------------------------- others
-
-
-@cache
-def _benchmarks() -> dict[str, float]:
-    """The latest value of every figure of docs/benchmarks.csv, which its page shows."""
-    with (ROOT / "docs" / "benchmarks.csv").open(encoding="utf-8", newline="") as file:
-        return {row["metric"]: float(row["value"]) for row in csv.DictReader(file)}
-
-
-def _sweep_speeds() -> list[float]:
-    return [
-        _benchmarks()[f"{who}: configurations a second"]
-        for who in ("GenZ", "aiconfigurator", "Ridgeline, calibrated", "Ridgeline, bounds")
-    ]
-
-
 SENTENCES = (
     Sentence(
         "docs/simulation.md",
@@ -167,12 +148,6 @@ SENTENCES = (
         "docs/simulation.md",
         "Here it gives {:.1f} ms and {:.0f} ms; TTFT lies {:.0f} % above that simulated.",
         _prefill_pool_in_closed_form,
-    ),
-    Sentence(
-        "docs/planning.md",
-        "GenZ {:.1f} (prefill and decode), aiconfigurator 0.12.0 {:,.0f} (`cli_estimate`, explicit "
-        "version), Ridgeline {:,.0f} calibrated and {:,.0f} bounds alone.",
-        _sweep_speeds,
     ),
     Sentence(
         "README.md",

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/python.md", "docs/cache-tiers.md"])
 def test_the_examples_of_a_document_print_what_it_says(
     document: str, monkeypatch: pytest.MonkeyPatch
 ):
@@ -48,9 +48,9 @@ def test_every_public_name_of_the_module_is_documented_in_its_page():
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     assert set(ridgeline.__all__) == {
         "ask", "availability", "chakra", "compare", "economics", "engine", "estimate", "export",
-        "guard", "model", "models", "module", "modules", "ops", "plan", "read_report", "routing",
-        "scale", "schema", "sensitivity", "serve", "simulate", "study", "sweep", "system",
-        "systems", "tune", "watch",
+        "fleet", "guard", "model", "models", "module", "modules", "ops", "plan", "read_report",
+        "routing", "scale", "schema", "sensitivity", "serve", "simulate", "study", "sweep",
+        "system", "systems", "tune", "watch",
     }  # fmt: skip
     for name in ridgeline.__all__:
         assert f"`{name}(" in page, name

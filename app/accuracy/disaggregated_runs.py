@@ -1,11 +1,12 @@
 """Measured runs with prompts on workers of their own, beside their simulation.
 
 Runs of a public benchmark with what was launched (`hardware_db/measurements/disaggregated.csv`):
-lengths uniform from 80 to 100 % of nominal, all users at once, ten requests each.  Of these three
-are simulated (of many users two): the first, which all send at once, one that stands for those that
-follow, and the last, behind which nobody comes.  Runs of pools teach one number, the same for all
-engines: the steps of a hand-over (`hand_over_steps`).  A split learns it without what it leaves
-out, and leaves out all that aggregated runs teach of the steps of both pools.
+lengths uniform from 80 to 100 % of nominal, all users at once, ten requests each.  Of these five
+are simulated: the first, which all send at once, two over which its crowd dissolves, one that
+stands for those that follow, and the last, behind which nobody comes.  Runs of pools teach one
+number, the same for all engines: the steps of a hand-over (`hand_over_steps`).  A split learns it
+without what it leaves out, and leaves out all that aggregated runs teach of the steps of both
+pools.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ SPLITS: Mapping[str, str] = {
 BY = ("engine", "system", "model", "drafts", "users", "lengths")
 KEPT = "disaggregated_errors"  # the table that documents read
 RAN = 10  # requests of a user
-_EACH, _LEAST, _MOST = 3, 64, 3000  # requests of a user, of a run, that are simulated
-_CROWD = 1500  # users, of whom each sends one request less
+_EACH, _LEAST = 5, 64  # requests of a user, of a run, that are simulated
+_EARLY = 3  # of a user, until the crowd of the start has dissolved; judgement
 _CLASSES = (16, 128, 1024)  # users
 _MOST_STEPS = 40  # of a hand-over that the fit tries; judgement
 
@@ -51,7 +52,7 @@ def asked(row: Mapping[str, str], *, learned: bool = True) -> dict[str, str]:
     learned: whether steps are as measured runs teach, or as physics alone says.
     """
     users = int(row["concurrency"])
-    requests = min(max(_EACH * users, _LEAST), 2 * users if users > _CROWD else _MOST)
+    requests = max(_EACH * users, _LEAST)
     facts = {name: text for name, text in row.items() if name in points.KNOWN}
     told = {"requests": str(requests), "burst_start": "true"}
     return {**facts, **told, **({} if learned else {"step_scale": "1"})}
@@ -109,7 +110,7 @@ def record(row: Mapping[str, str], *, learned: bool = True) -> Row:
 def mean_of_all(run: Run, metric: str) -> float:
     """The mean of a latency [s] over all requests that the benchmark sent, from those simulated.
 
-    The first and the last of each user count once, those between as often as there were.
+    The first ones and the last of each user count once, those between as often as there were.
     """
     users = int(run.question.concurrency or 1)
     order = np.argsort(run.simulation.arrival_s, kind="stable")
@@ -118,10 +119,8 @@ def mean_of_all(run: Run, metric: str) -> float:
     ends = [*(users * np.arange(1, rounds)), len(values) if rounds < RAN else users * rounds]
     parts = np.split(values[: ends[-1]], ends[:-1])
     means = [float(np.nanmean(part)) for part in parts]
-    if rounds < _EACH:
-        return (means[0] + means[-1] * (RAN - 1)) / RAN
-    between = statistics.mean(means[1:-1])
-    return (means[0] + between * (RAN - 2) + means[-1]) / RAN
+    between = statistics.mean(means[_EARLY:-1])
+    return (sum(means[:_EARLY]) + between * (RAN - _EARLY - 1) + means[-1]) / RAN
 
 
 def _users(count: int) -> str:

@@ -26,6 +26,7 @@ LONG: Mapping[str, Callable[[Any], Any]] = {
     "scale": verbs.scale, "availability": verbs.availability,
     "simulate": verbs.simulate, "routing": verbs.routing, "export": verbs.export,
     "sweep": verbs.sweep, "plan": verbs.plan, "tune": verbs.tune,
+    "fleet": verbs.fleet,
 }  # fmt: skip
 
 

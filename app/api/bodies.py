@@ -9,7 +9,7 @@ in the sentence of the command line.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import (
     BaseModel,
@@ -25,6 +25,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from app.line.reading import LONGEST as LONGEST_LINE
+from app.question import fleets
 from app.question.asking import canonical
 from app.question.extras import extras_of
 from app.question.forms import Form, forms_of
@@ -275,6 +276,60 @@ WatchBody = _made(
 )
 
 
+def _schema_of_entries(known: Mapping[str, Parameter], verb: str, most: int, needed: str) -> Any:
+    """The JSON schema of a list of entries whose keys are declared."""
+    entry = {
+        "type": "object",
+        "properties": {name: schema_of(one, verb) for name, one in known.items()},
+        "required": [needed],
+        "additionalProperties": False,
+    }
+    return WithJsonSchema({**_list_of(entry, most), "minItems": 1})
+
+
+class FleetBody(Body):
+    """Several models on one set of unlike machines, as `ridgeline.fleet`.
+
+    machines: each with a system, its devices, their count, and owned or a price.  models: questions
+    of plan with a name and a priority.  question: what these share.
+    """
+
+    verb = "fleet"
+    title: Annotated[Any, PlainValidator(_checked(("text",), LONGEST_NAME)),
+                     WithJsonSchema(schema_of(fleets.FLEET["title"]))] = Field(
+        fleets.FLEET["title"].default, description=fleets.FLEET["title"].help
+    )  # fmt: skip
+    budget: Annotated[Any, PlainValidator(_checked(("number",), LONGEST_NAME)),
+                      WithJsonSchema(schema_of(fleets.FLEET["budget"]))] = Field(
+        None, description=fleets.FLEET["budget"].help
+    )  # fmt: skip
+    question: dict[str, Any] = Field(
+        default_factory=dict, description="What the questions of all models share."
+    )
+    machines: Annotated[
+        list[dict[str, Any]], _schema_of_entries(fleets.MACHINE, "", fleets.MOST_KINDS, "system")
+    ] = Field(max_length=fleets.MOST_KINDS, description="Kinds of machines.")
+    models: Annotated[
+        list[dict[str, Any]],
+        _schema_of_entries(
+            {**fleets.OF_MODEL, **fleets.of_question()}, "plan", fleets.MOST_MODELS, "model"
+        ),
+    ] = Field(max_length=fleets.MOST_MODELS, description="Questions of plan with a priority.")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _by_name(cls, values: Any, made: ModelWrapValidatorHandler[Self]) -> Self:
+        """A fleet's keys are its own; those of its entries are read where they are asked."""
+        body = made(values)
+        body._given = {n: getattr(body, n) for n in cls.model_fields if n in body.model_fields_set}
+        return body
+
+    @property
+    def model(self) -> str:
+        """What is asked about, in words."""
+        return f"{len(self.models)} models"
+
+
 class StudyBody(BaseModel):
     """A technology study: every combination of chips, formats and techniques."""
 
@@ -306,7 +361,7 @@ class LineBody(BaseModel):
 ASKED: Mapping[str, type[Body]] = {
     one.verb: one
     for one in (EstimateBody, ServeBody, SimulateBody, SweepBody, PlanBody, SensitivityBody,
-                EconomicsBody, OpsBody, RoutingBody, ExportBody, TuneBody, ScaleBody,
+                EconomicsBody, OpsBody, RoutingBody, ExportBody, TuneBody, FleetBody, ScaleBody,
                 AvailabilityBody)
 }  # fmt: skip
 WITH_FILES: Mapping[str, type[Body]] = {

@@ -49,6 +49,15 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "manifests": {"model": _LLAMA, "system": ["h100"], "engine": "vllm", "rate": 4,
                       "pools": "aggregated", "simulate": False, "deployment": "kubernetes"},
     },
+    "fleet": {
+        "two models on four machines": {
+            "machines": [{"system": "h100", "devices": 8, "count": 2, "owned": True},
+                         {"system": "l40s", "devices": 4, "count": 2, "price": 1.0}],
+            "question": {"engine": "vllm", "simulate": False},
+            "models": [{"name": "chat", "model": _LLAMA, "rate": 60, "target": "tpot < 20ms"},
+                       {"name": "batch", "model": _LLAMA, "rate": 400, "priority": 2}],
+        },
+    },
     "sensitivity": {
         "a batch and a target": {"model": _LLAMA, "system": "h100", "batch": 16,
                                  "target": "tpot < 10ms"},

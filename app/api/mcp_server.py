@@ -46,6 +46,8 @@ _FOR = {
     "sweep": "The best of all combinations of some axes: lists or ranges.",
     "plan": "The best deployments for a load within targets, and how to launch them: rate or "
             'concurrency, target="tpot < 20ms", system=["h100"].',
+    "fleet": "Which of several models runs on which machines, by priority: machines=[{system, "
+             "devices, count}], models=[a question of plan with name and priority].",
     "sensitivity": "What TTFT, TPOT and throughput answer to, and the hardware that targets need.",
     "economics": "What tokens cost: rented, owned, against an API; energy and carbon.",
     "ops": "FLOPs and bytes of every operator of one step of a model, without hardware.",

@@ -71,6 +71,14 @@ def followed(document: Mapping[str, Any]) -> dict[str, Any]:
     return row({**{n: v for n, v in document.items() if n != "course"}, "windows": few})
 
 
+def fleet(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Who is served and who runs where, why others do not, and what one more machine brings."""
+    shown = [{name: value for name, value in one.items() if not name.startswith("launch")}
+             for one in document["deployments"][:MOST_ROWS]]  # fmt: skip
+    kept = ("usd_per_hour", "models", "refusals", "one_more", "notes")
+    return {**{name: document[name] for name in kept}, "deployments": [row(one) for one in shown]}
+
+
 def compared(document: Mapping[str, Any]) -> dict[str, Any]:
     """Phases, classes, findings and verdicts; operators are left out."""
     kept = {name: document[name] for name in _TABLES if name in document}
@@ -106,5 +114,5 @@ SHORT: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "estimate": rows, "serve": rows, "sweep": frontier, "simulate": simulated, "plan": planned,
     "scale": followed, "availability": row,
     "sensitivity": row, "economics": row, "ops": counted, "routing": rows, "export": files,
-    "tune": row,
+    "tune": row, "fleet": fleet,
 }  # fmt: skip

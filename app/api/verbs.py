@@ -81,7 +81,7 @@ def simulate(body: Body) -> dict[str, Any]:
     """What `ridgeline simulate --json` prints."""
     from app.simulation import result
 
-    return result.simulate(asked_by(body)).to_dict()
+    return result.simulate(asked_by(body), **extras_by(body)).to_dict()
 
 
 def ops(body: Body) -> dict[str, Any]:
@@ -153,6 +153,13 @@ def plan(body: Body) -> dict[str, Any]:
         files = found.deployment(body.deployment).document() if named["plans"] else None
         named["deployment"] = files
     return named
+
+
+def fleet(body: Body) -> dict[str, Any]:
+    """What `ridgeline fleet --json` prints."""
+    from app.fleets import result
+
+    return result.fleet(body.given, sent).to_dict()
 
 
 def sensitivity(body: Body) -> dict[str, Any]:

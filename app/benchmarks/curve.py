@@ -12,6 +12,7 @@ import numpy as np
 
 from app.benchmarks.comparison import Comparison, Point
 from app.benchmarks.predicted import figures_under_load
+from app.benchmarks.report import best_known
 from app.scenario import served_rows
 from app.scenario.pools import devices_of
 
@@ -151,3 +152,12 @@ def measured_points(group: Group, name: str) -> list[dict[str, Any]]:
                 }
             )
     return found
+
+
+def best_points(group: Group, name: str) -> list[dict[str, Any]]:
+    """The best measured runs known near the loads of a curve: load, value, label; see
+    `measured_points`."""
+    found = ((one.load_value, best_known(one.deployment, f"{name}_s")) for one in group.points)
+    return [
+        {"load": load, "value": best.seconds, "label": best.run} for load, best in found if best
+    ]

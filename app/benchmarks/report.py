@@ -76,7 +76,7 @@ def _parts(point: Point) -> list[Spent]:
         row = point.row(f"{name}_mean_s") or point.row(f"{name}_p50_s")
         if row is None or not times:
             continue
-        best = _best(point.deployment, f"{name}_s")
+        best = best_known(point.deployment, f"{name}_s")
         found.append(
             Spent(
                 part, row.measured * times, row.predicted.bound * times,
@@ -87,7 +87,11 @@ def _parts(point: Point) -> list[Spent]:
     return found
 
 
-def _best(one: Deployment, figure: str) -> Best | None:
+def best_known(one: Deployment, figure: str) -> Best | None:
+    """The least mean "ttft_s" or "tpot_s" that was measured of a deployment's model and device near
+    its load; None without any, and of other figures."""
+    if figure not in ("ttft_s", "tpot_s"):
+        return None
     if one.resolved is None or one.measurement.phase or not one.load.users:
         return None
     q = one.scenario

@@ -17,6 +17,7 @@ from genz_core.eager import eager_engine, mean_of
 from genz_core.engine import EagerFacts, EngineProfile
 from genz_core.errors import InvalidValue, MeasurementError, RidgelineError
 from genz_core.latency.measured_operators import OperatorPoints
+from genz_core.latency.parameters import GemmParameters
 from genz_core.latency.profile import LatencyProfile
 from genz_core.operator_calibration import Calibration
 from genz_core.operator_calibration import calibrate as fit
@@ -169,6 +170,8 @@ def fit_machine(measurements: MachineMeasurements) -> ThisMachine:
             f"else runs here (repeats differ by {suite.spread:.0%}, busy threads took "
             f"{measurements.contention:.1f} times their processor time)"
         ) from None
+    if bare.kind == "cpu":
+        result = replace(result, profile=_every_product(result.profile, suite))
     engine_document = _engine_document(measurements.eager, suite)
     return ThisMachine(
         system=replace(bare, latency=result.profile),
@@ -179,6 +182,32 @@ def fit_machine(measurements: MachineMeasurements) -> ThisMachine:
         engine_document=engine_document,
         measurements=measurements,
     )
+
+
+def _every_product(profile: LatencyProfile, suite: Suite) -> LatencyProfile:
+    """The profile with products of narrower weights fed as products were measured here.
+
+    One core and one memory feed all of them: the rate at which the fastest product of one row took
+    its weights, and how far a product multiplies meanwhile, are the machine's.  The other constants
+    stay typical ones.
+    """
+    measured, day = profile.parameters["gemm"]["bf16"], profile.fits["gemm.bf16"].date
+    rows = [result for result in suite.results_of("gemm") if result.dims["m"] == 1]
+    assert isinstance(measured, GemmParameters)
+    reached = max(result.moved / result.median_s for result in rows) / suite.memory_bytes_per_s
+    formats, fits = dict(profile.parameters["gemm"]), dict(profile.fits)
+    for fmt, constants in profile.parameters["gemm"].items():
+        if fits[f"gemm.{fmt}"].tier == "measured":
+            continue
+        assert isinstance(constants, GemmParameters)
+        formats[fmt] = replace(
+            constants, memory_efficiency=min(reached, 1.0), overlap=measured.overlap
+        )
+        source = "memory and overlap of products measured here, the others typical"
+        fits[f"gemm.{fmt}"] = replace(
+            profile.fits[f"gemm.{fmt}"], tier="measured", data_set=source, date=day
+        )
+    return replace(profile, parameters={**profile.parameters, "gemm": formats}, fits=fits)
 
 
 def _system_document(device: str, suite: Suite) -> dict[str, Any]:
@@ -227,7 +256,6 @@ def _engine_document(facts: EagerFacts, suite: Suite) -> dict[str, Any]:
         "kernel_floor_us": measured(profile.kernel_floor_s * 1e6),
         "host_step_us": measured(profile.host_step_s * 1e6),
         "host_sequence_us": measured(0.0),
-        "host_request_ms": measured(0.0),
         "thin_products": profile.thin_products,
         "extra": {entry.name: measured(getattr(facts, entry.name)) for entry in fields(EagerFacts)},
     }

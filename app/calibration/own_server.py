@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-import hardware_db
 from app.calibration import from_one_run
 from app.calibration.machine import ThisMachine, calibrate
 from app.question.question import Question
@@ -129,8 +128,7 @@ def deployment(machine: ThisMachine) -> Resolved:
     machine was calibrated without a server.  However short, it lets a closed loop's next request
     miss the step that follows an answer.
     """
-    engine = replace(machine.engine, host_request_s=hardware_db.load_engine("hf").host_request_s)
-    return resolve_objects(Question(), own_server.CONFIG, machine.system, engine, {})
+    return resolve_objects(Question(), own_server.CONFIG, machine.system, machine.engine, {})
 
 
 def measure(

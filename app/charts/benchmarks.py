@@ -23,10 +23,13 @@ _MOST_REQUESTS = 2000
 _SYMBOLS = {"below bound": "x", "inside": "circle", "better": "circle", "worse": "circle"}
 
 
-def curve(predicted: Curve, points: Points, name: str, level: float, look: Look) -> Figure:
+def curve(
+    predicted: Curve, points: Points, best: Points, name: str, level: float, look: Look
+) -> Figure:
     """Measured points on the predicted curve, with its interval as a band and its bound.
 
     points: see `app.benchmarks.curve.measured_points`; those below the bound are crosses.
+    best: measured runs to be held against, see `app.benchmarks.curve.best_points`, as diamonds.
     name: "ttft", "tpot" or "rate".
     """
     column = COLUMNS[_COLUMNS[name]]
@@ -47,7 +50,9 @@ def curve(predicted: Curve, points: Points, name: str, level: float, look: Look)
                      customdata=shown)
             )  # fmt: skip
     figure.add_trace(_measured(points, column, look))
-    _axes(figure, predicted, points, name)
+    if best:
+        figure.add_trace(_best(best, column, look))
+    _axes(figure, predicted, [*points, *best], name)
     return figure
 
 
@@ -70,6 +75,19 @@ def _measured(points: Points, column: Column, look: Look) -> Trace:
         ],
         hovertemplate="measured: %{customdata}<extra></extra>",
     )
+
+
+def _best(best: Points, column: Column, look: Look) -> Trace:
+    """The best runs known, hollow diamonds as measured runs are on a frontier."""
+    return scatter(
+        x=[point["load"] for point in best], y=[point["value"] for point in best], mode="markers",
+        name="best known run",
+        marker={"size": 10, "symbol": "diamond", "color": look.paper,
+                "line": {"width": 2, "color": look.classes[1]}},
+        customdata=[f"{column.words(point['value'])}<br>{chart_text(point['label'])}"
+                    for point in best],
+        hovertemplate="best known run: %{customdata}<extra></extra>",
+    )  # fmt: skip
 
 
 def _axes(figure: Figure, predicted: Curve, points: Points, name: str) -> None:

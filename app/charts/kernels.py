@@ -23,11 +23,6 @@ def engine_class(kind: str) -> str:
     return ENGINE_CLASS.get(kind, "other")
 
 
-def class_words(name: str) -> str:
-    """The name of an operator class for a reader."""
-    return CLASS_NAMES.get(name, "Unclassified")
-
-
 def time_by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: Look) -> Figure:
     """Stacked bars of kernel time by operator class.
 
@@ -38,7 +33,9 @@ def time_by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: L
         values = [table.get(name, 0.0) for table in tables.values()]
         if not any(values):
             continue
-        figure.add_trace(time_bars(tables, values, class_words(name), look.class_color(name)))
+        figure.add_trace(
+            time_bars(tables, values, CLASS_NAMES.get(name, "Unclassified"), look.class_color(name))
+        )
     lay_bars(figure, look, "Kernel time [ms]", bottom=96, gap=0.45, rangemode="tozero")
     figure.update_yaxes(showticklabels=len(tables) > 1)
     figure.update_layout(showlegend=True)

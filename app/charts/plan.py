@@ -53,10 +53,18 @@ def finish(
         update(title_text=axis.title, **(log if axis.logarithmic else {"rangemode": "tozero"}))
     figure.update_layout(margin={"t": 64, "b": bottom, "r": 24}, hovermode="closest")
     across = [x for trace in figure.data for x in trace.get("x", ()) if x is not None]
-    for place, words in guides[0]:
+    for at, (place, words) in enumerate(guides[0]):
         left = sum(x > place for x in across) > sum(x < place for x in across)
         side = "left" if left else "right"  # towards the points, off the labels of the other axis
-        guide_upwards(figure, place, words, look.alarm, log=axes[0].logarithmic, xanchor=side)
+        guide_upwards(
+            figure,
+            place,
+            words,
+            look.alarm,
+            log=axes[0].logarithmic,
+            xanchor=side,
+            yshift=13 * (at % 2),
+        )  # words of near ones stand over one another
     for place, words in guides[1]:
         guide_across(figure, place, words, look.alarm, log=axes[1].logarithmic)
 

@@ -66,7 +66,7 @@ def configuration(
     words = [
         f"{devices} device{plural}" + (f" ({degrees})" if degrees else ""),
         f"weights {plain(' + '.join(kinds))}, KV cache {plain(precision.kv)}",
-        f"engine {plain(engine_words(resolved))}",
+        f"engine {plain(f'{resolved.engine.name} {resolved.scenario.engine_version}'.strip())}",
         (f"batch {s.batch}, " if static else "")
         + f"{quantities.tokens(s.isl)} tokens in, {quantities.tokens(s.osl)} out",
     ]
@@ -80,11 +80,6 @@ def configuration(
     if estimate.encoder_s[0] > 0:
         words.append(f"encoder {quantities.seconds(float(estimate.encoder_s[0]))} of TTFT")
     return " · ".join(words)
-
-
-def engine_words(resolved: Resolved) -> str:
-    """The engine, and the release of it that is asked for."""
-    return " ".join(filter(None, (resolved.engine.name, resolved.scenario.engine_version)))
 
 
 def rent_words(system: System) -> str:
@@ -172,14 +167,12 @@ def show_assumptions(resolved: Resolved) -> None:
 def for_your_scenario(setup: Setup) -> None:
     """Draw how far off the latencies of a question may be; nothing where it cannot be priced."""
     with suppress(RidgelineError):
-        said = [trust(cached.priced(as_batch(setup)))]
         if setup.scenario.kind in ("concurrency", "rate"):
-            said = [
-                f"Under load: {trust_under_load(setup)}.",
-                f"The same as a static batch: {said[0]}",
-            ]
-        st.markdown(f"**For your question** ({' · '.join(map(plain, setup_words(setup)))}):")
-        st.markdown("  \n".join(said))
+            said = f"{trust_under_load(setup)}."
+        else:
+            said = trust(cached.priced(as_batch(setup)))
+        words = " · ".join(map(plain, setup_words(setup)))
+        st.markdown(f"**For your question** ({words}): {said}")
 
 
 def trust_under_load(setup: Setup) -> str:

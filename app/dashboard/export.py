@@ -110,7 +110,12 @@ def downloads(name: str, figures: Mapping[str, Figure], table: pd.DataFrame, set
     with st.popover("Export", icon=":material/download:"):
         with st.container(horizontal=True):
             _button("Table (CSV)", f"{name}.csv", "text/csv", lambda: table_csv(table))
-            _button("Table (JSON)", f"{name}.json", "application/json", lambda: _records(table))
+            _button(
+                "Table (JSON)",
+                f"{name}.json",
+                "application/json",
+                lambda: table.to_json(orient="records", indent=1),
+            )
             _button("Question (JSON)", "scenario.json", "application/json",
                     lambda: scenario(setup), name)  # fmt: skip
         for title, figure in figures.items():
@@ -213,10 +218,6 @@ def _button(label: str, file: str, mime: str, data, of: str = "") -> None:
 def table_csv(table: pd.DataFrame) -> str:
     """A table as CSV in which no text is a formula; see `app.answers.table.to_csv`."""
     return to_csv(table.to_dict("records")) + "\n"
-
-
-def _records(table: pd.DataFrame) -> str:
-    return table.to_json(orient="records", indent=1)
 
 
 def scenario(setup: Setup) -> str:

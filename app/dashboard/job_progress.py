@@ -51,6 +51,22 @@ def show_progress(key: str, name: str, note: str = "") -> None:
                 st.caption(note)
 
 
+def result_of(key: str, name: str, note: str = "") -> Any:
+    """The result of the job in the session state `key`, None without one; meanwhile its progress is
+    drawn, or what it failed of.
+
+    name, note: as of `show_progress`.
+    """
+    if is_running(key):
+        show_progress(key, name, note)
+    job = st.session_state.get(key)
+    if job is None or not job.over:
+        return None
+    if job.error:
+        st.error(plain(job.error), icon=":material/error:")
+    return job.result
+
+
 def _stage(job: Job) -> str:
     """The present piece of work of a job, or its place in the queue."""
     if not job.place:

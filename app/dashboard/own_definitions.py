@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import streamlit as st
 import yaml
-from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 import hardware_db
 import model_registry
@@ -27,8 +26,6 @@ Kind = Literal["models", "systems"]
 #: The name that a definition is chosen by, or why it is none.
 Outcome = str | RidgelineError
 MAX_UPLOAD_MB = 5
-#: Of a GGUF file, whose vocabulary stands in front of what is read.
-MAX_GGUF_MB = 32
 #: Behind the names of the visitor's own definitions.
 OWN = " (yours)"
 
@@ -70,23 +67,6 @@ def config_of(model: str) -> str:
     return json.dumps(config) if config else ""
 
 
-def uploader() -> None:
-    """Draw the sidebar's box for a file, with links to the forms."""
-    with st.expander("Your own model or system", icon=":material/upload_file:", key="own_open"):
-        file = st.file_uploader(
-            "config.json, GGUF or system YAML",
-            type=["json", "gguf", "yaml", "yml"],
-            max_upload_size=MAX_GGUF_MB,
-            help="Of a GGUF file its header alone is read; the first 20 MB of the file are enough.",
-            key="own_file",
-        )
-        if file is not None:
-            kind: Kind = "systems" if file.name.endswith((".yaml", ".yml")) else "models"
-            _keep_file(kind, file)
-        for part, label in (("Models", "Paste a config.json"), ("Hardware", "Describe hardware")):
-            st.page_link("views/library.py", label=label, query_params={"part": part})
-
-
 def keep_once(kind: Kind, file_id: str, name: str, content: bytes) -> Outcome:
     """What came of an upload, which is kept once though it stays in its box while the page is drawn
     again."""
@@ -94,15 +74,6 @@ def keep_once(kind: Kind, file_id: str, name: str, content: bytes) -> Outcome:
     if file_id not in read:
         read[file_id] = keep(kind, name.rpartition(".")[0] or name, content)
     return read[file_id]
-
-
-def _keep_file(kind: Kind, file: UploadedFile) -> None:
-    """Keep an upload of the sidebar, and draw its error or a button to use it."""
-    outcome = keep_once(kind, file.file_id, file.name, file.getvalue())
-    if isinstance(outcome, RidgelineError):
-        st.error(plain(outcome))
-    else:
-        st.button("Use it now", on_click=choose(kind, outcome), key="use_uploaded", width="stretch")
 
 
 def keep(kind: Kind, name: str, content: bytes | str) -> Outcome:

@@ -16,9 +16,9 @@ from genz_core.errors import RidgelineError
 MOST = 4
 
 
-def pin_controls() -> None:
-    """Draw the sidebar's pin button and the text that holds the pins."""
-    with st.expander("Pinned scenarios", icon=":material/keep:", key="pins_open"):
+def pins_and_link() -> None:
+    """Draw the sidebar's pin button, the text that holds the pins, and the address of the page."""
+    with st.expander("Pins and link", icon=":material/keep:", key="pins_open"):
         st.button("Pin this scenario", on_click=pin, width="stretch", disabled=full())
         st.text_input(
             "As text",
@@ -26,10 +26,11 @@ def pin_controls() -> None:
             bind="query-params",
             help="The pinned scenarios as the link carries them; empty it to unpin all.",
         )
+        _copy_link()
 
 
-def copy_link() -> None:
-    """Draw the address of the page on one line, with the button that copies it always in sight."""
+def _copy_link() -> None:
+    """Draw the address of the page on one line, with the button that copies it."""
     chosen = st.query_params.to_dict()
     setup = st.session_state.get("setup")
     if isinstance(setup, Setup):

@@ -18,6 +18,8 @@ from app.planning.answer import Answer
 from app.planning.document import document
 from app.planning.families import LeftOut
 from app.planning.search import Priced, targets_of
+from app.planning.space import DEGREES, KINDS
+from app.question.question import Question
 from genz_core.errors import RidgelineError
 
 Found = tuple[tuple[Curve, ...], tuple[LeftOut, ...]]
@@ -63,6 +65,22 @@ def systems_of(searched: Searched, answer: Answer) -> list[Row]:
 def document_of(searched: Searched, answer: Answer) -> dict[str, Any]:
     """As `app.planning.document.document`; shared between visitors, not to be changed."""
     return _document(searched) if searched.is_quick and not answer.changes else document(answer)
+
+
+def as_stated(searched: Searched, question: Question) -> dict[str, Any]:
+    """The document of the deployment that a question states, under the load of what is searched;
+    no target rejects it.
+
+    Raises:
+        RidgelineError: it cannot be priced.
+    """
+    degrees = {name: getattr(question, name) for name in DEGREES}
+    devices = question.tp * question.pp * question.dp * question.replicas
+    stated = searched.with_question(
+        **degrees, engine=question.engine, weights=question.weights, target=(), confidence=0.0,
+        devices=f"{devices}:{devices}", pools=KINDS[:1], break_even=False,
+    )  # fmt: skip
+    return _document(replace(stated, several=()))
 
 
 @cached.by_setup(32)

@@ -36,9 +36,12 @@ DRAWER: Mapping[str, tuple[str, ...]] = {
     groups.DEGREES: (
         "pp", "dp", "ep", "moe_tp", "cp", "micro_batches", "sequence_parallel", "placement",
         "expert_imbalance",
-        "redundant_experts", "overlap", "replicas", "router",
+        "redundant_experts", "overlap", "replicas", "router", "front_ends",
     ),
     groups.ENGINE: ("engine_version", *in_group(groups.ENGINE)),
+    groups.CACHE: (
+        *in_group(groups.CACHE), "host_cache_price", "disk_cache_price", "remote_cache_price",
+    ),
     groups.DRAFTS: in_group(groups.DRAFTS),
     groups.LOAD: ("requests", "burst_start", "burstiness", "ramp_to", "ramp_s", "seed"),
     groups.LENGTHS: ("length_ratio", "length_spread"),
@@ -70,7 +73,7 @@ def control(
         InvalidValue: the text in it is no value of the parameter.
     """
     one = PARAMETERS[name]
-    label = label or _label(one)
+    label = label or one.label or one.name.replace("_", " ").capitalize()
     common = {"key": name, "bind": "query-params", "help": _HELP.get(name, one.help), **more}
     options = options or _options(one)
     if one.kind == "truth":
@@ -112,10 +115,6 @@ def several(
     usual = {"placeholder": f"as above: {now}", "help": _HELP.get(name, one.help)}
     chosen = st.multiselect(label, options, key=key, bind="query-params", **{**usual, **more})
     return tuple(_stated(one, str(each)) for each in chosen)
-
-
-def _label(one: Parameter) -> str:
-    return one.label or one.name.replace("_", " ").capitalize()
 
 
 def _options(one: Parameter) -> Sequence[str]:

@@ -109,7 +109,8 @@ def opener() -> None:
     st.button(
         "Choose", key="open_search", icon=":material/tune:", type="tertiary", on_click=_unfold,
         help="What is compared and searched: systems, engines, formats, models, devices; in the "
-        "form under More.",
+        "form under More. Of a plan, what the form says is kept; degrees, replicas and batch are "
+        "searched.",
     )  # fmt: skip
 
 

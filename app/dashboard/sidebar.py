@@ -66,10 +66,9 @@ def sidebar() -> None:
             st.session_state["setup"] = error
             st.error(plain(error))
             return
-        own_definitions.uploader()
         st.session_state["setup"] = own_definitions.attach(Setup(chosen))
-        pinned.pin_controls()
-        pinned.copy_link()
+        st.page_link("views/upload.py", label="Upload a file", icon=":material/upload_file:")
+        pinned.pins_and_link()
 
 
 def chosen_setup() -> Setup:

@@ -15,6 +15,7 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from app.dashboard import phrases
+from app.dashboard.completion import complete
 from app.dashboard.question_form import controls, set_controls
 from app.dashboard.search_form import AMONG
 from app.line.line import Line
@@ -46,7 +47,7 @@ _PAGES: Mapping[str, str] = {
 _OPEN, _LINE, _REFUSED, _NOTES, _NEXT = (
     "question_open", "question_line", "question_refused", "question_notes", "question_page",
 )  # fmt: skip
-_SAID, _PLACE = "question_said", "question_place"
+_SAID, _PLACE, _OPENER = "question_said", "question_place", "question_type"
 _EXAMPLE = "llama 70b fp8 on 8 h100 vllm 20/s 2k/500 p99 tpot<30ms"
 
 
@@ -62,10 +63,12 @@ def begin(page: str) -> None:
     if page not in VERBS or not isinstance(setup, Setup):
         return
     with st.container(key="question_strip", gap="xxsmall"):
+        if not st.session_state.get(_OPEN):
+            complete(_LINE, _OPENER, opened=False)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.session_state[_PLACE] = st.empty()
             st.button(
-                "Type a question", key="question_type", icon=":material/edit:", type="tertiary",
+                "Type a question", key=_OPENER, icon=":material/edit:", type="tertiary",
                 on_click=_open, help="One line in place of the form.", shortcut="Q",
             )  # fmt: skip
         if st.session_state.get(_OPEN):
@@ -159,6 +162,7 @@ def _box() -> None:
         help="Names, numbers with units and options in any order; Enter asks. A target, several "
         f"systems or “up to 8” ask for a plan. As: {_EXAMPLE}",
     )  # fmt: skip
+    complete(_LINE, _OPENER, opened=True)
     refused = st.session_state.get(_REFUSED)
     if refused is None:
         return

@@ -63,6 +63,12 @@ def choose(label: str, options: Sequence[str], key: str, **more: Any) -> str:
     return chosen
 
 
+def pick(label: str, options: Sequence[str], key: str, **more: Any) -> str:
+    """As `choose`, one control however many options there are: a box that opens on them."""
+    chosen: str = st.selectbox(label, options, key=key, bind="query-params", **more)
+    return chosen
+
+
 def slide(label: str, least: float, most: float, usual: float, key: str, **more: Any) -> float:
     """Draw a slider, bound to the address; returns its number.
 
@@ -79,6 +85,12 @@ def slide(label: str, least: float, most: float, usual: float, key: str, **more:
     if not reached:
         raise InvalidValue(f"{key} = {said}: give a number from {least:g} to {most:g}")
     return float(st.slider(label, least, most, usual, key=key, bind="query-params", **more))
+
+
+def follow(key: str, now: int) -> None:
+    """Move the slider of a key to the question's value once that has changed."""
+    if st.session_state.setdefault(f"{key}_was", now) != now:
+        st.session_state[key] = st.session_state[f"{key}_was"] = now
 
 
 def draw_tabs(tabs: Mapping[str, Callable[[], object]], key: str, **more: Any) -> None:

@@ -17,6 +17,7 @@ from app.decide import svg
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.candidate_points import points
 from app.planning.answer import Answer
+from app.planning.manifests.bundle import archive, bundle
 from app.planning.targets import FIGURES
 from app.planning.wording import chance, ranked_words, with_prefill
 from app.wording import quantities
@@ -147,6 +148,24 @@ def script(named: Named) -> str:
     if named["plans"]:
         lines += ["wait", "", "# check it:", f"# {named['plans'][0]['benchmark']}"]
     return "\n".join(" ".join(line.splitlines()) for line in lines) + "\n"
+
+
+def before_and_after(before: Named, after: Named, kind: str = "") -> bytes:
+    """A ZIP archive of two answers' best plans, a folder each: how to start them, and what to read.
+
+    kind: of `app.planning.manifests.bundle.KINDS`, "" for launch lines alone.
+    """
+    files: dict[str, str] = {}
+    for folder, named in (("before", before), ("after", after)):
+        files[f"{folder}/launch.sh"] = script(named)
+        if not kind:
+            continue
+        try:
+            made = bundle(named, kind).files
+        except InvalidValue as refused:
+            made = {"README.txt": f"{refused}.\n"}
+        files |= {f"{folder}/{kind}/{name}": text for name, text in made.items()}
+    return archive(files)
 
 
 def _written(files: Mapping[str, str]) -> Iterable[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -20,6 +20,8 @@ _INK, _FAINT, _ALARM = "#1b232e", "#5f6b7a", "#b3261e"
 _MOST = 1500
 #: For a study: width, start and end of its bars, and height of a row.
 _STUDY_WIDE, _LABELS, _BARS, _ROW, _STUDY_TOP = 1180, 420, 300, 24, 56
+#: Of a fleet: its width, where its devices begin, and the width of one.
+_FLEET_WIDE, _MACHINE, _DEVICE = 900, 300, 40
 _STUDY_HEAD = "Output tokens a second and device; TPOT; cost; energy; decode bound by"
 
 
@@ -157,6 +159,39 @@ def study(found: Study) -> str:
             f'fill="{colors[row["technique"]]}"/>'
         )
         parts.append(_text(_LABELS + long + 8, y + 14, _figures(row, speed), color=_INK))
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def fleet(named: Mapping[str, Any]) -> str:
+    """The machines of a fleet in use, a row each, a cell a device in the colour of its model.
+
+    named: the document of `ridgeline fleet --json`.
+    """
+    colors = {one["name"]: _COLORS[at % len(_COLORS)] for at, one in enumerate(named["models"])}
+    lines = [(kind, slots) for kind in named["machines"] for slots in kind["filled"]]
+    widest = max((kind["devices"] for kind in named["machines"]), default=1)
+    cell = min(_DEVICE, (_FLEET_WIDE - _MACHINE - 16) / widest)
+    high = _STUDY_TOP + _ROW * len(lines) + 20 * len(colors) + 32
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_FLEET_WIDE} {high}" '
+        f'width="{_FLEET_WIDE}" font-family="sans-serif" font-size="12">',
+        f'<rect width="{_FLEET_WIDE}" height="{high}" fill="#ffffff"/>',
+        _text(16, 24, f"{named['title']}: devices of the machines in use", color=_INK, size=16),
+    ]
+    for at, (kind, slots) in enumerate(lines):
+        y = _STUDY_TOP + _ROW * at
+        parts.append(_text(16, y + 14, f"{kind['name']} ({kind['system']})", color=_INK))
+        held = [colors[slot["name"]] for slot in slots for _ in range(slot["devices"])]
+        held += ["#e6eaef"] * (kind["devices"] - len(held))
+        parts += [
+            f'<rect x="{_MACHINE + cell * place:.1f}" y="{y + 2}" width="{cell - 1:.1f}" '
+            f'height="{_ROW - 8}" fill="{color}"/>'
+            for place, color in enumerate(held)
+        ]
+    for at, (name, color) in enumerate(colors.items()):
+        y = _STUDY_TOP + _ROW * len(lines) + 16 + 20 * at
+        parts.append(f'<rect x="16" y="{y - 10}" width="12" height="12" fill="{color}"/>')
+        parts.append(_text(34, y, name, color=_INK))
     return "\n".join([*parts, "</svg>", ""])
 
 

@@ -21,6 +21,11 @@ from genz_core.types import Array, Mask
 #: Share of a device's prior widths by the tier of its latency profile: what its kernels reach is
 #: known where they were timed.
 _OF_TIER = {"measured": 0.5, "sibling": 0.7, "default": 1.0}
+#: Further share of the widths of `_RATES` of a board, or of a silicon with all its boards, where
+#: the profile's kernels are the engine's own, timed under it: its rates are those of the profile to
+#: some 3 %.  Judgement.
+_OF_OWN_KERNELS = 0.2
+_RATES = ("compute_efficiency", "memory_efficiency", "attention_efficiency")
 #: Shares of the prior widths of a device that lie between silicons and between boards of one: the
 #: same kernels run on all boards of one silicon.  Judgement; together they are the whole width.
 _OF_SILICON, _OF_BOARD = 0.92, 0.39
@@ -48,6 +53,7 @@ class Design:
         systems = np.array([t.facts["system"] for t in targets])
         silicons = np.array([t.facts["family"] for t in targets])
         tiers = np.array([_OF_TIER[t.facts["tier"]] for t in targets])
+        own = np.array([_OF_OWN_KERNELS if t.facts["kernels"] == "own" else 1.0 for t in targets])
         recipes = np.array([t.facts["recipe"] for t in targets])
         metrics = np.array([t.metric for t in targets])
         serving = np.array([t.facts["set"] == "serving" for t in targets])
@@ -63,7 +69,8 @@ class Design:
                     ("device", _OF_BOARD, systems),
                 ):
                     for name in np.unique(names):
-                        width = constant.device * share * tiers[names == name].max()
+                        known = tiers * own if constant.field in _RATES else tiers
+                        width = constant.device * share * known[names == name].max()
                         rows.append((level, name, at, width, names == name))
         for metric, width in SCALES.items():
             for name in np.unique(recipes[serving]):

@@ -22,7 +22,7 @@ from genz_core.deployment import bulk_format
 from genz_core.engine import NO_RECIPE, EngineProfile, Recipe
 from genz_core.engine_calibration import moved
 from genz_core.operator_calibration import TOLERANCE
-from genz_core.types import Array, Mask
+from genz_core.types import Array, Mask, System
 from hardware_db.engine_files import prior_engine
 
 #: (deployment, its rows, its engine) -> the engine that the rows are priced with.
@@ -161,10 +161,19 @@ def _add_group_facts(data: EngineFitData) -> None:
             "parameters": parameters,
             "recipe": "|".join((parameters, system.slug, bulk_format(resolved.model))),
             "tier": system.latency.tier if system.latency else "default",
+            "kernels": "own" if _timed_under(data.engine, system) else "",
             "named": resolved.model.name,
         }
         names |= dict.fromkeys(members, facts)
     data.targets = [replace(t, facts={**t.facts, **names[t.row]}) for t in data.targets]
+
+
+def _timed_under(engine: str, system: System) -> bool:
+    """Whether the products of a system's latency profile were timed under an engine."""
+    fits = system.latency.fits if system.latency else {}
+    of_products = [fit for key, fit in fits.items() if key.startswith("gemm.")]
+    timed = [fit.data_set for fit in of_products if fit.tier == "measured"]
+    return bool(timed) and all(f"/{engine}/" in data_set for data_set in timed)
 
 
 def _add_newest(data: EngineFitData) -> None:

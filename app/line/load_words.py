@@ -24,7 +24,7 @@ _BELOW, _ABOVE = ("<", "<=", "under", "below"), (">", ">=", "over", "above")
 def target(rest: Sequence[str], stated: Stated) -> int:
     """ "p99 tpot < 30 ms", "tpot p99 under 30ms", "usd_per_mtok<0.4"."""
     for count in (2, 1):
-        name, sign = _figure(joined(rest, count).split()), joined(rest, 1, count)
+        name, sign = _figure(joined(rest, count)), joined(rest, 1, count)
         if not name or sign not in (*_BELOW, *_ABOVE):
             continue
         value = joined(rest, 1, count + 1)
@@ -38,14 +38,12 @@ def target(rest: Sequence[str], stated: Stated) -> int:
     return 0
 
 
-def _figure(found: list[str]) -> str:
-    """The name of a figure: of "p99 tpot", "tpot p99", "tpot"; "" for others."""
-    for text in ("_".join(found), "_".join(reversed(found))):
-        try:
-            return figure(text).name
-        except InvalidValue:
-            continue
-    return ""
+def _figure(words: str) -> str:
+    """The name of a figure, "" of others."""
+    try:
+        return figure(words).name
+    except InvalidValue:
+        return ""
 
 
 def preset(rest: Sequence[str], stated: Stated) -> int:

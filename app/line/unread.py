@@ -41,6 +41,12 @@ class NotUnderstood(InvalidValue):
         super().__init__("; ".join(map(str, unread)))
 
 
+def known_words() -> list[str]:
+    """Every word that a line may have, but for numbers and quoted texts."""
+    words = (*names.known(), *parameters(), *FIGURES, *PRESETS, *UNITS, *ASKED, *choices())
+    return list(dict.fromkeys(words))
+
+
 def not_understood(rest: Sequence[str]) -> tuple[int, Unread]:
     """How many of the first words are not understood together, and what they may stand for."""
     found = names.named(rest[: names.MOST_WORDS])
@@ -48,7 +54,6 @@ def not_understood(rest: Sequence[str]) -> tuple[int, Unread]:
         count, named = found
         return count, Unread(" ".join(rest[:count]), named.fits, True)
     word = rest[0]
-    known = [*parameters(), *FIGURES, *PRESETS, *UNITS, *ASKED, *choices(), *names.known()]
-    low = {each.casefold(): each for each in known}
+    low = {each.casefold(): each for each in known_words()}
     near = () if is_number(word) else typed.near(word, low)
     return 1, Unread(word, tuple(low[each] for each in near))

@@ -19,7 +19,6 @@ from app.planning.candidates import (
 from app.planning.families import Family
 from app.planning.space import DEGREES, batch_limits, replicated, shapes, split
 from app.question.asking import Asked
-from app.question.question import Question
 from app.scenario.served_rows import served
 from genz_core.deployment import deploy
 from genz_core.model_kinds import prompt_tokens
@@ -45,12 +44,12 @@ def price(family: Family, asked: Asked) -> Candidates:
     if not table.shape[1]:
         return empty(family)
     firsts = np.unique(table[:4], axis=1, return_index=True)[1]
-    small = firsts[~_hold(family, table[:4, firsts])]
+    small = firsts[~holds(family, table[:4, firsts])]
     held = ~_among(table[:4], table[:4, small])
     return of_table(family, np.concatenate([table[:, held], table[:, small]], axis=1))
 
 
-def _hold(family: Family, degrees: Array) -> Mask:
+def holds(family: Family, degrees: Array) -> Mask:
     """Whether replicas hold the weights and one request, [shapes]; degrees: as `space.shapes`."""
     resolved, lengths = family.resolved, demand.lengths(family.question)
     deployed = deploy(resolved.model, resolved.system, resolved.engine)
@@ -67,20 +66,22 @@ def _among(columns: Array, some: Array) -> Mask:
     return np.asarray((columns[:, :, None] == some[:, None, :]).all(axis=0).any(axis=1))
 
 
-def of_table(family: Family, table: Array) -> Candidates:
+def of_table(family: Family, table: Array, amount: Array | None = None) -> Candidates:
     """Candidates of rows as `space.replicated` makes them, [7, candidates].
 
-    Replicas with the same number of users are priced once.
+    amount: load of each, [candidates]; by default that of the question.  Replicas with the same
+    number of users are priced once.
     """
     tp, pp, dp, ep, each, replicas, limit = table
     question = family.question
-    amount = demand.amount(question) / replicas
-    load = np.ceil(amount) if demand.is_closed(question) else amount
+    whole = np.full(table.shape[1], demand.amount(question)) if amount is None else amount
+    share = whole / replicas
+    load = np.ceil(share) if demand.is_closed(question) else share
     rows = np.stack([tp, pp, dp, ep, load, limit])
     one, of = np.unique(rows, axis=1, return_inverse=True)
     arrays = dict(zip((*DEGREES, question.kind, "max_num_seqs"), one, strict=True))
     priced = _Served.of(served(family.resolved, arrays), of.ravel())
-    return _columns(family, table, question, priced, each * replicas)
+    return _columns(family, table, whole, priced, each * replicas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +122,11 @@ class _Served:
 
 
 def _columns(
-    family: Family, table: Array, question: Question, served: _Served, devices: Array
+    family: Family, table: Array, amount: Array, served: _Served, devices: Array
 ) -> Candidates:
     tp, pp, dp, ep, _, replicas, limit = table
-    size = table.shape[1]
-    amount, closed = demand.amount(question), demand.is_closed(question)
+    size, question = table.shape[1], family.question
+    closed = demand.is_closed(question)
     share = amount / (np.ceil(amount / replicas) * replicas) if closed else 1.0
     each = served.osl * question.samples
     rate = served.output_tokens_per_s / each * replicas * share

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from app.planning import demand
 from app.planning.break_even import Pays, pays
@@ -13,6 +14,7 @@ from app.planning.settling import Settling, settling
 from app.planning.shortlist import Shortlist, shortlist
 from app.planning.why_not import Loser, losers
 from app.question.asking import Asked
+from app.simulation.executor import HERE, Where
 from genz_core.progress import Cancel, Progress, never, part, silent
 
 _NOTES = (
@@ -56,10 +58,13 @@ def answer(
     *,
     priced: Priced | None = None,
     with_changes: bool = True,
+    where: Where = HERE,
+    folder: Path | None = None,
 ) -> Answer:
     """Search, simulate the best, and explain.
 
     priced: as in `search`.
+    where, folder: as in `price`.
     with_changes: whether to look for changes that would allow a plan where there is none.
 
     Raises:
@@ -68,7 +73,9 @@ def answer(
     """
     targets_of(asked)  # refuses an invalid question before anything is priced
     asked = demand.at_means(asked)
-    found = search(asked, priced or price(asked, part(progress, 0.0, 0.5), cancelled))
+    if priced is None:
+        priced = price(asked, part(progress, 0.0, 0.5), cancelled, where, folder)
+    found = search(asked, priced)
     progress(0.5, "simulating the best")
     short = shortlist(found, part(progress, 0.5, 0.9), cancelled)
     fewest = _fewest(found, short)

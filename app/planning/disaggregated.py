@@ -69,12 +69,14 @@ def pairs(found: Sequence[Family], asked: Asked) -> Iterator[Family]:
 
 
 def _reading(first: Family, second: Family, asked: Asked) -> Resolved:
-    """The workers that read prompts for those of `second`: with its drafts, if it has any."""
+    """The workers that read prompts for those of `second`: with its drafts, if it has any, and
+    without copies of experts, see `app.scenario.pools`."""
+    once = asking_for(first.resolved, redundant_experts=0)
     if second.speculation is None:
-        return first.resolved
+        return once
     q = second.question
     same = {name: getattr(q, name) for name in ("speculation", "draft_tokens", "acceptance")}
-    named = asking_for(first.resolved, draft_model=q.draft_model, **same)
+    named = asking_for(once, draft_model=q.draft_model, **same)
     return drafted(named, asked.objects.get("draft_model", "") if q.draft_model else "")
 
 
@@ -89,9 +91,9 @@ def price(family: Family, asked: Asked) -> Candidates:
         return aggregated.empty(family)
     if family.speculation is not None and sharing.branches(family.question) > 1:
         raise InvalidValue("several drafted answers to one prompt are not priced")
-    told = asked, family.resolved.engine.name, family.copies
-    decode = _one_stage(shapes(family.resolved.model, family.system, *told), asked)
-    prefill = _of_prefill(shapes(family.prefill.model, family.prefill.system, *told), asked)
+    told = asked, family.resolved.engine.name
+    decode = _one_stage(shapes(family.resolved.model, family.system, *told, family.copies), asked)
+    prefill = _of_prefill(shapes(family.prefill.model, family.prefill.system, *told, 0), asked)
     prefill, decode = _held(family.prefill, prefill), _held(family.resolved, decode)
     table = numbers_of_workers(prefill, decode, asked.question)
     if not table.shape[1]:
@@ -164,7 +166,8 @@ def of_table(family: Family, prefill: Array, decode: Array, table: Array) -> Can
     _refuse(question)
     isl, osl = float(prompt_tokens(family.resolved.model, lengths.prompt)), lengths.output
     reader, writer = _deployment(family.prefill), _deployment(family.resolved)
-    readers = prefill_workers(reader, split(question, *prefill), isl, lengths.cached)
+    once = split(family.prefill.scenario, *prefill)
+    readers = prefill_workers(reader, once, isl, lengths.cached)
     steps = (osl - 1.0) * float(steps_per_token(family.resolved.model, osl))
     writers = decode_workers(writer, split(question, *decode), isl, osl, steps, lengths.sharing)
     first, second = table[0].astype(np.intp), table[1].astype(np.intp)
@@ -244,7 +247,9 @@ class _Pools:
         return before_a_prompt_s(workers, traffic(self.family.resolved))[self.which.prefill]
 
     def _workers(self, pool: int, degrees: Array) -> ServingPool:
-        return ServingPool(self.deployed[pool], split(self.family.question, *degrees))
+        resolved = self.family.resolved if pool else self.family.prefill
+        assert resolved is not None
+        return ServingPool(self.deployed[pool], split(resolved.scenario, *degrees))
 
 
 def _deployment(resolved: Resolved) -> Deployment:

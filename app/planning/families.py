@@ -106,10 +106,12 @@ class Family:
         plain = self.plain or self.resolved
         numbers = {name: columns[name] for name in ("isl", "osl")}
         numbers["users"] = columns["users"] * columns["dp"]
-        name, pools = self.resolved.engine.name, [""] if self.prefill is None else ["", "prefill_"]
+        name = self.resolved.engine.name
+        pools = {"": self.resolved, "prefill_": self.prefill}
         splits = (
-            split(self.question, *(columns[f"{pool}{degree}"] for degree in DEGREES))
-            for pool in pools
+            split(one.scenario, *(columns[f"{pool}{degree}"] for degree in DEGREES))
+            for pool, one in pools.items()
+            if one is not None
         )
         model, pooled = self._validated_as(plain), self.prefill is not None
         own, *others = (

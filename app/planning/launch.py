@@ -226,10 +226,11 @@ def _asked(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
     """What a server is told, by the words of the data file; what goes without saying left out."""
     engine, q, ranks = family.resolved.engine, family.question, pool.tp * pool.dp
     fraction = q.memory_fraction or engine.memory_fraction
-    limits = {name: getattr(q, name) for name in _LIMITS}
+    copies = 0 if pool.role == "prefill" else q.redundant_experts
+    limits = {**{name: getattr(q, name) for name in _LIMITS}, "redundant_experts": copies}
     if pool.ep > 1:  # what an engine fills up, it is told
-        held = experts_of(family.resolved.model) + q.redundant_experts
-        limits["redundant_experts"] = q.redundant_experts + -held % pool.ep
+        held = experts_of(family.resolved.model) + copies
+        limits["redundant_experts"] = copies + -held % pool.ep
     asked: dict[str, Any] = {
         "ranks": ranks if ranks > 1 else None,
         "tp": pool.tp if pool.tp > 1 else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from app.planning import answer as answers
@@ -13,6 +14,7 @@ from app.planning.manifests.bundle import Bundle, bundle
 from app.planning.wording import chance
 from app.question.asking import Asked
 from app.scenario.results import ResultTable, first_rows
+from app.simulation.executor import HERE, Where
 from genz_core.progress import Cancel, Progress, never, silent
 
 #: Columns of a plan that fit on one line.
@@ -109,14 +111,21 @@ def brief(plan: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def plan(asked: Asked, progress: Progress = silent, cancelled: Cancel = never) -> Planned:
+def plan(
+    asked: Asked,
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+    where: Where = HERE,
+    folder: Path | None = None,
+) -> Planned:
     """The best deployments that serve the load of a question within its targets.
 
     asked: `ask("plan", ...)`.  A choice that is not given means every possible value: all degrees
     that split the model, all engines that run on a system; formats are the checkpoint's.
+    where: the deployments are priced.  folder: where priced families are kept, to resume from.
 
     Raises:
         RidgelineError: an unknown name, or a space with nothing that could be priced.
         Cancelled: `cancelled` returned True.
     """
-    return Planned(answers.answer(asked, progress, cancelled))
+    return Planned(answers.answer(asked, progress, cancelled, where=where, folder=folder))

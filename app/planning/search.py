@@ -4,21 +4,21 @@ targets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from app.planning import aggregated, demand, disaggregated
+from app.planning import demand, family_pricing
 from app.planning.candidates import Candidates, joined
-from app.planning.families import Family, LeftOut, families
+from app.planning.families import LeftOut
 from app.planning.probability import likely
 from app.planning.ranking import Order, Ranking, ranking
-from app.planning.space import devices, kinds
+from app.planning.space import devices
 from app.planning.targets import FIGURES, Target, parse_targets
 from app.question.asking import Asked
-from genz_core.errors import RidgelineError
-from genz_core.progress import Cancel, Cancelled, Progress, never, silent
+from app.simulation.executor import HERE, Where
+from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.types import Array, Mask
 
 Priced = tuple[Candidates, tuple[LeftOut, ...]]
@@ -77,8 +77,16 @@ def targets_of(asked: Asked) -> tuple[Target, ...]:
     return parse_targets(named if isinstance(named, str) else ", ".join(named))
 
 
-def price(asked: Asked, progress: Progress = silent, cancelled: Cancel = never) -> Priced:
+def price(
+    asked: Asked,
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+    where: Where = HERE,
+    folder: Path | None = None,
+) -> Priced:
     """Every candidate that a question may choose under its load, and what could not be tried.
+
+    folder: what is priced is kept there and taken up again; None keeps nothing.
 
     Raises:
         RidgelineError: as `search`.
@@ -87,29 +95,11 @@ def price(asked: Asked, progress: Progress = silent, cancelled: Cancel = never) 
     asked = demand.at_means(asked)
     # raised here; later a family's error only leaves out that family, with its reason
     devices(asked.question)
-    found, left = families(asked)
-    missing = list(left)
-    parts: list[Candidates] = []
-    every = list(_of_kinds(found, asked))
-    for number, family in enumerate(every):
-        if cancelled():
-            raise Cancelled(str(family))
-        progress(number / len(every), str(family))
-        of_kind = disaggregated if family.prefill is not None else aggregated
-        try:
-            parts.append(of_kind.price(family, asked))
-        except RidgelineError as error:
-            missing.append(LeftOut(str(family), str(error)))
-    return joined(parts), tuple(missing)
-
-
-def _of_kinds(found: Sequence[Family], asked: Asked) -> Iterator[Family]:
-    """The families of the requested kinds."""
-    wanted = kinds(asked.question)
-    if "aggregated" in wanted:
-        yield from found
-    if "disaggregated" in wanted:
-        yield from disaggregated.pairs(found, asked)
+    every, left = family_pricing.every_family(asked)
+    found = family_pricing.priced(asked, every, where, folder, progress, cancelled)
+    pairs = list(zip(every, found, strict=True))
+    missing = (LeftOut(str(family), one.why) for family, one in pairs if one.why)
+    return joined([one.of(family) for family, one in pairs if not one.why]), (*left, *missing)
 
 
 def fewest_devices(found: Found) -> int | None:

@@ -18,6 +18,7 @@ from app.planning import demand
 from app.planning.candidates import Candidates
 from app.planning.percentiles import Simulated, simulate
 from app.planning.probability import likely
+from app.planning.ranking import Ranking
 from app.planning.search import Found
 from app.planning.targets import FIGURES
 from genz_core.errors import RidgelineError
@@ -137,6 +138,15 @@ def _safe(found: Found, short: Shortlist) -> list[int]:
     return [int(at) for at in order if int(at) not in short.rejected]
 
 
+def hopeful(ranked: Ranking) -> Ranking:
+    """A ranking that percentiles in closed form meet where a simulation might: see `_HOPE`."""
+    easier = tuple(
+        replace(target, value=target.value / _HOPE) if target.figure.percentile else target
+        for target in ranked.targets
+    )
+    return replace(ranked, targets=easier, confidence=0.0)
+
+
 class _Trials:
     """Candidates simulated one after the other, and what they say of others of their family."""
 
@@ -173,12 +183,7 @@ class _Trials:
 
     def _hopeful(self) -> np.ndarray:
         """Candidates in their order that meet every target, or would if percentiles were less."""
-        found, ranked = self.found, self.found.ranking
-        easier = tuple(
-            replace(target, value=target.value / _HOPE) if target in self.on_percentiles else target
-            for target in ranked.targets
-        )
-        eased = replace(ranked, targets=easier, confidence=0.0)
+        found, eased = self.found, hopeful(self.found.ranking)
         likely = np.ones(len(found.candidates))  # what a simulation says of them is not known yet
         feasible = eased.feasible(found.candidates, likely)
         order = eased.order(found.candidates, found.probability, feasible)

@@ -20,14 +20,14 @@ from app.answers.table import Table
 from app.planning import sweep_block
 from app.planning.sweep_axes import NUMERIC, STRUCTURAL, SweepAxes
 from app.planning.sweep_block import Columns
-from app.planning.sweep_workers import Part, Where, priced
+from app.planning.sweep_workers import Part, priced
+from app.simulation.executor import HERE, Where
 from genz_core.cells import spreadsheet_cell
 from genz_core.errors import InvalidValue
 from genz_core.search import pareto
 from hardware_db.whole_file import write_whole
 
 ROWS_A_PART = 50_000
-_HERE = Where()
 _GOOD = b"good"  # metadata key for the number of rows of a part that can run
 #: Columns in which few values repeat.
 _REPEATED = (
@@ -58,7 +58,7 @@ def sweep(
     cancelled: Callable[[], bool] = lambda: False,
     *,
     bounds_only: bool = False,
-    where: Where = _HERE,
+    where: Where = HERE,
 ) -> Swept | None:
     """Price every row and write the table; None if it was cancelled (finished parts are kept).
 

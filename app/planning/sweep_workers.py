@@ -4,19 +4,14 @@ cluster.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from app.planning import sweep_block
 from app.planning.sweep_axes import Block
 from app.planning.sweep_block import Columns
-from app.simulation.executor import executor
-from genz_core.errors import MeasurementError
-
-_ASK_EVERY_S = 0.2
+from app.simulation.executor import Where, completed, executor
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +22,6 @@ class Part:
     block: Block
     start: int
     stop: int
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Where a sweep is priced.
-
-    workers: processes, 1 for this one, 0 for one per core.  cluster: address of a Dask scheduler to
-    use instead.
-    """
-
-    workers: int = 1
-    cluster: str = ""
 
 
 Keep = Callable[[Part, Columns], None]
@@ -60,9 +43,9 @@ def priced(
         MeasurementError: a worker died, or no cluster answers.
         RidgelineError: an unknown name.
     """
-    workers = min(where.workers or os.cpu_count() or 1, max(len(parts), 1))
     if not parts:
         return
+    workers = where.processes(len(parts))
     if workers == 1 and not where.cluster:
         yield from _here(parts, bounds_only, keep, cancelled)
         return
@@ -70,7 +53,7 @@ def priced(
         here = None if where.cluster else keep
         futures = {pool.submit(_price, part, bounds_only, here): part for part in parts}
         try:
-            for part, columns in _gathered(futures, cancelled):
+            for part, columns in completed(futures, cancelled):
                 if columns is not None:
                     keep(part, columns)
                 yield part
@@ -102,20 +85,3 @@ def _price(part: Part, bounds_only: bool, keep: Keep | None) -> Columns | None:
         return columns
     keep(part, columns)
     return None
-
-
-def _gathered(
-    futures: Mapping[Future[Columns | None], Part], cancelled: Callable[[], bool]
-) -> Iterator[tuple[Part, Columns | None]]:
-    waiting = set(futures)
-    while waiting and not cancelled():
-        done, waiting = wait(waiting, _ASK_EVERY_S, FIRST_COMPLETED)
-        for future in done:
-            try:
-                columns = future.result()
-            except BrokenExecutor:
-                raise MeasurementError(
-                    "a worker died, perhaps for want of memory: run again with fewer workers; "
-                    "what was priced is kept"
-                ) from None
-            yield futures[future], columns

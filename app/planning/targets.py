@@ -103,7 +103,10 @@ _SCALES: Mapping[str, Mapping[str, float]] = {
     "$/h": _DOLLARS,
     "J": {"": 1.0, "j": 1.0},
 }
-_TERM = re.compile(r"([a-z0-9_]+)\s*(<=|>=|<|>)\s*(\$?)\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*([a-z$]*)")
+_TERM = re.compile(
+    r"([a-z0-9_]+(?:[ -][a-z0-9_]+)?)\s*(<=|>=|<|>)\s*"
+    r"(\$?)\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*([a-z$]*)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +144,16 @@ class Target:
 
 
 def figure(name: str) -> Figure:
-    """A figure by its name or a synonym.
+    """A figure by its name or a synonym, its two words in either order: "p99 tpot".
 
     Raises:
         InvalidValue: there is none of that name; the near ones are named.
     """
-    folded = name.strip().casefold().replace("-", "_")
-    folded = _SYNONYMS.get(folded, folded)
-    if folded in FIGURES:
-        return FIGURES[folded]
+    words = name.strip().casefold().replace("-", "_").split()
+    for folded in ("_".join(words), "_".join(reversed(words))):
+        if known := FIGURES.get(_SYNONYMS.get(folded, folded)):
+            return known
+    folded = "_".join(words)
     hint = did_you_mean(near(folded, FIGURES), FIGURES)
     raise InvalidValue(f"no figure {name.strip()[:60]!r}: {hint}")
 

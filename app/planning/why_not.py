@@ -67,10 +67,10 @@ def _loser(found: Found, short: Shortlist, family: int, best: int | None, slack:
     failed = [at for at in short.rejected if candidates.family[at] == family]
     if failed:
         return Loser(family, failed[0], _missed(found, short.candidates, failed[0], simulated=True))
-    return _nearest(found, family, mine, slack)
+    return nearest(found, family, mine, slack)
 
 
-def _nearest(found: Found, family: int, mine: Mask, slack: Array) -> Loser:
+def nearest(found: Found, family: int, mine: Mask, slack: Array) -> Loser:
     """The candidate of a family that comes nearest to the targets, and what it misses."""
     candidates = found.candidates
     near = np.where(mine, slack, -np.inf)
@@ -158,5 +158,5 @@ def _fewer(found: Found, short: Shortlist, best: int, slack: Array) -> Loser | N
     if rejected:
         at = max(rejected, key=lambda number: float(devices[number]))
         return Loser(family, at, _missed(found, short.candidates, at, simulated=True))
-    loser = _nearest(found, family, smaller & (devices == devices[smaller].max()), slack)
+    loser = nearest(found, family, smaller & (devices == devices[smaller].max()), slack)
     return loser

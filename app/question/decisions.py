@@ -91,6 +91,18 @@ class Prices:
         label="API price, output",
         least=0.0, most=1e6, group=PRICES,
     )  # fmt: skip
+    host_cache_price: float | None = parameter(
+        "number", None, "Rent of host memory for cached prefixes; by default as published.",
+        unit="$/GiB-h", least=0.0, most=1e3, group=PRICES,
+    )  # fmt: skip
+    disk_cache_price: float | None = parameter(
+        "number", None, "Rent of disk for cached prefixes; by default as published.",
+        unit="$/GiB-h", least=0.0, most=1e3, group=PRICES,
+    )  # fmt: skip
+    remote_cache_price: float | None = parameter(
+        "number", None, "Rent of other machines' memory; by default as published.",
+        unit="$/GiB-h", least=0.0, most=1e3, group=PRICES,
+    )  # fmt: skip
     peak_rate: float = parameter(
         "number", 0.0, "Requests a second in the busiest hour; 0: what a replica sustains.",
         unit="1/s", least=0.0, most=1e9, group=PRICES,

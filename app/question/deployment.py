@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from app.question.groups import DEGREES, DRAFTS, ENGINE, FORMATS, MODEL, POOL, WHAT_IF
+from app.question.groups import CACHE, DEGREES, DRAFTS, ENGINE, FORMATS, MODEL, POOL, WHAT_IF
 from app.question.parameter import parameter
 from genz_core.overlap import OVERLAPS
 from genz_core.serving.options import SCHEDULERS
@@ -97,7 +97,8 @@ class Deployment:
         least=1.0, most=1e6, array=True, group=DEGREES, label="Busiest expert rank",
     )  # fmt: skip
     redundant_experts: int = parameter(
-        "whole", 0, "Copies of busy experts; ep divides experts and copies together.",
+        "whole", 0, "Copies of busy experts, of those workers that decode; ep divides experts and "
+        "copies together.",
         least=0, most=_DEVICES, array=True, group=DEGREES, aliases=("ep_num_redundant_experts",),
     )  # fmt: skip
     overlap: str = parameter(
@@ -114,6 +115,10 @@ class Deployment:
     router: str = parameter(
         "text", "least_loaded", "Which rank or replica takes the next request.",
         choices=("least_loaded", "round_robin", "prefix"), group=DEGREES,
+    )  # fmt: skip
+    front_ends: int = parameter(
+        "whole", 1, "Front ends that count the replicas each for itself, under router round_robin.",
+        least=1, most=1024, group=DEGREES,
     )  # fmt: skip
 
     # ------------------------------------------------------------------------- engine limits
@@ -177,6 +182,41 @@ class Deployment:
     lora_adapters: int = parameter(
         "whole", 1, "LoRA adapters that requests name, evenly.", least=1, most=10_000,
         group=ENGINE,
+    )  # fmt: skip
+
+    # ------------------------------------------------------------------------- cache tiers
+    host_cache_gib: float = parameter(
+        "number", 0.0,
+        "Host memory of a deployment that keeps cached prefixes, over all its devices; 0: none.",
+        unit="GiB", least=0.0, most=1e9, label="Host cache", group=CACHE,
+        aliases=("kv_offloading_size",),
+    )  # fmt: skip
+    disk_cache_gib: float = parameter(
+        "number", 0.0, "Disk of a deployment that keeps cached prefixes; 0: none.", unit="GiB",
+        least=0.0, most=1e9, label="Disk cache", group=CACHE,
+    )  # fmt: skip
+    remote_cache_gib: float = parameter(
+        "number", 0.0,
+        "Memory of other machines that keeps cached prefixes of all replicas; 0: none.",
+        unit="GiB", least=0.0, most=1e9, label="Remote cache", group=CACHE,
+    )  # fmt: skip
+    host_cache_gb_per_s: float = parameter(
+        "number", 0.0, "What a device reads of its host's memory; 0: the system's host link.",
+        unit="GB/s", least=0.0, most=1e6, label="Host cache bandwidth", group=CACHE,
+    )  # fmt: skip
+    disk_cache_gb_per_s: float = parameter(
+        "number", 0.0, "What a device reads of the disk; 0: the system's drive.", unit="GB/s",
+        least=0.0, most=1e6, label="Disk cache bandwidth", group=CACHE,
+    )  # fmt: skip
+    remote_cache_gb_per_s: float = parameter(
+        "number", 0.0,
+        "What a device reads of other machines' memory; 0: the system's outermost link.",
+        unit="GB/s", least=0.0, most=1e6, label="Remote cache bandwidth", group=CACHE,
+    )  # fmt: skip
+    cache_writes: str = parameter(
+        "text", "through",
+        "When tiers are written: through: as a block is computed; back: as it is evicted above.",
+        choices=("through", "back"), group=CACHE, aliases=("hicache_write_policy",),
     )  # fmt: skip
 
     # ------------------------------------------------------------------------- drafts

@@ -49,6 +49,13 @@ _REPLICA = (
 EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
     "estimate": (_ON_ERROR,),
     "serve": (_ON_ERROR,),
+    "simulate": (
+        Parameter(
+            "worth", "truth", False,
+            "Also simulate with fewer cache tiers and with other routers, and say what each is "
+            "worth.",
+        ),
+    ),
     "ops": (
         Parameter(
             "cached_tokens", "list", ("0",),

@@ -9,6 +9,8 @@ from app.question.groups import INPUTS, LENGTHS, LOAD, SHARED
 from app.question.parameter import parameter
 
 _SECONDS = 1e9
+#: Recorded sessions that ship, see `app.simulation.recorded_sessions`.
+SESSIONS = ("conversation", "coding_agent")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,9 +98,24 @@ class Load:
         "whole", 1, "Turns of a session; each prompt repeats what was said before.", least=1,
         most=1000, group=SHARED,
     )  # fmt: skip
+    turn_isl: int = parameter(
+        "whole", 0, "Prompt tokens that each later turn of a session adds; 0: isl.", least=0,
+        most=10_000_000, group=SHARED, label="Input of a later turn",
+    )  # fmt: skip
     think_s: float = parameter(
         "number", 0.0, "Seconds between two turns.", unit="s", least=0.0, most=_SECONDS,
         group=SHARED, aliases=("think_time",),
+    )  # fmt: skip
+    think_spread: float = parameter(
+        "number", 0.0,
+        "Pauses between turns are lognormal: their standard deviation over the mean; 0: equal.",
+        least=0.0, most=10.0, group=SHARED, label="Spread of the pauses",
+    )  # fmt: skip
+    sessions: str = parameter(
+        "text", "",
+        "Sessions with the lengths, turns and pauses of recorded ones, in place of isl, osl and "
+        "turns.",
+        choices=("", *SESSIONS), group=SHARED,
     )  # fmt: skip
     prefix_tier: str = parameter(
         "text", "device", "Where prefixes that are found lie.", choices=("device", "host"),

@@ -10,11 +10,24 @@ from app.question.parameters import PARAMETERS, in_group
 from app.question.question import STANDARD, Question
 from app.question.verbs import NOT_OF_A_BATCH, NOT_UNDER_LOAD, ONE_BY_ONE
 from genz_core.errors import InvalidValue
+from genz_core.serving.cache_tiers import TIERS
 
 #: Parameters of a prefill pool that do not make one.
 _OF_A_POOL = tuple(
     name for name in in_group(POOL) if name not in ("prefill_system", "prefill_workers")
 )
+
+
+#: Parameters that recorded sessions have of their own.
+_OF_SESSIONS = (
+    "isl", "osl", "length_ratio", "length_spread", "lengths", "turns", "turn_isl", "think_s",
+    "think_spread", "shared_tokens", "prefix_hits", "samples", "beams",
+)  # fmt: skip
+
+
+def tiers_of(question: Question) -> tuple[str, ...]:
+    """Names of the cache tiers that a question has below the device, the fastest first."""
+    return tuple(name for name in TIERS if getattr(question, f"{name}_cache_gib"))
 
 
 def has_pool(question: Question) -> bool:
@@ -57,6 +70,12 @@ def meaningless(question: Question, verb: str = "", stated: Collection[str] = ()
     if verb not in ONE_BY_ONE and question.requests is not None and not question.burst_start:
         yield "requests means nothing to a steady load: give burst_start, or leave it out"
     static = question.kind == "batch"
+    if verb not in ("", "simulate") and not tiers_of(question):
+        for name in ("think_s", "think_spread"):
+            if getattr(question, name):
+                yield f"{name} means nothing here without a cache tier: give host_cache_gib"
+    if verb == "simulate" and question.price and not tiers_of(question):
+        yield "price means nothing to a simulation without cache tiers: leave it out"
     for name in NOT_OF_A_BATCH if static else NOT_UNDER_LOAD:
         if name in stated or getattr(question, name) != getattr(STANDARD, name):
             what = "a static batch: give a concurrency or a rate" if static else "a load"
@@ -66,10 +85,14 @@ def meaningless(question: Question, verb: str = "", stated: Collection[str] = ()
 def _contradictions(q: Question) -> Iterator[str]:
     yield from _of_drafts(q)
     yield from _of_sharing(q)
+    yield from _of_sessions(q)
+    yield from _of_tiers(q)
     yield from _of_arrivals(q)
     if not has_pool(q):
         for name in _changed(q, _OF_A_POOL):
             yield f"{name} without a prefill pool: name its system, or give prefill_workers"
+    if q.front_ends > 1 and q.router != "round_robin":
+        yield f"front_ends = {q.front_ends} count replicas apart: give router = round_robin"
     if not q.lora_rank and q.lora_adapters != 1:
         yield f"lora_adapters = {q.lora_adapters} without a rank: give lora_rank"
 
@@ -103,6 +126,34 @@ def _of_sharing(q: Question) -> Iterator[str]:
         yield "think_s lies between the turns of a session: give turns above 1"
 
 
+def _of_sessions(q: Question) -> Iterator[str]:
+    if q.turn_isl and q.turns == 1:
+        yield "turn_isl is what later turns of a session add: give turns above 1"
+    if q.think_spread and not q.think_s:
+        yield "think_spread spreads the pauses between turns: give think_s"
+    if q.sessions:
+        for name in _changed(q, _OF_SESSIONS):
+            yield f"recorded sessions have lengths, turns and pauses of their own: leave out {name}"
+
+
+def _of_tiers(q: Question) -> Iterator[str]:
+    tiers = tiers_of(q)
+    for tier in (name for name in TIERS if name not in tiers):
+        for name in _changed(q, (f"{tier}_cache_gb_per_s", f"{tier}_cache_price")):
+            yield f"{name} without a {tier} cache: give {tier}_cache_gib"
+    if not tiers:
+        if q.cache_writes != STANDARD.cache_writes:
+            yield "cache_writes without a cache tier: give host_cache_gib"
+        return
+    first = f"{tiers[0]}_cache_gib"
+    if not q.prefix_caching:
+        yield f"{first} without prefix caching: leave out one"
+    for name in _changed(q, ("prefix_hits", "prefix_tier")):
+        yield f"{name} says what is found where, which {first} finds out: leave out one"
+    if q.turns == 1 and not (q.sessions or q.trace or _changed(q, ("prefix_hits",))):
+        yield f"{first} keeps what later requests find again: give turns, sessions or a trace"
+
+
 def _of_arrivals(q: Question) -> Iterator[str]:
     shapes: Mapping[str, Any] = {"burstiness": q.burstiness != 1.0, "ramp_to": q.ramp_to > 0}
     for name in (name for name, changed in shapes.items() if changed and not q.rate):
@@ -114,7 +165,8 @@ def _of_arrivals(q: Question) -> Iterator[str]:
     drawn = _changed(q, ("length_ratio", "length_spread", "lengths"))
     if len(drawn) > 1:
         yield f"{' and '.join(drawn)} draw lengths in different ways: give one"
-    own = [*drawn, *_changed(q, ("turns", "shared_tokens", "prefix_hits", "samples", "beams"))]
+    shared = ("turns", "shared_tokens", "prefix_hits", "samples", "beams", "sessions")
+    own = [*drawn, *_changed(q, shared)]
     if q.trace and own:
         yield f"a trace has lengths and sessions of its own: leave out {own[0]}"
     if q.burst_start and not q.concurrency:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.question.decisions import Prices, Search, Targets
-from app.question.groups import FORMATS, POOL
+from app.question.groups import CACHE, FORMATS, POOL
 from app.question.load import Load
 from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS, in_group, names_of
@@ -87,11 +87,14 @@ VERBS: Mapping[str, Verb] = {
 ONE_BY_ONE = ("simulate", "scale", "availability")
 #: What only a simulation of single requests can tell apart.
 _ONE_BY_ONE = (
-    "burstiness", "ramp_to", "ramp_s", "seed", "think_s", "length_spread", "lengths", "router",
-    "kv_tokens", "prefix_caching", "scheduler",
+    "burstiness", "ramp_to", "ramp_s", "seed", "length_spread", "lengths", "router", "sessions",
+    "front_ends", "kv_tokens", "prefix_caching", "scheduler",
 )  # fmt: skip
+#: Tiers of cached prefixes, and the pauses that these may outlast.
+_TIERS = (*in_group(CACHE), "think_s", "think_spread")
+_TIER_PRICES = ("host_cache_price", "disk_cache_price", "remote_cache_price")
 #: Several deployments behind one router, and workers that read their prompts.
-FLEET = ("replicas", *in_group(POOL))
+SEVERAL = ("replicas", *in_group(POOL))
 _STATIC = ("cp", "micro_batches", "sequence_parallel", "placement", "diffusion_steps",
            "block_length")  # fmt: skip
 _WANTED = names_of(Targets)
@@ -102,8 +105,9 @@ _OF_PLAN = tuple(name for name in names_of(Search) if name not in _OF_SENSITIVIT
 #: earlier prompts.
 NOT_OF_A_BATCH = (
     "burst_start", "stream_interval", "recv_interval", "batch_wait", "prefix_hits",
-    "shared_tokens", "turns", "prefix_tier", "samples", "beams", "max_num_seqs", "step_scale",
-    *FLEET,
+    "shared_tokens", "turns", "turn_isl", *_TIERS, "prefix_tier", "samples", "beams",
+    "max_num_seqs", "step_scale",
+    *SEVERAL,
 )  # fmt: skip
 #: Parameters that no engine's serving loop has.
 NOT_UNDER_LOAD = _STATIC
@@ -113,30 +117,30 @@ _OF_NO_SIMULATION = (
     *_STATIC, "batch", "target", "offload", "images", "image_size", "audio_seconds", "prefix_hits",
     "prefix_tier", "samples", "beams", "lora_rank", "lora_adapters", "stream_interval",
 )  # fmt: skip
-_OF_NO_DAY = (*_OF_NO_SIMULATION, "concurrency", "burst_start", "ramp_to", "ramp_s",
-              *in_group(POOL))  # fmt: skip
+_OF_NO_DAY = (*_OF_NO_SIMULATION, "concurrency", "burst_start", "ramp_to", "ramp_s", "sessions",
+              "front_ends", "think_spread", *in_group(CACHE), *in_group(POOL))  # fmt: skip
 _COUNTED = ("model", *in_group(FORMATS), "tp", "dp", "ep", "moe_tp", "images", "image_size")
 _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
     "estimate": (*_ONE_BY_ONE, *_WANTED, *(name for name in _COST if name != "price"), "trace"),
     "serve": (*_ONE_BY_ONE, *_STATIC, *_WANTED, *(n for n in _COST if n != "price"), "batch",
               "trace"),
     "sweep": (*_ONE_BY_ONE, *_WANTED, *(name for name in _COST if name != "price"), "trace"),
-    "simulate": (*_OF_NO_SIMULATION, *_COST),
+    "simulate": (*_OF_NO_SIMULATION, *(n for n in _COST if n not in ("price", *_TIER_PRICES))),
     "scale": (*_OF_NO_DAY, *(name for name in _COST if name not in ("price", "day"))),
     "availability": (*_OF_NO_DAY, "replicas", *(name for name in _COST if name != "price")),
     "plan": (*_STATIC, "batch", "burst_start", "requests", "burstiness", "ramp_to", "ramp_s",
-             "think_s", "length_spread", "lengths", "ttft_target_s", "tpot_target_s",
-             "e2e_target_s", "replicas", "router", *(n for n in _COST if n != "price"),
-             *in_group(POOL)),
-    "sensitivity": (*_ONE_BY_ONE, *_COST, "ttft_target_s", "tpot_target_s", "e2e_target_s",
+             *_TIERS, "sessions", "length_spread", "lengths", "ttft_target_s", "tpot_target_s",
+             "e2e_target_s", "replicas", "router", "front_ends",
+             *(n for n in _COST if n != "price"), *in_group(POOL)),
+    "sensitivity": (*_ONE_BY_ONE, *_TIERS, *_COST, "ttft_target_s", "tpot_target_s", "e2e_target_s",
                     "trace"),
-    "economics": (*_ONE_BY_ONE, *_STATIC, *_WANTED, "batch", "trace"),
-    "tune": (*(name for name in _ONE_BY_ONE if name != "seed"), *FLEET, *_STATIC,
+    "economics": (*_ONE_BY_ONE, *_TIERS, *_TIER_PRICES, *_STATIC, *_WANTED, "batch", "trace"),
+    "tune": (*(name for name in _ONE_BY_ONE if name != "seed"), *_TIERS, *SEVERAL, *_STATIC,
              *(name for name in _WANTED if name != "target"), *_COST, "batch", "trace"),
-    **{verb.name: (*_ONE_BY_ONE, *_WANTED, *_COST, "trace") for verb in VERBS.values()
+    **{verb.name: (*_ONE_BY_ONE, *_TIERS, *_WANTED, *_COST, "trace") for verb in VERBS.values()
        if verb.measured},
-    "watch": (*_ONE_BY_ONE, *FLEET, *_STATIC, *_WANTED, *_COST, "batch", "trace"),
-    "routing": (*_ONE_BY_ONE, *_WANTED, *(name for name in _COST if name != "price"), "trace",
+    "watch": (*_ONE_BY_ONE, *_TIERS, *SEVERAL, *_STATIC, *_WANTED, *_COST, "batch", "trace"),
+    "routing": (*_ONE_BY_ONE, *_TIERS, *_WANTED, *(n for n in _COST if n != "price"), "trace",
                 "expert_imbalance", "redundant_experts"),
     "export": (*_ONE_BY_ONE, *_WANTED, *_COST, "concurrency", "rate", "trace", "requests",
                *NOT_OF_A_BATCH),

@@ -56,7 +56,7 @@ def beside(decode: Resolved, prefill_system: SystemSource | System = "") -> Pref
 
 
 def _of_experts(question: Question) -> dict[str, Any]:
-    """Degrees and redundant ones of a prefill worker's experts.
+    """Degrees of a prefill worker's experts; copies of busy ones are the decode workers' alone.
 
     Raises:
         InvalidParallelism: they do not split over its devices.
@@ -70,8 +70,7 @@ def _of_experts(question: Question) -> dict[str, Any]:
             f"prefill pool: prefill_moe_tp x prefill_ep = {moe_tp} x {ep} must equal prefill_tp x "
             f"prefill_dp = {ranks}; leave prefill_moe_tp out"
         )
-    spread = question.redundant_experts if ep == question.ep else 0
-    return {"ep": ep, "moe_tp": None, "redundant_experts": spread}
+    return {"ep": ep, "moe_tp": None, "redundant_experts": 0}
 
 
 def _devices(question: Question) -> int:

@@ -14,8 +14,8 @@ from app.answers.table import Table, later
 from app.question import comparison
 from app.question.asking import Asked
 from app.question.question import SPLIT, Question, nominal_lengths
-from app.question.validity import has_pool
-from app.scenario import intervals, pools, sharing
+from app.question.validity import has_pool, tiers_of
+from app.scenario import cache_tiers, intervals, pools, sharing
 from app.scenario.drafting import drafted
 from app.scenario.encoder_figures import of_kind
 from app.scenario.gate import longest, with_served_contexts
@@ -117,9 +117,16 @@ def served(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Ser
     )
     load = traffic(resolved, arrays)
     if has_pool(resolved.scenario):
+        if tiers_of(resolved.scenario):
+            raise InvalidValue(
+                "cache tiers of prefill workers have no closed form: simulate them, or leave out "
+                f"{tiers_of(resolved.scenario)[0]}_cache_gib"
+            )
         found = pools.served(resolved, prefill_pool(resolved), load, degrees)
     else:
-        found = _replicated(resolved, load, degrees)
+        found = cache_tiers.with_tiers(
+            resolved, load, lambda part: _replicated(resolved, part, degrees)
+        )
     isl, osl = (
         (arrays or {}).get(name, getattr(resolved.scenario, name)) for name in ("isl", "osl")
     )
@@ -274,7 +281,20 @@ def columns(
         **timed,
         **{name: _column(result, name) for name in others},
         **trusted,
+        **_of_tiers(result),
     }
+
+
+def _of_tiers(result: ServingEstimate) -> dict[str, Array]:
+    """Shares of the prompts that the device and each tier have, where there are tiers."""
+    found = result.traffic.sharing
+    if not found.below:
+        return {}
+    isl = np.asarray(result.traffic.isl, dtype=float)
+    cached = np.asarray(found.cached_tokens) / isl * np.ones(result.status.shape)
+    shares = {each.tier.name: cached * np.asarray(each.share) for each in found.below}
+    device = cached - np.sum(list(shares.values()), axis=0)
+    return {f"{name}_hit_share": one for name, one in {"device": device, **shares}.items()}
 
 
 def figures_of(

@@ -5,17 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from app.question.groups import SHARED
 from app.question.parameters import in_group
 from app.question.question import STANDARD, Question
+from app.question.validity import tiers_of
 from app.scenario.scenario import Resolved
 from genz_core.adapters import Adapters, adapted_model
 from genz_core.errors import InvalidValue
 from genz_core.serving.sharing import Sharing
 from genz_core.speculative import SpeculativeModel
+from genz_core.types import Array
 
 #: Parameters that say what requests share.
-FIELDS = tuple(name for name in in_group(SHARED) if name != "think_s")
+FIELDS = tuple(
+    name for name in in_group(SHARED) if name not in ("think_s", "think_spread", "sessions")
+)
 
 
 def shares(question: Question) -> dict[str, Any]:
@@ -34,14 +40,14 @@ def nominal(
 ) -> tuple[float, Sharing]:
     """Mean prompt of nominal lengths, and what its requests share.
 
-    Turn k of a session reads `isl` new tokens after k - 1 turns of both, found in the cache;
-    turns are equally frequent.  The first request of all, which finds nothing, is left out.
+    A turn reads its new tokens after what was said before, found in the cache; turns are equally
+    frequent.  The first request of all, which finds nothing, is left out.
 
     isl, osl: nominal, the longest.  length_ratio: shortest over nominal length, lengths being
     uniform between them.
     """
     real = (1.0 + length_ratio) / 2.0
-    before = (question.turns - 1) / 2.0 * (isl + osl)
+    before = float(np.mean(histories(question, isl, osl)))
     found = before + question.shared_tokens / real
     sharing = Sharing(
         cached_tokens=found + question.prefix_hits * isl,
@@ -50,7 +56,20 @@ def nominal(
         kept=question.samples,
         from_host=question.prefix_tier == "host",
     )
-    return float(round(isl + found)), sharing
+    new = isl + (question.turns - 1) / question.turns * (_added(question, isl) - isl)
+    return float(round(new + found)), sharing
+
+
+def histories(question: Question, isl: float, osl: float) -> Array:
+    """Tokens of a session that were said before each of its turns, [turns]; lengths as given."""
+    before = np.arange(question.turns, dtype=float)
+    first = np.where(before > 0, isl - _added(question, isl), 0.0)
+    return np.asarray(before * (_added(question, isl) + osl) + first)
+
+
+def _added(question: Question, isl: float) -> float:
+    """Tokens of a prompt that a later turn adds, in the measure of `isl`."""
+    return isl * question.turn_isl / question.isl if question.turn_isl else isl
 
 
 def adapters(question: Question) -> Adapters | None:
@@ -83,6 +102,7 @@ def words(question: Question) -> tuple[str, ...]:
         said.append(f"a shared prompt of {question.shared_tokens:,} tokens")
     if question.turns > 1:
         said.append(f"sessions of {question.turns} turns")
+    said += [f"prefixes in a {name} cache" for name in tiers_of(question)]
     if question.prefix_tier == "host":
         said.append("found prefixes come from the host")
     if question.samples > 1:

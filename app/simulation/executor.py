@@ -1,18 +1,62 @@
-"""Where many pieces of work run: processes of this machine, or the workers of a Dask cluster."""
+"""Where many pieces of work run: processes of this machine, or the workers of a Dask cluster.
+
+A cluster gives the work of a worker that died to another one; where a process of this machine dies,
+or every worker that takes a piece of work, the run ends with what was complete.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Iterator, Mapping
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from genz_core.errors import InvalidValue, MeasurementError
 from genz_core.installing import pip_install_extra
+from genz_core.progress import Cancel
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+_ASK_EVERY_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where pieces of work run.
+
+    workers: processes, 1 for this one, 0 for one a core.  cluster: address of a Dask scheduler
+    that takes their place.
+    """
+
+    workers: int = 1
+    cluster: str = ""
+
+    @property
+    def here(self) -> bool:
+        """Whether this process does it all."""
+        return self.workers == 1 and not self.cluster
+
+    def processes(self, pieces: int) -> int:
+        """Processes for so many pieces of work."""
+        return min(self.workers or os.cpu_count() or 1, max(pieces, 1))
+
+
+#: This process alone.
+HERE = Where()
 
 
 @contextmanager
@@ -41,6 +85,39 @@ def executor(workers: int, cluster: str) -> Iterator[Executor]:
         raise MeasurementError(f"no Dask scheduler answers at {cluster}: {error}") from None
     with client:
         yield client.get_executor(pure=False)
+
+
+def completed(
+    futures: Mapping[Future[Result], Piece], cancelled: Cancel
+) -> Iterator[tuple[Piece, Result]]:
+    """Pieces of work with their results, as they are done; none after a cancellation.
+
+    Raises:
+        MeasurementError: a process died, every worker that took a piece, or the scheduler.
+    """
+    waiting, died = set(futures), _deaths()
+    while waiting and not cancelled():
+        done, waiting = wait(waiting, _ASK_EVERY_S, FIRST_COMPLETED)
+        for future in done:
+            try:
+                result = future.result()
+            except died:
+                if cancelled():
+                    return
+                raise MeasurementError(
+                    "a worker died, perhaps for want of memory: run again with fewer workers; "
+                    "what was complete is kept"
+                ) from None
+            yield futures[future], result
+
+
+def _deaths() -> tuple[type[BaseException], ...]:
+    """Errors of work whose worker is gone."""
+    if "distributed" not in sys.modules:
+        return (BrokenExecutor,)
+    from distributed.scheduler import KilledWorker
+
+    return BrokenExecutor, CancelledError, KilledWorker
 
 
 def _end_with_interrupt() -> None:

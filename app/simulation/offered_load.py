@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.question.groups import LENGTHS, LOAD, SHARED
 from app.question.hours import day_of
 from app.question.parameters import PARAMETERS
 from app.question.question import STANDARD, Question, nominal_lengths
-from app.simulation import trace_file
+from app.simulation import recorded_sessions, trace_file
 from app.simulation.trace_file import MOST_REQUESTS, SESSION_BLOCK, Trace
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, never
@@ -26,6 +28,8 @@ AT_A_RATE, PER_SLOT = 1000, 10
 #: Requests (with turns: sessions) of each user of a steady loop before those that count, which
 #: take it from its start to its steady state, and after them, so that it stays full to their end.
 WARM, COOL = 2, 1
+#: Tokens of a block of recorded sessions, whose contexts are long: LMCache's `chunk_size`.
+RECORDED_BLOCK = 256
 _DESCRIBED = tuple(
     one.name
     for one in PARAMETERS.values()
@@ -43,7 +47,7 @@ def counted(question: Question) -> range | None:
     """Rows of the drawn requests that figures are of, None where all of them are."""
     if not is_steady(question):
         return None
-    first = WARM * _users(question) * question.turns
+    first = WARM * _users(question) * _turns(question)
     return range(first, first + _count(question))
 
 
@@ -53,7 +57,7 @@ def sent(question: Question) -> int:
     Raises:
         InvalidValue: more than can be simulated.
     """
-    around = (WARM + COOL) * _users(question) * question.turns if is_steady(question) else 0
+    around = (WARM + COOL) * _users(question) * _turns(question) if is_steady(question) else 0
     total = _count(question) + around
     if total > MOST_REQUESTS:
         raise InvalidValue(
@@ -122,17 +126,41 @@ def _count(question: Question) -> int:
         shares = np.array(day_of(question))
         a_day = float(question.rate or 0.0) * float(np.sum(shares / shares.max())) * 3600.0
         return max(round(a_day), 1) * question.turns
-    return question.requests or _users(question) * PER_SLOT * question.turns or AT_A_RATE
+    return question.requests or _users(question) * PER_SLOT * _turns(question) or AT_A_RATE
+
+
+def mean_session(question: Question) -> tuple[float, float]:
+    """Mean turns of a session, and mean pause between two of them [s]."""
+    if question.sessions:
+        return recorded_sessions.read(question.sessions).means
+    return float(question.turns), question.think_s
+
+
+def _turns(question: Question) -> int:
+    """Turns of a session, their mean rounded up."""
+    return math.ceil(mean_session(question)[0])
 
 
 def _synthetic(question: Question, lengths: Any) -> Requests:
     generators = map(np.random.default_rng, np.random.SeedSequence(question.seed).spawn(2))
     sizes, times = generators
     total, shared = sent(question), question.shared_tokens
+    if question.sessions:
+        return _recorded(question, total, sizes, times)
     read, written = _lengths(question, lengths, total, sizes)
     arrival = _arrivals(question, -(-total // question.turns), times)
     if question.turns > 1:
-        return _in_sessions(question, arrival, read, written)
+        turn = np.arange(total) % question.turns
+        later = turn > 0
+        if question.turn_isl:
+            added = np.maximum(np.round(read * (question.turn_isl / question.isl)), 1.0)
+            read = np.where(later, added, read)
+        if question.think_spread:
+            pauses = draws.lognormal(total, question.think_s, question.think_spread, times)
+        else:
+            pauses = np.full(total, question.think_s)
+        starts = np.where(later, pauses, arrival[np.arange(total) // question.turns])
+        return _in_sessions(turn, starts, read, written, question.shared_tokens, SESSION_BLOCK)
     blocks = range(shared // SESSION_BLOCK)
     return Requests(
         arrival_s=arrival,
@@ -143,27 +171,50 @@ def _synthetic(question: Question, lengths: Any) -> Requests:
     )
 
 
-def _in_sessions(question: Question, arrival: Array, read: Array, written: Array) -> Requests:
-    """Requests by session: a prompt is all that was read and written before it, and more."""
+def _recorded(question: Question, total: int, sizes: Generator, times: Generator) -> Requests:
+    """Requests of recorded sessions, drawn with replacement; the last one may be cut."""
+    recorded = recorded_sessions.read(question.sessions)
+    rows, turn = recorded.drawn(total, sizes)
+    arrival = _arrivals(question, int(np.sum(turn == 0)), times)
+    starts = np.where(turn == 0, arrival[np.cumsum(turn == 0) - 1], recorded.pause_s[rows])
+    read, written = recorded.input_tokens[rows], recorded.output_tokens[rows]
+    return _in_sessions(turn, starts, read, written, recorded.shared_tokens, RECORDED_BLOCK)
+
+
+def _in_sessions(
+    turn: NDArray[np.int_],
+    starts: Array,
+    read: Array,
+    written: Array,
+    shared_tokens: int,
+    block: int,
+) -> Requests:
+    """Requests by session: a prompt is all that was read and written before it, and more.
+
+    turn: of each request in its session, from 0.  starts: of a first turn its arrival, of a later
+    one the pause before it [s].  read: new tokens of the prompt.  block: tokens that are shared
+    or not.
+    """
     rows = np.arange(len(read))
-    session, turn = rows // question.turns, rows % question.turns
+    firsts = np.flatnonzero(turn == 0)
+    session = np.cumsum(turn == 0) - 1
     before = np.cumsum(read + written) - (read + written)
-    history = before - before[session * question.turns]
-    prompt = history + read + question.shared_tokens
-    last = np.append(np.flatnonzero(turn == 0)[1:], len(rows)) - 1
-    longest = ((prompt + written)[last] // SESSION_BLOCK).astype(int)
-    shared = question.shared_tokens // SESSION_BLOCK
+    history = before - before[firsts][session]
+    prompt = history + read + shared_tokens
+    last = np.append(firsts[1:], len(rows)) - 1
+    longest = ((prompt + written)[last] // block).astype(int)
+    shared = shared_tokens // block
     conversations = [
         Conversation(range(shared), trace_file.session_blocks(number, max(blocks - shared, 0)))
         for number, blocks in enumerate(longest.tolist())
     ]
     return Requests(
-        arrival_s=np.where(turn == 0, arrival[session], question.think_s),
+        arrival_s=starts,
         input_tokens=prompt,
         output_tokens=written,
         after=np.where(turn == 0, -1, rows - 1),
         prefix=[conversations[at] for at in session.tolist()],
-        block_tokens=SESSION_BLOCK,
+        block_tokens=block,
     )
 
 

@@ -17,6 +17,7 @@ from app.simulation import rows
 from app.simulation.result import simulate
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.limits import checked_size
+from genz_core.serving.cache_tiers import TIERS
 from genz_core.types import Parallelism, Step
 
 Row = dict[str, str]
@@ -37,7 +38,8 @@ _RATES = (
 COLUMNS = (
     "id", "status", "message", *_COUNTED, *_RATES,
     *(f"{name}_{what}_s" for name in rows.LATENCIES for what in rows.STATISTICS),
-    "cached_share", "preemptions", "steps", "digest",
+    "cached_share", *(f"{name}_hit_share" for name in ("device", *TIERS)), "loading_mean_s",
+    "preemptions", "steps", "digest",
 )  # fmt: skip
 
 

@@ -12,8 +12,10 @@ from app.scenario.results import ResultTable
 from app.scenario.scenario import resolve
 from app.simulation import rows
 from app.simulation.run import Run, run
+from app.simulation.tier_worth import Worth, refuse_no_tiers
+from app.simulation.tier_worth import worth as tier_worth
 from app.wording import quantities
-from genz_core.progress import Cancel, Progress, never, silent
+from genz_core.progress import Cancel, Progress, never, part, silent
 from genz_core.serving.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -31,9 +33,11 @@ class Simulated(ResultTable):
 
     run: what was asked, and the simulation itself with arrays [requests] of all that were sent,
     and its course over time; figures are of those that count (`simulation.counted`).
+    worth: what each cache tier and router is worth, where that was asked; else None.
     """
 
     run: Run
+    worth: Worth | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -61,7 +65,8 @@ class Simulated(ResultTable):
 
     def to_dict(self) -> dict[str, Any]:
         """What was asked and every figure, as `ridgeline simulate --json` prints them."""
-        return rows.document(self.run)
+        more = {"worth": self.worth.document()} if self.worth else {}
+        return {**rows.document(self.run), **more}
 
     def to_dataframe(self) -> pd.DataFrame:
         """One row a request: its arrival, lengths, latencies and rank, SI units."""
@@ -104,13 +109,27 @@ def _percentiles(named: Mapping[str, Any], name: str) -> str:
     return ", ".join(words)
 
 
-def simulate(asked: Asked, progress: Progress = silent, cancelled: Cancel = never) -> Simulated:
+def simulate(
+    asked: Asked,
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+    *,
+    worth: bool = False,
+) -> Simulated:
     """Serve the requests of a question one by one.
 
+    worth: also with fewer cache tiers, and with other routers.
+
     Raises:
+        InvalidValue: the worth of tiers where there are none.
         RidgelineError: as `app.scenario.scenario.resolve` and `app.simulation.run.run`.
         Cancelled: `cancelled` said so.
     """
     resolved = resolve(asked.question, asked.objects)
     refuse_meaningless_for(resolved)
-    return Simulated(run(resolved, asked.objects, progress, cancelled))
+    if not worth:
+        return Simulated(run(resolved, asked.objects, progress, cancelled))
+    refuse_no_tiers(asked.question)
+    whole = run(resolved, asked.objects, part(progress, 0.0, 0.3), cancelled)
+    found = tier_worth(whole, asked.objects, part(progress, 0.3, 1.0), cancelled)
+    return Simulated(whole, found)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.answers import columns
+from app.scenario import cache_tiers
 from app.simulation import offered_load
 from app.simulation.run import UNVALIDATED, Run
 from genz_core.serving.simulation import Simulation
@@ -36,6 +37,7 @@ def document(run: Run) -> dict[str, Any]:
         **{name: getattr(q, name) for name in ("tp", "pp", "dp", "ep")},
         "replicas": q.replicas,
         "router": q.router,
+        "front_ends": q.front_ends,
         "devices": devices(run),
         "load": offered_load.described(q, run.requests, run.drawn.name),
         "targets": run.targets,
@@ -43,6 +45,7 @@ def document(run: Run) -> dict[str, Any]:
         "prompt_scale": run.options.prompt_scale,
         "request_wait_s": run.options.wait_s,
         **_pools(run),
+        **_tiers(run),
         **figures(run),
         "not_validated": UNVALIDATED,
         "message": "; ".join(run.notes[:-1]),
@@ -68,6 +71,28 @@ def _pools(run: Run) -> dict[str, Any]:
         named["prefill"]["workers_per_decode_worker"] = run.balance.prefill_per_decode
         named["prefill"]["most_requests_per_s"] = run.balance.requests_per_s
     return named
+
+
+def _tiers(run: Run) -> dict[str, Any]:
+    """The cache tiers, where there are any: sizes, reads, what was written, rent."""
+    tiers, simulation = run.tiers, run.simulation
+    if not tiers:
+        return {}
+    rents = cache_tiers.rents(run.question)
+    seconds = max(float(np.nanmax(simulation.arrival_s + simulation.e2e_s)), 1e-12)
+    return {
+        "cache_tiers": [
+            {
+                "tier": tier.name,
+                "size_gib": tier.size_bytes / 2.0**30,
+                "read_bytes_per_s": tier.read_bytes_per_s,
+                "latency_s": tier.latency_s,
+                "written_bytes_per_s": simulation.written_bytes[tier.name] / seconds,
+                "usd_per_hour": rents[tier.name],
+            }
+            for tier in tiers
+        ]
+    }
 
 
 def figures(run: Run) -> dict[str, float]:

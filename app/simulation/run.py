@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from app.question.groups import POOL
+from app.question.groups import CACHE, POOL
 from app.question.parameters import in_group
 from app.question.question import STANDARD, Question
-from app.scenario import pools
+from app.scenario import cache_tiers, pools
 from app.scenario.drafting import drafted, speculation
 from app.scenario.gate import beyond_positions, context_complaint, longest
 from app.scenario.pools import Prefill, balance_sentence, matched
@@ -29,6 +29,7 @@ from genz_core.errors import ContextTooLong
 from genz_core.model_kinds import check_one_by_one
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.serving import ServingEstimate
+from genz_core.serving.cache_tiers import CacheTier
 from genz_core.serving.disaggregation import Balance
 from genz_core.serving.simulation import Options, Simulation, simulate
 from genz_core.speculative import Speculation
@@ -47,7 +48,7 @@ _WAVES = (
 )
 _OPTIONS = (
     "max_num_seqs", "max_num_batched_tokens", "kv_tokens", "prefix_caching", "recv_interval",
-    "batch_wait", "scheduler",
+    "batch_wait", "scheduler", "cache_writes",
 )  # fmt: skip
 _NOTHING: Mapping[str, Any] = {}
 
@@ -82,6 +83,12 @@ class Run:
     def question(self) -> Question:
         """What was asked."""
         return self.resolved.scenario
+
+    @property
+    def tiers(self) -> tuple[CacheTier, ...]:
+        """The tiers below the memory of those that read prompts."""
+        reader = self.prefill.resolved if self.prefill else self.resolved
+        return cache_tiers.tiers(self.question, reader.system)
 
     @property
     def targets(self) -> dict[str, float]:
@@ -198,7 +205,7 @@ def run(
         theirs, kept_of_prefill = scaled(ClosedForm(prefill.resolved, drawn, draft_model))
         told = bool(kept_of_prefill or question.step_scale)
         wait_s = 0.0 if told else _before_a_prompt_s(prefill.resolved, drawn, draft_model)
-        options = replace(options, wait_s=wait_s)
+        options = replace(options, wait_s=wait_s, tiers=())  # of those that read prompts
         pool = prefill.disaggregation(theirs)
     simulation = simulate(
         resolved.model,
@@ -214,6 +221,7 @@ def run(
         options=options,
         replicas=question.replicas,
         routing=cast(Any, question.router),
+        front_ends=question.front_ends,
         speculation=drafts,
         disaggregation=pool,
         seed=question.seed,
@@ -274,7 +282,8 @@ class ClosedForm:
         osl = float(np.mean(self._drawn.requests.output_tokens))
         later = found.tpot_s[0] * (osl - 1.0) if osl > 1.0 else 0.0
         request_s = float(found.ttft_s[0] + later) * scale / float(found.correction.steps[0])
-        session_s = request_s * q.turns + q.think_s * (q.turns - 1)
+        turns, think_s = offered_load.mean_session(q)
+        session_s = request_s * turns + think_s * (turns - 1)
         return session_s if math.isfinite(session_s) else 0.0
 
 
@@ -296,10 +305,12 @@ def one_replica(question: Question, drawn: Trace) -> Question:
         "requests": None,
     }  # fmt: skip
     load |= {"concurrency": None if rate else users, "rate": rate / replicas or None}
-    load |= {name: getattr(STANDARD, name) for name in ("replicas", *in_group(POOL))}
-    alike = question.trace or question.lengths or question.length_spread
+    plain = ("replicas", *in_group(POOL), *in_group(CACHE), "think_s", "think_spread", "sessions")
+    load |= {name: getattr(STANDARD, name) for name in plain}
+    alike = question.trace or question.lengths or question.length_spread or question.sessions
     if alike or not question.prefix_caching:
         load |= {"lengths": None, "length_spread": 0.0, "shared_tokens": 0, "turns": 1}
+        load |= {"turn_isl": 0}
         load |= {"isl": _mean(requests.input_tokens), "osl": _mean(requests.output_tokens)}
     return replace(question, **load)
 
@@ -313,7 +324,8 @@ def scaled(form: ClosedForm) -> tuple[Options, StepScale | None]:
     user's calibration of these, if they are from one."""
     resolved, question = form.resolved, form.resolved.scenario
     kept = None if question.step_scale else kept_scale(resolved)
-    told = Options(**{name: getattr(question, name) for name in _OPTIONS})
+    below = cache_tiers.tiers(question, resolved.system)
+    told = Options(**{name: getattr(question, name) for name in _OPTIONS}, tiers=below)
     if scale := question.step_scale or (kept.scale if kept else 0.0):
         return replace(told, step_scale=scale), kept
     return replace(told, **learned(form)), None

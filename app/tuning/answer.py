@@ -15,10 +15,11 @@ from app.tuning.report import markdown
 from app.tuning.simulated_server import SimulatedServer, hidden_moves
 from app.tuning.space import Setting, Space, space
 from app.tuning.study import Record, opened
+from app.tuning.teaching import points
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Progress, never, silent
 
-REPORT = "report.md"
+REPORT, POINTS = "report.md", "points.csv"
 _SIMULATOR = "the simulator"
 _STATUSES = ("measured", "failed", "contradicts", "no result")
 
@@ -71,6 +72,8 @@ def answer(
     done = tune(found, runner, study, runs, share, held, progress, cancelled)
     if folder is not None:
         (folder / REPORT).write_text(markdown(done), encoding="utf-8")
+        if commands is not None and (taught := points(asked, done.records)):
+            (folder / POINTS).write_text(taught, encoding="utf-8")
     return done
 
 

@@ -7,7 +7,9 @@ settings, so that one run corrects all and each corrects its neighbours most::
 
     cov(i, j) = a^2 s_i s_j (r + (1 - r) k(|x_i - x_j| / l))  + n^2 [i = j]
 
-with k Matern's of degree 5/2; a, r and l are averaged over a small grid by how likely each is.
+with k Matern's of degree 5/2; a, r, l and the noise n of one run are averaged over a small grid by
+how likely each is.  Runs of one setting that differ can be nothing but noise, so that repeats say
+most of n; `noise` states it from them alone.
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), ch. 2, 4.2, 5.4.
 """
 
@@ -23,12 +25,13 @@ from app.tuning.outcome import Outcome
 from app.tuning.space import Space
 from genz_core.types import Array
 
-#: Deviation of ln of one figure between two runs of one setting.  The figure is judgement.
-NOISE = 0.02
+#: Deviations of ln of one figure between two runs of one setting that are tried; the middle one is
+#: the likeliest before any run.  The figures are judgement.
+_NOISES = (0.005, 0.02, 0.08)
 #: Shares that all settings have in common, scales of distance and of deviation that are tried.
 _SHARED, _LENGTHS, _SCALES = (0.5, 0.8, 0.95), (0.5, 1.0, 2.0), (0.5, 1.0, 2.0)
-#: Deviation of ln of the scales about 1 before any run.
-_ABOUT_ONE = 0.5
+#: Deviation of ln of the scales about 1 before any run, and of the noise about its middle.
+_ABOUT_ONE, _ABOUT_MIDDLE = 0.5, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +66,16 @@ def _belief(space: Space, name: str, known: Sequence[tuple[int, float]]) -> Beli
     missed = np.array([log for _, log in known]) - start[at]
     distance = _distances(space.features, space.features[at])
     likely, logs, variances = [], [], []
-    for shared, length, scale in itertools.product(_SHARED, _LENGTHS, _SCALES):
+    middle = _NOISES[len(_NOISES) // 2]
+    for shared, length, scale, noise in itertools.product(_SHARED, _LENGTHS, _SCALES, _NOISES):
         factor = shared + (1.0 - shared) * _near(distance / length)
         covariance = scale**2 * expected.deviation[:, None] * expected.deviation[at] * factor
-        lower = np.linalg.cholesky(covariance[at] + NOISE**2 * np.eye(len(at)))
+        lower = np.linalg.cholesky(covariance[at] + noise**2 * np.eye(len(at)))
         white = np.linalg.solve(lower, missed)
         half = np.linalg.solve(lower, covariance.T)
         about = (np.log([scale, length]) / _ABOUT_ONE) ** 2
-        likely.append(-0.5 * (white @ white + about.sum()) - np.log(np.diag(lower)).sum())
+        off = about.sum() + (np.log(noise / middle) / _ABOUT_MIDDLE) ** 2
+        likely.append(-0.5 * (white @ white + off) - np.log(np.diag(lower)).sum())
         logs.append(half.T @ white)
         variances.append(np.maximum((scale * expected.deviation) ** 2 - (half**2).sum(0), 0.0))
     weights = np.exp(np.array(likely) - max(likely))
@@ -78,6 +83,20 @@ def _belief(space: Space, name: str, known: Sequence[tuple[int, float]]) -> Beli
     mean = weights @ np.array(logs)
     variance = weights @ (np.array(variances) + (np.array(logs) - mean) ** 2)
     return Belief(start + mean, np.sqrt(variance))
+
+
+def noise(space: Space, runs: Sequence[tuple[int, Outcome]]) -> float:
+    """Deviation of ln of the goal between runs of one setting, NaN where none was run twice."""
+    logs: dict[int, list[float]] = {}
+    for at, outcome in runs:
+        value = outcome.value(space.goal)
+        if np.isfinite(value) and value > 0:
+            logs.setdefault(at, []).append(float(np.log(value)))
+    several = [np.array(one) for one in logs.values() if len(one) > 1]
+    if not several:
+        return float("nan")
+    squares = sum(float(((one - one.mean()) ** 2).sum()) for one in several)
+    return float(np.sqrt(squares / sum(len(one) - 1 for one in several)))
 
 
 def starts(space: Space, runs: Sequence[tuple[int, Outcome]]) -> Array:

@@ -9,7 +9,8 @@ from typing import Any
 
 from app.answers.table import TableFormat, render
 from app.planning.targets import FIGURES
-from app.tuning.loop import Tuned
+from app.tuning.learning import noise
+from app.tuning.loop import Tuned, usable_runs
 from app.tuning.space import Space, words
 from app.tuning.study import Record
 
@@ -82,6 +83,9 @@ def sentences(found: Tuned) -> list[str]:
             f"best of {tried:,} runs of {count:,} settings: run {best.number}, "
             f"{words(best.setting)}: {goal.name} {value}"
         )
+    scatter = noise(space, [run for _, run in usable_runs(space, found.records)])
+    if math.isfinite(scatter):
+        said.append(f"runs of one setting differ by {scatter:.1%} (deviation)")
     if found.stop:
         said.append(f"stopped: {found.stop}")
     if found.choice.proposal is not None:

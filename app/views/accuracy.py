@@ -9,7 +9,7 @@ from app.accuracy import likely_causes, measured_points, shipped_errors, worked_
 from app.charts import accuracy as charts
 from app.charts.figure import Figure
 from app.dashboard import cached_rows, explanations, export, sidebar
-from app.dashboard.widgets import Points, choose, parity_and_errors, titled_table
+from app.dashboard.widgets import Points, choose, parity_and_errors, pick, titled_table
 from app.scenario.levers import PHASES
 from app.scenario.summary import step_of
 from app.wording.markdown import plain
@@ -34,9 +34,7 @@ look = export.look()
 
 def choice(label: str, options: Sequence[str], key: str) -> str:
     """Draw a choice among columns or figures, bound to the address; returns its name."""
-    return choose(
-        label, options, key, default=options[0], format_func=lambda name: NAMES.get(name, name)
-    )
+    return pick(label, options, key, format_func=lambda name: NAMES.get(name, name), width=160)
 
 
 def operators() -> None:

@@ -84,13 +84,13 @@ def _about(resolved: Resolved) -> None:
 def _foot(name: str, setup: Setup, figures, table, how: str, command: str) -> None:
     """Draw how the numbers come about, the command that prints them, exports and the pin."""
     with st.container(horizontal=True):
-        with st.popover("How these numbers come about", icon=":material/function:"):
+        with st.popover("How", icon=":material/function:"):
             st.markdown(how)
             if command and not setup.if_fitted:
                 st.caption("The same numbers on the command line:")
                 st.code(command, language="bash", wrap_lines=True)
         export.downloads(name, figures, table, setup)
-        st.button("Pin to compare", key=f"pin_{name}", icon=":material/keep:",
+        st.button("Pin", key=f"pin_{name}", icon=":material/keep:",
                   on_click=pinned.pin, disabled=pinned.full())  # fmt: skip
 
 

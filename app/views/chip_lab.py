@@ -7,8 +7,6 @@ import streamlit as st
 from app.dashboard import sidebar
 from app.dashboard.panels import chip, sensitivity, studies, uneven_experts
 from app.dashboard.widgets import choose
-from app.decide.loads import load_words
-from app.wording import quantities
 from app.wording.markdown import plain
 
 PARTS = ("Another chip", "Sensitivity", "Ridge", "Needed hardware", "Study", "Uneven experts")
@@ -21,13 +19,8 @@ def of_the_question(part: str) -> None:
     loaded = sidebar.chosen_setup()
     if loaded.scenario.kind == "trace":
         loaded = setup  # a trace has no one load to vary
-    of = (setup if part == "Ridge" else loaded).scenario  # where a batch crosses a ridge
     sidebar.say_trace()
-    st.caption(
-        f"{plain(resolved.model.name)} on {of.tp * of.pp * of.dp} × {plain(resolved.system.name)}, "
-        f"engine {plain(resolved.engine.name)}, {load_words(of)}, "
-        f"{quantities.tokens(of.isl)} tokens in, {quantities.tokens(of.osl)} out."
-    )
+    st.caption(f"Under {plain(resolved.engine.name)}.")
     if part in ("Sensitivity", "Ridge"):
         if loaded.scenario.kind == "batch":
             loaded = sidebar.gated(setup, resolved, estimate)[0]

@@ -3,17 +3,20 @@
 import streamlit as st
 
 from app.dashboard import export, sidebar
-from app.dashboard.panels import breakdown, inside, memory, operators, roofline
+from app.dashboard.panels import breakdown, cache_tiers, inside, memory, operators, roofline
 from app.dashboard.widgets import choose
 from app.scenario.encoder_figures import phases_of
 
 #: Charts of the model and its memory, which are drawn of what cannot run, too.
-MEMORY, GRAPH = "Memory", "Model inside"
+MEMORY, GRAPH, TIERS = "Memory", "Model inside", "Cache tiers"
 PARTS = {
     "Roofline": roofline.draw, "Breakdown": breakdown.draw, MEMORY: memory.draw,
-    GRAPH: inside.draw,
+    GRAPH: inside.draw, TIERS: cache_tiers.draw,
 }  # fmt: skip
-HELP = {"Roofline": roofline.EXPLANATION, "Breakdown": breakdown.EXPLANATION}
+HELP = {
+    "Roofline": roofline.EXPLANATION, "Breakdown": breakdown.EXPLANATION,
+    TIERS: cache_tiers.EXPLANATION,
+}  # fmt: skip
 
 setup, resolved, estimate = sidebar.priced_setup()
 st.title("Explain", anchor=False)
@@ -23,7 +26,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
     part = choose("Chart", list(PARTS), "part", label_visibility="collapsed")
     phase = choose("Phase", phases, "phase" if len(phases) > 1 else "pass", default=phases[-1],
                    label_visibility="collapsed")  # fmt: skip
-if part in (MEMORY, GRAPH):
+if part in (MEMORY, GRAPH, TIERS):
     sidebar.say_unread(resolved)
 else:
     setup, resolved, estimate = sidebar.gated(setup, resolved, estimate)

@@ -47,6 +47,7 @@ def gemm_time(
     warm_cache: bool = False,
     quantized: bool = False,
     least_rows: int = 64,
+    streamed: bool = False,
     floor_s: float | None = None,
 ) -> KernelTime:
     """Time of the product x[m, k] @ w[k, n] on one device [s].
@@ -60,7 +61,8 @@ def gemm_time(
                     + [s > 1] (8 s m n / cache_bandwidth + split log2 s)
         T         = launch + min t + [quantized] quantize_passes 2 m k / bandwidth
 
-    The best tile depends on t_compute alone, so it is chosen before the p-norm.
+    The best tile depends on t_compute alone, so it is chosen before the p-norm.  Of one row that is
+    `streamed` the inner p-norm is a maximum.
 
     Args:
         m, n, k: rows (tokens), output features, input features; numbers or arrays [shapes] that
@@ -74,6 +76,8 @@ def gemm_time(
         quantized: the activations are quantised on the fly before the product.
         least_rows: rows of the thinnest tile: 64 in the libraries' matrix kernels, 8 in kernels
             made for few rows (weight-only formats), 1 where there are matrix-vector kernels.
+        streamed: a product of one row multiplies the weights as they come from memory, as on CPUs;
+            more rows have them packed for the blocks of their kernel first.
         floor_s: replaces `parameters.launch_s` (an engine's kernel floor under CUDA graphs).
 
     Source: tile and wave quantisation as in NVIDIA, "Matrix Multiplication Background User's
@@ -89,6 +93,7 @@ def gemm_time(
         warm_cache=warm_cache,
         quantized=quantized,
         least_rows=least_rows,
+        streamed=streamed,
     )
     return KernelTime(
         stages,
@@ -113,6 +118,7 @@ def _stages(
     warm_cache: bool,
     quantized: bool,
     least_rows: int,
+    streamed: bool,
 ) -> Stages:
     """Stages of a product for every split of K, [splits, shapes]; m, n, k: [shapes]."""
     split = _SPLITS[:, None]
@@ -125,6 +131,8 @@ def _stages(
     memory = _memory_s(m, n, k, weight_bytes, activation_bytes, device, parameters, warm_cache)
     k_loop = k_split * (parameters.k_step_s * max(activation_bytes, weight_bytes) / 128.0)
     body = p_norm(parameters.overlap, compute, memory[None, :])
+    if streamed:
+        body = np.where(m <= 1.0, np.maximum(compute, memory[None, :]), body)
     splitting = (split > 1) * (
         8.0 * split * (m * n) / device.cache_bytes_per_s + parameters.split_s * np.log2(split)
     )
@@ -206,6 +214,8 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
     """Arguments of `gemm_time`; 8-bit and 4-bit products quantise wider activations on the fly."""
     compute = conditions.arithmetic(op)
     quantized = compute in ("fp8", "fp4", "int8") and bytes_of(op.activations) > 1.0
+    least_rows = _least_rows(conditions, op, compute)
+    plain = conditions.system.kind == "cpu" and not _unpacked(op, compute)
     return {
         "m": op.dims["m"],
         "n": op.dims["n"],
@@ -216,7 +226,8 @@ def _arguments(conditions: Conditions, op: Op) -> dict[str, Any]:
         "device": conditions.device_for(op),
         "warm_cache": conditions.warm_cache,
         "quantized": quantized,
-        "least_rows": _least_rows(conditions, op, compute),
+        "least_rows": least_rows,
+        "streamed": least_rows == 1 and plain,
         "floor_s": conditions.floor_s(2 if quantized else 1),
     }
 
@@ -227,5 +238,9 @@ def _least_rows(conditions: Conditions, op: Op, compute: str) -> int:
     """
     if conditions.engine.thin_products:
         return 1
-    weight_only = bytes_of(op.weights) < 1.5 and compute in ("bf16", "fp16", "fp32")
-    return 8 if weight_only or conditions.system.kind == "cpu" else 64
+    return 8 if _unpacked(op, compute) or conditions.system.kind == "cpu" else 64
+
+
+def _unpacked(op: Op, compute: str) -> bool:
+    """Whether the weights are unpacked on the fly ("weight only")."""
+    return bytes_of(op.weights) < 1.5 and compute in ("bf16", "fp16", "fp32")

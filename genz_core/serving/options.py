@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from genz_core.engine import EngineProfile
+from genz_core.serving.cache_tiers import CacheTier, Writes
 
 #: Names of the scheduling policies that an engine or an option may choose.
 SCHEDULERS = ("vllm", "sglang", "tensorrt_llm", "static")
@@ -18,10 +19,11 @@ class Options:
     memory_fraction: see `with_memory`.  kv_tokens: capacity of a rank's cache, instead of what
     fits.  prefix_caching: equal prefixes are shared.  recv_interval: decode steps between two looks
     at new requests.  batch_wait: see `Traffic`.
-    scheduler: a policy from `SCHEDULERS`, instead of the engine's own.  step_scale: measured over
-    priced time of a step; None for the scale of the engine's recipe, if the built-in tables give
-    the price.  prompt_scale: additional scale of the time that prompts add to a step.  wait_s: wait
-    of a request before it reaches the engine, in addition to the engine's own.
+    scheduler: a policy from `SCHEDULERS`, instead of the engine's own.  tiers: of cached prefixes
+    below the device, the fastest first; cache_writes: when they are written.  step_scale: measured
+    over priced time of a step; None for the scale of the engine's recipe, if the built-in tables
+    give the price.  prompt_scale: additional scale of the time that prompts add to a step.  wait_s:
+    wait of a request before it reaches the engine, in addition to the engine's own.
     """
 
     max_num_seqs: int = 0
@@ -32,6 +34,8 @@ class Options:
     recv_interval: int = 1
     batch_wait: int = 0
     scheduler: str = ""
+    tiers: tuple[CacheTier, ...] = ()
+    cache_writes: Writes = "through"
     step_scale: float | None = None
     prompt_scale: float = 1.0
     wait_s: float = 0.0

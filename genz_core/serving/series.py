@@ -63,7 +63,7 @@ def serve_pools(
 
 def _refuse(traffic: Traffic) -> None:
     unknown = {
-        "weights or caches on the host": bool(traffic.spill or traffic.sharing.from_host),
+        "weights or caches on the host": bool(traffic.spill or traffic.sharing.reads),
         "prompts that wait for others (batch_wait)": bool(
             np.any(np.asarray(traffic.batch_wait) > 0)
         ),

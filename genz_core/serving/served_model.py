@@ -254,7 +254,7 @@ class ServedModel:
     def _fetch_s(self, chosen: NDArray[np.intp]) -> Array | float:
         """Time in which a request's cached tokens come from the host [s], of some of the loads."""
         sharing = self.traffic.sharing
-        if not sharing.from_host:
+        if not sharing.reads:
             return 0.0
 
         def weigh(tokens: Num) -> Memory:

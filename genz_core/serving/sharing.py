@@ -10,6 +10,7 @@ import numpy as np
 
 from genz_core.errors import InvalidValue, MissingSpec
 from genz_core.memory import Memory
+from genz_core.serving.cache_tiers import CacheTier, Found
 from genz_core.types import Array, Num, System
 
 #: Cache of one sequence on the fullest device, with all else there, by its tokens [configs].
@@ -25,7 +26,7 @@ class Sharing:
     branches: sequences that a request writes after one prompt, which they share: parallel samples,
     or the beams of a search.  kept: of these, those that the user gets; 1 of a beam search.
     from_host: cached tokens lie in the host's memory, and are read over its link before the rest of
-    a prompt (nothing hides the transfer).
+    a prompt (nothing hides the transfer).  below: tiers that a part of them comes from so.
 
     Raises:
         InvalidValue: fewer than one branch, or more kept than there are.
@@ -36,6 +37,7 @@ class Sharing:
     branches: int = 1
     kept: int = 1
     from_host: bool = False
+    below: tuple[Found, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.kept <= self.branches:
@@ -71,18 +73,27 @@ class Sharing:
         each = np.maximum(one - common, 0.0) + (self.branches - 1) * later
         return replace(whole, kv_bytes=each, reserve_bytes=whole.reserve_bytes + common)
 
+    @property
+    def reads(self) -> bool:
+        """Whether cached tokens come from elsewhere than the device."""
+        return self.from_host or bool(self.below)
+
     def fetch_s(self, system: System, weigh: Weigh) -> Any:
-        """Time in which a request's cached tokens come from the host [s], 0 where they need not.
+        """Time in which a request's cached tokens come to the device [s], 0 where they need not.
 
         Raises:
             MissingSpec: the system states no host link.
         """
-        if not self.from_host or not np.any(np.asarray(self.cached_tokens) > 0):
+        if not self.reads or not np.any(np.asarray(self.cached_tokens) > 0):
             return 0.0
-        if system.host_bytes_per_s is None:
-            raise MissingSpec(f"{system.name} states no host link to read a cache over")
+        below = self.below
+        if self.from_host:
+            if system.host_bytes_per_s is None:
+                raise MissingSpec(f"{system.name} states no host link to read a cache over")
+            below = (Found(CacheTier("host", np.inf, system.host_bytes_per_s), 1.0),)
         cached: Array = weigh(np.maximum(self.cached_tokens, 1.0)).kv_bytes
-        return np.where(np.asarray(self.cached_tokens) > 0, cached / system.host_bytes_per_s, 0.0)
+        read: Array = np.sum([each.read_s(cached) for each in below], axis=0)
+        return np.where(np.asarray(self.cached_tokens) > 0, read, 0.0)
 
 
 ALONE = Sharing()

@@ -8,8 +8,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from genz_core.latency.device import Device
 from genz_core.latency.profile import LatencyProfile, Tier
 from genz_core.memo import ByIdentity
@@ -23,6 +21,7 @@ from hardware_db.profile_schema import (
     fitted_profile,
     head,
     layered,
+    plain_data,
     read,
 )
 from hardware_db.profiles.trees import MeasuredTrees
@@ -202,7 +201,7 @@ def residual_quantiles() -> Mapping[str, Mapping[Tier, Mapping[float, float]]]:
     Every series has the same weight.  "measured": held-out shapes of measured devices; "sibling"
     and "default": whole devices and whole families that were held out.
     """
-    data = yaml.safe_load((FOLDER / f"{RESIDUALS}.yaml").read_text(encoding="utf-8"))
+    data = plain_data(FOLDER / f"{RESIDUALS}.yaml")
     return {
         operator: {
             tier: {float(level): float(value) for level, value in entry["quantiles"].items()}

@@ -243,11 +243,17 @@ def _exchange(name: str, element_bytes: float, block: Mixture, frame: DeviceFram
 def _dispatch(block: Mixture, frame: DeviceFrame) -> Ops:
     """Tokens to their experts; an all-to-all sends them in the format that the experts
     multiply in.
+
+    A gather does so in four bits alone, which engines quantise to before it.
+    Source: TensorRT-LLM, tensorrt_llm/_torch/modules/fused_moe/fused_moe_cutlass.py, post-quant
+    all-gather; vLLM, fused_moe/flashinfer_cutlass_prepare_finalize.py.
     """
-    sent = _SENT_BYTES.get(frame.types("experts.up").arithmetic, MESSAGE_BYTES)
+    arithmetic = frame.types("experts.up").arithmetic
+    sent = _SENT_BYTES.get(arithmetic, MESSAGE_BYTES)
+    gathered = _gathered(block, frame) * (sent / MESSAGE_BYTES if arithmetic == "fp4" else 1.0)
     where = {"stride": frame.dp_stride, **frame.at("moe")}
     return (
-        all_gather("moe_all_gather", _gathered(block, frame), frame.par.dp, **where),
+        all_gather("moe_all_gather", gathered, frame.par.dp, **where),
         _exchange("moe_dispatch", sent, block, frame),
     )
 

@@ -7,9 +7,10 @@ the registry's own: `_id`, `_source`, `_aliases`, `_bases`, `_published_paramete
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,16 @@ def _shipped_model(path: Path) -> ShippedModel:
             for key in ("quantization_config", "hf_quant_config")
         ),
     )
+
+
+@lru_cache(maxsize=1024)
+def shipped_model(id: str) -> ShippedModel | None:
+    """The shipped model of an id as it is written, None where there is none; no other is read."""
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", id):
+        return None
+    path = FOLDER / f"{id.replace('/', '--')}.json"
+    model = _shipped_model(path) if path.is_file() else None
+    return model if model is not None and model.id == id else None
 
 
 @cache

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from genz_core.errors import LONGEST_NAME, RidgelineError, UnknownModel, UnknownPrecision
 from genz_core.precision import FORMATS, canonical
-from model_registry.finding.catalog import ShippedModel, shipped_models
+from model_registry.finding.catalog import ShippedModel, shipped_model, shipped_models
 from model_registry.finding.libraries import library_name
 from model_registry.finding.unshipped import reason_unshipped
 from model_registry.kinds import refuse_other_names
@@ -48,7 +48,7 @@ class NameMatch:
 
     def config(self) -> dict[str, Any]:
         """The parsed config.json that ships."""
-        return shipped_models()[self.id].config()
+        return (shipped_model(self.id) or shipped_models()[self.id]).config()
 
 
 # ------------------------------------------------------------------------------- words
@@ -170,19 +170,22 @@ def _add(index: dict[Tokens, list[ShippedModel]], key: Tokens, model: ShippedMod
 
 
 @cache
-def _index() -> tuple[
-    Mapping[str, ShippedModel], Mapping[Tokens, list[ShippedModel]], Mapping[Tokens, Any]
-]:
-    """Shipped models by spelling, by all tokens, and by tokens without words of tuning."""
-    spelled: dict[str, ShippedModel] = {}
+def _spelled() -> Mapping[str, ShippedModel]:
+    """Shipped models by spelling."""
+    models = shipped_models().values()
+    return {name.casefold(): model for model in models for name in (model.id, *model.aliases)}
+
+
+@cache
+def _index() -> tuple[Mapping[Tokens, list[ShippedModel]], Mapping[Tokens, Any]]:
+    """Shipped models by all tokens, and by tokens without words of tuning."""
     full: dict[Tokens, list[ShippedModel]] = {}
     core: dict[Tokens, list[ShippedModel]] = {}
     for model in shipped_models().values():
         for name in (model.id, *model.aliases):
-            spelled[name.casefold()] = model
             _add(full, _tokens(name), model)
             _add(core, _core(_tokens(name)), model)
-    return spelled, full, core
+    return full, core
 
 
 def _unambiguous(models: Iterable[ShippedModel], account: str) -> ShippedModel | None:
@@ -209,7 +212,7 @@ def _foreign(model: ShippedModel, account: str) -> bool:
 
 def _same_series(name: str) -> ShippedModel | None:
     """The model of the same series, size and date, whatever its tuning or account."""
-    _, full, core = _index()
+    full, core = _index()
     account, tokens = name.casefold().rpartition("/")[0], _tokens(name)
     for index, key in ((full, tokens), (core, tokens), (core, _core(tokens))):
         model = _unambiguous(index.get(key, ()), account)
@@ -220,7 +223,7 @@ def _same_series(name: str) -> ShippedModel | None:
 
 def _dated(tokens: Tokens, account: str) -> ShippedModel | None:
     """The undated model of a dated name, or the only dated model of an undated name."""
-    *_, core = _index()
+    _, core = _index()
     plain = _undated(tokens)
     if plain != tokens:
         return _unambiguous(core.get(plain, ()), account)
@@ -238,7 +241,7 @@ def _position(inner: Tokens, outer: Tokens) -> int:
 
 def _base_of(name: str) -> ShippedModel | None:
     """The model that a fine-tune names as its base: `Hermes-3-Llama-3.1-8B`."""
-    *_, core = _index()
+    _, core = _index()
     tokens = _undated(_core(_tokens(name)))
     best: Tokens = ()
     for key in core:
@@ -372,7 +375,7 @@ def _beginning(name: str) -> list[str]:
     words = _tokens(rest)
     if not words:
         return []
-    begun = (models for key, models in _index()[1].items() if key[: len(words)] == words)
+    begun = (models for key, models in _index()[0].items() if key[: len(words)] == words)
     owned = (m for m in chain(*begun) if m.id.casefold().startswith(f"{account}/" * bool(account)))
     return sorted(_originals(owned), key=str.casefold)
 
@@ -396,8 +399,7 @@ def _found(name: str) -> NameMatch | None:
     """The model of a name: by its spelling, its series, or the base that a fine-tune's name
     contains.
     """
-    spelled = _index()[0]
-    model = spelled.get(name.casefold())
+    model = shipped_model(name) or _spelled().get(name.casefold())
     if model:
         plain = name.casefold() in (model.id.casefold(), model.id.casefold().rpartition("/")[2])
         return _match(name, model, "name" if plain else "alias", {})
@@ -407,7 +409,7 @@ def _found(name: str) -> NameMatch | None:
         bare = same and "/" not in name
         return _match(name, model, "name" if bare else "re-release", {})
     stripped, formats = _announced_formats(name)
-    model = spelled.get(stripped.strip("-_.: ")) or _same_series(stripped)
+    model = _spelled().get(stripped.strip("-_.: ")) or _same_series(stripped)
     if model:
         return _match(name, model, "re-release", formats)
     model = _base_of(stripped)
@@ -423,7 +425,7 @@ def _words(name: str) -> Tokens:
 
 def _hyphenated(name: str) -> ShippedModel | None:
     """The model of a name whose underscores stand for hyphens: `Qwen3_235B_A22B`."""
-    models = _index()[1].get(_words(name), ()) if "_" in name else ()
+    models = _index()[0].get(_words(name), ()) if "_" in name else ()
     return _unambiguous(models, name.casefold().rpartition("/")[0])
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from genz_core.errors import InvalidValue, UnknownModel
-from model_registry.finding.catalog import shipped_models
+from model_registry.finding.catalog import shipped_model, shipped_models
 from model_registry.finding.gguf import MAGIC
 from model_registry.finding.gguf_config import gguf_config
 from model_registry.finding.hub import HubModel, cached, fetch, hub_id
@@ -151,7 +151,7 @@ def _of_name(name: str) -> Checkpoint:
         name=match.id,
         notes=(match.note,) if match.note else (),
         formats={key: value for key, value in formats.items() if value},
-        origin=shipped_models()[match.id].source,
+        origin=(shipped_model(match.id) or shipped_models()[match.id]).source,
     )
 
 
@@ -165,10 +165,10 @@ def shipped_page(text: str) -> str:
         InvalidValue: an address without an owner and a name.
     """
     name = None if text.strip().startswith("hf:") else hub_id(text)
-    known = shipped_models()
-    return (
-        name if name and (name in known or any(name in m.aliases for m in known.values())) else ""
-    )
+    if not name:
+        return ""
+    known = shipped_model(name) or any(name in m.aliases for m in shipped_models().values())
+    return name if known else ""
 
 
 def _fetched(name: str) -> Path:

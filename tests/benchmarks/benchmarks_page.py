@@ -3,9 +3,9 @@
     python -m tests.benchmarks.benchmarks_page --write docs --peers /path/to/a/venv/bin/python
 
 writes docs/benchmarks.md and appends to docs/benchmarks.csv (date, version, metric, unit, value);
-exit code 1 where a number is more than `--worse` (0.25) worse than in the last entry of this
-machine's kind.  On a quiet machine; `--short` measures less of each, and `--areas` names those that
-are measured, to try the command.
+areas that `--areas` leaves out stay as they were; exit code 1 where a number is more than `--worse`
+(0.25) worse than in the last entry of this machine's kind.  On a quiet machine; `--short` measures
+less of each, to try the command.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from tests.benchmarks import measures
 from tests.benchmarks.measures import Measure
 
 COLUMNS = ("date", "version", "machine", "metric", "unit", "value")
-AREAS = ("accuracy", "sweeps", "start-up", "pages", "reports", "simulation", "memory")
+AREAS = ("accuracy", "sweeps", "start-up", "pages", "reports", "simulation", "scale", "memory")
+_HEAD = "## "  # of an area
 COMMAND = "python -m tests.benchmarks.benchmarks_page --write docs"
 
 
@@ -53,6 +54,7 @@ def all_measures(short: bool, peers_python: str, areas: Sequence[str] = AREAS) -
         "pages": lambda: measures.pages(1 if short else 5, 1 if short else 3),
         "reports": lambda: measures.reports(repeats),
         "simulation": lambda: measures.simulations(200 if short else 2000, repeats),
+        "scale": lambda: measures.scale(not short),
         "memory": measures.peaks,
     }
     for area in areas:
@@ -127,10 +129,26 @@ def page(measured: Sequence[Measure], before: Mapping[str, Entry], worse: float)
     ]
     for area, group in itertools.groupby(sorted(measured, key=_order), key=lambda m: m.area):
         rows = [_row(m, change(m, before), before.get(m.name), worse) for m in group]
-        parts.append(f"## {area}\n\n{render(rows, TableFormat.markdown)}\n")
+        parts.append(
+            f"{_HEAD}{area}\n\nMeasured {today}.\n\n{render(rows, TableFormat.markdown)}\n"
+        )
         if area == "Accuracy":
             parts.append(_peers())
     return "\n".join(parts)
+
+
+def with_other_areas(text: str, written: str) -> str:
+    """The page with the areas that are written already and that it has not measured."""
+    head, *new = text.split(_HEAD)
+    earlier_head, *old = written.split(_HEAD)
+    areas = {_area(part): part for part in (*old, *new)}
+    head = earlier_head if len(areas) > len(new) else head
+    shown = sorted(areas, key=lambda area: AREAS.index(area.lower()))
+    return "\n\n".join([head.rstrip(), *(_HEAD + areas[area].rstrip() for area in shown)]) + "\n"
+
+
+def _area(part: str) -> str:
+    return part.partition("\n")[0]
 
 
 def _order(measure: Measure) -> int:
@@ -181,7 +199,9 @@ def main() -> int:
     text = page(measured, before, chosen.worse)
     print(text)
     if chosen.write:
-        (folder / "benchmarks.md").write_text(text, encoding="utf-8")
+        target = folder / "benchmarks.md"
+        written = target.read_text(encoding="utf-8") if target.exists() else ""
+        target.write_text(with_other_areas(text, written), encoding="utf-8")
         written_history(folder / "benchmarks.csv", [*history, *entries(measured)])
     return int(any((change(m, before) or 0.0) > chosen.worse for m in measured))
 

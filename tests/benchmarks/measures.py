@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -54,9 +55,10 @@ def sweeps(peers_python: str, count: int) -> Iterator[Measure]:
         yield Measure("Sweeps", f"{name}: configurations a second", "1/s", rate, False)
 
 
-def _processor_s(command: list[str], repeats: int) -> float:
+def processor_s(command: list[str], repeats: int) -> float:
     """Median processor time of a program of its own [s]; it finds the byte code made before."""
     own = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'app' / 'python'}", "OMP_NUM_THREADS": "1"}
+    own.pop("PYTHONDONTWRITEBYTECODE", None)
     found = []
     for _ in range(repeats + 1):
         before = os.times()
@@ -74,10 +76,10 @@ def start_up(repeats: int) -> Iterator[Measure]:
         "first estimate in Python": "import ridgeline; ridgeline.estimate('Qwen/Qwen3-8B')",
     }
     for name, code in programs.items():
-        yield Measure("Start-up", name, "s", _processor_s([sys.executable, "-c", code], repeats))
+        yield Measure("Start-up", name, "s", processor_s([sys.executable, "-c", code], repeats))
     for words in ("--help", "estimate Qwen/Qwen3-8B --json", "systems"):
         command = [sys.executable, "-c", _CLI, *words.split()]
-        yield Measure("Start-up", f"ridgeline {words}", "s", _processor_s(command, repeats))
+        yield Measure("Start-up", f"ridgeline {words}", "s", processor_s(command, repeats))
 
 
 def pages(cases: int, repeats: int) -> Iterator[Measure]:
@@ -131,6 +133,114 @@ def simulations(requests: int, repeats: int) -> Iterator[Measure]:
 
     rate = requests / _spent(served_requests, repeats)
     yield Measure("Simulation", "requests a second of processor time", "1/s", rate, False)
+
+
+def scale(full: bool) -> Iterator[Measure]:
+    """How cost grows with rows, simulations, deployments and models, here and over a cluster.
+
+    full: up to a million rows and deployments and a thousand simulations.
+    """
+    for name, spent in scale_cases(full):
+        yield Measure("Scale", name, "s", spent())
+
+
+def scale_cases(full: bool) -> Iterator[tuple[str, Callable[[], float]]]:
+    """What is measured of `scale`, each in words and as a call that returns its seconds.
+
+    Of a cluster every process counts, from its start to its end: two workers of this machine.
+    """
+    for exponent in (4, 5, 6) if full else (3,):
+        rows = 10**exponent
+        for where, cluster in _PLACES.items():
+            yield f"sweep of {rows:,} rows, {where}", partial(_of_all, _sweep, rows, cluster)
+    for count in (10, 100, 1000) if full else (4,):
+        for where, cluster in _PLACES.items():
+            name = f"{count:,} simulations of 50 requests, {where}"
+            yield name, partial(_of_all, _simulations, count, cluster)
+    for systems in (1, 7) if full else ():
+        for where, cluster in _PLACES.items():
+            name = f"plan of {systems * _DEPLOYMENTS:,} deployments, {where}"
+            yield name, partial(_of_all, _plan, systems, cluster)
+    for models in (5, 10, 20) if full else (2,):
+        yield f"fleet of {models} models on 50 machines", partial(_of_all, _fleet, models, False)
+
+
+#: Where pieces of work run, and whether it is a cluster.
+_PLACES = {"one process": False, "a cluster of two workers": True}
+#: Of the plan below, a system.
+_DEPLOYMENTS = 161_280
+
+
+def _of_all(work: Callable[[int, str], None], size: int, cluster: bool) -> float:
+    """Processor time of a piece of work by this process and all that it started and ended [s].
+
+    work: of a size and the address of a cluster, "" for none.
+    """
+    before = os.times()
+    if cluster:
+        from distributed import LocalCluster
+
+        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as there:
+            work(size, there.scheduler_address)
+    else:
+        work(size, "")
+    return sum(os.times()[:4]) - sum(before[:4])
+
+
+def _sweep(rows: int, cluster: str) -> None:
+    from app.planning import sweep_file
+    from app.planning.sweep_axes import sweep_axes
+    from app.simulation.executor import Where
+
+    axes = sweep_axes(
+        {"model": "meta-llama/Llama-3.1-8B", "engine": "vllm", "tp": [1, 2, 4, 8], "osl": 128,
+         "system": ["h100", "h200", "b200", "a100-sxm4-80gb", "mi300x"],
+         "batch": {"from": 1, "to": 50, "step": 1},
+         "isl": {"from": 16, "to": 16 * rows // 1000, "step": 16}}
+    )  # fmt: skip
+    assert len(axes) == rows
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "out.parquet"
+        done = sweep_file.sweep(axes, target, where=Where(1, cluster))
+        assert done is not None and done.rows == rows
+
+
+def _simulations(count: int, cluster: str) -> None:
+    from app.simulation import rows_file
+
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "in.csv"
+        cells = "meta-llama/Llama-3.1-8B,h100,vllm,50,256,64"
+        rows = [f"{at},{cells},{4 + at % 16},{at}" for at in range(count)]
+        source.write_text("\n".join(["id,model,system,engine,requests,isl,osl,rate,seed", *rows]))
+        done = rows_file.run_file(source, Path(folder) / "out.csv", 1, cluster)
+        assert all(row["status"] == "ok" for row in done.rows) and len(done.rows) == count
+
+
+def _plan(systems: int, cluster: str) -> None:
+    from app.planning import answer
+    from app.question.asking import ask
+    from app.simulation.executor import Where
+    from tests.benchmarks.test_planning_speed import SYSTEMS
+
+    formats = "checkpoint,fp8"
+    asked = ask("plan", {
+        "model": "meta-llama/Llama-3.1-8B", "system": SYSTEMS[:systems], "weights": formats,
+        "kv": formats, "engine": "vllm,sglang,trtllm", "devices": "1:4096", "rate": 2000,
+        "pools": "aggregated", "target": "tpot < 30ms", "simulate": False,
+    })  # fmt: skip
+    found = answer.answer(asked, where=Where(1, cluster)).found
+    assert len(found.candidates) > 0.9 * systems * _DEPLOYMENTS
+
+
+def _fleet(count: int, _cluster: str) -> None:
+    from app.fleets.result import fleet
+    from tests.benchmarks.test_fleet_speed import MACHINES, models
+
+    chosen = models(6.0 * 20 / count)[:count]
+    question = {"engine": "vllm", "simulate": False}
+    found = fleet({"machines": MACHINES, "models": chosen, "question": question})
+    assert len(found.models) == count
 
 
 def peaks() -> Iterator[Measure]:

@@ -172,10 +172,16 @@ def _clicks(words: str, *names: str) -> Change:
 _SCENARIO = {"model": "Qwen/Qwen3-32B", "tp": 2, "engine": "vllm", "batch": 4}
 PREDICTING = (
     Case("", _SCENARIO, (_BATCHES, _clicks("part", "Load curves", "About"))),
-    Case("roofline", _SCENARIO, (_BATCHES, _clicks("axis", "input length", "batch"))),
-    Case("breakdown", _SCENARIO, (_BATCHES, _clicks("phase", "prefill", "decode"))),
-    Case("memory", _SCENARIO, (_BATCHES, _clicks("axis", "input length", "batch"))),
-    Case("serving", _SCENARIO, (
+    Case("explain", {**_SCENARIO, "part": "Roofline"}, (
+        _BATCHES, Change("axis", "Slider moves", ("input length", "batch") * 12, False),
+    )),
+    Case("explain", {**_SCENARIO, "part": "Breakdown"}, (
+        _BATCHES, _clicks("phase", "prefill", "decode"),
+    )),
+    Case("explain", {**_SCENARIO, "part": "Memory"}, (
+        _BATCHES, _clicks("axis", "input length", "batch"),
+    )),
+    Case("", {**_SCENARIO, "part": "Load curves"}, (
         _BATCHES, Change("users", "Load", tuple(f"{n} users" for n in range(40, 64)), True),
     )),
 )  # fmt: skip
@@ -187,7 +193,8 @@ def time_page(browser: Any, server: Served, case: Case, repeats: int = 3) -> Tim
     context.set_default_timeout(60_000)
     tab = context.new_page()
     _open(tab, server, case)  # the browser compiles the dashboard's scripts
-    timing = Timing(case.page, 0)
+    part = case.inputs.get("part", "")
+    timing = Timing(f"{case.page or 'answer'}{f', {part}' if part else ''}", 0)
     for _ in range(repeats):
         timing.first.append(_open(tab, server, case))
         tab.wait_for_selector(SETTLED)
@@ -286,7 +293,7 @@ def clicks_table(timings: Sequence[Timing]) -> str:
                      for name in ("server_s", "browser_s")]  # fmt: skip
             figures = [statistics.median(wall), percentile(wall, 0.95), *means]
             cells = " | ".join(f"{1e3 * figure:.0f}" for figure in figures)
-            lines.append(f"| {timing.page or 'overview'} | {words} | {len(spent)} | {cells} |")
+            lines.append(f"| {timing.page} | {words} | {len(spent)} | {cells} |")
     return "\n".join(lines)
 
 

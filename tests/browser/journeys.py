@@ -57,6 +57,22 @@ class Walk:
         if len(texts) > 1:
             self.page.keyboard.press("Escape")  # the list stays open for more
 
+    def ask(self, line: str) -> None:
+        """Click on the strip and type a question in place of what stands there."""
+        self._click(self.page.locator(".st-key-question_type button").first, "Type a question")
+        box = self.page.get_by_label("Question", exact=True)
+        self._click(box, line)
+        self.page.keyboard.press("ControlOrMeta+a")
+        self.page.keyboard.type(line)
+        self.page.keyboard.press("Enter")
+        box.wait_for(state="detached")
+        self.rest()
+
+    def to_upload(self) -> None:
+        """Click on the form's link to page Upload."""
+        link = self.page.get_by_test_id("stPageLink").get_by_text("Upload a file")
+        self._click(link, "Upload a file")
+
     def bring(self, file: Path) -> None:
         """Click on the file box and choose a file."""
         with self.page.expect_file_chooser() as choosing:

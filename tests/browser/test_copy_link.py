@@ -14,6 +14,7 @@ def test_one_click_copies_a_link_that_opens_the_same_view(page, app_url: str):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=app_url)
     page.goto(f"{app_url}/explain?part=Memory&batch=16&isl=512")
     shown = figures(page)
+    page.get_by_text("Pins and link").click()
     page.locator(".st-key-copy_link button").click()
     page.wait_for_timeout(300)
     link = page.evaluate("navigator.clipboard.readText()")
@@ -24,7 +25,9 @@ def test_one_click_copies_a_link_that_opens_the_same_view(page, app_url: str):
 
 
 def test_the_button_is_seen_before_a_pointer_is_over_it(open_page):
-    button = open_page("explain").locator(".st-key-copy_link button")
+    page = open_page("explain")
+    page.get_by_text("Pins and link").click()
+    button = page.locator(".st-key-copy_link button")
     button.wait_for(state="visible")
     opacity = "one => { let all = 1; for (; one; one = one.parentElement)" \
         " all *= getComputedStyle(one).opacity; return all }"  # fmt: skip

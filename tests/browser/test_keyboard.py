@@ -47,10 +47,10 @@ def is_seen(page) -> bool:
     return framed != plain
 
 
-def tabbed_to(page, name: str, *, exactly: bool = False) -> None:
-    """Press Tab until what has the focus is called so; Escape leaves a table."""
+def tabbed_to(page, name: str, *, exactly: bool = False, most: int = MOST) -> None:
+    """Press Tab until what has the focus is called so, at most so often; Escape leaves a table."""
     passed = []
-    for _ in range(MOST):
+    for _ in range(most):
         if page.evaluate("document.activeElement.tagName") == "CANVAS":
             page.keyboard.press("Escape")
         page.keyboard.press("Tab")
@@ -81,6 +81,26 @@ def test_model_and_engine_are_reached_and_changed(open_page):
     page.wait_for_function("() => location.search.includes('engine=vllm')")
 
 
+def test_the_strip_is_reached_typed_in_and_answered_within_ten_tabs(open_page):
+    page = open_page()
+    page.wait_for_selector(".st-key-question_type button")
+    tabbed_to(page, "Type a question", most=10)
+    page.keyboard.press("Enter")
+    box = page.get_by_label("Question", exact=True)
+    page.wait_for_function("() => document.activeElement.getAttribute('aria-label') === 'Question'")
+    page.keyboard.type("qwen3 8b h200 vllm 23 us")
+    option = page.get_by_role("option", name="users", exact=True)
+    option.wait_for()
+    page.keyboard.press("ArrowDown")
+    while option.get_attribute("aria-selected") != "true":
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert box.input_value() == "qwen3 8b h200 vllm 23 users "
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1:has-text('Qwen3-8B')")
+    assert "concurrency=23" in page.url
+
+
 @pytest.mark.slow
 def test_another_page_is_reached_and_opened(open_page):
     page = open_page("", batch=2)
@@ -95,7 +115,9 @@ def test_another_page_is_reached_and_opened(open_page):
 def test_a_tooltip_opens_and_an_export_is_saved(open_page):
     page = open_page("explain", part="Breakdown", batch=2)
     page.wait_for_selector(".js-plotly-plot .main-svg")
-    tabbed_to(page, "Help")
+    tabbed_to(page, "Model", exactly=True)
+    page.keyboard.press("Shift+Tab")  # the help of a box is there once the box has the focus
+    assert "Help" in page.evaluate(NAMED)
     assert page.wait_for_selector('[data-testid="stTooltipContent"]').text_content()
     page.keyboard.press("Escape")
     tabbed_to(page, "Export")

@@ -19,7 +19,7 @@ from tests.draws import seed
 def ask(page, line: str) -> None:
     """Type a line over the page and wait until its answer is drawn."""
     page.get_by_role("button", name="Type a question").click()
-    box = page.get_by_role("textbox", name="Question", exact=True)
+    box = page.get_by_label("Question", exact=True)
     box.fill(line)
     box.press("Enter")
     box.wait_for(state="detached")
@@ -82,7 +82,7 @@ def test_what_is_not_understood_is_named_and_mended_by_the_keyboard(open_page, s
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 390, "height": 900})
     page.get_by_role("button", name="Type a question").press("Enter")
-    box = page.get_by_role("textbox", name="Question", exact=True)
+    box = page.get_by_label("Question", exact=True)
     box.fill("llama 8b h200 23 usrs")
     box.press("Enter")
     page.get_by_text("'usrs' is not understood").wait_for()

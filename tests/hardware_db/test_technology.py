@@ -8,10 +8,14 @@ import pytest
 
 import hardware_db
 from genz_core.errors import InvalidValue, UnknownEngine
+from genz_core.serving.cache_tiers import TIERS
 from hardware_db.engine_files import era_facts, prior_engine
 from hardware_db.memory_stacks import generations, memory_bandwidth
 from hardware_db.site_power import site_power
+from hardware_db.tables import table
 from tests.hardware_db.system_documents import BOARD, refused
+
+KINDS = ("datasheet", "derived", "measured", "assumed")
 
 
 def test_a_stack_has_the_rate_of_its_pins():
@@ -19,6 +23,16 @@ def test_a_stack_has_the_rate_of_its_pins():
     assert memory_bandwidth("HBM3", 1) == pytest.approx(819.2e9)
     assert memory_bandwidth("HBM3E", 8) == pytest.approx(8 * 1177.6e9)
     assert all(entry.source for entry in generations().values())
+
+
+def test_the_rent_of_a_cache_tier_follows_from_its_source():
+    """Two instance types that differ by 16 GiB; one that holds 32 GiB and does nothing else."""
+    rows = {(row["tier"], row["figure"]): row for row in table("technology", "cache_tiers")}
+    assert all(row["source"] and row["kind"] in KINDS for row in rows.values())
+    rent = {tier: float(rows[tier, "usd_per_gib_hour"]["value"]) for tier in TIERS}
+    assert rent["host"] == pytest.approx((0.2646 - 0.2016) / 16)
+    assert rent["remote"] == pytest.approx(0.2646 / 32)
+    assert rent["disk"] == pytest.approx(0.08 / 730, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from tests.benchmarks.benchmarks_page import (
     page,
     read_history,
     this_machine,
+    with_other_areas,
     written_history,
 )
 from tests.benchmarks.measures import Measure
@@ -80,3 +81,13 @@ def test_every_area_can_be_measured_in_short():
         found = thread.submit(lambda: list(all_measures(True, "", areas))).result()
     assert {m.area for m in found} >= {"Sweeps", "Start-up", "Memory"}
     assert all(m.value > 0.0 for m in found)
+
+
+def test_areas_that_were_not_measured_stay_as_they_were():
+    written = "# Benchmarks\n\nof a day\n\n## Accuracy\n\nold\n\n## Sweeps\n\nold\n"
+    text = "# Benchmarks\n\nof today\n\n## Sweeps\n\nnew\n\n## Scale\n\nnew\n"
+    after = with_other_areas(text, written)
+    assert after == (
+        "# Benchmarks\n\nof a day\n\n## Accuracy\n\nold\n\n## Sweeps\n\nnew\n\n## Scale\n\nnew\n"
+    )
+    assert with_other_areas(text, "") == text

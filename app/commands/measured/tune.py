@@ -58,7 +58,7 @@ def tune(
     json: opt.Json = False,
 ) -> None:
     from app.tuning import report
-    from app.tuning.answer import REPORT, answer
+    from app.tuning.answer import POINTS, REPORT, answer
     from app.tuning.real_server import Commands
 
     commands = None
@@ -75,3 +75,5 @@ def tune(
     opt.show(json, report.document(found), report.shown_rows(found), words)
     if folder is not None and (folder / REPORT).exists() and not json:
         typer.echo(f"report: {folder / REPORT}")
+        if (folder / POINTS).exists():
+            typer.echo(f"keep what the runs taught: ridgeline calibrate runs {folder / POINTS}")

@@ -30,12 +30,20 @@ def plan(
     output: Annotated[Path, typer.Option(help="Folder that --deployment writes into.")] = Path(
         "deployment"
     ),
+    workers: Annotated[
+        int, typer.Option(help="Processes that price, 0 for one a core.", min=0, max=1024)
+    ] = 1,
+    cluster: Annotated[str, typer.Option(help="A Dask scheduler: tcp://host:8786.")] = "",
+    folder: Annotated[
+        Path | None, typer.Option(help="Where what was priced is kept, and taken up again.")
+    ] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:
     from app.decide.report import check_ending, taken_along
     from app.planning import result
     from app.planning.manifests.bundle import check_kind
+    from app.simulation.executor import Where
 
     if report is not None:
         check_ending(report)
@@ -43,7 +51,8 @@ def plan(
         check_kind(deployment)
     asked = given.ask("plan")
     with running("planning") as job:
-        found = result.plan(asked, job.progress, job.cancelled)
+        where = Where(workers, cluster)
+        found = result.plan(asked, job.progress, job.cancelled, where, folder)
     named = found.to_dict()
     if report is not None:
         opt.write_text(report, taken_along(report, named, found.answer))

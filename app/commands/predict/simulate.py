@@ -11,7 +11,7 @@ import typer
 from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.progress_bar import INTERRUPTED, running
-from app.commands.question_options import Given, add_verb
+from app.commands.question_options import Extra, Given, add_verb
 from app.question.question import LOADS
 from genz_core.errors import InvalidValue
 
@@ -31,6 +31,7 @@ def register(cli: typer.Typer) -> None:
 
 def simulate(
     given: Given,
+    worth: Extra,
     measured_tpot: Annotated[
         float,
         typer.Option(
@@ -90,16 +91,20 @@ def simulate(
     elif measured or measured_tpot:
         _calibrate(given, measured, measured_tpot, save, chosen, target)
     else:
-        run_and_print(given.ask("simulate"), chosen, target)
+        run_and_print(given.ask("simulate"), chosen, target, worth=worth)
 
 
-def run_and_print(asked: Asked, chosen: TableFormat, target: Path | None = None) -> None:
+def run_and_print(
+    asked: Asked, chosen: TableFormat, target: Path | None = None, *, worth: bool = False
+) -> None:
     """Simulate with a progress bar, print the figures, and write the requests to `target`."""
     from app.simulation.result import simulate
 
     with running("simulating") as under_way:
-        answer = simulate(asked, under_way.progress, under_way.cancelled)
-    _print(answer, chosen, {})
+        answer = simulate(asked, under_way.progress, under_way.cancelled, worth=worth)
+    found = answer.worth
+    blocks = [found.case_rows, found.worth_rows, found.router_rows] if found else []
+    _print(answer, chosen, {}, *(block for block in blocks if block))
     if target:
         write_requests(answer, target)
 
@@ -170,11 +175,11 @@ def _simulate_points(source: Path, target: Path | None, workers: int, cluster: s
     """Simulate the rows of a file; a stopped run goes on where it was.
 
     Raises:
-        InvalidValue: no --output, a negative number of workers, or as `fleet.run_file`.
+        InvalidValue: no --output, a negative number of workers, or as `rows_file.run_file`.
     """
     from app.scenario import points_file
     from app.scenario.points_row import unknown_columns
-    from app.simulation import fleet
+    from app.simulation import rows_file
     from app.simulation.points import KNOWN
 
     target = opt.writable_file(target)
@@ -186,7 +191,7 @@ def _simulate_points(source: Path, target: Path | None, workers: int, cluster: s
     for sentence in unknown_columns(rows[0] if rows else (), KNOWN):
         typer.echo(f"warning: {sentence}", err=True)
     with running("simulating") as under_way:
-        done = fleet.run_file(
+        done = rows_file.run_file(
             source, target, workers, cluster, under_way.progress, under_way.cancelled
         )
     good = sum(row["status"] == "ok" for row in done.rows)

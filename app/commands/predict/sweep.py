@@ -42,8 +42,8 @@ def sweep(
     format_: opt.Form = TableFormat.text,
 ) -> None:
     from app.planning import sweep_axes, sweep_file
-    from app.planning.sweep_workers import Where
     from app.scenario.local_files import sources
+    from app.simulation.executor import Where
     from hardware_db import yaml_document
 
     named: Mapping[str, Any] = given
@@ -54,7 +54,7 @@ def sweep(
     if output is not None:
         _write(axes, output, bounds_only, where)
         return
-    if where != Where():
+    if not where.here:
         raise InvalidValue("--workers and --cluster need the file of the table: --output")
     if len(axes) > _MOST_PRINTED:
         raise InvalidValue(

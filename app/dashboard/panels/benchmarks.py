@@ -146,11 +146,13 @@ def show_curves(comparison: Comparison) -> None:
     known = [name for name in words if points[name]]
     for place, name in zip(st.columns(max(len(known), 2), gap="medium"), known, strict=False):
         with place:
-            figure = charts.curve(predicted, points[name], name, comparison.level, look)
+            best = curves.best_points(group, name)
+            figure = charts.curve(predicted, points[name], best, name, comparison.level, look)
             export.chart(figure, f"benchmark-{name}", f"{words[name]}, measured and predicted")
     st.caption(
         f"Band: {comparison.level * 100:g} % interval. Dots: bound. A cross lies below the bound: "
-        "something else ran than what is priced. Red: worse than the interval, or below the bound."
+        "something else ran than what is priced. Red: worse than the interval, or below the bound. "
+        "Diamonds: the best measured runs known near these loads."
     )
 
 

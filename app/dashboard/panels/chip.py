@@ -11,7 +11,7 @@ import streamlit as st
 from app.dashboard import cached
 from app.dashboard.does_not_fit import NONE
 from app.dashboard.question_form import control
-from app.dashboard.widgets import draw_table, slide
+from app.dashboard.widgets import slide
 from app.decide import chips, sensitivity
 from app.decide.chips import Chip
 from app.decide.sensitivity import FIGURES, Figures
@@ -29,6 +29,8 @@ _SLIDERS: Mapping[str, str] = {
     "bandwidth": "Memory bandwidth", "peak": "Arithmetic", "link": "Links",
     "capacity": "Memory capacity",
 }  # fmt: skip
+#: Those that are not in the form's expander.
+_IN_VIEW = ("bandwidth", "peak")
 _NOW = "now"
 
 
@@ -51,25 +53,12 @@ def chip_panel(setup: Setup) -> None:
     made = [f"{name} ×{value:.3g}" for name, value in factors.items() if abs(value - 1) > 1e-9]
     if not made and not weights:
         del columns["all of it"]
-    st.markdown(f"**{plain(system.name)}** with {', '.join(made) or 'nothing changed'}"
-                f"{f', weights {weights}' if weights else ''}:")  # fmt: skip
-    said = [f"{name}: {_change(columns[_NOW], found, 'tpot_s')} TPOT"
-            for name, found in list(columns.items())[1:]]  # fmt: skip
-    if said:
-        st.markdown(f"{said[0][:1].upper()}{'; '.join(said)[1:]}.")
-    draw_table(_rows(columns), "chip_figures")
+    made += [f"weights {weights}"] if weights else []
+    if made:
+        st.markdown(f"**{plain(system.name)}** with {', '.join(made)}:")
+    st.table(_rows(columns))
     if not list(columns.values())[-1]["fits"]:
         st.warning("It does not fit in that memory.", icon=":material/memory:")
-    st.caption(
-        "Constants of kernels and the host stay the system's own; nothing measured validates a "
-        "chip that is not there. Bandwidth of stacks is interface width times pin rate. A power "
-        "cap slows arithmetic by the cube root of the power, assumed, and memory not at all; a "
-        "process is the factor on arithmetic that you state."
-    )
-    with st.popover("Sources of the memory rates", icon=":material/menu_book:"):
-        for memory in generations().values():
-            st.markdown(f"- {memory.name}: {quantities.bandwidth(memory.bytes_per_s)} a stack, "
-                        f"{plain(memory.source)}")  # fmt: skip
 
 
 def _what_ifs(chip: Chip) -> dict[str, Chip]:
@@ -88,11 +77,14 @@ def _times(factor: float) -> str:
 
 
 def _form(system: System) -> tuple[Chip, str]:
-    with st.grid(4, min_column_width=170):
-        factors = {name: slide(f"{label} ×", _LEAST, _MOST, 1.0, f"chip_{name}", step=0.05)
-                   for name, label in _SLIDERS.items()}  # fmt: skip
-    more = st.expander("Memory, formats, process, power", key="chip_more")
+    def factor(name: str) -> float:
+        return slide(f"{_SLIDERS[name]} ×", _LEAST, _MOST, 1.0, f"chip_{name}", step=0.05)
+
+    with st.grid(2, min_column_width=170):
+        factors = {name: factor(name) for name in _IN_VIEW}
+    more = st.expander("More", key="chip_more")
     with more, st.grid(3, min_column_width=170):
+        factors |= {name: factor(name) for name in _SLIDERS if name not in _IN_VIEW}
         memory = st.selectbox("Memory", (_OWN, *generations()), key="chip_memory",
                               bind="query-params")  # fmt: skip
         stacks = st.number_input("Stacks", 1, 64, 6, key="chip_stacks", bind="query-params",
@@ -111,9 +103,24 @@ def _form(system: System) -> tuple[Chip, str]:
             help=f"0: none. The system states {system.tdp_w:,.0f} W." if system.tdp_w else
             "The system states no power.", disabled=not system.tdp_w,
         )  # fmt: skip
+    with more:
+        _basis()
     generation = "" if memory == _OWN else memory
     others = {"process": process, "power_cap_w": cap, **factors}
     return Chip(generation, int(stacks) if generation else 0, each, **others), weights
+
+
+def _basis() -> None:
+    """Draw what the figures of the form rest on."""
+    st.caption(
+        "Constants of kernels and the host stay the system's own; nothing measured validates a "
+        "chip that is not there. Bandwidth of stacks is interface width times pin rate. A power "
+        "cap slows arithmetic by the cube root of the power, assumed, and memory not at all; a "
+        "process is the factor on arithmetic that you state."
+    )
+    for memory in generations().values():
+        st.caption(f"{memory.name}: {quantities.bandwidth(memory.bytes_per_s)} a stack, "
+                   f"{plain(memory.source)}")  # fmt: skip
 
 
 @cached.by_setup(128)

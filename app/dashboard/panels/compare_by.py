@@ -13,7 +13,7 @@ from app.charts import comparison
 from app.charts.figure import Figure
 from app.dashboard import cached, export, own_definitions, search_form, sidebar
 from app.dashboard.load import as_batch, batches_words
-from app.dashboard.widgets import choose, draw_table
+from app.dashboard.widgets import draw_table, pick
 from app.decide import comparing as model
 from app.decide.comparing import AXES, HEADLINES, USE_CASES
 from app.decide.loads import load_words, under_load
@@ -42,13 +42,15 @@ Table = Mapping[str, Mapping[str, Latency]]
 
 def show(tab: str, base: Setup) -> None:
     """Draw one of `TABS` of the sidebar's scenario with one thing changed."""
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         axis = chosen_axis()
         search_form.opener()
     with sidebar.stopping():
         names = compared(axis, base)
     if says_none(names, base):
         return
+    if unused := search_form.unread((axis,)):
+        st.caption(f"Plays no part here: {', '.join(unused)}.")
     sidebar.say_trace()
     own = " (the sidebar's batch)" if base.scenario.kind == "batch" else ""
     base = as_batch(base) if base.scenario.kind == "trace" else base
@@ -75,7 +77,7 @@ def show(tab: str, base: Setup) -> None:
 def chosen_axis() -> str:
     """Draw the choice of what differs; returns an axis."""
     axes = {words: axis for axis, words in AXES.items()}
-    return axes[choose("Compare", list(axes), "compare_by", label_visibility="collapsed")]
+    return axes[pick("Compare", list(axes), "compare_by", width=180)]
 
 
 def compared(axis: str, base: Setup) -> list[str]:
@@ -160,10 +162,6 @@ def _cell(table: Table, name: str, label: str) -> str | None:
     return f"{star}{HEADLINES[name].words(value.seconds)}{trust}"
 
 
-def _breakdown_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
-    by_class(_priced(found), "compare-by")
-
-
 def _priced(found: Mapping[str, Setup]) -> dict[str, Estimate]:
     """The estimates of the batches that stand for the load of setups, which is said."""
     batches = {name: as_batch(setup) for name, setup in found.items()}
@@ -198,8 +196,8 @@ def _memory_tab(axis: str, found: Mapping[str, Setup], base: Setup) -> None:
 
 
 #: Parts of the page that compare by an axis; each is given it, the setups by name and the base.
-TABS: Mapping[str, Callable[[str, Mapping[str, Setup], Setup], None]] = {
+TABS: Mapping[str, Callable[[str, Mapping[str, Setup], Setup], object]] = {
     "Figures": _figures_tab,
-    "Breakdown": _breakdown_tab,
+    "Breakdown": lambda axis, found, base: by_class(_priced(found), "compare-by"),
     "Memory": _memory_tab,
 }

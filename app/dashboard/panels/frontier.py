@@ -23,7 +23,7 @@ from app.dashboard import (
     strip,
 )
 from app.dashboard.panels import compare_by, plan_form
-from app.dashboard.widgets import draw_table, slide
+from app.dashboard.widgets import draw_table, follow, slide
 from app.decide import comparing, frontiers
 from app.decide.axes import ACROSS, UPWARDS, Axis, guides
 from app.decide.frontiers import Curve
@@ -76,7 +76,8 @@ def _say(axis: str, names: Sequence[str], first: Searched, setup: Setup) -> None
     several = {name: values for name, values in first.several if any(values)}
     several |= {axis: tuple(names)}
     asked = setup.scenario
-    question = replace(first.setup.scenario, **{name: getattr(asked, name) for name in LOADS})
+    shown = {name: getattr(asked, name) for name in (*LOADS, "pools")}
+    question = replace(first.setup.scenario, **shown)
     strip.say(question, "plan", several, ("tp",), idle=LOADS, lead="Compare")
 
 
@@ -136,6 +137,7 @@ def _speed(targets: Any) -> int:
     """Draw the slider of the speed; returns tokens a second of each user."""
     asked = [place for place, _ in guides(targets, ACROSS["interactivity"])]
     usual = min(max(round(asked[0]), 1), _FASTEST) if asked else _USUAL
+    follow("speed", usual)
     return int(slide(
         "At least this many tokens/s for each user", 1, _FASTEST, usual, "speed",
         help="The table below has the best deployment of each curve at it.",

@@ -54,10 +54,8 @@ def hardware_panel(words: str, setup: Setup) -> None:
         wanted = st.multiselect(
             "Vendor", vendors, placeholder="All", key="vendor", bind="query-params", width=320
         )
-        shape = st.pills(
-            "Kind", kinds, selection_mode="multi", format_func=hardware.KINDS.get, key="kind",
-            bind="query-params", width=330,
-        )  # fmt: skip
+        shape = st.multiselect("Kind", kinds, format_func=hardware.KINDS.get, placeholder="All",
+                               key="kind", bind="query-params", width=320)  # fmt: skip
     shown = {
         name: system
         for name, system in systems.items()

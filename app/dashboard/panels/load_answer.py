@@ -72,7 +72,7 @@ def latency_cards(row: Mapping[str, Any], *, fits: bool) -> None:
     for column in (COLUMNS["ttft_s"], COLUMNS["tpot_s"]):
         trust = quantities.span(*(row[end] for end in ends(column.name)))
         value = column.words(row[column.name])
-        figure_card(column.head, value, f"80 %: {trust}", column.help, fits=fits)
+        figure_card(column.head, value, trust, f"{column.help} Below: 80 % interval.", fits=fits)
 
 
 def _other_cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bool) -> None:
@@ -82,9 +82,7 @@ def _other_cards(resolved: Resolved, row: Mapping[str, Any], load: str, fits: bo
     figure_card(
         "Output throughput",
         quantities.tokens_rate(rate),
-        f"80 %: {low:,.4g} to {high:,.4g}"
-        if known
-        else f"{quantities.tokens_rate(each)} per device",
+        f"{low:,.4g} to {high:,.4g}" if known else f"{quantities.tokens_rate(each)} per device",
         "Output tokens of the whole deployment per second.",
         fits=fits,
     )
@@ -117,7 +115,7 @@ def _caption(setup: Setup, load: Load, bounds: Sequence[Target], most: float | N
         )
     if any(one.figure.percentile not in (0, 50) for one in latency_bounds(setup, all_=True)):
         said.append("percentiles beyond the median need a simulation: part Simulate")
-    said.append(f"bands are 80 % intervals; {plain(load_curves.basis(setup))}")
+    said.append(f"ranges and bands are 80 % intervals; {plain(load_curves.basis(setup))}")
     words = ". ".join(one[0].upper() + one[1:] for one in said)
     return f"{words}."
 

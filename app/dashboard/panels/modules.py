@@ -49,8 +49,9 @@ def modules_panel(words: str, setup: Setup) -> None:
     with sidebar.stopping():
         entry = read_entry(*chosen)
         system = cached.resolved(setup).system
-    _formulas(entry)
+    _subject(entry)
     sizes, figures, charts = _at_sizes(entry, system)
+    _formulas(entry)
     inside = pd.DataFrame(
         [{"child": c.name, "class": c.module, "calls": c.count} for c in entry.children]
     )
@@ -62,7 +63,8 @@ def modules_panel(words: str, setup: Setup) -> None:
     export.downloads("module", charts, pd.DataFrame([{**sizes, **figures}]), setup)
 
 
-def _formulas(entry: ModuleEntry) -> None:
+def _subject(entry: ModuleEntry) -> None:
+    """Draw what an entry is of, and who reviewed it."""
     st.subheader(plain(entry.module.rpartition(".")[2]), anchor=False)
     st.markdown(f"{plain(entry.module)}  \nfrom {plain(entry.source)}")
     if entry.validated:
@@ -73,6 +75,10 @@ def _formulas(entry: ModuleEntry) -> None:
             "Reviewed by nobody yet: compare the formulas with the source, then "
             "`ridgeline modules validate NAME --by WHO`."
         )
+
+
+def _formulas(entry: ModuleEntry) -> None:
+    """Draw the formulas of an entry: last, as they arrive late and move what is below them."""
     for figure, words in _WORDS.items():
         st.markdown(f"**{words}**")
         if figure in entry.formulas:

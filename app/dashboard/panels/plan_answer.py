@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import nan
 from typing import Any
 
@@ -33,8 +33,6 @@ Named = Mapping[str, Any]
 def page(setup: Setup) -> None:
     """Draw the inputs of a plan and its answer."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption("What the form says is kept; degrees, replicas and batch are searched.",
-                   width="content")  # fmt: skip
         search_form.opener()
     with sidebar.stopping():
         searched = plan_form.searched(setup)
@@ -43,11 +41,11 @@ def page(setup: Setup) -> None:
         strip.say(searched.setup.scenario, "plan", several, left_open, idle=idle)
         answer = planned.answered(searched)
     if answer is not None:
-        show(searched, answer)
+        show(searched, answer, setup)
 
 
-def show(searched: Searched, answer: Answer) -> None:
-    """Draw the answer to a question."""
+def show(searched: Searched, answer: Answer, setup: Setup) -> None:
+    """Draw the answer to a question.  setup: the form's, whose deployment stands before it."""
     if not answer.short.plans:
         answer = _nothing(searched, answer)
     named = planned.document_of(searched, answer)
@@ -67,11 +65,15 @@ def show(searched: Searched, answer: Answer) -> None:
         "All plans": lambda: _plans(named),
         "Why not the others": lambda: _others(named),
         "Check it": lambda: _measure(named),
-        "Take it along": lambda: _downloads(named, answer, startable),
+        "Take it along": lambda: _downloads(
+            named, answer, startable, lambda: planned.as_stated(searched, setup.scenario)
+        ),
     }
     draw_tabs(tabs, "plan_tab")
     with st.expander("Notes", icon=":material/info:"):
-        for note in [*named["notes"], *(f"{o['what']}: {o['why']}" for o in named["left_out"])]:
+        told = [f"percentiles of the best: {plan['percentiles']}" for plan in named["plans"][:1]]
+        left_out = (f"{one['what']}: {one['why']}" for one in named["left_out"])
+        for note in [*told, *named["notes"], *left_out]:
             st.markdown(f"- {plain(note)}")
 
 
@@ -80,7 +82,7 @@ def show(searched: Searched, answer: Answer) -> None:
 
 def _best(named: Named) -> None:
     best, fewest = named["plans"][0], named["fewest_devices"]
-    st.markdown(f"**{report.headline(best)}**")
+    st.markdown(f"**{best['devices']} × {best['system']}: {report.short(best)}**")
     with st.grid(5, min_column_width=150, key="cards"):
         for name in ("ttft", "tpot"):
             trust = quantities.span(*(best[f"{name}_{end}_s"] or nan for end in ("low", "high")))
@@ -114,7 +116,7 @@ def _best(named: Named) -> None:
         st.code(found["command"], language="bash", wrap_lines=True)
     st.caption(
         f"{named['deployments']:,} deployments priced, {named['meet_targets']:,} meet the targets; "
-        f"ranked by {ranked_words(named)}. Percentiles: {plain(best['percentiles'])}."
+        f"ranked by {ranked_words(named)}."
         + (f" No measured run had {plain('; '.join(best['beyond_measurements']))}."
            if best["beyond_measurements"] else "")
     )  # fmt: skip
@@ -253,7 +255,8 @@ def _measure(named: Named) -> None:
                            on_click="ignore", key="plan_points")  # fmt: skip
 
 
-def _downloads(named: Named, answer: Answer, startable: Named) -> None:
+def _downloads(named: Named, answer: Answer, startable: Named, before: Callable[[], Named]) -> None:
+    """Draw what can be saved.  before: the document of the deployment that the form states."""
     with st.container(horizontal=True):
         for label, make, file, mime in (
             ("Report (HTML)", lambda: report.html(named, answer), "plan.html", "text/html"),
@@ -265,24 +268,31 @@ def _downloads(named: Named, answer: Answer, startable: Named) -> None:
             st.download_button(label, make, file, mime, key=f"save {file}", on_click="ignore",
                                icon=":material/download:")  # fmt: skip
     if startable["plans"]:
-        _deployment(startable)
+        kind = _deployment(startable)
+        st.download_button(
+            "Before and after (ZIP)",
+            lambda: report.before_and_after(before(), startable, kind), "before_and_after.zip",
+            "application/zip", on_click="ignore", icon=":material/difference:", key="save_both",
+            help="How to start the deployment that the form states, and the best plan: launch "
+            "lines, and the manifests of the kind that is chosen above.",
+        )  # fmt: skip
     st.caption("The same on the command line:")
     st.code(report.command(named), language="bash", wrap_lines=True)
 
 
-def _deployment(named: Named) -> None:
-    """Files of the best plan for a cluster, to look at and to save."""
+def _deployment(named: Named) -> str:
+    """Draw files of the best plan for a cluster, to look at and to save; returns their kind."""
     kind = st.segmented_control(
         "The best plan for a cluster", KINDS, key="plan_deployment", bind="query-params",
         help="Manifests with the predicted figures as annotations, and a job that checks them.",
     )  # fmt: skip
     if not kind:
-        return
+        return ""
     try:
         made = bundle(named, kind)
     except InvalidValue as refused:
         st.info(f"{plain(str(refused))}.")
-        return
+        return str(kind)
     st.download_button(
         "All files (ZIP)", made.zipped(), f"{kind}.zip", "application/zip", on_click="ignore",
         icon=":material/download:", key="save_deployment",
@@ -292,3 +302,4 @@ def _deployment(named: Named) -> None:
             st.code(text, language="yaml")
     for note in made.notes:
         st.markdown(f"- {plain(note)}")
+    return str(kind)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from app.dashboard import search_form, traces
+from app.dashboard.widgets import pick
 from app.decide.axes import ACROSS, UPWARDS
 from app.decide.loads import under_load
 from app.decide.searched import Searched
@@ -57,8 +58,9 @@ def kept(question: Question, among: Collection[str]) -> Question:
 
 def chosen_axes(page: str) -> tuple[str, str]:
     """Draw the boxes of a chart's axes; returns a name of `ACROSS` and one of `UPWARDS`."""
-    across = st.selectbox("Across", list(ACROSS), format_func=lambda name: ACROSS[name].words,
-                          key=f"{page}_x", bind="query-params", width=180)  # fmt: skip
-    upwards = st.selectbox("Upwards", list(UPWARDS), format_func=lambda name: UPWARDS[name].words,
-                           key=f"{page}_y", bind="query-params", width=200)  # fmt: skip
+    with st.popover("Axes", icon=":material/swap_horiz:"):
+        across = pick("Across", list(ACROSS), f"{page}_x",
+                      format_func=lambda name: ACROSS[name].words)  # fmt: skip
+        upwards = pick("Upwards", list(UPWARDS), f"{page}_y",
+                       format_func=lambda name: UPWARDS[name].words)  # fmt: skip
     return across, upwards

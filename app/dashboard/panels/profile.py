@@ -159,11 +159,6 @@ def show_ranks(compared: RankComparison) -> None:
     )
 
 
-def show_kernels(report: Report) -> None:
-    """Draw the table of a report's kernels by name."""
-    show_table(kernels_table(report.kernels), "kernels_table")
-
-
 def show_difference(report: Report, others: Mapping[str, Report]) -> None:
     """Draw the kernels by their change from another report, chosen by name."""
     before = st.selectbox("Against", list(others), key="report_before")
@@ -193,7 +188,7 @@ def parts_of(reports: Mapping[str, Report]) -> dict[str, Callable[[], None]]:
     return {
         "Where the time goes": of_one(lambda report: where_time_goes(report, reports)),
         "Beside its prediction": lambda: beside_prediction_panel(lambda: report_pricing(run)),
-        "Kernels": of_one(show_kernels),
+        "Kernels": of_one(lambda one: show_table(kernels_table(one.kernels), "kernels_table")),
         "Operators": of_one(show_operators),
         "Roofline": of_one(show_counters),
         "Ranges": of_one(show_ranges),

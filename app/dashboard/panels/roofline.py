@@ -31,11 +31,11 @@ right and up the diagonal, its attention stays.
 def draw(step: Step) -> dict[str, Figure]:
     """Draw the slider and the roofline; a click chooses an operator.  Returns the chart by name."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        title = widgets.choose("Slider moves", list(AXES), "roofline_axis", default="batch")
+        title = widgets.pick("Slider moves", list(AXES), "roofline_axis", width=150)
         axis = AXES[title]
         now = getattr(step.setup.scenario, axis)
         values = tuple(sorted({2**power for power in POWERS[axis]} | {now}))
-        _follow(f"roofline_{axis}", now)
+        widgets.follow(f"roofline_{axis}", now)
         at = st.select_slider(
             title.capitalize(), values, value=now, key=f"roofline_{axis}", bind="query-params",
             format_func=quantities.tokens if axis == "isl" else str,
@@ -51,9 +51,3 @@ def draw(step: Step) -> dict[str, Figure]:
     clicked = export.chart(figure, "roofline", alt, select=True)
     choose([p["customdata"][0] for p in clicked if p.get("customdata")][:1], "roofline")
     return {"roofline": figure}
-
-
-def _follow(key: str, now: int) -> None:
-    """Move the slider of a key to the question's value once that has changed."""
-    if st.session_state.setdefault(f"{key}_was", now) != now:
-        st.session_state[key] = st.session_state[f"{key}_was"] = now

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.calibration.before_run import calibrate_and_run, is_calibrated
 from app.dashboard import visitor
-from app.dashboard.job_progress import is_running, show_interrupted, show_progress, submitted
+from app.dashboard.job_progress import is_running, result_of, show_interrupted, submitted
 from app.dashboard.panels.kept_runs import all_kept_runs, look_at
 from app.dashboard.panels.sweep import show_sweep, sweep_fields
 from app.jobs import MEASURING
@@ -143,23 +143,17 @@ def run_panel() -> None:
         if visitor.may_measure("ridgeline runs start"):
             show_interrupted(MEASURING)
             start_run()
-        if is_running(JOB):
-            show_progress(JOB, "run", STOPPING)
-        job = st.session_state.get(JOB)
-        if job is not None and job.over:
-            if job.error:
-                st.error(plain(job.error), icon=":material/error:")
+        if result := result_of(JOB, "run", STOPPING):
+            run, swept = result if isinstance(result, tuple) else (result, None)
+            st.success(f"Kept as {run[:8]} {visitor.keeping()}.", icon=":material/check:")
+            if swept is not None:
+                show_sweep(swept)
             else:
-                run, swept = job.result if isinstance(job.result, tuple) else (job.result, None)
-                st.success(f"Kept as {run[:8]} {visitor.keeping()}.", icon=":material/check:")
-                if swept is not None:
-                    show_sweep(swept)
-                else:
-                    predicted_beside_measured(run)
-                    st.button(
-                        "Why they differ, operator by operator", key="run_why",
-                        on_click=look_at, args=(run,), icon=":material/balance:",
-                    )  # fmt: skip
+                predicted_beside_measured(run)
+                st.button(
+                    "Why they differ, operator by operator", key="run_why",
+                    on_click=look_at, args=(run,), icon=":material/balance:",
+                )  # fmt: skip
         all_kept_runs()
     except RidgelineError as error:
         st.error(plain(error), icon=":material/error:")

@@ -1,6 +1,5 @@
 """The measured runs that teach the steps of a load, in a list that opens."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -49,10 +48,6 @@ def runs_behind_list(setup: Setup, load: str, value: float) -> None:
         st.caption(_HELP)
         draw_table(
             rows, "serving_runs",
-            height="auto", column_order=_order(rows[0]), column_config=dict(_HEADS),
+            height="auto", column_config=dict(_HEADS),
+            column_order=list(dict.fromkeys(("run", *_HEADS, *rows[0]))),
         )  # fmt: skip
-
-
-def _order(row: Mapping[str, Any]) -> list[str]:
-    """The figures first, what ran behind them."""
-    return ["run", *_HEADS, *(name for name in row if name not in ("run", *_HEADS))]

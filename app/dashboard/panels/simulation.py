@@ -19,6 +19,7 @@ from app.question.asking import Asked, ask
 from app.question.groups import LOAD, PRICES
 from app.question.parameters import PARAMETERS
 from app.question.question import Question
+from app.question.validity import tiers_of
 from app.question.verbs import LEFT_OUT, parameters_of
 from app.scenario.setup import Setup
 from app.simulation import offered_load, rows, trace_file
@@ -48,7 +49,7 @@ def simulation_panel(setup: Setup) -> None:
         "Simulate", icon=":material/play_arrow:", type="primary", disabled=is_running(JOB)
     ):
         try:
-            _start(setup, _asked(setup.scenario))
+            _start(setup, asked(setup.scenario))
         except RidgelineError as error:
             st.error(plain(error), icon=":material/error:")
     if is_running(JOB):
@@ -64,14 +65,19 @@ def simulation_panel(setup: Setup) -> None:
     _show(before, answer)
 
 
-def _asked(scenario: Question) -> Asked:
+def asked(scenario: Question) -> Asked:
     """What to simulate: the question, a static batch as so many users, a trace with its requests.
 
     Raises:
         RidgelineError: it cannot be simulated.
     """
     known = parameters_of("simulate")
-    kept = {name: value for name, value in scenario.changed().items() if name in known}
+    paid = bool(tiers_of(scenario))  # what tiers are worth is all that prices are for
+    kept = {
+        name: value
+        for name, value in scenario.changed().items()
+        if name in known and (paid or PARAMETERS[name].group != PRICES)
+    }
     if scenario.kind == "trace":
         kept["trace"] = traces.requests(scenario.requests or 0)
     elif scenario.kind == "batch":

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.dashboard.job_progress import is_running, show_progress, submitted
+from app.dashboard.job_progress import is_running, result_of, submitted
 from app.jobs import SIMULATING
 from app.question.asking import ask
 from app.question.extras import extras_of
@@ -45,14 +45,8 @@ def show_tuning() -> None:
     except RidgelineError as error:
         st.error(plain(str(error)), icon=":material/error:")
         return
-    if is_running(JOB):
-        show_progress(JOB, "tune", "Stopping after the present run.")
-    job = st.session_state.get(JOB)
-    if job is not None and job.over:
-        if job.error:
-            st.error(plain(job.error), icon=":material/error:")
-        else:
-            _found(job.result, given)
+    if document := result_of(JOB, "tune", "Stopping after the present run."):
+        _found(document, given)
 
 
 def _found(document: dict[str, Any], given: dict[str, str]) -> None:

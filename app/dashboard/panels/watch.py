@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from app.dashboard import sidebar
-from app.dashboard.job_progress import is_running, show_progress, submitted
+from app.dashboard.job_progress import is_running, result_of, submitted
 from app.jobs import READING
 from app.question.pairs import pairs
 from app.question.question import STANDARD
@@ -45,14 +45,8 @@ def show_watch(name: str, content: bytes) -> None:
         except RidgelineError as error:
             st.error(plain(str(error)), icon=":material/error:")
             return
-    if is_running(JOB):
-        show_progress(JOB, "watch")
-    job = st.session_state.get(JOB)
-    if job is not None and job.over:
-        if job.error:
-            st.error(plain(job.error), icon=":material/error:")
-        else:
-            _found(job.result)
+    if document := result_of(JOB, "watch"):
+        _found(document)
 
 
 def _found(document: dict[str, Any]) -> None:

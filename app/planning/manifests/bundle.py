@@ -39,11 +39,16 @@ class Bundle:
     def zipped(self) -> bytes:
         """Files, and notes as README.txt, as a ZIP archive; equal bundles give equal bytes."""
         notes = "".join(f"- {' '.join(note.split())}\n" for note in self.notes)
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, text in {**self.files, "README.txt": notes}.items():
-                archive.writestr(zipfile.ZipInfo(name, _EPOCH), text)
-        return packed.getvalue()
+        return archive({**self.files, "README.txt": notes})
+
+
+def archive(files: Mapping[str, str]) -> bytes:
+    """Texts by name as a ZIP archive; the same bytes for the same."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for name, text in files.items():
+            zipped.writestr(zipfile.ZipInfo(name, _EPOCH), text)
+    return packed.getvalue()
 
 
 def check_kind(kind: str) -> None:

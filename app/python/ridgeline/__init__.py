@@ -28,6 +28,7 @@ __all__ = [
     "engine",
     "estimate",
     "export",
+    "fleet",
     "guard",
     "model",
     "models",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -151,6 +152,8 @@ def schema(name: str = "") -> dict[str, Any] | list[str]:
 
 def main() -> None:
     """The command `ridgeline`."""
+    # nearly all that a command makes lasts until its end: it is searched for garbage less often
+    gc.set_threshold(50_000)
     from app.cli import main as command_line
 
     command_line()

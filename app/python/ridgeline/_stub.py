@@ -22,6 +22,7 @@ import numpy as np
 from app.benchmarks.comparison import Comparison as ComparedResults
 from app.benchmarks.guard import Guarded
 from app.decide.study import Study
+from app.fleets.result import Fleet
 from app.line.answering import Answered
 from app.planning.result import Planned
 from app.planning.sweep_result import SweptTable

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from app.benchmarks.comparison import Comparison as ComparedResults
     from app.benchmarks.guard import Guarded
     from app.decide.study import Study
+    from app.fleets.result import Fleet
     from app.line.answering import Answered
     from app.planning.result import Planned
     from app.planning.sweep_result import SweptTable
@@ -112,7 +113,7 @@ def serve(asked: Asked, on_error: OnError) -> Served | Simulated:
 
 
 @verb()
-def simulate(asked: Asked) -> Simulated:
+def simulate(asked: Asked, worth: bool) -> Simulated:
     """Serve requests one by one under the engine's scheduler: percentiles, queues, preemptions.
 
     Give a concurrency, a rate or a trace, one of them.
@@ -129,7 +130,7 @@ def simulate(asked: Asked) -> Simulated:
     """
     from app.simulation import result
 
-    return result.simulate(asked)
+    return result.simulate(asked, worth=worth)
 
 
 @verb(
@@ -186,6 +187,36 @@ def plan(asked: Asked) -> Planned:
     from app.planning import result
 
     return result.plan(asked)
+
+
+def fleet(given: str | Path | Mapping[str, Any]) -> Fleet:
+    """Choose which of several models runs on which of several kinds of machines, by priority.
+
+    Args:
+        given: the YAML file of a fleet, or its mapping: `machines` with a system, devices, a count,
+            and owned or a price each; `models`, questions of `plan` with a name and a priority;
+            `question`, what these share; `budget` in dollars an hour (docs/fleets.md).
+
+    Returns:
+        Who runs where as a table; `models`, `machines`, `refusals` and `one_more` beside it.
+
+    Raises:
+        RidgelineError: a key, a name or a value that cannot be.
+
+    >>> machines = [{"system": "h100", "devices": 8, "owned": True}]
+    >>> one = {"model": "meta-llama/Llama-3.1-8B", "engine": "vllm", "target": "tpot < 20ms"}
+    >>> models = [{**one, "name": "chat", "rate": 30}, {**one, "name": "rest", "rate": 400,
+    ...           "priority": 2}]
+    >>> found = fleet({"machines": machines, "models": models, "question": {"simulate": False}})
+    >>> [model["share"] == 1.0 for model in found.models]
+    [True, False]
+    """
+    from app.fleets import result
+    from app.scenario.local_files import sources
+    from hardware_db import yaml_document
+
+    named = given if isinstance(given, Mapping) else yaml_document.read(Path(given))
+    return result.fleet(named, sources)
 
 
 @verb()

@@ -28,7 +28,7 @@ from genz_core.serving.simulation.fleet import FleetCourse, FleetPlan, FleetSimu
 from genz_core.serving.simulation.hand_over import prefill_pool
 from genz_core.serving.simulation.policies import Scheduler
 from genz_core.serving.simulation.requests import Requests
-from genz_core.serving.simulation.router import Routing, router
+from genz_core.serving.simulation.router import InTurns, Routing, router
 from genz_core.serving.simulation.simulator import Cancel, Client, Pool, Progress, Simulator
 from genz_core.serving.simulation.step_price import RankWork, StepPrice, StepTables, StepTime
 from genz_core.serving.simulation.worker import Worker
@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 #: Of a seed's sequences; a caller may have drawn its requests from others of the same seed.
-_OF_JITTER = 1_000
+_OF_JITTER, _OF_ROUTER = 1_000, 1_001
 
 
 def simulate(
@@ -72,6 +72,7 @@ def simulate(
     options: Options | None = None,
     replicas: int = 1,
     routing: Routing = "least_loaded",
+    front_ends: int = 1,
     scheduler: Scheduler | None = None,
     speculation: Speculation | None = None,
     disaggregation: Disaggregation | None = None,
@@ -88,6 +89,7 @@ def simulate(
         counted: rows of the requests that figures are of, all by default.
         options: what the operator tells the engine.
         replicas: equal deployments behind the router.
+        front_ends: see `router`.
         speculation: what drafts tokens; each request's steps are drawn when it is sent.
         disaggregation: a pool that reads the prompts; what is described beside it then decodes.
         seed: of the steps that speculation takes, and of the engine's jitter.
@@ -101,7 +103,9 @@ def simulate(
     """
     ready = _Set.up(model, system, requests, parallelism, engine, options, speculation, seed)
     site, made = ready.site, ready.replica(scheduler, price, concurrency)
-    pools = [Pool([worker for _ in range(replicas) for worker in made()], router(routing))]
+    first_turns = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_OF_ROUTER,)))
+    front = router(routing, replicas, first_turns.integers(replicas, size=front_ends).tolist())
+    pools = [Pool([worker for _ in range(replicas) for worker in made()], front, replicas)]
     if disaggregation:
         deployed = deploy(site.model, site.system, site.engine)
         decode = ServingPool(deployed, site.parallelism, replicas, ready.options)
@@ -141,7 +145,7 @@ def simulate_fleet(
         ready.steps,
         ready.replica(scheduler, price, 0),
         plan,
-        router(routing),
+        InTurns() if routing == "round_robin" else router(routing),
         Client(request_s=ready.before_s),
         progress,
         cancelled,

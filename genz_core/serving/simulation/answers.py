@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from genz_core.serving.simulation.rank import Job
 from genz_core.serving.simulation.requests import Requests
+from genz_core.serving.simulation.tiers import Load
 from genz_core.serving.simulation.worker import Flight, Landed, Worker
 from genz_core.types import Array, Mask
 
@@ -35,6 +37,9 @@ class Simulation:
     series: columns over time, [samples]: time_s, running, waiting, kv_use, decode_step_s,
     preemptions (so far).
     preemptions, steps: of the whole run.  busy: share of it that workers were in a step, [pools].
+    tier_tokens: of `cached_tokens`, those that came from each tier below the device, by its name;
+    loading_s: of the queue, the time in which they came.  written_bytes: to each tier, in all, by
+    one device of every rank.
     """
 
     requests: Requests
@@ -53,6 +58,9 @@ class Simulation:
     preemptions: int
     steps: int
     busy: Array
+    tier_tokens: Mapping[str, Array] = field(default_factory=dict)
+    loading_s: Array = field(default_factory=lambda: np.zeros(0))
+    written_bytes: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def ended(self) -> Mask:
@@ -100,6 +108,7 @@ class Simulation:
         for name, (values, counts) in self.latencies().items():
             figures |= _statistics(name.removesuffix("_s"), values, counts)
         figures["cached_share"] = float(self.cached_tokens[done].sum() / max(read.sum(), 1.0))
+        figures |= self._of_tiers(done, max(read.sum(), 1.0))
         figures["preemptions"] = float(self.preemptions)
         figures["steps"] = float(self.steps)
         if targets:
@@ -107,6 +116,16 @@ class Simulation:
             figures["good_requests_per_s"] = good / seconds
             figures["good_share"] = good / max(figures["requests"], 1.0)
         return figures
+
+    def _of_tiers(self, done: Mask, read: float) -> dict[str, float]:
+        """Shares of the prompts that came from each tier; nothing where there are none."""
+        if not self.tier_tokens:
+            return {}
+        below = {name: float(tokens[done].sum()) for name, tokens in self.tier_tokens.items()}
+        device = float(self.cached_tokens[done].sum()) - sum(below.values())
+        shares = {"device": device, **below}
+        figures = {f"{name}_hit_share": float(tokens / read) for name, tokens in shares.items()}
+        return figures | {"loading_mean_s": float(self.loading_s[done].mean())}
 
     def good(self, targets: Mapping[str, float]) -> Mask:
         """Requests that meet every target; one without a second token meets any of tpot_s."""
@@ -163,6 +182,7 @@ class Recorder:
         self._last = [np.nan] * size
         self._cached = [0] * size
         self._rank = [-1] * size
+        self._loads: dict[int, Load] = {}
         self._refused = np.zeros(size, dtype=bool)
         self._gaps: dict[int, int] = {}  # of steps whose time was drawn one by one
         self._drawn_together: dict[int, int] = {}
@@ -193,6 +213,11 @@ class Recorder:
         if math.isnan(self._queued[row]):
             self._queued[row] = now
             self._cached[row] = cached
+
+    def loads(self, row: int, load: Load) -> None:
+        """A request waits for blocks of its prompt before any piece of it is read."""
+        if math.isnan(self._queued[row]):
+            self._loads[row] = load
 
     def began(self, job: Job, now: float) -> None:
         """The prompt of a request is read, for the first time or again, and a token written."""
@@ -257,7 +282,29 @@ class Recorder:
             preemptions=self._preemptions,
             steps=self._steps,
             busy=self._busy(),
+            **self._tiers(),
         )
+
+    def _tiers(self) -> dict[str, Any]:
+        """What came from tiers and went to them, where there are any."""
+        ranks = [rank.tiers for rank in self._ranks if rank.tiers]
+        if not ranks:
+            return {}
+        stores = {id(store): store for tiers in ranks for store in tiers.stores}.values()
+        names = [store.tier.name for store in ranks[0].stores]
+        tokens = np.zeros((len(names), len(self._rank)))
+        loading: Array = np.zeros(len(self._rank))
+        for row, load in self._loads.items():
+            tokens[:, row] = load.counts
+            loading[row] = load.end_s - load.start_s
+        written = dict.fromkeys(names, 0.0)
+        for store in stores:
+            written[store.tier.name] += store.written * ranks[0].block_bytes
+        return {
+            "tier_tokens": dict(zip(names, tokens * self._requests.block_tokens, strict=True)),
+            "loading_s": loading,
+            "written_bytes": written,
+        }
 
     def _busy(self) -> Array:
         """Share of the time to the last event that the workers of each pool were in a step."""

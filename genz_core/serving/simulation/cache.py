@@ -12,16 +12,19 @@ class KvCache:
     """Bytes of one rank's cache.
 
     Sequences hold their prompt and grow by `growth` bytes a token.  Blocks of a prefix that nobody
-    holds any more stay until room is needed, the least recently used going first.
+    holds any more stay until room is needed, the least recently used going first; of one sequence
+    the last going first, so that what stays of a prefix can be found from its start.
+    Source: vLLM 0.11, vllm/v1/core/single_type_kv_cache_manager.py, `free`: blocks are freed in
+    reverse order.
 
     capacity: bytes.  prompt_bytes: of a sequence with so many tokens, whole blocks.
     growth: bytes of a further token.  block_bytes: of a shared block; block_tokens: its tokens.
-    shares: whether equal prefixes are shared.
+    shares: whether equal prefixes are shared.  evicted: told of every block that goes.
     """
 
     __slots__ = (
-        "_held", "_idle", "block_bytes", "block_tokens", "capacity", "growth", "prompt_bytes",
-        "shares", "used",
+        "_held", "_idle", "block_bytes", "block_tokens", "capacity", "evicted", "growth",
+        "prompt_bytes", "shares", "used",
     )  # fmt: skip
 
     def __init__(
@@ -40,6 +43,7 @@ class KvCache:
         self.block_bytes = growth * block_tokens
         self.shares = shares
         self.used = 0.0
+        self.evicted: Callable[[int], None] | None = None
         self._held: dict[int, int] = {}
         self._idle: OrderedDict[int, None] = OrderedDict()
 
@@ -64,6 +68,13 @@ class KvCache:
             found += 1
         return found
 
+    def held(self, blocks: Prefix) -> int:
+        """Leading blocks that some sequence holds."""
+        for at, block in enumerate(blocks):
+            if block not in self._held:
+                return at
+        return len(blocks)
+
     def hold(self, blocks: Prefix) -> None:
         """Take a reference to blocks that are in the cache."""
         for block in blocks:
@@ -86,7 +97,7 @@ class KvCache:
 
     def drop(self, blocks: list[int]) -> None:
         """Give references back; what nobody holds stays idle."""
-        for block in blocks:
+        for block in reversed(blocks):
             self._held[block] -= 1
             if not self._held[block]:
                 del self._held[block]
@@ -97,4 +108,6 @@ class KvCache:
     def trim(self) -> None:
         """Evict idle blocks until everything fits."""
         while self._idle and self.used + self.kept > self.capacity:
-            self._idle.popitem(last=False)
+            block, _ = self._idle.popitem(last=False)
+            if self.evicted:
+                self.evicted(block)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from genz_core.deployment import as_server, deploy
 from genz_core.engine import EngineProfile
-from genz_core.errors import OutOfMemory
+from genz_core.errors import InvalidValue, OutOfMemory
 from genz_core.memory import memory
+from genz_core.serving.cache_tiers import CacheTier, Writes, blocks_of
 from genz_core.serving.options import Options
 from genz_core.serving.simulation.cache import KvCache
 from genz_core.serving.simulation.interpolation import Curve
@@ -31,6 +32,7 @@ from genz_core.serving.simulation.step_price import (
     StepPrice,
     StepTables,
 )
+from genz_core.serving.simulation.tiers import Store, Tiers
 from genz_core.serving.simulation.worker import Worker
 from genz_core.speculative import SpeculativeModel
 from genz_core.types import Model, Parallelism, Step, System, Workload
@@ -190,6 +192,7 @@ def replica_of(
         price = ScaledPrice(price, scale, options.prompt_scale)
     degree, lanes = int(np.max(site.parallelism.dp)), int(np.max(site.parallelism.pp))
     coupled = site.coupled
+    below = _Below.of(site, layout, requests, options, scheduler)
     shares, jitter = (site.engine.step_jitter, site.engine.delivery_jitter), None
     if generator and any(shares):
         jitter = Jitter(*shares, generator)
@@ -197,7 +200,12 @@ def replica_of(
 
     def made() -> Sequence[Worker]:
         ranks = [
-            Rank(layout.cache(requests, options), lanes, reserves=scheduler.reserves)
+            Rank(
+                layout.cache(requests, options),
+                lanes,
+                reserves=scheduler.reserves,
+                tiers=below.of_rank() if below else None,
+            )
             for _ in range(degree)
         ]
         groups = [ranks] if coupled else [[rank] for rank in ranks]
@@ -216,6 +224,55 @@ def replica_of(
         ]
 
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Below:
+    """The tiers below the caches of a deployment's ranks.
+
+    sizes: (tier, blocks that one of its stores holds).  shared: stores of all ranks, by name.
+    """
+
+    sizes: Sequence[tuple[CacheTier, int]]
+    shared: Mapping[str, Store]
+    block_bytes: float
+    writes: Writes
+
+    @classmethod
+    def of(
+        cls,
+        site: Site,
+        layout: CacheLayout,
+        requests: Requests,
+        options: Options,
+        scheduler: Scheduler,
+    ) -> _Below | None:
+        """None where there are no tiers.
+
+        Raises:
+            InvalidValue: tiers below a static batch, which keeps no prefixes.
+        """
+        if not options.tiers:
+            return None
+        if isinstance(scheduler, StaticBatch):
+            raise InvalidValue(
+                "cache tiers mean nothing to a static batch, which keeps no prefixes: leave them "
+                "out, or choose another scheduler"
+            )
+        split = site.parallelism
+        devices, ranks = int(np.max(split.tp)) * int(np.max(split.pp)), int(np.max(split.dp))
+        block_bytes = layout.growth * requests.block_tokens
+        sizes = [(t, blocks_of(t, block_bytes, devices, ranks)) for t in options.tiers]
+        shared = {tier.name: Store(tier, most) for tier, most in sizes if tier.shared}
+        return cls(sizes, shared, block_bytes, options.cache_writes)
+
+    def of_rank(self) -> Tiers:
+        """Those of a further rank."""
+        stores = [
+            self.shared[tier.name] if tier.shared else Store(tier, most)
+            for tier, most in self.sizes
+        ]
+        return Tiers(stores, self.block_bytes, self.writes)
 
 
 def _tables(

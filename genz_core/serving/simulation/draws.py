@@ -32,9 +32,13 @@ def lognormal_lengths(count: int, mean: float, spread: float, generator: Generat
 
     spread: standard deviation of the length over its mean.
     """
+    return np.maximum(np.round(lognormal(count, mean, spread, generator)), 1.0)
+
+
+def lognormal(count: int, mean: float, spread: float, generator: Generator) -> Array:
+    """Draws of a lognormal of that mean.  spread: its standard deviation over the mean."""
     sigma = np.sqrt(np.log1p(spread**2))
-    draws = generator.lognormal(np.log(mean) - sigma**2 / 2.0, sigma, count)
-    return np.maximum(np.round(draws), 1.0)
+    return generator.lognormal(np.log(mean) - sigma**2 / 2.0, sigma, count)
 
 
 def resampled(count: int, lengths: Array, generator: Generator) -> Array:

@@ -57,6 +57,5 @@ def prefill_pool(
         raise OutOfMemory(f"prefill pool: {error}") from None
     tokens = np.unique(np.concatenate([[1.0], nodes(requests.input_tokens.max(), 2**0.25)]))
     busy_s = Curve(tokens, disaggregation.busy_s(decode, tokens))
-    return Pool(
-        made, router("least_loaded"), HandOver(busy_s, transfer.latency_s, transfer.shown_by)
-    )
+    way = HandOver(busy_s, transfer.latency_s, transfer.shown_by)
+    return Pool(made, router("least_loaded"), prefill.workers, way)

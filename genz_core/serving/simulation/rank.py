@@ -12,6 +12,9 @@ from collections import deque
 
 from genz_core.serving.simulation.cache import KvCache
 from genz_core.serving.simulation.requests import Prefix
+from genz_core.serving.simulation.tiers import Load, Tiers
+
+_NOTHING = Load([], [])
 
 
 class Job:
@@ -23,11 +26,13 @@ class Job:
     last.  entered: step of the lane at which it began to decode, -1 while it does not; stays: times
     that it has begun to.  ran: decode steps when it left.  held: bytes that it holds for itself;
     blocks: prefix blocks that it shares.  stopped_s: time of its last token before a preemption,
-    or before another pool of workers goes on with it.
+    or before another pool of workers goes on with it.  load: blocks that it waits for, None for
+    none.
     """
 
     __slots__ = (
-        "blocks", "done", "entered", "growth", "held", "length", "prefix", "prompt", "ran", "row",
+        "blocks", "done", "entered", "growth", "held", "length", "load", "prefix", "prompt", "ran",
+        "row",
         "stays", "steps", "stopped_s",
     )  # fmt: skip
 
@@ -44,6 +49,7 @@ class Job:
         self.ran = 0
         self.held = 0.0
         self.blocks: list[int] = []
+        self.load: Load | None = None
         self.stopped_s = math.nan
 
     @property
@@ -115,18 +121,23 @@ class Lane:
 
     def steps_to_an_end(self) -> int:
         """Steps until the next sequence ends; 0 where none decodes."""
-        self._forget()
-        return self._ends[0][0] - self.step if self._ends else 0
+        ends = self._ends
+        while ends:  # those of sequences that were taken out before, though they may run elsewhere
+            end, _, stay, job = ends[0]
+            if job.entered >= 0 and job.stays == stay:
+                return end - self.step
+            heapq.heappop(ends)
+        return 0
 
     def ended(self) -> list[Job]:
         """Take out the sequences that have nothing left to write."""
-        jobs = []
-        self._forget()
-        while self._ends and self._ends[0][0] <= self.step:
-            job = heapq.heappop(self._ends)[-1]
-            self._leave(job)
-            jobs.append(job)
-            self._forget()
+        jobs: list[Job] = []
+        ends, step = self._ends, self.step
+        while ends and ends[0][0] <= step:
+            _, _, stay, job = heapq.heappop(ends)
+            if job.entered >= 0 and job.stays == stay:
+                self._leave(job)
+                jobs.append(job)
         return jobs
 
     def last(self) -> Job | None:
@@ -153,14 +164,6 @@ class Lane:
         if len(self._order) > 64 + 4 * self.count:
             self._order = [other for other in self._order if other.entered >= 0]
 
-    def _forget(self) -> None:
-        """Drop the ends of sequences that were taken out before, though they may run elsewhere."""
-        while self._ends:
-            *_, stay, job = self._ends[0]
-            if job.entered >= 0 and job.stays == stay:
-                return
-            heapq.heappop(self._ends)
-
 
 class Rank:
     """Queue and cache of one rank, and the lanes that its sequences run in.
@@ -169,16 +172,24 @@ class Rank:
     waiting: requests that the scheduler knows and has not admitted, in order; mail: those that it
     has not looked at, the first `seen` of which it knew at the last step; received: decode steps
     since it last looked.  coming: sequences that another pool has read and that wait for its step.
-    preempted: see `preempt`.
+    preempted: see `preempt`.  tiers: below the cache, None for none; asked: sequences whose blocks
+    are to be read from them; loading: those that wait for theirs.
     """
 
     __slots__ = (
-        "__weakref__", "_token_bytes", "cache", "coming", "lanes", "mail", "preempted", "received",
-        "seen", "waiting",
+        "__weakref__", "_token_bytes", "asked", "cache", "coming", "lanes", "loading", "mail",
+        "preempted", "received", "seen", "tiers", "waiting",
     )  # fmt: skip
 
-    def __init__(self, cache: KvCache, lanes: int, *, reserves: bool) -> None:
+    def __init__(
+        self, cache: KvCache, lanes: int, *, reserves: bool, tiers: Tiers | None = None
+    ) -> None:
         self.cache = cache
+        self.tiers = tiers
+        self.asked: list[Job] = []
+        self.loading = 0
+        if tiers:
+            cache.evicted = tiers.demoted
         self.lanes = [Lane() for _ in range(lanes)]
         self._token_bytes = 0.0 if reserves else cache.growth
         self.waiting: deque[Job] = deque()
@@ -205,15 +216,43 @@ class Rank:
         cache = self.cache
         if not job.prefix or not cache.shares:
             return 0
-        return cache.hits(job.prefix, (job.prompt - 1) // cache.block_tokens) * cache.block_tokens
+        return cache.hits(job.prefix, self._most_blocks(job)) * cache.block_tokens
+
+    def known(self, job: Job, hit: int) -> int:
+        """Tokens of a prompt that need not be read: done, in the cache (`hit`) or in a tier."""
+        if job.done:
+            return max(job.done, hit)
+        return hit + len(self._below(job, hit).blocks) * self.cache.block_tokens
+
+    def _most_blocks(self, job: Job) -> int:
+        return (job.prompt - 1) // self.cache.block_tokens
+
+    def _below(self, job: Job, hit: int) -> Load:
+        """The blocks after those in the cache that the tiers have."""
+        if not self.tiers or not self.cache.shares:
+            return _NOTHING
+        first = hit // self.cache.block_tokens
+        return self.tiers.find(job.prefix[first : self._most_blocks(job)])
 
     def needs(self, job: Job, tokens: float) -> float:
         """Bytes of its own that a sequence holds with so many tokens in the cache."""
         return self.cache.prompt_bytes(tokens) - len(job.blocks) * self.cache.block_bytes
 
-    def asks(self, tokens: float, hit: int) -> float:
-        """Bytes that a sequence takes with so many tokens in the cache, some of them shared."""
-        return self.cache.prompt_bytes(tokens) - hit * self.cache.growth
+    def asks(self, job: Job, tokens: float, hit: int) -> float:
+        """Bytes that a sequence takes with so many tokens in the cache, some of them shared.
+
+        Blocks that nobody holds take room again.
+        Source: vLLM 0.11, vllm/v1/core/single_type_kv_cache_manager.py,
+        `get_num_blocks_to_allocate` (evictable computed blocks).
+        """
+        return self.cache.prompt_bytes(tokens) - self.shared_bytes(job, hit)
+
+    def shared_bytes(self, job: Job, hit: int) -> float:
+        """Bytes of a prompt's known blocks that other sequences hold already."""
+        if not hit:
+            return 0.0
+        blocks = job.prefix[: hit // self.cache.block_tokens]
+        return self.cache.held(blocks) * self.cache.block_bytes
 
     def grown(self, lane: Lane) -> float:
         """Bytes that the sequences of a lane take in a decode step."""
@@ -234,10 +273,33 @@ class Rank:
         job.done = max(job.done, hit)
         if job.left:
             lane.prefilling.append(job)
+            self._ask(job, hit)
         else:
             self.hold(job, self.needs(job, job.prompt))
             lane.enter(job)
             lane.resumed.append(job)
+
+    def _ask(self, job: Job, hit: int) -> None:
+        """Ask the tiers for what they have of a prompt beyond the cache."""
+        if not self.tiers or not job.prefix or job.done > hit:
+            return
+        load = self._below(job, hit)
+        self.tiers.use(job.prefix[: self._most_blocks(job)])
+        if not load.blocks:
+            return
+        job.done = hit + len(load.blocks) * self.cache.block_tokens
+        job.load = load
+        self.hold(job, self.needs(job, job.done))
+        self.asked.append(job)
+        self.loading += 1
+
+    def loaded(self, job: Job) -> None:
+        """What a sequence waited for is in the cache, for others to share, too."""
+        load, job.load = job.load, None
+        self.loading -= 1
+        if self.tiers and load:
+            self._share(job, job.done)
+            self.tiers.landed(load)
 
     def hold(self, job: Job, held: float) -> None:
         """A sequence holds so many bytes for itself."""
@@ -249,17 +311,19 @@ class Rank:
         """The prompt of a job is read: others may share its blocks from now on."""
         if job.prefix:
             self._share(job, job.prompt)
+            self._write(job, job.prompt)
 
     def advance(self, lane: Lane, steps: int) -> None:
         """The sequences of a lane decode for some steps, and their cache grows."""
         lane.advance(steps)
-        self.cache.used += steps * self.grown(lane)
+        self.cache.used += steps * (lane.rate * self._token_bytes)
         self.cache.trim()
 
     def finish(self, job: Job) -> None:
         """A sequence ends; what others may share of it stays."""
         if job.prefix:
             self._share(job, job.length)
+            self._write(job, job.length)
         self._give_back(job)
 
     def preempt(self, lane: Lane) -> None:
@@ -270,10 +334,18 @@ class Rank:
         """
         job = lane.last()
         if job is not None:
+            if job.load:
+                job.load = None
+                self.loading -= 1
             self._give_back(job)
             job.begin_again()
             self.waiting.appendleft(job)
             self.preempted.append(job)
+
+    def _write(self, job: Job, tokens: int) -> None:
+        """Blocks of a sequence are computed: tiers that are written at once have them."""
+        if self.tiers and self.cache.shares:
+            self.tiers.write(job.prefix[: tokens // self.cache.block_tokens])
 
     def _share(self, job: Job, tokens: int) -> None:
         known = len(job.blocks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -11,15 +12,42 @@ Routing = Literal["round_robin", "least_loaded", "prefix"]
 Router = Callable[[Job, Sequence[Rank]], int]
 
 
-def router(routing: Routing) -> Router:
-    """A router of that kind; round robin counts from the first rank."""
+def router(routing: Routing, deployments: int = 1, first_turns: Sequence[int] = (0,)) -> Router:
+    """A router of that kind before equal deployments, whose ranks it is told by turns: the first of
+    each, then the second.
+
+    first_turns: of each front end, the deployment that it sends its first request to; one of them
+    begins with the first.
+    """
     if routing == "round_robin":
-        return RoundRobin()
+        return RoundRobin(deployments, first_turns if len(first_turns) > 1 else (0,))
     return Prefix() if routing == "prefix" else LeastLoaded()
 
 
 class RoundRobin:
-    """Each rank in turn, whatever it has to do."""
+    """Each deployment in turn, whatever it has to do; of its ranks the least loaded, the first of
+    equals.
+
+    A front end counts workers and knows nothing of their ranks: a server shares out what it is sent
+    itself.  Several take turns with requests, and each counts for itself: deployments are no longer
+    sent as many at any time, and wait where others are free.
+    Source: NVIDIA Dynamo, lib/runtime/src/pipeline/network/egress/push_router.rs, `round_robin`;
+    TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/executor_request_queue.py,
+    `_balance_requests_across_ranks`; srt-slurm, docs "Frontends": ten behind nginx by default.
+    """
+
+    def __init__(self, deployments: int, first_turns: Sequence[int]) -> None:
+        self._deployments = deployments
+        self._turns = deque(first_turns)
+
+    def __call__(self, job: Job, ranks: Sequence[Rank]) -> int:
+        turn = self._turns.popleft()
+        self._turns.append((turn + 1) % self._deployments)
+        return min(range(turn, len(ranks), self._deployments), key=lambda at: ranks[at].load)
+
+
+class InTurns:
+    """Each of the ranks that are there in turn, however many they are at the time."""
 
     def __init__(self) -> None:
         self._next = -1
@@ -37,7 +65,9 @@ class LeastLoaded:
 
 
 class Prefix:
-    """The rank whose cache has most of the prompt, the least loaded of equals.
+    """The rank whose cache and tiers have most of the prompt, the least loaded of equals.
+
+    Of ranks that have as much, the one with more of it in the cache.
 
     A rank with more than `excess` requests above the least loaded is passed over.
     """
@@ -48,4 +78,9 @@ class Prefix:
     def __call__(self, job: Job, ranks: Sequence[Rank]) -> int:
         least = min(rank.load for rank in ranks)
         near = [at for at, rank in enumerate(ranks) if rank.load <= least + self._excess]
-        return min(near, key=lambda at: (-ranks[at].hit(job), ranks[at].load))
+        return min(near, key=lambda at: self._order(job, ranks[at]))
+
+    @staticmethod
+    def _order(job: Job, rank: Rank) -> tuple[int, int, int]:
+        hit = rank.hit(job)
+        return -rank.known(job, hit), -hit, rank.load

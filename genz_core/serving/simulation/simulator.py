@@ -6,19 +6,23 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from genz_core.errors import InvalidValue
 from genz_core.serving.simulation.answers import Recorder, Simulation
 from genz_core.serving.simulation.rank import Job, Rank
 from genz_core.serving.simulation.requests import Requests
 from genz_core.serving.simulation.router import Router
+from genz_core.serving.simulation.tiers import Load
 from genz_core.serving.simulation.worker import Flight, Worker
 from genz_core.types import Array
 
 Progress = Callable[[int, int], None]
 Cancel = Callable[[], bool]
-_LANDS, _ARRIVES, _AGREED, _STARTS, _CALLS = range(5)  # the order of events of one moment
+#: Pool, number of a worker there, and its lane.
+Place: TypeAlias = tuple[int, int, int]
+#: The order of events of one moment.
+_LANDS, _ARRIVES, _AGREED, _LOADED, _STARTS, _CALLS = range(6)
 _REPORT_EVERY = 1000
 
 
@@ -40,11 +44,14 @@ class HandOver:
 class Pool:
     """Workers behind one router.
 
+    deployments: equal ones that the workers are of, in order; attention ranks that share nothing
+    are workers of their own.
     hand_over: of what was read here to the next pool, None where requests end.
     """
 
     workers: Sequence[Worker]
     router: Router
+    deployments: int = 1
     hand_over: HandOver | None = None
 
 
@@ -63,18 +70,14 @@ class Client:
     request_s: float = 0.0
 
 
-def _homes(workers: Sequence[Worker]) -> list[tuple[int, Rank]]:
-    """(number of its worker, rank) of all ranks: the first of every worker, then the second.
+def _homes(pool: Pool) -> list[tuple[int, Rank]]:
+    """(number of its worker, rank) of all ranks: the first of every deployment, then the second.
 
-    Of ranks with as much to do, a router that takes the first so spreads requests over workers.
+    Of ranks with as much to do, a router that takes the first so spreads requests over deployments.
     """
-    deepest = max(len(worker.ranks) for worker in workers)
-    return [
-        (number, worker.ranks[at])
-        for at in range(deepest)
-        for number, worker in enumerate(workers)
-        if at < len(worker.ranks)
-    ]
+    ranks = [(number, rank) for number, worker in enumerate(pool.workers) for rank in worker.ranks]
+    each = len(ranks) // pool.deployments
+    return [ranks[at + each * one] for at in range(each) for one in range(pool.deployments)]
 
 
 class Simulator:
@@ -103,16 +106,16 @@ class Simulator:
         self._client = client
         self._progress = progress
         self._cancelled = cancelled
-        self._events: list[tuple[float, int, int, tuple[Any, ...]]] = []
+        self._events: list[tuple[float, int, int, Any]] = []
         self._serial = 0
         self._arriving = 0
         self._open = 0
         self._stopped = False
-        self._lands: dict[tuple[int, int, int], int] = {}
-        self._due: set[tuple[int, int, int]] = set()
+        self._lands: dict[Place, int] = {}
+        self._due: set[Place] = set()
         workers = [pool.workers for pool in pools]
         self._record = Recorder(requests, workers, counted or range(len(requests)))
-        self._homes = [_homes(pool.workers) for pool in pools]
+        self._homes = [_homes(pool) for pool in pools]
         after = requests.after.tolist() or [-1] * len(requests)
         self._to_send = deque(row for row, before in enumerate(after) if before < 0)
         self._turns: dict[int, list[int]] = {}
@@ -130,14 +133,16 @@ class Simulator:
         while self._events and not self._stopped:
             now, kind, serial, payload = heapq.heappop(self._events)
             if kind == _LANDS:
-                self._land(now, serial, *payload)
+                self._land(now, serial, payload)
             elif kind == _ARRIVES:
                 self._arriving -= 1
                 self._arrive(now, *payload)
             elif kind == _AGREED:
                 self._agreed(now, *payload)
+            elif kind == _LOADED:
+                self._loaded(now, *payload)
             elif kind == _STARTS:
-                self._start(now, *payload)
+                self._start(now, payload)
             else:
                 call, *given = payload
                 call(now, *given)
@@ -229,44 +234,70 @@ class Simulator:
         self._accept(now, pool, number, rank, job)
 
     def _accept(self, now: float, pool: int, number: int, rank: Rank, job: Job) -> None:
+        self._pools[pool].workers[number].accept(rank, job)
+        self._notice(now, pool, number)
+
+    def _notice(self, now: float, pool: int, number: int) -> None:
+        """A worker has something new to do: lanes that rest begin, those that may stop do."""
         worker = self._pools[pool].workers[number]
-        worker.accept(rank, job)
         for lane, flight in enumerate(worker.flights):
             if flight is None:
-                self._wake(now, pool, number, lane)
+                self._wake(now, (pool, number, lane))
             elif flight.open and flight.cut(now, worker.least_steps):
-                self._fly(flight, pool, number)
+                self._fly(flight, (pool, number, lane))
 
-    def _wake(self, now: float, pool: int, number: int, lane: int) -> None:
-        place = (pool, number, lane)
+    def _wake(self, now: float, place: Place) -> None:
         if place not in self._due:
             self._due.add(place)
+            pool, number, _ = place
             free_s = self._pools[pool].workers[number].stage_free_s
             self._push(max(now, free_s), _STARTS, place)
 
-    def _start(self, now: float, pool: int, number: int, lane: int) -> None:
-        self._due.discard((pool, number, lane))
+    def _start(self, now: float, place: Place) -> None:
+        self._due.discard(place)
+        pool, number, lane = place
         worker = self._pools[pool].workers[number]
         if now < worker.stage_free_s and worker.lanes > 1:
-            self._wake(now, pool, number, lane)
+            self._wake(now, place)
             return
         flight = worker.start(lane, now, more_to_come=self._arriving > 0)
+        for rank in worker.ranks:
+            if rank.asked:
+                self._read_tiers(now, pool, number, rank)
         if flight is None:
             return
         for plan in flight.plans:
-            for job, _ in plan.pieces if plan else ():
-                self._record.scheduled(job.row, now, job.done)
-        self._fly(flight, pool, number)
+            if plan is not None and plan.pieces:
+                for job, _ in plan.pieces:
+                    self._record.scheduled(job.row, now, job.done)
+        self._fly(flight, place)
 
-    def _fly(self, flight: Flight, pool: int, number: int) -> None:
-        place = (pool, number, flight.lane)
+    def _read_tiers(self, now: float, pool: int, number: int, rank: Rank) -> None:
+        """Send for the blocks that sequences wait for."""
+        asked, rank.asked = rank.asked, []
+        for job in asked:
+            if rank.tiers and job.load:  # it may have been preempted since
+                end_s = rank.tiers.send(job.load, now)
+                self._record.loads(job.row, job.load)
+                self._push(end_s, _LOADED, (pool, number, rank, job, job.load))
+
+    def _loaded(self, now: float, pool: int, number: int, rank: Rank, job: Job, load: Load) -> None:
+        """Blocks that a sequence waits for are on the device."""
+        if job.load is load:
+            rank.loaded(job)
+            self._notice(now, pool, number)
+
+    def _fly(self, flight: Flight, place: Place) -> None:
         self._lands[place] = self._push(flight.end_s, _LANDS, place)
 
-    def _land(self, now: float, serial: int, pool: int, number: int, lane: int) -> None:
+    def _land(self, now: float, serial: int, place: Place) -> None:
+        if self._lands[place] != serial:
+            return  # it was cut short
+        pool, number, lane = place
         worker = self._pools[pool].workers[number]
         flight = worker.flights[lane]
-        if flight is None or self._lands[pool, number, lane] != serial:
-            return  # it was cut short
+        if flight is None:
+            return
         landed = worker.land(flight)
         self._record.stepped(flight, landed, now)
         for job in landed.begun:
@@ -279,10 +310,10 @@ class Simulator:
             for late_s, job in sorted(ended, key=lambda pair: pair[0]):
                 self._end(now, late_s, pool, worker, job)
         alone = not self._events or self._events[0][0] > now  # nothing else happens now
-        if alone and worker.stage_free_s <= now and (pool, number, lane) not in self._due:
-            self._start(now, pool, number, lane)
+        if alone and worker.stage_free_s <= now and place not in self._due:
+            self._start(now, place)
         else:
-            self._wake(now, pool, number, lane)
+            self._wake(now, place)
 
     def _shown_later(self, pool: int, job: Job) -> bool:
         """Whether the next pool brings the user the first token."""

@@ -67,7 +67,12 @@ class ScaledPrice:
     def __call__(self, ranks: Sequence[RankWork]) -> StepTime:
         """See `StepPrice`."""
         latency, stage = self.price(ranks)
-        if self.prompts != 1.0 and any([rank.prompts for rank in ranks]):
+        if self.prompts != 1.0:
+            for rank in ranks:
+                if rank.prompts:
+                    break
+            else:
+                return StepTime(latency * self.scale, stage * self.scale)
             plain, plain_stage = self.price([RankWork(rank.decodes, rank.tokens) for rank in ranks])
             latency = plain + self.prompts * (latency - plain)
             stage = plain_stage + self.prompts * (stage - plain_stage)
@@ -140,12 +145,13 @@ class _Stage:
     def groups_s(self, rank: RankWork) -> float:
         """Seconds of what depends on how a rank's tokens are spread."""
         seconds = 0.0
-        if rank.decodes:
-            context = rank.tokens / rank.decodes
-            if not rank.prompts:
-                return self.alone(rank.decodes, context)
-            seconds = self.decodes(rank.decodes, context)
-        for new, cached in rank.prompts:
+        decodes, tokens, prompts = rank
+        if decodes:
+            context = tokens / decodes
+            if not prompts:
+                return self.alone(decodes, context)
+            seconds = self.decodes(decodes, context)
+        for new, cached in prompts:
             seconds += self.prompts(new, cached)
         for shared in self.joined:
             seconds += shared.seconds(rank)
@@ -158,11 +164,11 @@ class ModelTables:
     query: new tokens of a sequence that generates.
     """
 
-    __slots__ = ("_query", "_stages")
+    __slots__ = ("_query_sampled", "_query_tokens", "_stages")
 
     def __init__(self, stages: Sequence[_Stage], query: Query) -> None:
         self._stages = stages
-        self._query = query
+        self._query_tokens, self._query_sampled = query.tokens, query.sampled
 
     @classmethod
     def of(
@@ -218,28 +224,23 @@ class ModelTables:
 
     def times(self, ranks: Sequence[RankWork]) -> list[float]:
         """Device time of every stage [s]; of ranks in lock-step each waits for the slowest."""
-        if len(ranks) == 1:
-            rank = ranks[0]
-            tokens, sampled = self._tokens(rank)
-            return [
-                stage.products_s(tokens, tokens, sampled) + stage.groups_s(rank)
-                for stage in self._stages
-            ]
-        sizes = [self._tokens(rank) for rank in ranks]
-        most, rows = max(tokens for tokens, _ in sizes), max(sampled for _, sampled in sizes)
-        mean = sum(tokens for tokens, _ in sizes) / len(ranks)
-        return [
-            stage.products_s(most, mean, rows) + max(stage.groups_s(rank) for rank in ranks)
-            for stage in self._stages
-        ]
-
-    def _tokens(self, rank: RankWork) -> tuple[int, int]:
-        """(tokens, sampled ones) of a rank."""
-        tokens, sampled = rank.decodes * self._query.tokens, rank.decodes * self._query.sampled
-        for new, _ in rank.prompts:
-            tokens += new
-            sampled += 1
-        return tokens, sampled
+        most = rows = together = 0
+        for decodes, _, prompts in ranks:
+            tokens, sampled = decodes * self._query_tokens, decodes * self._query_sampled
+            for new, _ in prompts:
+                tokens += new
+                sampled += 1
+            together += tokens
+            most = tokens if tokens > most else most
+            rows = sampled if sampled > rows else rows
+        mean, device = together / len(ranks), []
+        for stage in self._stages:
+            longest = 0.0
+            for rank in ranks:
+                seconds = stage.groups_s(rank)
+                longest = seconds if seconds > longest else longest
+            device.append(stage.products_s(most, mean, rows) + longest)
+        return device
 
 
 def _least(*seconds: Array) -> float:
@@ -316,7 +317,11 @@ class StepTables:
         device = self._target.times(ranks)
         if self._drafting:
             device[-1] += self._drafting.seconds(ranks)
-        sequences = max([rank.decodes + len(rank.prompts) for rank in ranks])
+        sequences = 0
+        for rank in ranks:
+            running = rank.decodes + len(rank.prompts)
+            if running > sequences:
+                sequences = running
         host = self._step_s + self._sequence_s * sequences
         if len(device) == 1:
             whole = device[0] + host

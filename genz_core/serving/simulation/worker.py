@@ -137,51 +137,67 @@ class Worker:
 
     def start(self, lane: int, now: float, *, more_to_come: bool) -> Flight | None:
         """Begin the next steps of a lane; None where there is nothing to do."""
-        holds = self._holds()
-        plans = [self._plan(rank, lane, more_to_come, holds) for rank in self.ranks]
-        self._note_preempted(now)
-        made = [plan for plan in plans if plan]
-        if not made:
+        holds = self.batch_wait > 0 and self._holds()
+        plans: list[Plan | None] = []
+        steps, waits = 0, False
+        reads = seen = False
+        for rank in self.ranks:
+            plan = self._plan(rank, lane, more_to_come, holds)
+            plans.append(plan)
+            if rank.preempted:
+                self._note_preempted(rank, now)
+            seen = seen or rank.seen > 0
+            if plan is None:
+                waits = True
+                continue
+            steps = min(steps, plan.steps) if steps else plan.steps
+            waits = waits or plan.open
+            for _, new in plan.pieces:
+                reads = reads or new > 0
+        if not steps:
             return None
-        steps = min([plan.steps for plan in made]) if self.lanes == 1 else 1
+        if self.lanes > 1:
+            steps = 1
         if holds:
             steps = min(steps, self.batch_wait - self._waited)
-        elif any([rank.seen for rank in self.ranks]):
+        elif seen:
             steps = 1
-        if self.scheduler.prompts_alone and any(new for plan in made for _, new in plan.pieces):
-            for plan in made:
-                plan.decodes = False
+        if reads and self.scheduler.prompts_alone:
+            for plan in plans:
+                if plan is not None:
+                    plan.decodes = False
         pairs = zip(self.ranks, plans, strict=True)
-        time = self.price([_work(rank, lane, plan, steps) for rank, plan in pairs])
+        latency_s, stage_s = self.price([_work(rank, lane, plan, steps) for rank, plan in pairs])
         factor = self.jitter.factor(steps) if self.jitter else 1.0
-        waits = len(made) < len(plans) or any([plan.open for plan in made])
-        flight = Flight(lane, now, time.latency_s * factor, steps, plans, waits)
+        waits = waits or any([rank.loading for rank in self.ranks])
+        flight = Flight(lane, now, latency_s * factor, steps, plans, waits)
         self.flights[lane] = flight
-        self.stage_free_s = now + time.stage_s * factor
+        self.stage_free_s = now + stage_s * factor
         return flight
 
     def land(self, flight: Flight) -> Landed:
         """End a flight: sequences have generated, prompts are read."""
         self.flights[flight.lane] = None
-        waiting = any([rank.mail for rank in self.ranks])
-        self._waited = self._waited + flight.steps if waiting else 0
+        waiting = False
         self.busy_s += flight.steps * flight.step_s / self.lanes
         landed = Landed()
         for rank, plan in zip(self.ranks, flight.plans, strict=True):
+            waiting = waiting or bool(rank.mail)
             if plan is None:
                 continue
             if plan.decodes:
                 landed.decoded += rank.lanes[flight.lane].count
                 self._decode(rank, flight, landed)
-            self._read(rank, flight.lane, plan, landed)
+            if plan.pieces:
+                self._read(rank, flight.lane, plan, landed)
+        self._waited = self._waited + flight.steps if waiting else 0
         return landed
 
-    def _note_preempted(self, now: float) -> None:
-        for rank in self.ranks:
-            for job in rank.preempted:
-                job.stopped_s = now
-            self.preemptions += len(rank.preempted)
-            rank.preempted.clear()
+    def _note_preempted(self, rank: Rank, now: float) -> None:
+        for job in rank.preempted:
+            job.stopped_s = now
+        self.preemptions += len(rank.preempted)
+        rank.preempted.clear()
 
     def _plan(self, rank: Rank, lane: int, more_to_come: bool, holds: bool) -> Plan | None:
         if rank.mail and not holds and (rank.received >= self.recv_interval or not rank.running):
@@ -200,16 +216,14 @@ class Worker:
             lane.resumed = []
         rank.advance(lane, flight.steps)
         rank.received += flight.steps
-        ended = lane.ended()
-        for job in ended:
+        for job in lane.ended():
             rank.finish(job)
-        landed.ended += ended
+            landed.ended.append(job)
 
     @staticmethod
     def _read(rank: Rank, at: int, plan: Plan, landed: Landed) -> None:
         lane = rank.lanes[at]
-        if plan.pieces:
-            rank.received = _LOOK
+        rank.received = _LOOK
         for job, new in plan.pieces:
             job.done += new
             if job.left:
@@ -229,7 +243,9 @@ def _work(rank: Rank, at: int, plan: Plan | None, steps: int) -> RankWork:
     if plan is None:
         return RankWork(0, 0.0)
     lane = rank.lanes[at]
-    prompts = [(new, job.done) for job, new in plan.pieces if new]
+    prompts: Sequence[tuple[int, int]] = ()
+    if plan.pieces:
+        prompts = [(new, job.done) for job, new in plan.pieces if new]
     if not plan.decodes:
         return RankWork(0, 0.0, prompts)
     tokens = lane.tokens + lane.rate * (steps - 1) / 2.0

@@ -38,7 +38,7 @@ def test_runs_are_asked_as_the_benchmark_ran_them():
         assert (question.concurrency, question.length_ratio, question.burst_start) == (
             users, 0.8, True
         )  # fmt: skip
-        assert question.requests == min(max(3 * users, 64), 2 * users if users > 1500 else 3000)
+        assert question.requests == max(5 * users, 64)
         drafts = int(row["mtp_tokens"] or 0)
         assert bool(question.speculation) == (drafts > 0)
         if drafts:
@@ -124,19 +124,17 @@ def test_a_run_is_priced_with_and_without_what_runs_teach():
 
 
 def test_requests_that_were_not_simulated_are_as_those_in_the_middle():
-    """Ten requests a user: the first and the last count once, those between as one that was."""
+    """Ten requests a user: of five that were simulated the fourth stands for six."""
 
     class Answers:
-        arrival_s = np.arange(12.0)
-        ttft_s = np.array([9.0] * 4 + [2.0, 3.0, 2.0, 3.0] + [1.0] * 4)
-        tpot_s = np.ones(12)
+        arrival_s = np.arange(20.0)
+        ttft_s = np.array([9.0] * 4 + [6.0] * 4 + [4.0] * 4 + [2.0, 3.0, 2.0, 3.0] + [1.0] * 4)
+        tpot_s = np.ones(20)
 
     def run(users, values=Answers):
         return SimpleNamespace(question=SimpleNamespace(concurrency=users), simulation=values)
 
-    assert runs.mean_of_all(run(4), "ttft_s") == pytest.approx((9.0 + 8 * 2.5 + 1.0) / 10)
-    assert runs.mean_of_all(run(6), "ttft_s") == pytest.approx(
-        ((4 * 9.0 + 5.0) / 6 + 9 * (5.0 + 4 * 1.0) / 6) / 10
-    )
+    expected = (9.0 + 6.0 + 4.0 + 6 * 2.5 + 1.0) / 10
+    assert runs.mean_of_all(run(4), "ttft_s") == pytest.approx(expected)
     assert runs.mean_of_all(run(1), "ttft_s") == pytest.approx(Answers.ttft_s[:10].mean())
     assert runs.mean_of_all(run(4), "tpot_s") == 1.0

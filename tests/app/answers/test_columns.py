@@ -28,7 +28,7 @@ SUFFIXES: Mapping[str, str] = {
     "seq/s": r"^sequences_per_s(_per_device)?$",
     "req/s": r"requests_per_s$|^rate(_per_s)?$",
     "$": r"^usd_per_(million_tokens|mtok)$",
-    "$/h": r"^usd_per_hour$",
+    "$/h": r"usd_per_hour$",
     "J": r"^joules_per_token$",
     "tokens": r"(?<!million)_tokens$|^[io]sl$",
     "share": r"_share$|^(utilisation|probability(_alone)?|kv_use)$",
@@ -58,6 +58,13 @@ def sweeps() -> Iterator[str]:
 def simulations() -> Iterator[str]:
     found = ridgeline.simulate(LLAMA, concurrency=2, requests=4, isl=64, osl=8, ttft_target_s=1.0)
     yield from (*found.to_dict(), *found.rows[0], *found.to_dataframe(), *found.over_time())
+    below = ridgeline.simulate(
+        LLAMA, rate=1, requests=4, isl=64, osl=8, turns=2, replicas=2, worth=True,
+        host_cache_gib=1, disk_cache_gib=2, remote_cache_gib=3,
+    )  # fmt: skip
+    yield from below.to_dict()
+    for rows in below.to_dict()["worth"].values():
+        yield from rows[0]
 
 
 def plans() -> Iterator[str]:

@@ -393,6 +393,17 @@ def test_intervals_of_another_length_than_the_loads_are_refused_as_in_python(api
     assert len(asked(api, "serve", model=MODEL, **given)["rows"]) == 3
 
 
+def test_a_fleet_is_that_of_the_python_module(api):
+    body = EXAMPLES["fleet"]["two models on four machines"]
+    assert asked(api, "fleet", **body)["models"] == ridgeline.fleet(body).models
+
+
+def test_a_fleet_is_refused_in_the_sentence_of_the_command_line(api):
+    machines, models = [{"system": "h100", "cout": 2}], [{"model": MODEL, "rate": 1}]
+    said = refused(api, "fleet", machines=machines, models=models)["message"]
+    assert said.startswith("machine 'h100' of the fleet: 'cout' is no key of a machine: did you")
+
+
 def test_operators_of_a_report_are_grouped_by_shape_as_on_the_command_line(api):
     name = "h100_qwen1.5-0.5b.json.gz"
     with (SAMPLES / name).open("rb") as file:

@@ -212,3 +212,19 @@ def test_a_small_model_takes_the_time_that_a_few_kernels_of_this_machine_say(
     )
     for phase in run["phases"]:
         assert 1 / 3 < phase["predicted_s"] / phase["p50_s"] < 3.0
+
+
+def test_products_of_narrow_weights_are_fed_as_products_were_measured(calibrated: Any) -> None:
+    gemm = calibrated.system.latency.parameters["gemm"]
+    rows = [one for one in calibrated.suite.results_of("gemm") if one.dims["m"] == 1]
+    reached = max(one.moved / one.median_s for one in rows) / calibrated.suite.memory_bytes_per_s
+    assert gemm["int8_weight_only"].memory_efficiency == pytest.approx(min(reached, 1.0))
+    assert gemm["int8_weight_only"].overlap == gemm["bf16"].overlap
+    assert gemm["int8_weight_only"].launch_s != gemm["bf16"].launch_s
+
+
+def test_the_time_of_a_request_is_not_said_to_be_measured(calibrated: Any) -> None:
+    import hardware_db
+
+    stated = hardware_db.engine_facts("hf").model_dump(mode="json")["host_request_ms"]
+    assert calibrated.engine_document["host_request_ms"] == stated

@@ -8,10 +8,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import model_registry
-from app.dashboard import cached
+from app.dashboard import cached, own_definitions
 from app.question.parameters import PARAMETERS
 from app.scenario.setup import Setup
-from genz_core.errors import UnknownModel
+from genz_core.errors import RidgelineError, UnknownModel
 from tests.app.pages import opened, pressed, setup_of
 
 TINY = {
@@ -38,10 +38,15 @@ name: My H100
 WRONG_UNIT = b"memory_gb_per_s: {value: 3350000000000, source: nvidia-h100, kind: datasheet}"
 
 
+def use(app: AppTest) -> None:
+    """Press the button that puts an uploaded definition into the scenario."""
+    next(one for one in app.button if one.label == "Use it now").click().run()
+
+
 def test_an_uploaded_config_can_be_chosen_and_priced():
-    app = opened()
-    app.file_uploader("own_file").upload("tiny.json", json.dumps(TINY).encode()).run()
-    app.button("use_uploaded").click().run()
+    app = opened("upload")
+    app.file_uploader("upload_files").upload("tiny.json", json.dumps(TINY).encode()).run()
+    use(app)
     assert setup_of(app).model_config == json.dumps(TINY)
     assert not app.exception
     assert not app.error
@@ -50,9 +55,9 @@ def test_an_uploaded_config_can_be_chosen_and_priced():
 
 def test_an_uploaded_gguf_file_is_priced_in_the_formats_of_its_tensors():
     data = (Path(__file__).parents[2] / "fixtures" / "gguf" / "tiny-llama.gguf").read_bytes()
-    app = opened()
-    app.file_uploader("own_file").upload("tiny.gguf", data).run()
-    app.button("use_uploaded").click().run()
+    app = opened("upload")
+    app.file_uploader("upload_files").upload("tiny.gguf", data).run()
+    use(app)
     assert not app.exception
     assert not app.error
     assert '"quant_method": "gguf"' in setup_of(app).model_config
@@ -60,27 +65,20 @@ def test_an_uploaded_gguf_file_is_priced_in_the_formats_of_its_tensors():
 
 
 def test_a_gguf_file_that_ends_in_its_header_is_a_sentence():
-    app = opened()
-    app.file_uploader("own_file").upload("cut.gguf", b"GGUF" + bytes(9)).run()
+    app = opened("upload")
+    app.file_uploader("upload_files").upload("cut.gguf", b"GGUF" + bytes(9)).run()
     assert not app.exception
     assert "GGUF" in app.error[0].value
 
 
 def test_an_uploaded_system_can_be_chosen_and_priced():
-    app = opened()
-    app.file_uploader("own_file").upload("mine.yaml", SHEET.encode()).run()
-    app.button("use_uploaded").click().run()
+    app = opened("upload")
+    app.file_uploader("upload_files").upload("mine.yaml", SHEET.encode()).run()
+    use(app)
     assert setup_of(app).system_yaml == SHEET
-    assert app.title[0].value.endswith("My H100")
+    assert app.selectbox("system").value == "my-h100 (yours)"
 
 
-@pytest.fixture(scope="module")
-def visited() -> AppTest:
-    """A session in which one bad upload follows another."""
-    return opened(batch=1)
-
-
-@pytest.mark.by_day(3)
 @pytest.mark.parametrize(
     ("file", "content", "words"),
     [
@@ -96,14 +94,12 @@ def visited() -> AppTest:
         ("empty.yaml", b"", "must be a mapping"),
     ],
 )  # fmt: skip
-def test_a_bad_upload_is_refused_in_one_sentence(
-    visited: AppTest, file: str, content: bytes, words: str
-):
-    app = visited.file_uploader("own_file").set_value([]).upload(file, content).run()
-    assert not app.exception
-    (error,) = app.error
-    assert words in error.value and "\n" not in error.value
-    assert setup_of(app) == Setup()
+def test_a_bad_upload_is_refused_in_one_sentence(file: str, content: bytes, words: str):
+    kind = "systems" if file.endswith(".yaml") else "models"
+    with pytest.raises(RidgelineError) as refused:
+        own_definitions.add(kind, file, content)
+    assert words in str(refused.value) and "\n" not in str(refused.value)
+    assert not own_definitions.own_texts(kind)
 
 
 def test_a_typed_system_is_kept_with_every_figure_marked_as_typed():

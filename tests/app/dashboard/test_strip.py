@@ -69,6 +69,7 @@ def test_the_strip_says_what_frontiers_compare(axis: str, said: str):
     assert not app.exception and not app.error
     assert sentence(app).startswith("Compare **") and said in sentence(app)
     assert ":gray[for 16 users]" in sentence(app) and "any layout" in sentence(app)
+    assert "pools" not in sentence(app)
     app.button("question_type").click().run()
     assert read(app.text_input("question_line").value).understood()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 
 import numpy as np
 import plotly.graph_objects as go
@@ -97,6 +99,20 @@ def test_the_report_holds_the_plans_its_charts_and_nothing_from_elsewhere(answer
     text = report.markdown(named)
     assert "```mermaid" in text and report.headline(named["plans"][0]) in text
     assert yaml.safe_load(report.to_yaml(named))["plans"][0]["tp"] == named["plans"][0]["tp"]
+
+
+def test_before_and_after_are_two_folders_of_one_archive(answer):
+    named = document(answer)
+    before = {**named, "plans": named["plans"][-1:]}
+    packed = report.before_and_after(before, named, "kubernetes")
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        texts = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert {"before/launch.sh", "after/launch.sh", "after/kubernetes/check.yaml"} <= set(texts)
+    assert named["plans"][0]["launch"].splitlines()[0] in texts["after/launch.sh"]
+    assert report.headline(before["plans"][0]) in texts["before/launch.sh"]
+    assert packed == report.before_and_after(before, named, "kubernetes")
+    alone = report.before_and_after(before, named)
+    assert zipfile.ZipFile(io.BytesIO(alone)).namelist() == ["before/launch.sh", "after/launch.sh"]
 
 
 def test_a_name_from_outside_is_text_in_the_report(answer):

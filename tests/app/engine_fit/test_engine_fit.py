@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hardware_db
+from app.engine_fit import hierarchy
 from app.engine_fit.hierarchy import Design, fit
 from app.engine_fit.interval_tables import AS_GENERIC, OWN, coverage_table, interval_table
 from app.engine_fit.neighbours import (
@@ -120,6 +121,7 @@ def synthetic(slow=(), scale=1.0, serving=True, era=""):
                     facts = {
                         "set": "serving" if serving else "published",
                         "model": model, "system": system, "engine": "synthetic", "tier": "measured",
+                        "kernels": "",
                         "recipe": f"{len(model)}|{system}|fp8", "named": model,
                         "parameters": str(len(model)), "family": system,
                         "configuration": f"{model}|{system}|{batch}", "batch": str(batch),
@@ -146,6 +148,16 @@ def test_each_target_is_moved_by_engine_silicon_and_device_and_scaled_by_its_rec
     levels = [1 + 2 * bool(c.device) for c in CONSTANTS]
     np.testing.assert_array_equal(moves, np.tile(levels, (len(data.targets), 1)))
     assert set(design.scales(np.ones(design.widths.size))) == {1.0}
+
+
+def test_rates_of_an_engine_whose_own_kernels_were_timed_stay_near_them():
+    targets = synthetic().targets
+    own = [replace(target, facts={**target.facts, "kernels": "own"}) for target in targets]
+    plain, near = Design.of_targets(targets), Design.of_targets(own)
+    boards = np.isin(plain.levels, ("silicon", "device"))
+    rates = np.isin([FIELDS[at] for at in plain.constants], hierarchy._RATES) & boards
+    np.testing.assert_allclose(near.widths[rates], 0.2 * plain.widths[rates])
+    np.testing.assert_array_equal(near.widths[~rates], plain.widths[~rates])
 
 
 def test_published_points_belong_to_devices_alone():

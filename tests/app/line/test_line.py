@@ -10,7 +10,7 @@ import pytest
 from app.line.presets import PRESETS
 from app.line.reading import read
 from app.line.sentence import sentence, words
-from app.line.unread import NotUnderstood
+from app.line.unread import NotUnderstood, known_words
 from app.line.writing import written
 from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS
@@ -129,6 +129,16 @@ def test_what_is_not_understood_is_named_with_the_nearest(text: str, word: str, 
     assert near in unread[word].near
     with pytest.raises(NotUnderstood, match=f"{word!r} is not understood"):
         read(text).understood()
+
+
+def test_the_words_that_complete_a_line_are_those_that_it_understands():
+    words = known_words()
+    assert {"h200-sxm-141gb", "vllm", "users", "chat", "weights", "aggregated"} <= set(words)
+    assert len(words) == len(set(words))
+    for parameter in PARAMETERS:
+        assert parameter.replace("_", " ") in words
+    for word in (*PRESETS, "7 users", "h200", "sglang", "fp8"):
+        assert not read(f"llama 8b {word}").unread
 
 
 def test_what_cannot_be_denied_is_not_taken_as_said():

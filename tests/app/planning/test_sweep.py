@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from app.cli import cli
 from app.planning import sweep_block, sweep_file
 from app.planning.sweep_axes import KNOWN, sweep_axes
-from app.planning.sweep_workers import Where
 from app.scenario import points_file, points_row
+from app.simulation.executor import Where
 from genz_core.errors import InvalidValue
 
 MODEL, LLAMA = "Qwen/Qwen3-32B", "meta-llama/Llama-3.1-8B"

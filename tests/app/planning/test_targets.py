@@ -60,6 +60,13 @@ def test_slack_margin_and_met_agree(name, wanted, value):
     assert abs(slack) < 1e-12 or met == (slack > 0.0)
 
 
+def test_the_words_of_a_figure_stand_in_either_order():
+    typed = parse_targets("p99 tpot < 30ms, tpot p50 < 20ms, mean ttft < 1s")
+    assert typed == parse_targets("tpot_p99 < 30ms, tpot_p50 < 20ms, ttft < 1s")
+    with pytest.raises(InvalidValue, match="no figure 'p98 tpot'"):
+        parse_targets("p98 tpot < 30ms")
+
+
 def test_a_figure_that_there_is_none_of_meets_no_target():
     (target,) = parse_targets("usd_per_mtok < 1")
     assert not target.met(np.array([np.nan]))[0]

@@ -30,7 +30,7 @@ from app.planning import sweep_axes
 from app.question.asking import ask
 from app.question.extras import EXTRAS, extras_of
 from app.question.forms import Form, forms_of, takes_many
-from app.question.groups import POOL
+from app.question.groups import CACHE, POOL
 from app.question.parameter import Parameter
 from app.question.parameters import ALIASES, PARAMETERS, in_group
 from app.question.question import Question
@@ -228,7 +228,8 @@ def test_a_command_has_the_parameters_of_its_verb(verb: str):
 @pytest.mark.parametrize(
     ("verb", "own"),
     [("compare", {"fill", "level"}), ("guard", {"level", "tolerance"}), ("sweep", {"bounds_only"}),
-     ("plan", {"deployment"}), ("estimate", set()), ("serve", set())],
+     ("plan", {"deployment"}), ("estimate", set()), ("serve", set()),
+     ("simulate", {"worth"})],
 )  # fmt: skip
 def test_a_command_declares_no_extra_of_its_verb_again(verb: str, own: set[str]):
     options = {one.name: one for one in command(verb).params}
@@ -262,6 +263,11 @@ def test_a_cell_of_a_points_file_is_read_as_the_parameter(name: str):
               "prefix_tier": {"prefix_hits": "0.5"}, "requests": {"burst_start": "true"},
               "speculation": {"draft_model": "Qwen/Qwen3-0.6B"},
               "prefill_moe_tp": {"prefill_workers": "1", "prefill_tp": str(value)},
+              "turn_isl": {"turns": "3"},
+              **{n: {"turns": "3", "host_cache_gib": "10", "think_s": "2"}
+                 for n in ("think_s", "think_spread", *in_group(CACHE))},
+              **{f"{tier}_cache_gb_per_s": {"turns": "3", f"{tier}_cache_gib": "10"}
+                 for tier in ("disk", "remote")},
               **{n: {"prefill_workers": "1"} for n in in_group(POOL)
                  if n not in ("prefill_workers", "prefill_system", "prefill_moe_tp")}}  # fmt: skip
     row |= needed.get(name, {})

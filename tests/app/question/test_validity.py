@@ -60,7 +60,8 @@ def test_two_loads_are_no_question():
 @for_every([n for n in NOT_OF_A_BATCH if n != "burst_start"])
 def test_what_only_a_load_has_means_nothing_to_a_static_batch(name: str):
     others = {"prefix_tier": "host", "prefix_hits": 0.5, "step_scale": 0.5, "layer_wise": True,
-              "prefill_system": "h200", "prefill_weights": "fp8"}  # fmt: skip
+              "prefill_system": "h200", "prefill_weights": "fp8",
+              "cache_writes": "back"}  # fmt: skip
     value = others.get(name, 2)
     said = list(meaningless(Question(**{name: value})))
     assert f"{name} means nothing to a static batch: give a concurrency or a rate" in said[-1]

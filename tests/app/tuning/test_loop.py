@@ -10,7 +10,7 @@ import pytest
 from app.question.asking import ask
 from app.tuning.answer import answer
 from app.tuning.choosing import choose
-from app.tuning.learning import beliefs, starts
+from app.tuning.learning import beliefs, noise, starts
 from app.tuning.loop import tune
 from app.tuning.outcome import Outcome
 from app.tuning.space import space, words
@@ -162,3 +162,17 @@ def test_the_simulated_server_is_not_the_prediction():
     )
     name = "output_tokens_per_s"
     assert abs(math.log(same.figures[name] / other.figures[name])) > 0.01
+
+
+def test_runs_of_one_setting_say_how_far_two_runs_differ():
+    found = space(asked(), "output_tokens_per_s")
+    value = math.exp(beliefs(found, ())["output_tokens_per_s"].log[0])
+
+    def after(*factors: float):
+        runs = [(0, Outcome("measured", {"output_tokens_per_s": value * one})) for one in factors]
+        return beliefs(found, runs)["output_tokens_per_s"].deviation[0], noise(found, runs)
+
+    alike, apart = after(1.0, 1.001, 0.999, 1.0), after(1.0, 1.15, 0.85, 1.0)
+    assert alike[0] < apart[0] / 2.0
+    assert alike[1] < 0.001 and apart[1] == pytest.approx(0.12, abs=0.02)
+    assert math.isnan(after(1.0)[1])

@@ -77,3 +77,10 @@ def test_boxes_of_the_search_that_a_page_does_not_read_are_said():
         assert f"Plays no part here: {said}." in [caption.value for caption in app.caption]
     app = opened("compare", **boxes, devices=1, compare_by="Models")
     assert "Plays no part here: Speculation, Use cases." in [c.value for c in app.caption]
+
+
+def test_the_asked_speed_follows_the_targets_of_the_form():
+    app = opened("compare", devices=1, engine="vllm", speed=30)
+    assert app.slider("speed").value == 30
+    app.text_input("targets_box").set_value("tpot < 20ms").run()
+    assert not app.exception and app.slider("speed").value == 50

@@ -204,7 +204,7 @@ def test_a_trace_that_was_uploaded_is_planned_at_its_means():
     means = {"rate": 4.0, "isl": 603, "osl": 51}
     best = ridgeline.plan("Qwen/Qwen3-8B", target="tpot < 30ms", simulate=False, **means).best
     assert cards(app)["Devices"] == str(best["devices"])
-    assert "Percentiles: simulated, " in text(app) and "day.csv" in text(app)
+    assert "percentiles of the best: simulated, " in text(app) and "day.csv" in text(app)
     more = trace + b"".join(f"{50 + at / 400},600,50\n".encode() for at in range(6000))
     app = app.file_uploader("sim_trace").set_value(("day.csv", more, "text/csv")).run()
     assert not app.exception and not app.error

@@ -131,3 +131,17 @@ def test_slower_constants_never_make_a_product_faster(device, name):
     slow = dataclasses.replace(GemmParameters(), **{name: getattr(GemmParameters(), name) * 3})
     rows = np.array([1.0, 64.0, 4096.0])
     assert np.all(price(device, rows, 4096, 4096, slow) >= price(device, rows, 4096, 4096))
+
+
+def test_one_row_that_is_streamed_takes_the_longer_of_memory_and_compute_and_more_rows_their_sum(
+    device,
+):
+    summed = GemmParameters(launch_s=2e-7, overlap=1.0)
+    rows = np.array([1, 2])
+    plain, streamed = (
+        price(device, rows, 4096, 4096, summed, least_rows=1, streamed=given)
+        for given in (False, True)
+    )
+    moved = 2.0 * (4096 * 4096 + 2 * 4096) / device.memory_bytes_per_s / summed.memory_efficiency
+    assert streamed[0] == pytest.approx(moved, rel=0.1) and streamed[0] < plain[0]
+    assert streamed[1] == plain[1]

@@ -68,11 +68,10 @@ def room_for_a_step(rank: Rank, lane: Lane) -> bool:
 
 def stretch(rank: Rank, lane: Lane) -> int:
     """Decode steps until a sequence of a lane ends, or the cache is full."""
-    steps = lane.steps_to_an_end()
-    grown = rank.grown(lane)
-    if grown > 0:
-        steps = min(steps, int(rank.cache.free / grown))
-    return max(steps, 1)
+    steps, grown, cache = lane.steps_to_an_end(), rank.grown(lane), rank.cache
+    if grown > 0 and (room := int((cache.capacity - cache.used) / grown)) < steps:
+        steps = room
+    return steps if steps > 1 else 1
 
 
 def settled(plan: Plan, rank: Rank, lane: Lane) -> Plan | None:

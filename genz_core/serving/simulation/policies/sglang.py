@@ -55,11 +55,14 @@ class Sglang:
             if promised + self._short(rank, lane, job, 0) > 0 and rank.running:
                 return
             rank.waiting.popleft()
-            before = rank.cache.free
-            rank.admit(job, lane, rank.hit(job))
-            if job.left:
+            before, hit = rank.cache.free, rank.hit(job)
+            asked = self._asked(rank, job) - rank.shared_bytes(job, hit)
+            rank.admit(job, lane, hit)
+            if job.load:  # nobody else gets the room of what it reads after its blocks have come
+                rank.hold(job, rank.needs(job, job.prompt))
+            elif job.left:
                 left -= self._read(plan, rank, job, left)
-            promised += self._asked(rank, job) - (before - rank.cache.free)
+            promised += asked - (before - rank.cache.free)
             open_places -= 1
 
     @staticmethod
@@ -74,7 +77,7 @@ class Sglang:
         cache, steps = rank.cache, lane.steps_left - lane.count * later
         growth = lane.rate / lane.count if lane.count else 0.0
         expected = steps * growth * cache.growth * self._expected(rank, lane, later)
-        asked = self._asked(rank, job) - rank.hit(job) * cache.growth
+        asked = self._asked(rank, job) - rank.shared_bytes(job, rank.hit(job))
         return asked + expected - (cache.free - rank.grown(lane) * later)
 
     def _expected(self, rank: Rank, lane: Lane, later: int) -> float:
@@ -100,7 +103,7 @@ class Sglang:
     @staticmethod
     def _read(plan: Plan, rank: Rank, job: Job, left: int) -> int:
         new = min(job.left, left)
-        if new <= 0 and job.left:
+        if job.load or (new <= 0 and job.left):
             return 0
         rank.hold(job, rank.needs(job, job.done + new))
         plan.pieces.append((job, new))

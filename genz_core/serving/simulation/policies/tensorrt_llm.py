@@ -39,6 +39,8 @@ class TensorRtLlm:
         untouched = self.reserves or room_for_a_step(rank, lane)
         plan, left = Plan(), self.budget - lane.count * self.query
         for job in lane.prefilling:
+            if job.load:
+                continue
             new = self._piece(job.left, left, bool(plan.pieces))
             if new or not job.left:
                 plan.pieces.append((job, new))
@@ -52,17 +54,19 @@ class TensorRtLlm:
         while rank.waiting and open_places > 0:
             job = rank.waiting[0]
             hit = rank.hit(job)
-            known = max(hit, job.done)
+            known = rank.known(job, hit)
             new = self._piece(job.prompt - known, left, bool(plan.pieces))
             if not new and job.prompt > known:
                 return
             total = job.length if self.reserves else job.prompt
-            if rank.asks(total, hit) > rank.spare(lane) and rank.running:
+            if rank.asks(job, total, hit) > rank.spare(lane) and rank.running:
                 return
             rank.waiting.popleft()
             rank.admit(job, lane, hit)
             rank.hold(job, rank.needs(job, total))
             open_places -= 1
+            if job.load:
+                continue
             if job.left:
                 plan.pieces.append((job, new))
                 left -= new

@@ -33,16 +33,25 @@ class Vllm:
             left -= self._read(plan, rank, lane, job, left)
         if untouched and rank.waiting:
             self._admit(plan, rank, lane, left)
+        while not (plan.pieces or lane.count) and self._stuck(lane):
+            rank.preempt(lane)
+            for job in lane.prefilling:
+                left -= self._read(plan, rank, lane, job, left)
         return settled(plan, rank, lane)
+
+    @staticmethod
+    def _stuck(lane: Lane) -> bool:
+        """Whether several prompts hold room that each lacks, and nothing that comes frees any."""
+        return len(lane.prefilling) > 1 and not any(job.load for job in lane.prefilling)
 
     def _admit(self, plan: Plan, rank: Rank, lane: Lane, left: int) -> None:
         open_places = places(rank, lane, self.sequences)
         while rank.waiting and left > 0 and open_places > 0:
             job = rank.waiting[0]
             hit = rank.hit(job)
-            known = max(hit, job.done)
+            known = rank.known(job, hit)
             new = min(job.prompt - known, left)
-            if rank.asks(known + new, hit) > rank.spare(lane):
+            if rank.asks(job, known + new, hit) > rank.spare(lane):
                 return
             rank.waiting.popleft()
             rank.admit(job, lane, hit)
@@ -55,6 +64,8 @@ class Vllm:
     @staticmethod
     def _read(plan: Plan, rank: Rank, lane: Lane, job: Job, left: int) -> int:
         """Read a piece of a prompt; returns its tokens."""
+        if job.load:
+            return 0
         new = min(job.left, left)
         held = rank.needs(job, job.done + new)
         if (new <= 0 and job.left) or held - job.held > rank.spare(lane):

@@ -9,7 +9,7 @@ import pytest
 
 from app.question.question import Question
 from app.question.verbs import parameters_of
-from app.simulation import fleet
+from app.simulation import rows_file
 from app.simulation.points import COLUMNS, KNOWN, digest, parse, simulate_row
 from genz_core.errors import InvalidValue, MeasurementError
 
@@ -36,7 +36,8 @@ def answers(path: Path) -> list[dict[str, str]]:
 def test_a_row_has_every_figure():
     row = simulate_row({**ROW, "ttft_target_s": "1"}, "d")
     assert row["status"] == "ok" and tuple(row) == COLUMNS
-    assert all(row[name] for name in COLUMNS)
+    of_tiers = [name for name in COLUMNS if "hit_share" in name or name == "loading_mean_s"]
+    assert all(bool(row[name]) == (name not in of_tiers) for name in COLUMNS)
     assert float(row["ttft_p99_s"]) >= float(row["ttft_p50_s"]) > 0
 
 
@@ -126,15 +127,15 @@ def test_a_question_is_known_by_its_cells_and_the_files_it_names(tmp_path):
 def test_only_rows_without_an_answer_are_run_and_a_stopped_run_goes_on(tmp_path):
     rows = [{**ROW, "id": str(at), "isl": str(32 + at)} for at in range(3)]
     source, target = written(tmp_path / "in.csv", *rows), tmp_path / "out.csv"
-    stopped = fleet.run_file(source, target, 1, cancelled=lambda: True)
+    stopped = rows_file.run_file(source, target, 1, cancelled=lambda: True)
     assert not stopped.complete and answers(target) == list(stopped.rows)
-    first = fleet.run_file(source, target, 2)
+    first = rows_file.run_file(source, target, 2)
     assert first.kept == len(stopped.rows) < 3 and first.complete
     assert [row["id"] for row in answers(target)] == ["0", "1", "2"]
     target.write_text(target.read_text().replace(",ok,", ",kept,"))
     source = written(tmp_path / "in.csv", ROW | {"id": "b"}, *rows)
     seen: list[str] = []
-    second = fleet.run_file(source, target, 1, progress=lambda _, what: seen.append(what))
+    second = rows_file.run_file(source, target, 1, progress=lambda _, what: seen.append(what))
     assert second.kept == 3 and seen[-1] == "4 of 4 rows"
     states = [(row["id"], row["status"]) for row in answers(target)]
     assert states == [("b", "ok"), *((row["id"], "kept") for row in rows)]
@@ -144,7 +145,7 @@ def test_only_rows_without_an_answer_are_run_and_a_stopped_run_goes_on(tmp_path)
 def test_an_empty_file_of_answers_is_filled(tmp_path):
     target = tmp_path / "out.csv"
     target.touch()
-    assert fleet.run_file(written(tmp_path / "in.csv", ROW), target, 1).complete
+    assert rows_file.run_file(written(tmp_path / "in.csv", ROW), target, 1).complete
     assert [row["status"] for row in answers(target)] == ["ok"]
 
 
@@ -152,7 +153,7 @@ def test_a_file_that_holds_something_else_is_not_overwritten(tmp_path):
     target = tmp_path / "precious.csv"
     target.write_text("a,b\n1,2\n")
     with pytest.raises(InvalidValue, match="holds something else"):
-        fleet.run_file(written(tmp_path / "in.csv", ROW), target)
+        rows_file.run_file(written(tmp_path / "in.csv", ROW), target)
     assert target.read_text() == "a,b\n1,2\n"
 
 
@@ -160,7 +161,9 @@ def test_a_cluster_that_does_not_answer_is_one_sentence(tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(distributed.Client, "__init__", _refused)
     with pytest.raises(MeasurementError, match="no Dask scheduler answers at tcp://nobody"):
-        fleet.run_file(written(tmp_path / "in.csv", ROW), tmp_path / "o.csv", 0, "tcp://nobody:1")
+        rows_file.run_file(
+            written(tmp_path / "in.csv", ROW), tmp_path / "o.csv", 0, "tcp://nobody:1"
+        )
 
 
 def _refused(self, *_arguments, **_keywords):
@@ -175,6 +178,6 @@ def test_two_workers_of_a_cluster_answer_as_this_machine_does(tmp_path):
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
     ) as cluster:
-        there = fleet.run_file(source, tmp_path / "there.csv", 0, cluster.scheduler_address)
+        there = rows_file.run_file(source, tmp_path / "there.csv", 0, cluster.scheduler_address)
     here = [simulate_row(row, digest(row)) for row in answers(source)]
     assert list(there.rows) == here and there.complete

@@ -6,24 +6,23 @@ The file of answers is written whole, again and again; a row that it holds alrea
 from __future__ import annotations
 
 import csv
-import os
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.scenario import points_file
-from app.simulation.executor import executor
+from app.simulation.executor import Where, completed, executor
 from app.simulation.points import COLUMNS, Row, digest, simulate_row
-from genz_core.errors import InvalidValue, MeasurementError
+from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Progress, never, silent
 
-_WRITE_EVERY_S, _ASK_EVERY_S = 5.0, 0.2
+_WRITE_EVERY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class Simulations:
     """Answers of a file, a row each, those that were not run left out.
 
     asked: rows of the file.  kept: of the answers, those that were there before.
@@ -46,7 +45,7 @@ def run_file(
     cluster: str = "",
     progress: Progress = silent,
     cancelled: Cancel = never,
-) -> Fleet:
+) -> Simulations:
     """Simulate every row of `source` and write the answers to `target`.
 
     Args:
@@ -66,7 +65,7 @@ def run_file(
     kept = len(answers)
     left = [at for at in range(len(named)) if at not in answers]
     if left:
-        with executor(min(workers or os.cpu_count() or 1, len(left)), cluster) as pool:
+        with executor(Where(workers).processes(len(left)), cluster) as pool:
             futures = {pool.submit(simulate_row, named[at], digests[at]): at for at in left}
             try:
                 _gather(futures, answers, target, len(named), progress, cancelled)
@@ -75,7 +74,7 @@ def run_file(
                     future.cancel()
                 pool.shutdown()
                 points_file.write(target, _ordered(answers), COLUMNS)
-    return Fleet(_ordered(answers), len(named), kept)
+    return Simulations(_ordered(answers), len(named), kept)
 
 
 def _ordered(answers: Mapping[int, Row]) -> list[Row]:
@@ -91,20 +90,11 @@ def _gather(
     cancelled: Cancel,
 ) -> None:
     """Take in answers as they come, and write them now and then."""
-    waiting, written = set(futures), time.monotonic()
-    while waiting and not cancelled():
-        done, waiting = wait(waiting, _ASK_EVERY_S, FIRST_COMPLETED)
-        try:
-            answers.update((futures[future], future.result()) for future in done)
-        except BrokenExecutor:
-            if cancelled():
-                return
-            raise MeasurementError(
-                f"a worker died, perhaps for want of memory: {len(answers):,} of {of:,} rows are "
-                f"in {target}; run again with fewer workers"
-            ) from None
+    written = time.monotonic()
+    for at, row in completed(futures, cancelled):
+        answers[at] = row
         progress(len(answers) / of, f"{len(answers):,} of {of:,} rows")
-        if done and time.monotonic() - written > _WRITE_EVERY_S:
+        if time.monotonic() - written > _WRITE_EVERY_S:
             points_file.write(target, _ordered(answers), COLUMNS)
             written = time.monotonic()
 

@@ -1,0 +1,45 @@
+"""The machines of a fleet: how many of their devices each model has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.charts.figure import Figure
+from app.charts.parts import lying_bars
+from app.charts.style import Look, blank
+
+_IDLE = "idle"
+
+
+def machines(named: Mapping[str, Any], look: Look) -> Figure:
+    """A bar a machine in use, its devices in the colours of their models, the rest idle.
+
+    named: the document of `ridgeline fleet --json`.
+    """
+    bars = {
+        f"{kind['name']} {at + 1}": (kind, slots)
+        for kind in named["machines"]
+        for at, slots in enumerate(kind["filled"])
+    }
+    chart = blank(look, f"{named['title']}: devices of the machines in use", 130 + 26 * len(bars))
+    for at, model in enumerate(named["models"]):
+        held = [sum(slot["devices"] for slot in slots if slot["name"] == model["name"])
+                for _, slots in bars.values()]  # fmt: skip
+        if any(held):
+            chart.add_trace(
+                lying_bars(
+                    bars, held, model["name"], look.classes[at % len(look.classes)],
+                    f"{model['name']}: %{{x}} devices<extra>%{{y}}</extra>",
+                )
+            )  # fmt: skip
+    idle = [kind["devices"] - sum(slot["devices"] for slot in slots)
+            for kind, slots in bars.values()]  # fmt: skip
+    if any(idle):
+        chart.add_trace(lying_bars(bars, idle, _IDLE, look.grid, "%{x} idle<extra>%{y}</extra>"))
+    chart.update_xaxes(title_text="Devices", rangemode="tozero", dtick=None)
+    chart.update_yaxes(
+        showgrid=False, automargin=True, categoryorder="array", categoryarray=list(bars)[::-1]
+    )
+    chart.update_layout(barmode="stack", bargap=0.25, margin={"t": 40, "b": 72})
+    return chart

@@ -1,0 +1,42 @@
+"""ridgeline fleet: which model of a fleet runs on which of its machines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.answers.table import TableFormat
+from app.commands import options as opt
+from app.commands.progress_bar import running
+
+
+def register(cli: typer.Typer) -> None:
+    help_ = "Several models on one set of unlike machines: which runs where, by priority."
+    cli.command("fleet", help=help_)(fleet)
+
+
+def fleet(
+    file: Annotated[Path, typer.Argument(help="YAML of the fleet; app/samples/fleets has one.")],
+    chart: Annotated[Path | None, opt.target("Where a picture of the machines goes: .svg.")] = None,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
+) -> None:
+    from app.decide import svg
+    from app.fleets import report, result
+    from app.scenario.local_files import sources
+    from hardware_db import yaml_document
+
+    given = yaml_document.read(file)
+    with running("fleet") as job:
+        found = result.fleet(given, sources, job.progress, job.cancelled)
+    named = found.to_dict()
+    if chart is not None:
+        opt.write_text(chart, svg.fleet(named))
+    form = opt.table_format(format_, json)
+    first = report.rows(named) if form is TableFormat.csv else report.shown_rows(named)
+    opt.show(
+        form, named, report.headline(named), first, report.model_rows(named),
+        report.machine_rows(named), "\n".join(report.sentences(named)),
+    )  # fmt: skip

@@ -1,0 +1,77 @@
+"""A fleet: several models on one set of machines, as a text to change, and who runs where."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from app.charts import fleet as charts
+from app.dashboard import export, strip
+from app.dashboard.job_progress import is_running, show_progress, submitted
+from app.dashboard.widgets import draw_table
+from app.fleets import report
+from app.fleets.fleet_question import fleet_question
+from app.fleets.job_work import assigned
+from app.jobs import SIMULATING
+from app.wording.markdown import plain
+from genz_core.errors import RidgelineError
+from hardware_db import yaml_document
+
+JOB = "fleet_job"
+_EXAMPLE = Path(__file__).parents[2] / "samples" / "fleets" / "two-tenants.yaml"
+
+
+def page() -> None:
+    """Draw the fleet's text, the progress of its job, and what it came to."""
+    strip.say_nothing()
+    st.caption(
+        "Several models and tenants with loads, targets and priorities on machines of several "
+        "kinds. Each model is a question of this page; the same file is taken by "
+        "`ridgeline fleet FILE`."
+    )
+    with st.form("fleet_form"):
+        text = st.text_area("Fleet (YAML)", _example(), 420, key="fleet_text", max_chars=50_000)
+        sent = st.form_submit_button("Assign", disabled=is_running(JOB))
+    if sent:
+        try:
+            fleet_question(yaml_document.parse(text, "fleet"))  # refused here, in a sentence
+        except RidgelineError as error:
+            st.session_state.pop(JOB, None)
+            st.error(plain(error), icon=":material/error:")
+            return
+        st.session_state.pop(JOB, None)
+        submitted(JOB, assigned, text, "Fleet", SIMULATING)
+        st.rerun()
+    if is_running(JOB):
+        show_progress(JOB, "fleet", "Stopping after the present model or simulation.")
+    job = st.session_state.get(JOB)
+    if job is not None and job.over:
+        if job.error:
+            st.error(plain(job.error), icon=":material/error:")
+        else:
+            _answer(job.result)
+
+
+@cache
+def _example() -> str:
+    return _EXAMPLE.read_text(encoding="utf-8")
+
+
+def _answer(named: dict[str, Any]) -> None:
+    st.markdown(plain(report.headline(named)))
+    draw_table(report.model_rows(named), "fleet_models")
+    if named["deployments"]:
+        st.markdown("**Who runs where**")
+        draw_table(report.shown_rows(named), "fleet_deployments")
+        chart = charts.machines(named, export.look())
+        export.chart(chart, "fleet-machines", named["title"])
+    st.markdown("**Machines, and what one more of each kind would bring**")
+    draw_table(report.machine_rows(named), "fleet_machines")
+    if named["refusals"]:
+        st.markdown("**Does not run**")
+        draw_table(named["refusals"], "fleet_refusals")
+    for note in named["notes"]:
+        st.caption(plain(note))

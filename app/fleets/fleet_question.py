@@ -1,0 +1,216 @@
+"""A fleet as it is asked: machines, and models that are questions with a priority.
+
+title       of tables and charts
+budget      most dollars an hour
+question    what the questions of all models share, as options of `ridgeline plan`
+machines    each with system, devices, count, and owned or a price
+models      each a question of `ridgeline plan` with a name, a tenant and a priority
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.planning import demand
+from app.planning.search import targets_of
+from app.planning.space import choices
+from app.planning.targets import Target
+from app.question import fleets, typed
+from app.question.asking import Asked, Sources, ask, read
+from app.question.parameter import Parameter
+from app.scenario.scenario import find_system
+from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.types import System
+
+KEYS = (*fleets.FLEET, "question", "machines", "models")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Equal machines.
+
+    source: their system as it was given.  usd_per_device_hour: rent, 0 for owned ones.
+    """
+
+    name: str
+    system: System
+    source: Any
+    devices: int
+    count: int
+    usd_per_device_hour: float
+
+    @property
+    def owned(self) -> bool:
+        """Whether they cost nothing more."""
+        return not self.usd_per_device_hour
+
+    @property
+    def usd_per_hour(self) -> float:
+        """Rent of one machine."""
+        return self.usd_per_device_hour * self.devices
+
+
+@dataclass(frozen=True, slots=True)
+class FleetModel:
+    """A model of a fleet: a question of `plan` at its mean rate or with its open requests.
+
+    systems: slugs on which it may run, () for any.  most_devices: it may use, None without limit.
+    """
+
+    name: str
+    tenant: str
+    priority: int
+    asked: Asked
+    systems: tuple[str, ...] = ()
+    most_devices: int | None = None
+
+    @property
+    def load(self) -> float:
+        """Open requests, or requests a second."""
+        return demand.amount(self.asked.question)
+
+    @property
+    def unit(self) -> str:
+        """Of the load."""
+        return "open requests" if demand.is_closed(self.asked.question) else "requests/s"
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """What must hold of every replica."""
+        return targets_of(self.asked)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetQuestion:
+    """A fleet.  budget: dollars an hour, None without limit."""
+
+    title: str
+    machines: tuple[Machine, ...]
+    models: tuple[FleetModel, ...]
+    budget: float | None = None
+
+
+def fleet_question(given: Mapping[str, Any], sources: Sources = dict) -> FleetQuestion:
+    """Read a fleet from the mapping of its file.
+
+    sources: what texts that name models and systems mean; by default they open no file.
+
+    Raises:
+        RidgelineError: a key, a name or a value that cannot be; the sentence names its entry.
+    """
+    _refuse_unknown("a fleet", given, KEYS)
+    whole = _values(fleets.FLEET, given)
+    shared = given.get("question") or {}
+    if not isinstance(shared, Mapping):
+        raise InvalidValue("question of a fleet: give what the questions of its models share")
+    machines = tuple(
+        _of_entry("machine", at, entry, lambda one: _machine(one, sources))
+        for at, entry in enumerate(_entries("machines", given, fleets.MOST_KINDS))
+    )
+    models = tuple(
+        _of_entry("model", at, entry, lambda one: _model({**shared, **one}, machines, sources))
+        for at, entry in enumerate(_entries("models", given, fleets.MOST_MODELS))
+    )
+    for what, entries in (("machines", machines), ("models", models)):
+        names = [entry.name for entry in entries]
+        if twice := next((name for name in names if names.count(name) > 1), ""):
+            raise InvalidValue(f"{what} of a fleet: {twice!r} stands twice; give each a name")
+    return FleetQuestion(whole["title"], machines, models, whole["budget"])
+
+
+def _entries(key: str, given: Mapping[str, Any], most: int) -> Sequence[Mapping[str, Any]]:
+    found = given.get(key)
+    if not isinstance(found, Sequence) or isinstance(found, str) or not found:
+        raise InvalidValue(f"a fleet needs {key}: give a list of entries, each with its keys")
+    if len(found) > most:
+        raise InvalidValue(f"{key} of a fleet: {len(found)} entries; give at most {most}")
+    for one in found:
+        if not isinstance(one, Mapping):
+            raise InvalidValue(f"{key} of a fleet: {typed.brief(one)} is no entry with keys")
+    return found
+
+
+def _of_entry(what: str, at: int, entry: Mapping[str, Any], made: Any) -> Any:
+    """What an entry says; an error names the entry."""
+    named = str(entry.get("name") or entry.get(what) or entry.get("system") or at + 1)
+    try:
+        return made({str(key): value for key, value in entry.items()})
+    except RidgelineError as error:
+        error.args = (f"{what} {named[:60]!r} of the fleet: {error}",)
+        raise
+
+
+def _refuse_unknown(what: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in map(str, given):
+        if key not in known:
+            hint = typed.did_you_mean(typed.near(key, known), known)
+            raise InvalidValue(f"{key[:60]!r} is no key of {what}: {hint}")
+
+
+def _values(known: Mapping[str, Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The declared values of an entry, each in its type or at its default."""
+    return {
+        name: read(one, given[name]) if given.get(name) is not None else one.default
+        for name, one in known.items()
+    }
+
+
+def _machine(given: Mapping[str, Any], sources: Sources) -> Machine:
+    _refuse_unknown("a machine", given, tuple(fleets.MACHINE))
+    if not given.get("system"):
+        raise InvalidValue("it has no system: name one")
+    source = sources({"system": given["system"]})["system"]
+    system = find_system(source)
+    values = _values({n: p for n, p in fleets.MACHINE.items() if n != "system"}, given)
+    rent = values["price"] if values["price"] is not None else system.price_usd_per_hour
+    if values["owned"]:
+        if values["price"]:
+            raise InvalidValue("owned machines cost nothing more: give owned or a price")
+        rent = 0.0
+    if rent is None:
+        raise InvalidValue(f"no price is known of {system.slug}: give a price, or owned: true")
+    name = values["name"] or system.slug
+    return Machine(name, system, source, values["devices"], values["count"], float(rent))
+
+
+def _model(given: Mapping[str, Any], machines: Sequence[Machine], sources: Sources) -> FleetModel:
+    values = _values(fleets.OF_MODEL, given)
+    question = {key: value for key, value in given.items() if key not in fleets.OF_MODEL}
+    for key in question:
+        if why := fleets.DECIDED.get(key):
+            raise InvalidValue(f"{key} means nothing to a model of a fleet: {why}")
+    asked = demand.at_means(ask("plan", question, sources))
+    for target in targets_of(asked):
+        if not (target.figure.latency or target.figure.name == "interactivity"):
+            raise InvalidValue(
+                f"target {target}: the targets of a fleet's models are latencies of requests; "
+                "its rent is made least, and bounded by a budget"
+            )
+    if demand.is_closed(asked.question) and not any(
+        target.figure.latency in ("ttft", "e2e") for target in targets_of(asked)
+    ):
+        raise InvalidValue(
+            "open requests wait in any queue: give a target of ttft or e2e, as in target: "
+            '"ttft < 2s", or a rate in their place'
+        )
+    if tuple(asked.question.pools) == ("disaggregated",):
+        raise InvalidValue("pools = disaggregated: replicas of a fleet read prompts and decode")
+    named = tuple(find_system(one).slug for one in choices(asked, "system"))
+    there = {machine.system.slug for machine in machines}
+    if named and not there & set(named):
+        raise InvalidValue(
+            f"system {', '.join(named)}: no machine has it; there are {', '.join(sorted(there))}"
+        )
+    return FleetModel(
+        values["name"] or str(asked.question.model), values["tenant"], values["priority"], asked,
+        named, _most_devices(asked),
+    )  # fmt: skip
+
+
+def _most_devices(asked: Asked) -> int | None:
+    """Devices that a model may use, None where it does not say."""
+    from app.planning.space import devices
+
+    return devices(asked.question)[1] if "devices" in asked.given else None

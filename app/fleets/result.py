@@ -1,0 +1,84 @@
+"""The result of `ridgeline.fleet`: who runs where as a table, the document, and a short repr."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from app.fleets import answer as answers
+from app.fleets import report
+from app.fleets.answer import FleetAnswer
+from app.fleets.fleet_question import fleet_question
+from app.question.asking import Sources
+from app.scenario.results import ResultTable, first_rows
+from genz_core.progress import Cancel, Progress, never, silent
+
+
+@dataclass(frozen=True, repr=False)
+class Fleet(ResultTable):
+    """A fleet that was assigned.
+
+    rows: who runs where.  models: how far each is served, and why not further.  machines: what each
+    kind holds.  refusals: why a model does not run on machines of a kind.  one_more: what one more
+    machine of each kind would bring.  `to_dict` has everything.
+
+    answer: the replicas and figures behind it.
+    """
+
+    answer: FleetAnswer
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return report.rows(self._document)
+
+    @property
+    def models(self) -> list[dict[str, Any]]:
+        """How far each model is served."""
+        return list(self._document["models"])
+
+    @property
+    def machines(self) -> list[dict[str, Any]]:
+        """What the machines of each kind hold."""
+        return list(self._document["machines"])
+
+    @property
+    def refusals(self) -> list[dict[str, Any]]:
+        """Why models do not run on machines of a kind."""
+        return list(self._document["refusals"])
+
+    @property
+    def one_more(self) -> list[dict[str, Any]]:
+        """What one more machine of each kind would bring."""
+        return list(self._document["one_more"])
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        return report.document(self.answer)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that was asked and answered, as `ridgeline fleet --json` prints it."""
+        return dict(self._document)
+
+    def __repr__(self) -> str:
+        shown = report.shown_rows(self._document)
+        return f"{report.headline(self._document)}\n{first_rows(shown, len(shown))}"
+
+
+def fleet(
+    given: Mapping[str, Any],
+    sources: Sources = dict,
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+) -> Fleet:
+    """Assign the models of a fleet to its machines.
+
+    given: the mapping of a fleet's file, see `app.fleets.fleet_question`.
+    sources: what texts that name models and systems mean; by default they open no file.
+
+    Raises:
+        RidgelineError: as `fleet_question`.
+        Cancelled: `cancelled` said so.
+    """
+    return Fleet(answers.answer(fleet_question(given, sources), progress, cancelled))

@@ -1,0 +1,172 @@
+"""Families of a plan priced one by one: here, by processes, or by a cluster; and kept.
+
+What is handed on between processes and kept in files is arrays and texts; a family itself is looked
+up again by whoever prices it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from app.planning import aggregated, disaggregated
+from app.planning.candidates import Candidates
+from app.planning.families import Family, LeftOut, families
+from app.planning.space import kinds
+from app.question.asking import Asked
+from app.simulation.executor import Where, completed, executor
+from genz_core.errors import RidgelineError
+from genz_core.progress import Cancel, Cancelled, Progress
+from hardware_db.whole_file import write_whole
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """The candidates of a family without the family.
+
+    arrays: columns by name, and "status".  messages: as `Candidates`.  why: it could not be
+    priced, "" where it was.
+    """
+
+    arrays: dict[str, Any]
+    messages: dict[int, str]
+    why: str = ""
+
+    def of(self, family: Family) -> Candidates:
+        """The candidates of the family that was priced."""
+        columns = {name: one for name, one in self.arrays.items() if name != "status"}
+        status = self.arrays["status"]
+        numbers = np.zeros(len(status), dtype=np.intp)
+        return Candidates((family,), numbers, columns, status, self.messages)
+
+
+def every_family(asked: Asked) -> tuple[list[Family], tuple[LeftOut, ...]]:
+    """The families of the kinds that are asked for, and what could not be one.
+
+    Raises:
+        RidgelineError: as `families`.
+    """
+    found, left = families(asked)
+    wanted = kinds(asked.question)
+    every: list[Family] = list(found) if "aggregated" in wanted else []
+    if "disaggregated" in wanted:
+        every += disaggregated.pairs(found, asked)
+    return every, left
+
+
+def priced(
+    asked: Asked,
+    every: Sequence[Family],
+    where: Where,
+    folder: Path | None,
+    progress: Progress,
+    cancelled: Cancel,
+) -> list[Priced]:
+    """The candidates of every family, in their order.
+
+    folder: what is priced is kept there and taken up again, None to keep nothing.
+
+    Raises:
+        Cancelled: between two families; what was priced is kept.
+        MeasurementError: a worker died, or no cluster answers; what was priced is kept.
+    """
+    key = _digest(asked)
+    kept = None if folder is None else folder / key
+    earlier = {} if kept is None else {at: _read(kept, at) for at in range(len(every))}
+    found = {at: one for at, one in earlier.items() if one is not None}
+    left = [at for at in range(len(every)) if at not in found]
+    for at, one in _outcomes(asked, every, left, where, cancelled, key):
+        found[at] = one
+        if kept is not None:
+            _write(kept, at, one)
+        progress(len(found) / len(every), str(every[at]))
+    if len(found) < len(every):
+        raise Cancelled(str(every[next(at for at in left if at not in found)]))
+    return [found[at] for at in range(len(every))]
+
+
+def _outcomes(
+    asked: Asked,
+    every: Sequence[Family],
+    left: Sequence[int],
+    where: Where,
+    cancelled: Cancel,
+    key: str,
+) -> Iterator[tuple[int, Priced]]:
+    """The families that are left, as they are priced; none after a cancellation."""
+    workers = where.processes(len(left))
+    if workers == 1 and not where.cluster:
+        for at in left:
+            if cancelled():
+                return
+            yield at, price_family(every[at], asked)
+        return
+    with executor(workers, where.cluster) as pool:
+        futures = {pool.submit(_price_number, asked, key, at): at for at in left}
+        try:
+            yield from completed(futures, cancelled)
+        finally:
+            for future in futures:
+                future.cancel()
+            pool.shutdown()
+
+
+def price_family(family: Family, asked: Asked) -> Priced:
+    """The candidates of a family, or why there are none."""
+    of_kind = disaggregated if family.prefill is not None else aggregated
+    try:
+        candidates = of_kind.price(family, asked)
+    except RidgelineError as error:
+        return Priced({}, {}, str(error))
+    arrays = {**candidates.columns, "status": candidates.status}
+    return Priced(arrays, dict(candidates.messages))
+
+
+#: Families of the plan that this process priced last, by its key: looking names up takes seconds.
+_LATEST: dict[str, list[Family]] = {}
+
+
+def _price_number(asked: Asked, key: str, at: int) -> Priced:
+    """The candidates of a family by its number; what a worker runs."""
+    if key not in _LATEST:
+        _LATEST.clear()
+        _LATEST[key] = every_family(asked)[0]
+    return price_family(_LATEST[key][at], asked)
+
+
+# ------------------------------------------------------------------------------- what is kept
+
+
+def _digest(asked: Asked) -> str:
+    """What tells the families of a plan from those of another."""
+    told = f"{asked.question}{dict(asked.several)}{dict(asked.objects)}{sorted(asked.given)}"
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def _path(folder: Path, at: int) -> Path:
+    return folder / f"family-{at}.npz"
+
+
+def _write(folder: Path, at: int, one: Priced) -> None:
+    said = json.dumps({"messages": one.messages, "why": one.why})
+    with write_whole(_path(folder, at)) as draft, draft.open("wb") as file:
+        np.savez(file, said=np.array(said), **one.arrays)
+
+
+def _read(folder: Path, at: int) -> Priced | None:
+    """A family that was priced before, None where it was not, or its file is damaged."""
+    try:
+        with np.load(_path(folder, at), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        said = json.loads(str(arrays.pop("said")))
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
+        return None
+    messages = {int(number): sentence for number, sentence in said["messages"].items()}
+    return Priced(arrays, messages, said["why"])

@@ -1,0 +1,197 @@
+"""Cache tiers of a question: their sizes, bandwidths and rents, and what they find in closed form.
+
+Bandwidths are those of the system unless stated; latencies and rents are in
+`hardware_db/technology/cache_tiers.csv`, each with its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from app.question.question import Question
+from app.question.validity import tiers_of
+from app.scenario import sharing
+from app.scenario.scenario import Resolved
+from genz_core.errors import MissingSpec
+from genz_core.memory import memory
+from genz_core.serving import ServingEstimate, Traffic
+from genz_core.serving.cache_tiers import (
+    CacheTier,
+    Found,
+    characteristic_time,
+    found_share,
+    total_bytes,
+)
+from genz_core.types import Array, System, Workload
+from hardware_db.tables import table
+
+_GIB = 2.0**30
+#: Points of the distribution of a pause, and rounds of what is found and what that makes of it.
+_POINTS, _ROUNDS = 64, 8
+Price = Callable[[Traffic], ServingEstimate]
+
+
+def tiers(question: Question, system: System) -> tuple[CacheTier, ...]:
+    """The tiers of a question below the memory of a system, the fastest first.
+
+    Raises:
+        MissingSpec: the system states no bandwidth for one, and the question none.
+    """
+    return tuple(
+        CacheTier(
+            name,
+            getattr(question, f"{name}_cache_gib") * _GIB,
+            getattr(question, f"{name}_cache_gb_per_s") * 1e9 or _stated(name, system),
+            _latency_s(name, system),
+            shared=name == "remote",
+        )
+        for name in tiers_of(question)
+    )
+
+
+def _stated(name: str, system: System) -> float:
+    """Bandwidth of a tier as the system states it [bytes/s]; all but remote memory is read through
+    the host link."""
+    host, disk = system.host_bytes_per_s, system.disk_bytes_per_s
+    links = {"host": host, "disk": min(host, disk) if host and disk else None}
+    links["remote"] = system.links[-1].bytes_per_s if system.links else None
+    rate = links[name]
+    if not rate:
+        raise MissingSpec(
+            f"{system.name} states no bandwidth for a {name} cache: give {name}_cache_gb_per_s"
+        )
+    return rate
+
+
+def _latency_s(name: str, system: System) -> float:
+    if name == "remote":
+        return system.links[-1].latency_s if system.links else 0.0
+    return _figures()[name, "read_latency_us"] * 1e-6
+
+
+def _figures() -> Mapping[tuple[str, str], float]:
+    rows = table("technology", "cache_tiers")
+    return {(row["tier"], row["figure"]): float(row["value"]) for row in rows}
+
+
+def rents(question: Question) -> dict[str, float]:
+    """Rent of each tier of all replicas [$/h], by name."""
+    found = {}
+    for name in tiers_of(question):
+        stated = getattr(question, f"{name}_cache_price")
+        found[name] = _figures()[name, "usd_per_gib_hour"] if stated is None else stated
+    sizes = {name: getattr(question, f"{name}_cache_gib") * _GIB for name in found}
+    plain = [CacheTier(name, size, 1.0, 0.0, name == "remote") for name, size in sizes.items()]
+    workers = question.prefill_workers or question.replicas
+    held = total_bytes(plain, workers)
+    return {name: held[name] / _GIB * rent for name, rent in found.items()}
+
+
+# ------------------------------------------------------------------------------- in closed form
+
+
+def with_tiers(resolved: Resolved, load: Traffic, price: Price) -> ServingEstimate:
+    """Serve a load of sessions whose earlier turns lie in tiers, as far as these keep them.
+
+    A cache of least recent use keeps what nobody asks for over one characteristic time (Che's
+    approximation), and a pause longer than that finds nothing.  What is found makes requests
+    shorter, which changes what is kept: both are solved in turn.
+
+    price: serves a load.
+
+    Raises:
+        MissingSpec: see `tiers`.
+    """
+    question = resolved.scenario
+    below = tiers(question, resolved.system)
+    if not below:
+        return price(load)
+    real = (1.0 + float(np.max(load.length_ratio))) / 2.0
+    nominal = sharing.histories(question, question.isl / real, question.osl / real)
+    lost = float(np.mean(nominal))
+    whole = np.asarray(load.sharing.cached_tokens, dtype=float)
+    found, kept = price(load), None
+    for _ in range(_ROUNDS):
+        each = np.array([_found(resolved, below, found, at) for at in range(found.status.size)])
+        kept = each if kept is None else (kept + each) / 2.0
+        cached = whole - (1.0 - kept.sum(axis=1)) * lost
+        shares = np.where(cached > 0, lost / np.maximum(cached, 1e-9), 0.0)[:, None] * kept[:, 1:]
+        columns = zip(below, shares.T, strict=True)
+        shared = replace(
+            load.sharing,
+            cached_tokens=cached,
+            below=tuple(Found(tier, share) for tier, share in columns),
+        )
+        found = price(replace(load, sharing=shared))
+    return replace(found, traffic=replace(found.traffic, sharing=shared))  # of nominal lengths
+
+
+def _found(
+    resolved: Resolved, below: tuple[CacheTier, ...], found: ServingEstimate, at: int
+) -> Array:
+    """Shares of what was said before that the device and each tier have, [1 + tiers].
+
+    at: of the load.
+    """
+    q = resolved.scenario
+    before = np.append(sharing.histories(q, q.isl, q.osl), 0.0)
+    before[-1] = before[-2] + (q.turn_isl or q.isl) + q.osl  # the end of the session
+    ends, ranks = before[1:], float(np.ravel(found.ranks)[at if np.size(found.ranks) > 1 else 0])
+    requests_s = float(found.output_tokens_per_s[at] / found.osl[at])
+    if not requests_s > 0:
+        return np.zeros(1 + len(below))
+    pauses, weights = _pauses(q)
+    kinds = np.append(np.repeat(pauses[None], len(ends) - 1, axis=0).ravel(), np.inf)
+    of_turn = requests_s / q.turns * np.append(np.outer(ends[:-1], weights).ravel(), ends[-1])
+    token_bytes, free_bytes = _room(resolved, found, at, float(ends[-1]))
+    devices = q.tp * q.pp
+    per_request = float(found.ttft_s[at] + found.tpot_s[at] * max(found.osl[at] - 1.0, 0.0))
+    running = float(found.running[at]) / ranks * (q.shared_tokens + float(np.mean(ends)))
+    capacities = [free_bytes / token_bytes - running - q.shared_tokens]
+    served_by = [ranks]
+    for tier in below:
+        owners = 1.0 if tier.shared else ranks / q.replicas
+        room = tier.size_bytes / owners / (token_bytes * devices) - q.shared_tokens
+        served_by.append(1.0 if tier.shared else ranks)
+        in_use = requests_s / served_by[-1] * per_request * float(np.mean(ends))
+        capacities.append(room - in_use)
+    times = [
+        characteristic_time(kinds, of_turn / by, room)
+        for by, room in zip(served_by, capacities, strict=True)
+    ]
+    again = np.isfinite(kinds)
+    if not again.any():
+        return np.zeros(1 + len(below))
+    kept = [found_share(kinds[again], of_turn[again], time) for time in times]
+    return np.diff(np.maximum.accumulate(kept), prepend=0.0)
+
+
+def _pauses(question: Question) -> tuple[Array, Array]:
+    """Pauses between turns and how many there are of each, equally likely points."""
+    if not question.think_spread:
+        return np.array([question.think_s]), np.ones(1)
+    from scipy.stats import norm
+
+    sigma = np.sqrt(np.log1p(question.think_spread**2))
+    points = norm.ppf((np.arange(_POINTS) + 0.5) / _POINTS)
+    pauses = question.think_s * np.exp(sigma * points - sigma**2 / 2.0)
+    return pauses, np.full(_POINTS, 1.0 / _POINTS)
+
+
+def _room(
+    resolved: Resolved, found: ServingEstimate, at: int, tokens: float
+) -> tuple[float, float]:
+    """Bytes of a token's cache on the fullest device, and those that a rank's caches may take."""
+    split = found.parallelism
+    ranks = np.asarray(split.dp, dtype=float)
+    one, many = (
+        memory(resolved.model, resolved.system, Workload(ranks, t, 0.0), split, resolved.engine)
+        for t in (1.0, tokens)
+    )
+    where = at if many.kv_bytes.size > 1 else 0
+    token = float(many.kv_bytes[where] - one.kv_bytes[where]) / max(tokens - 1.0, 1.0)
+    free = float(one.free_bytes[where]) * resolved.engine.free_share
+    return max(token, 1e-9), free
