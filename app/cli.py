@@ -37,6 +37,8 @@ COMMANDS = {
     "fleet": "predict.fleet",
     "sensitivity": "predict.sensitivity",
     "economics": "predict.economics",
+    "scale": "predict.scale",
+    "availability": "predict.availability",
     "routing": "predict.routing",
     "study": "predict.study",
     "serve": "predict.serve",

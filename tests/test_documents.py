@@ -47,9 +47,10 @@ def test_the_examples_of_a_module_print_what_they_say(module: ModuleType):
 def test_every_public_name_of_the_module_is_documented_in_its_page():
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     assert set(ridgeline.__all__) == {
-        "ask", "chakra", "compare", "economics", "engine", "estimate", "export", "fleet", "guard",
-        "model", "models", "module", "modules", "ops", "plan", "read_report", "routing", "schema",
-        "sensitivity", "serve", "simulate", "study", "sweep", "system", "systems", "tune", "watch",
+        "ask", "availability", "chakra", "compare", "economics", "engine", "estimate", "export",
+        "fleet", "guard", "model", "models", "module", "modules", "ops", "plan", "read_report",
+        "routing", "scale", "schema", "sensitivity", "serve", "simulate", "study", "sweep",
+        "system", "systems", "tune", "watch",
     }  # fmt: skip
     for name in ridgeline.__all__:
         assert f"`{name}(" in page, name

@@ -23,6 +23,7 @@ SHORT: Mapping[str, Callable[[Any], Any]] = {
     "economics": verbs.economics, "ops": verbs.ops,
 }  # fmt: skip
 LONG: Mapping[str, Callable[[Any], Any]] = {
+    "scale": verbs.scale, "availability": verbs.availability,
     "simulate": verbs.simulate, "routing": verbs.routing, "export": verbs.export,
     "sweep": verbs.sweep, "plan": verbs.plan, "tune": verbs.tune,
     "fleet": verbs.fleet,

@@ -223,6 +223,14 @@ SweepBody = _made("sweep", "Every combination of some axes: lists, or ranges.")
 PlanBody = _made("plan", "The best deployments for a load.  trace: the text of one.")
 SensitivityBody = _made("sensitivity", "What figures answer to, and the hardware that they need.")
 EconomicsBody = _made("economics", "Cost, energy and carbon of tokens.")
+ScaleBody = _made(
+    "scale",
+    "Replicas that follow a load beside a fixed number.  A rate is that of the busiest hour of a "
+    "day; a trace is served as it is, or made a day of by `day`.",
+)
+AvailabilityBody = _made(
+    "availability", "How many replicas keep a share of requests within the targets, with losses."
+)
 OpsBody = _made("ops", "FLOPs and bytes of every operator of one step, no hardware needed.")
 CompareBody = _made(
     "compare",
@@ -353,7 +361,8 @@ class LineBody(BaseModel):
 ASKED: Mapping[str, type[Body]] = {
     one.verb: one
     for one in (EstimateBody, ServeBody, SimulateBody, SweepBody, PlanBody, SensitivityBody,
-                EconomicsBody, OpsBody, RoutingBody, ExportBody, TuneBody, FleetBody)
+                EconomicsBody, OpsBody, RoutingBody, ExportBody, TuneBody, FleetBody, ScaleBody,
+                AvailabilityBody)
 }  # fmt: skip
 WITH_FILES: Mapping[str, type[Body]] = {
     one.verb: one for one in (CompareBody, GuardBody, WatchBody)

@@ -71,6 +71,15 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "a prompt with an image": {"model": "meta-llama/Llama-4-Scout-17B-16E-Instruct",
                                    "input_tokens": 128, "images": 1, "image_size": "672x672"},
     },
+    "scale": {
+        "a day under an autoscaler": {"model": _LLAMA, "system": "h100", "engine": "vllm",
+                                      "rate": 4, "requests": 500, "policy": "keda",
+                                      "ttft_target_s": 0.5, "tpot_target_s": 0.02},
+    },
+    "availability": {
+        "three nines": {"model": _LLAMA, "system": "h100", "engine": "vllm", "rate": 30,
+                        "requests": 1000, "ttft_target_s": 0.5, "share": 99.9, "lost": 1},
+    },
     "routing": {
         "one expert with half of the rows": {
             "model": "mistralai/Mixtral-8x7B-v0.1", "system": "h100", "tp": 4, "ep": 4, "batch": 64,

@@ -57,6 +57,9 @@ _FOR = {
               "traces themselves are got by REST or the command line.",
     "compare": "A report's or a result's text beside the prediction; what is not given is read in "
                "it.",
+    "scale": "Replicas that follow a day or a trace under Kubernetes' HPA, KEDA or Dynamo's "
+    "planner: cost and percentiles beside a fixed number, with cold starts and losses.",
+    "availability": "How many replicas keep a share of requests within targets, with some lost.",
     "tune": "What setting of a server to run next, by the runs so far: give lists of settings; "
             "dry_run for the simulator in a server's place.",
     "watch": "When and why a server leaves its prediction, by a recording of its metrics page.",

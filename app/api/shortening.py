@@ -64,6 +64,13 @@ def planned(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def followed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the course of the replicas; the windows in few columns."""
+    kept = ("start_s", "requests_per_s", "replicas", "good_share", "ttft_p99_s")
+    few = [{name: one[name] for name in kept} for one in document["windows"]]
+    return row({**{n: v for n, v in document.items() if n != "course"}, "windows": few})
+
+
 def fleet(document: Mapping[str, Any]) -> dict[str, Any]:
     """Who is served and who runs where, why others do not, and what one more machine brings."""
     shown = [{name: value for name, value in one.items() if not name.startswith("launch")}
@@ -105,6 +112,7 @@ def files(document: Mapping[str, Any]) -> dict[str, Any]:
 #: By verb of a body.
 SHORT: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "estimate": rows, "serve": rows, "sweep": frontier, "simulate": simulated, "plan": planned,
+    "scale": followed, "availability": row,
     "sensitivity": row, "economics": row, "ops": counted, "routing": rows, "export": files,
     "tune": row, "fleet": fleet,
 }  # fmt: skip

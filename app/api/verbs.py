@@ -176,6 +176,20 @@ def economics(body: Body) -> dict[str, Any]:
     return decide.economics(asked_by(body))
 
 
+def scale(body: Body) -> dict[str, Any]:
+    """What `ridgeline scale --json` prints."""
+    from app.scaling import scale as following
+
+    return following.scale(asked_by(body), extras_by(body)).to_dict()
+
+
+def availability(body: Body) -> dict[str, Any]:
+    """What `ridgeline availability --json` prints."""
+    from app.scaling import availability as enough
+
+    return enough.availability(asked_by(body), extras_by(body)).to_dict()
+
+
 def tune(body: Body) -> dict[str, Any]:
     """What `ridgeline tune --json` prints: what to run next, or a search by the simulator."""
     from app.tuning import report

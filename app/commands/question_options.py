@@ -55,6 +55,10 @@ class _Lists(TyperCommand):
 Extra: TypeAlias = Any
 
 
+class Extras(dict[str, Any]):
+    """Type of a command's parameter that holds all extras of its verb, by name."""
+
+
 class Given(dict[str, Any]):
     """What a user typed of a question: text or truth by parameter, without what was not typed."""
 
@@ -86,7 +90,8 @@ def add_verb(
     The options stand where the command's parameter of type `Given` does, which receives what was
     typed.  Numbers are taken as text, so that "10k" and "1:64:x2" can be read where they mean
     something.  An option that is typed twice adds a value where the parameter takes several.
-    The command's parameters of type `Extra` are the extras of the verb.
+    The command's parameters of type `Extra` are the extras of the verb; one of type `Extras`
+    receives all of them.
 
     name: of the command, by default the verb's.  model: "argument" where the model's name needs no
     option, "optional" where it may be left out besides, "option" for `--model`.
@@ -97,7 +102,8 @@ def add_verb(
     own = get_type_hints(command)
     known = {at: one for at, one in parameters_of(verb).items() if at not in own}
     beside = extras_of(verb, programs=True)
-    extras = {at: one for at, one in beside.items() if own.get(at) is Extra}
+    together = Extras in own.values()
+    extras = {at: one for at, one in beside.items() if together or own.get(at) is Extra}
 
     def read(typed: dict[str, Any]) -> Given:
         texts = {at: _single(one, typed[at], several=False) for at, one in extras.items()}
@@ -158,10 +164,13 @@ def _with_options(
     hints = get_type_hints(command, include_extras=True)
     signature = inspect.signature(command)
     place = next(name for name, kind in hints.items() if kind is Given)
+    together = next((name for name, kind in hints.items() if kind is Extras), "")
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
         if name == place:
             parameters += options
+        elif name == together:
+            parameters += declared.values()
         elif name in declared:
             parameters.append(declared[name])
         else:
@@ -172,6 +181,8 @@ def _with_options(
     @wraps(command)
     def run(**typed: Any) -> None:
         given = read(typed)
+        if together:
+            typed[together] = Extras({name: typed.pop(name) for name in declared})
         command(**typed, **{place: given})
 
     run.__annotations__ = {one.name: one.annotation for one in parameters}

@@ -14,6 +14,7 @@ from app.decide.loads import load_words
 from app.decide.operation import Operation, operation
 from app.question.asking import Asked
 from app.question.decisions import Prices
+from app.question.hours import day_of
 from app.question.parameters import names_of
 from app.question.question import Question
 from app.scenario import served_rows
@@ -23,7 +24,6 @@ from genz_core.economics import (
     replicas_over_day,
     token_costs,
 )
-from genz_core.errors import InvalidValue
 from genz_core.types import Array
 from profilers.store import Store
 
@@ -38,34 +38,11 @@ ASSUMED: Mapping[str, str] = {
     "cube root of the power, memory does not",
     "day": "assumed: the load of every hour as a share of the busiest",
 }
-#: Shares of the busiest hour, from midnight on: an example to replace.
-DAY: tuple[float, ...] = (
-    0.35, 0.3, 0.25, 0.22, 0.22, 0.25, 0.35, 0.5, 0.7, 0.85, 0.95, 1.0,
-    1.0, 0.98, 0.97, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4,
-)  # fmt: skip
-_HOURS = 24
 #: Ways to run replicas over a day, and whether these follow the load.
 _DAYS: Mapping[str, bool] = {"always on": False, "follows the load": True}
 _MILLION = 1e6
 #: Open requests of a replica where the question states no load.
 USERS = 64
-
-
-def day_of(question: Question) -> tuple[float, ...]:
-    """The load of each hour as shares of the busiest, `DAY` unless the question says.
-
-    Raises:
-        InvalidValue: not 24 shares from 0 on, or none above 0.
-    """
-    try:
-        shares = tuple(float(share) for share in question.day or DAY)
-    except (TypeError, ValueError):
-        shares = ()
-    if len(shares) != _HOURS or not all(0.0 <= share <= 1e3 for share in shares):
-        raise InvalidValue(f"the day has {len(question.day)} shares: give 24 numbers from 0 on")
-    if not max(shares) > 0.0:
-        raise InvalidValue("the day has no load: give an hour a share above 0")
-    return shares
 
 
 def economics(asked: Asked, stores: Iterable[Store] = ()) -> dict[str, Any]:

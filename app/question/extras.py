@@ -16,6 +16,35 @@ _ON_ERROR = Parameter(
 )  # fmt: skip
 _IN_ROWS = Parameter("on_error", "text", "status", _ON_ERROR.help, choices=_ON_ERROR.choices)
 _LEVEL = "Percent of runs that an interval is to hold."
+_REPLICA = (
+    Parameter(
+        "weights_from", "text", "disk", "Where a replica that starts loads its weights from.",
+        choices=("disk", "disk_streamed", "network_disk", "object_store",
+                 "object_store_streamed"),
+    ),
+    Parameter(
+        "startup_s", "number", 0.0,
+        "Seconds from the order of a replica until it serves; 0: weights, compilation, graphs.",
+        unit="s", least=0.0, most=86_400.0, label="Start of a replica",
+    ),
+    Parameter(
+        "replace_s", "number", 340.0,
+        "Seconds from the loss of a replica until another is started in its place.", unit="s",
+        least=0.0, most=1e9,
+    ),
+    Parameter(
+        "mtbf_h", "number", None,
+        "Hours between two losses of a device, which take its replica; by default as published; "
+        "0: none are lost.",
+        unit="h", least=0.0, most=1e9, label="Hours between losses",
+    ),
+    Parameter(
+        "open_each", "whole", 0,
+        "Open requests that a replica gets at most; those beyond wait before the router; 0: none "
+        "do.",
+        least=0, most=1_000_000, label="Open requests of a replica",
+    ),
+)  # fmt: skip
 #: What a verb takes beside the parameters of its question, on every interface that can have it.
 EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
     "estimate": (_ON_ERROR,),
@@ -85,6 +114,67 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
         ),
         Parameter("level", "number", 80.0, _LEVEL, unit="%", least=0.0, above=True, most=99.99),
         Parameter("dry_run", "truth", False, "The simulator in place of a server."),
+    ),
+    "scale": (
+        Parameter(
+            "policy", "text", "hpa",
+            "Autoscaler: Kubernetes' HPA, KEDA, or the planner of Dynamo.",
+            choices=("hpa", "keda", "dynamo"),
+        ),
+        Parameter(
+            "metric", "text", "open",
+            "What hpa and keda look at: open requests, those of them that wait, or the share of "
+            "the KV cache in use.",
+            choices=("open", "waiting", "kv_use"),
+        ),
+        Parameter(
+            "metric_target", "number", 0.0,
+            "Of the metric, a replica; 0: the open requests that one serves within the targets.",
+            least=0.0, most=1e9, label="Target of the metric",
+        ),
+        Parameter(
+            "min_replicas", "whole", 1, "Replicas at least; keda may go to 0.", least=0,
+            most=10_000,
+        ),
+        Parameter("max_replicas", "whole", 100, "Replicas at most.", least=1, most=10_000),
+        Parameter(
+            "interval_s", "number", 0.0,
+            "Seconds between two looks; 0: 15 of hpa and keda, 180 of dynamo.", unit="s",
+            least=0.0, most=86_400.0,
+        ),
+        Parameter(
+            "stabilization_s", "number", 300.0,
+            "hpa, keda: down only to the most that was advised in so many seconds.", unit="s",
+            least=0.0, most=86_400.0,
+        ),
+        Parameter(
+            "tolerance", "number", 10.0, "hpa, keda: no change where the metric is so near.",
+            unit="%", least=0.0, most=100.0,
+        ),
+        Parameter(
+            "cooldown_s", "number", 300.0, "keda: seconds without a request before it goes to 0.",
+            unit="s", least=0.0, most=86_400.0,
+        ),
+        Parameter(
+            "predictor", "text", "constant",
+            "dynamo: the next interval is as the last one, or a trend (Kalman filter).",
+            choices=("constant", "kalman"),
+        ),
+        *_REPLICA,
+    ),
+    "availability": (
+        Parameter(
+            "share", "number", 99.9, "Percent of requests that are to meet the targets.",
+            unit="%", least=0.0, above=True, most=99.9999,
+        ),
+        Parameter(
+            "lost", "whole", 1, "Replicas that may be lost at once and must not be missed (N+1).",
+            least=0, most=1000,
+        ),
+        Parameter(
+            "max_replicas", "whole", 100, "Replicas at most.", least=1, most=10_000,
+        ),
+        *_REPLICA,
     ),
     "watch": (
         Parameter(

@@ -8,7 +8,7 @@ from typing import Any
 from app.question.groups import POOL
 from app.question.parameters import PARAMETERS, in_group
 from app.question.question import STANDARD, Question
-from app.question.verbs import NOT_OF_A_BATCH, NOT_UNDER_LOAD
+from app.question.verbs import NOT_OF_A_BATCH, NOT_UNDER_LOAD, ONE_BY_ONE
 from genz_core.errors import InvalidValue
 from genz_core.serving.cache_tiers import TIERS
 
@@ -67,7 +67,7 @@ def meaningless(question: Question, verb: str = "", stated: Collection[str] = ()
 
     stated: as of `refuse_meaningless`.
     """
-    if verb != "simulate" and question.requests is not None and not question.burst_start:
+    if verb not in ONE_BY_ONE and question.requests is not None and not question.burst_start:
         yield "requests means nothing to a steady load: give burst_start, or leave it out"
     static = question.kind == "batch"
     if verb not in ("", "simulate") and not tiers_of(question):

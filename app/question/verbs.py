@@ -67,6 +67,8 @@ VERBS: Mapping[str, Verb] = {
         Verb("simulate", ("concurrency", "rate", "trace")),
         Verb("sweep", _CLOSED, "batch", _CROSSED, arrays=True),
         Verb("plan", ("concurrency", "rate", "trace"), several=_SPACE),
+        Verb("scale", ("rate", "trace")),
+        Verb("availability", ("rate", "trace")),
         Verb("compare", _CLOSED, "batch", names_model=False, measured=True),
         Verb("calibrate", _CLOSED, "batch", names_model=False, measured=True),
         Verb("guard", _CLOSED, "batch", names_model=False, measured=True),
@@ -81,6 +83,8 @@ VERBS: Mapping[str, Verb] = {
     )
 }
 
+#: Verbs that serve requests one by one.
+ONE_BY_ONE = ("simulate", "scale", "availability")
 #: What only a simulation of single requests can tell apart.
 _ONE_BY_ONE = (
     "burstiness", "ramp_to", "ramp_s", "seed", "length_spread", "lengths", "router", "sessions",
@@ -108,16 +112,22 @@ NOT_OF_A_BATCH = (
 #: Parameters that no engine's serving loop has.
 NOT_UNDER_LOAD = _STATIC
 
+#: What requests one by one, by replicas that come and go, have no use for.
+_OF_NO_SIMULATION = (
+    *_STATIC, "batch", "target", "offload", "images", "image_size", "audio_seconds", "prefix_hits",
+    "prefix_tier", "samples", "beams", "lora_rank", "lora_adapters", "stream_interval",
+)  # fmt: skip
+_OF_NO_DAY = (*_OF_NO_SIMULATION, "concurrency", "burst_start", "ramp_to", "ramp_s", "sessions",
+              "front_ends", "think_spread", *in_group(CACHE), *in_group(POOL))  # fmt: skip
 _COUNTED = ("model", *in_group(FORMATS), "tp", "dp", "ep", "moe_tp", "images", "image_size")
 _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
     "estimate": (*_ONE_BY_ONE, *_WANTED, *(name for name in _COST if name != "price"), "trace"),
     "serve": (*_ONE_BY_ONE, *_STATIC, *_WANTED, *(n for n in _COST if n != "price"), "batch",
               "trace"),
     "sweep": (*_ONE_BY_ONE, *_WANTED, *(name for name in _COST if name != "price"), "trace"),
-    "simulate": (*_STATIC, "batch", "target", "offload", "images", "image_size", "audio_seconds",
-                 "prefix_hits", "prefix_tier", "samples", "beams", "lora_rank", "lora_adapters",
-                 "stream_interval",
-                 *(n for n in _COST if n not in ("price", *_TIER_PRICES))),
+    "simulate": (*_OF_NO_SIMULATION, *(n for n in _COST if n not in ("price", *_TIER_PRICES))),
+    "scale": (*_OF_NO_DAY, *(name for name in _COST if name not in ("price", "day"))),
+    "availability": (*_OF_NO_DAY, "replicas", *(name for name in _COST if name != "price")),
     "plan": (*_STATIC, "batch", "burst_start", "requests", "burstiness", "ramp_to", "ramp_s",
              *_TIERS, "sessions", "length_spread", "lengths", "ttft_target_s", "tpot_target_s",
              "e2e_target_s", "replicas", "router", "front_ends",

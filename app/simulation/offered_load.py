@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.question.groups import LENGTHS, LOAD, SHARED
+from app.question.hours import day_of
 from app.question.parameters import PARAMETERS
 from app.question.question import STANDARD, Question, nominal_lengths
 from app.simulation import recorded_sessions, trace_file
@@ -120,7 +121,11 @@ def _users(question: Question) -> int:
 
 
 def _count(question: Question) -> int:
-    """Requests of a closed loop or a rate that figures are of."""
+    """Requests of a closed loop or a rate that figures are of; of a day, all that it has."""
+    if question.day and not question.requests:
+        shares = np.array(day_of(question))
+        a_day = float(question.rate or 0.0) * float(np.sum(shares / shares.max())) * 3600.0
+        return max(round(a_day), 1) * question.turns
     return question.requests or _users(question) * PER_SLOT * _turns(question) or AT_A_RATE
 
 
@@ -217,6 +222,11 @@ def _arrivals(question: Question, count: int, generator: Generator) -> Array:
     q = question
     if q.rate is None:
         return np.zeros(count)
+    if q.day:
+        shares = np.array(day_of(q))
+        rates = q.rate * shares / shares.max()
+        whole = not q.requests
+        return draws.hourly_arrivals(count, rates, q.burstiness, generator, one_day=whole)
     if q.ramp_to:
         return draws.ramping_arrivals(count, q.rate, q.ramp_to, q.ramp_s, generator)
     return draws.bursty_arrivals(count, q.rate, q.burstiness, generator)

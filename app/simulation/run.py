@@ -198,11 +198,11 @@ def run(
         asked = longest(question, question.isl, question.osl), question.osl
         if complaint := context_complaint(resolved.model, *asked):
             raise ContextTooLong(complaint)
-    form = _ClosedForm(resolved, drawn, draft_model)
-    options, kept = _scaled(form)
+    form = ClosedForm(resolved, drawn, draft_model)
+    options, kept = scaled(form)
     kept_of_prefill, pool = None, None
     if prefill:
-        theirs, kept_of_prefill = _scaled(_ClosedForm(prefill.resolved, drawn, draft_model))
+        theirs, kept_of_prefill = scaled(ClosedForm(prefill.resolved, drawn, draft_model))
         told = bool(kept_of_prefill or question.step_scale)
         wait_s = 0.0 if told else _before_a_prompt_s(prefill.resolved, drawn, draft_model)
         options = replace(options, wait_s=wait_s, tiers=())  # of those that read prompts
@@ -262,7 +262,7 @@ def kept_scale(resolved: Resolved) -> StepScale | None:
 # ------------------------------------------------------------------------------- the closed form
 
 
-class _ClosedForm:
+class ClosedForm:
     """The load of one replica of a deployment in closed form, priced when it is first asked."""
 
     def __init__(self, resolved: Resolved, drawn: Trace, draft_model: Any) -> None:
@@ -272,7 +272,7 @@ class _ClosedForm:
 
     @cached_property
     def served(self) -> ServingEstimate:
-        question = _alone(self.resolved.scenario, self._drawn)
+        question = one_replica(self.resolved.scenario, self._drawn)
         alone = replace(self.resolved, scenario=question)
         return served(drafted(alone, self._draft_model))
 
@@ -287,7 +287,7 @@ class _ClosedForm:
         return session_s if math.isfinite(session_s) else 0.0
 
 
-def _alone(question: Question, drawn: Trace) -> Question:
+def one_replica(question: Question, drawn: Trace) -> Question:
     """The question of one replica that reads its own prompts, with a load and lengths that the
     closed form knows.
 
@@ -296,11 +296,14 @@ def _alone(question: Question, drawn: Trace) -> Question:
     """
     requests, replicas = drawn.requests, question.replicas
     rate = (question.rate or 0.0) * question.turns
-    if question.trace or question.ramp_to:
+    if question.trace or question.ramp_to or question.day:
         span = float(np.ptp(requests.arrival_s))
         rate = len(requests) / span if span else 0.0
     users = max(int(question.concurrency or len(requests)) // replicas, 1)
-    load: dict[str, Any] = {"trace": None, "ramp_to": 0.0, "ramp_s": 0.0, "burstiness": 1.0}
+    load: dict[str, Any] = {
+        "trace": None, "ramp_to": 0.0, "ramp_s": 0.0, "burstiness": 1.0, "day": (),
+        "requests": None,
+    }  # fmt: skip
     load |= {"concurrency": None if rate else users, "rate": rate / replicas or None}
     plain = ("replicas", *in_group(POOL), *in_group(CACHE), "think_s", "think_spread", "sessions")
     load |= {name: getattr(STANDARD, name) for name in plain}
@@ -316,7 +319,7 @@ def _mean(tokens: Array) -> int:
     return max(round(float(np.mean(tokens))), 1)
 
 
-def _scaled(form: _ClosedForm) -> tuple[Options, StepScale | None]:
+def scaled(form: ClosedForm) -> tuple[Options, StepScale | None]:
     """What is told to the engine of a deployment, with what was measured of its steps; and the
     user's calibration of these, if they are from one."""
     resolved, question = form.resolved, form.resolved.scenario
@@ -334,12 +337,12 @@ def _before_a_prompt_s(prefill: Resolved, drawn: Trace, draft_model: Any) -> flo
     That of the same server where it decodes, too, as measured runs teach it: tokeniser, scheduler,
     network.  What others in the queue add is simulated.
     """
-    alone = replace(_alone(prefill.scenario, drawn), concurrency=1, rate=None)
+    alone = replace(one_replica(prefill.scenario, drawn), concurrency=1, rate=None)
     outside_s = float(served(drafted(replace(prefill, scenario=alone), draft_model)).outside_s[0])
     return outside_s if math.isfinite(outside_s) else 0.0
 
 
-def learned(form: _ClosedForm) -> dict[str, Any]:
+def learned(form: ClosedForm) -> dict[str, Any]:
     """What measured runs near this load say of its steps, as in the closed form: `Options`."""
     engine = form.resolved.engine
     if engine.neighbours is None and engine.recipe == NO_RECIPE:

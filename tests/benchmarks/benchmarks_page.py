@@ -129,9 +129,9 @@ def page(measured: Sequence[Measure], before: Mapping[str, Entry], worse: float)
     ]
     for area, group in itertools.groupby(sorted(measured, key=_order), key=lambda m: m.area):
         rows = [_row(m, change(m, before), before.get(m.name), worse) for m in group]
-        parts.append(
-            f"{_HEAD}{area}\n\nMeasured {today}.\n\n{render(rows, TableFormat.markdown)}\n"
-        )
+        measured_on = f"Measured {today} on {this_machine()}."
+        table = render(rows, TableFormat.markdown)
+        parts.append(f"{_HEAD}{area}\n\n{measured_on}\n\n{table}\n")
         if area == "Accuracy":
             parts.append(_peers())
     return "\n".join(parts)

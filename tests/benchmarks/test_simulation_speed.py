@@ -52,3 +52,30 @@ def test_a_hundred_thousand_requests_at_a_rate():
     seconds, megabytes = map(float, out.stdout.split())
     print(f"{seconds:.1f} s, {megabytes:.0f} MiB")
     assert seconds < 20 and megabytes < 1024
+
+
+DAY = """
+import time
+from app.question.asking import ask
+from app.scaling.fleet_run import Deployed
+from app.scaling.policies import Scaling
+from genz_core.serving.simulation import FleetPlan
+asked = ask("scale", {
+    "model": "meta-llama/Llama-3.1-8B", "system": "h100", "engine": "vllm", "rate": 1.811,
+    "ttft_target_s": 0.2, "tpot_target_s": 0.008,
+})
+deployed = Deployed.of(asked.question, {}, by_day=True)
+policy = Scaling(metric_target=4.0).made(deployed.capacity)
+start = time.process_time()
+run = deployed.run(FleetPlan(policy, 2, 46.0, until_s=86_400.0))
+seconds = time.process_time() - start
+assert run.simulation.ended.all() and run.course.starts > 10
+print(seconds, len(run.simulation.requests))
+"""
+
+
+def test_a_day_of_a_hundred_thousand_requests_under_an_autoscaler():
+    out = subprocess.run([sys.executable, "-c", DAY], capture_output=True, text=True, check=True)
+    seconds, requests = map(float, out.stdout.split())
+    print(f"{seconds:.1f} s, {requests:,.0f} requests")
+    assert requests >= 100_000 and seconds < 10

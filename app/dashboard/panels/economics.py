@@ -17,11 +17,12 @@ from app.dashboard.question_form import control
 from app.dashboard.widgets import card, draw_table
 from app.decide import economics as model
 from app.decide.account import Account, with_measured
-from app.decide.economics import ASSUMED, DAY
+from app.decide.economics import ASSUMED
 from app.decide.economics_words import trust
 from app.decide.loads import load_words, under_load
 from app.decide.operation import Operation
 from app.measuring import run_store
+from app.question.hours import DAY
 from app.question.question import Question
 from app.scenario.setup import Setup
 from app.wording import quantities

@@ -21,6 +21,7 @@ from ridgeline._names import find_in_checkout
 
 __all__ = [
     "ask",
+    "availability",
     "chakra",
     "compare",
     "economics",
@@ -37,6 +38,7 @@ __all__ = [
     "plan",
     "read_report",
     "routing",
+    "scale",
     "schema",
     "sensitivity",
     "serve",

@@ -26,6 +26,8 @@ from app.fleets.result import Fleet
 from app.line.answering import Answered
 from app.planning.result import Planned
 from app.planning.sweep_result import SweptTable
+from app.scaling.availability import Available
+from app.scaling.scale import Scaled
 from app.scenario.results import Estimate, Served
 from app.simulation.result import Simulated
 from app.tuning.loop import Tuned

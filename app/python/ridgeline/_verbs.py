@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from app.planning.result import Planned
     from app.planning.sweep_result import SweptTable
     from app.question.asking import Asked
+    from app.scaling.availability import Available
+    from app.scaling.scale import Scaled
     from app.scenario.results import Estimate, Served
     from app.simulation.result import Simulated
     from app.tuning.loop import Tuned
@@ -433,6 +435,52 @@ def tune(
         asked, goal, runs, within, level, dry_run, commands=commands,
         folder=None if folder is None else Path(folder), measured=measured,
     )  # fmt: skip
+
+
+@verb()
+def scale(asked: Asked, **extras: Any) -> Scaled:
+    """Serve a load by replicas that follow it, and again by a fixed number of them.
+
+    A rate is that of the busiest hour of a day of 24 shares (`day`); a trace is served as it was
+    recorded, with `day` a day is made of it.  `replicas` is the fixed number.
+
+    Returns:
+        Both runs: printed, what the one saves and which percentiles suffer; `rows` their figures,
+        `to_dataframe()` the windows of the day, `to_dict()` what `ridgeline scale --json` prints.
+
+    Raises:
+        RidgelineError: as `simulate`; limits of the autoscaler that cannot be, or targets that one
+            request alone misses.
+
+    >>> day = scale("meta-llama/Llama-3.1-8B", system="h100", engine="vllm", rate=0.05, osl=64,
+    ...             day=[0] * 20 + [1] * 4, policy="keda", min_replicas=0)
+    >>> day.following.figures()["replica_hours"] < 6 < day.fixed.figures()["replica_hours"]
+    True
+    """
+    from app.scaling import scale as following
+
+    return following.scale(asked, extras)
+
+
+@verb()
+def availability(asked: Asked, **extras: Any) -> Available:
+    """Find how many replicas keep a share of requests within the targets, while some are lost.
+
+    Returns:
+        `bare`, the fewest with none lost; `average`, the fewest with losses as they come, None
+        where no number is enough; `rows`, a row for each number.
+
+    Raises:
+        RidgelineError: as `simulate`; or `max_replicas` are too few.
+
+    >>> found = availability("meta-llama/Llama-3.1-8B", system="h100", engine="vllm", rate=30,
+    ...                      requests=1000, ttft_target_s=0.5, share=99.9)
+    >>> found.bare
+    2
+    """
+    from app.scaling import availability as enough
+
+    return enough.availability(asked, extras)
 
 
 # ------------------------------------------------------------------------------- measurements

@@ -1,6 +1,8 @@
 """A discrete-event simulation of serving: the truth that the closed form shadows.
 
 simulate(model, system, requests)   requests through a deployment, one by one
+simulate_fleet(..., requests, plan) the same with replicas that come and go
+scaling                             autoscalers, a file each
 draws                               lengths, arrivals and accepted drafts of a seed
 policies                            schedulers, a file each
 
@@ -10,6 +12,9 @@ with the work of every rank.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from genz_core.deployment import deploy
@@ -17,21 +22,25 @@ from genz_core.engine import EngineProfile
 from genz_core.serving.disaggregation import Disaggregation, ServingPool, Transfer
 from genz_core.serving.options import SCHEDULERS, Options
 from genz_core.serving.simulation.answers import Simulation
-from genz_core.serving.simulation.deployment import Site, workers
+from genz_core.serving.simulation.deployment import Site, replica_of
 from genz_core.serving.simulation.draws import decode_steps
+from genz_core.serving.simulation.fleet import FleetCourse, FleetPlan, FleetSimulator
 from genz_core.serving.simulation.hand_over import prefill_pool
 from genz_core.serving.simulation.policies import Scheduler
 from genz_core.serving.simulation.requests import Requests
-from genz_core.serving.simulation.router import Routing, router
+from genz_core.serving.simulation.router import InTurns, Routing, router
 from genz_core.serving.simulation.simulator import Cancel, Client, Pool, Progress, Simulator
 from genz_core.serving.simulation.step_price import RankWork, StepPrice, StepTables, StepTime
+from genz_core.serving.simulation.worker import Worker
 from genz_core.speculative import Speculation, speculative_model
-from genz_core.types import Model, Parallelism, System
+from genz_core.types import Array, Model, Parallelism, System
 
 __all__ = [
     "SCHEDULERS",
     "Client",
     "Disaggregation",
+    "FleetCourse",
+    "FleetPlan",
     "Options",
     "RankWork",
     "Requests",
@@ -43,6 +52,7 @@ __all__ = [
     "StepTime",
     "Transfer",
     "simulate",
+    "simulate_fleet",
 ]
 
 #: Of a seed's sequences; a caller may have drawn its requests from others of the same seed.
@@ -91,33 +101,100 @@ def simulate(
         OutOfMemory: the weights leave no room for a cache.
         InvalidValue: requests that are never admitted; pools that cannot share a cache.
     """
-    options, parallelism = options or Options(), parallelism or Parallelism()
-    steps = requests.output_tokens - 1.0
-    if speculation:
-        model = speculative_model(model, speculation)
-        steps = decode_steps(steps, speculation.acceptance, np.random.default_rng(seed))
-    site = Site.of(model, system, engine, parallelism)
-    chance, first_turns = (
-        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(what,)))
-        for what in (_OF_JITTER, _OF_ROUTER)
-    )
-    made = workers(
-        site,
-        requests,
-        options,
-        replicas=replicas,
-        scheduler=scheduler,
-        price=price,
-        open_requests=concurrency,
-        generator=chance,
-    )
+    ready = _Set.up(model, system, requests, parallelism, engine, options, speculation, seed)
+    site, made = ready.site, ready.replica(scheduler, price, concurrency)
+    first_turns = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_OF_ROUTER,)))
     front = router(routing, replicas, first_turns.integers(replicas, size=front_ends).tolist())
-    pools = [Pool(made, front, replicas)]
+    pools = [Pool([worker for _ in range(replicas) for worker in made()], front, replicas)]
     if disaggregation:
         deployed = deploy(site.model, site.system, site.engine)
-        decode = ServingPool(deployed, parallelism, replicas, options)
-        first = prefill_pool(disaggregation, decode, requests, speculation, price, chance)
+        decode = ServingPool(deployed, site.parallelism, replicas, ready.options)
+        first = prefill_pool(disaggregation, decode, requests, speculation, price, ready.chance)
         pools.insert(0, first)
-    before = site.engine.host_request_s + options.wait_s
-    client = Client(concurrency, start_s, request_s=before)
-    return Simulator(requests, steps, pools, client, progress, cancelled, counted).run()
+    client = Client(concurrency, start_s, request_s=ready.before_s)
+    return Simulator(requests, ready.steps, pools, client, progress, cancelled, counted).run()
+
+
+def simulate_fleet(
+    model: Model,
+    system: System,
+    requests: Requests,
+    plan: FleetPlan,
+    parallelism: Parallelism | None = None,
+    engine: EngineProfile | None = None,
+    *,
+    options: Options | None = None,
+    routing: Routing = "least_loaded",
+    scheduler: Scheduler | None = None,
+    speculation: Speculation | None = None,
+    seed: int = 0,
+    price: StepPrice | None = None,
+    progress: Progress | None = None,
+    cancelled: Cancel | None = None,
+) -> tuple[Simulation, FleetCourse]:
+    """Serve requests one by one by replicas that come and go, see `fleet`.
+
+    plan: how many there are, and which are lost.  The other arguments: see `simulate`.
+
+    Raises:
+        InvalidParallelism, OutOfMemory, InvalidValue: see `simulate`.
+    """
+    ready = _Set.up(model, system, requests, parallelism, engine, options, speculation, seed)
+    return FleetSimulator(
+        requests,
+        ready.steps,
+        ready.replica(scheduler, price, 0),
+        plan,
+        InTurns() if routing == "round_robin" else router(routing),
+        Client(request_s=ready.before_s),
+        progress,
+        cancelled,
+    ).run_fleet()
+
+
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """What a simulation needs beside its replicas.
+
+    steps: decode steps of every request.  chance: of the engine's jitter.
+    """
+
+    site: Site
+    requests: Requests
+    options: Options
+    steps: Array
+    chance: np.random.Generator
+
+    @classmethod
+    def up(
+        cls,
+        model: Model,
+        system: System,
+        requests: Requests,
+        parallelism: Parallelism | None,
+        engine: EngineProfile | None,
+        options: Options | None,
+        speculation: Speculation | None,
+        seed: int,
+    ) -> _Set:
+        steps = requests.output_tokens - 1.0
+        if speculation:
+            model = speculative_model(model, speculation)
+            steps = decode_steps(steps, speculation.acceptance, np.random.default_rng(seed))
+        site = Site.of(model, system, engine, parallelism or Parallelism())
+        chance = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_OF_JITTER,)))
+        return cls(site, requests, options or Options(), steps, chance)
+
+    @property
+    def before_s(self) -> float:
+        """From an arrival until the scheduler has the request [s]."""
+        return self.site.engine.host_request_s + self.options.wait_s
+
+    def replica(
+        self, scheduler: Scheduler | None, price: StepPrice | None, concurrency: int
+    ) -> Callable[[], Sequence[Worker]]:
+        """What makes the workers of a replica."""
+        return replica_of(
+            self.site, self.requests, self.options, scheduler=scheduler, price=price,
+            open_requests=concurrency, generator=self.chance,
+        )  # fmt: skip

@@ -172,9 +172,9 @@ class Recorder:
         self.ended = 0
         self._requests = requests
         self._pools = pools
-        self._workers = [worker for pool in pools for worker in pool]
-        self._ranks = [rank for worker in self._workers for rank in worker.ranks]
-        self._capacity = sum(rank.cache.capacity for rank in self._ranks)
+        self._preempted = 0  # by workers that are gone
+        self._workers: list[Worker] = []
+        self.watch([worker for pool in pools for worker in pool])
         self._now = 0.0
         self._arrival = np.full(size, np.nan)
         self._queued = [np.nan] * size
@@ -190,6 +190,14 @@ class Recorder:
         self._every = 1
         self._steps = 0
         self._events = 0
+
+    def watch(self, workers: Sequence[Worker]) -> None:
+        """Samples are of these workers from now on."""
+        gone = set(self._workers).difference(workers)
+        self._preempted += sum(worker.preemptions for worker in gone)
+        self._workers = list(workers)
+        self._ranks = [rank for worker in self._workers for rank in worker.ranks]
+        self._capacity = sum(rank.cache.capacity for rank in self._ranks)
 
     def arrives(self, row: int, now: float) -> None:
         self._arrival[row] = now
@@ -306,7 +314,7 @@ class Recorder:
 
     @property
     def _preemptions(self) -> int:
-        preemptions = 0
+        preemptions = self._preempted
         for worker in self._workers:
             preemptions += worker.preemptions
         return preemptions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -166,6 +166,24 @@ def workers(
     open_requests: at most, 0 where there may be any number.
     generator: of the engine's jitter, None for a clock without any.
     """
+    made = replica_of(
+        site, requests, options, scheduler=scheduler, price=price, open_requests=open_requests,
+        generator=generator,
+    )  # fmt: skip
+    return [worker for _ in range(replicas) for worker in made()]
+
+
+def replica_of(
+    site: Site,
+    requests: Requests,
+    options: Options,
+    *,
+    scheduler: Scheduler | None = None,
+    price: StepPrice | None = None,
+    open_requests: int = 0,
+    generator: np.random.Generator | None = None,
+) -> Callable[[], Sequence[Worker]]:
+    """What makes the workers of one more replica, see `workers`."""
     site = replace(site, engine=options.with_memory(site.engine))
     longest = int(requests.input_tokens.max())
     scheduler = scheduler or scheduler_of(site.engine, options, site.query, longest)
@@ -178,12 +196,14 @@ def workers(
     if (scale, options.prompt_scale) != (1.0, 1.0):
         price = ScaledPrice(price, scale, options.prompt_scale)
     degree, lanes = int(np.max(site.parallelism.dp)), int(np.max(site.parallelism.pp))
-    made, coupled = [], site.coupled
+    coupled = site.coupled
     below = _Below.of(site, layout, requests, options, scheduler)
     shares, jitter = (site.engine.step_jitter, site.engine.delivery_jitter), None
     if generator and any(shares):
         jitter = Jitter(*shares, generator)
-    for _ in range(replicas):
+    ahead = site.engine.ahead_steps > 0 and lanes == 1
+
+    def made() -> Sequence[Worker]:
         ranks = [
             Rank(
                 layout.cache(requests, options),
@@ -194,20 +214,20 @@ def workers(
             for _ in range(degree)
         ]
         groups = [ranks] if coupled else [[rank] for rank in ranks]
-        waits = options.recv_interval, options.batch_wait
-        ahead = site.engine.ahead_steps > 0 and lanes == 1
-        made += [
+        return [
             Worker(
                 group,
                 scheduler,
                 price,
-                *waits,
+                options.recv_interval,
+                options.batch_wait,
                 ahead=ahead,
                 jitter=jitter,
                 hand_over=site.engine.hand_over_steps,
             )
             for group in groups
         ]
+
     return made
 
 

@@ -84,6 +84,44 @@ def ramping_arrivals(
     return np.asarray(times + np.maximum(events - total, 0.0) / to_per_s)
 
 
+def hourly_arrivals(
+    count: int,
+    per_s: Array,
+    burstiness: float,
+    generator: Generator,
+    hour_s: float = 3600.0,
+    *,
+    one_day: bool = False,
+) -> Array:
+    """Arrival times [s] of a process whose rate follows a day, in order.
+
+    per_s: rates of equal hours, the means of their middles; between these the rate is linear, and
+    the day begins again after the last hour.  Arrivals of rate 1 (see `bursty_arrivals`) are
+    stretched by the inverse of the integral of the rate.
+
+    one_day: all of them come within one day, however many they are.
+    """
+    rates = np.asarray(per_s, dtype=float)
+    _above_zero("the busiest rate", float(rates.max(initial=0.0)))
+    _above_zero("burstiness", burstiness)
+    events = np.cumsum(generator.gamma(burstiness, 1.0 / burstiness, count + 1))
+    edges = (rates + np.roll(rates, 1)) / 2.0  # at the start of each hour
+    values = np.column_stack([edges, rates]).ravel()
+    halves = np.append((values[:-1] + values[1:]) / 2.0, (values[-1] + values[0]) / 2.0)
+    ends = np.concatenate([[0.0], np.cumsum(halves * hour_s / 2.0)])
+    if one_day:
+        events *= ends[-1] / events[-1]
+    days, events = np.divmod(events[:count], ends[-1])
+    at = np.minimum(np.searchsorted(ends, events, side="right") - 1, len(values) - 1)
+    low, high = values[at], np.roll(values, -1)[at]
+    slope, area = (high - low) / (hour_s / 2.0), events - ends[at]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        root = np.sqrt(np.maximum(low**2 + 2.0 * slope * area, 0.0))
+        inside = np.where(low + root > 0.0, 2.0 * area / (low + root), 0.0)
+    within = at * (hour_s / 2.0) + np.minimum(inside, hour_s / 2.0)
+    return np.asarray(within + days * len(rates) * hour_s)
+
+
 def decode_steps(tokens: Array, acceptance: Acceptance, generator: Generator) -> Array:
     """Steps in which each sequence writes so many tokens, its accepted drafts drawn, [sequences].
 

@@ -46,6 +46,17 @@ class RoundRobin:
         return min(range(turn, len(ranks), self._deployments), key=lambda at: ranks[at].load)
 
 
+class InTurns:
+    """Each of the ranks that are there in turn, however many they are at the time."""
+
+    def __init__(self) -> None:
+        self._next = -1
+
+    def __call__(self, job: Job, ranks: Sequence[Rank]) -> int:
+        self._next = (self._next + 1) % len(ranks)
+        return self._next
+
+
 class LeastLoaded:
     """The rank with the fewest requests, the first of equals."""
 

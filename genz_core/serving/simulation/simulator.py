@@ -21,7 +21,8 @@ Progress = Callable[[int, int], None]
 Cancel = Callable[[], bool]
 #: Pool, number of a worker there, and its lane.
 Place: TypeAlias = tuple[int, int, int]
-_LANDS, _ARRIVES, _AGREED, _LOADED, _STARTS = range(5)  # the order of events of one moment
+#: The order of events of one moment.
+_LANDS, _ARRIVES, _AGREED, _LOADED, _STARTS, _CALLS = range(6)
 _REPORT_EVERY = 1000
 
 
@@ -140,12 +141,29 @@ class Simulator:
                 self._agreed(now, *payload)
             elif kind == _LOADED:
                 self._loaded(now, *payload)
-            else:
+            elif kind == _STARTS:
                 self._start(now, payload)
-        left = len(self._requests) - self._record.ended
-        if left and not self._stopped:
-            raise InvalidValue(f"{left} requests wait for ever: the scheduler admits none of them")
+            else:
+                call, *given = payload
+                call(now, *given)
+        if self._left and not self._stopped:
+            self._refuse_waiting()
         return self._record.answers()
+
+    @property
+    def _left(self) -> int:
+        """Requests that have not ended."""
+        return len(self._requests) - self._record.ended
+
+    def _refuse_waiting(self) -> None:
+        """Refuse requests that no scheduler ever admits.
+
+        Raises:
+            InvalidValue: how many.
+        """
+        raise InvalidValue(
+            f"{self._left} requests wait for ever: the scheduler admits none of them"
+        )
 
     def _push(self, time_s: float, kind: int, payload: tuple[Any, ...]) -> int:
         self._serial += 1

@@ -134,6 +134,8 @@ def test_other_names_typed_numbers_and_lists_in_texts_are_understood():
 def test_what_decides_is_short():
     account = asked("economics", model=MODEL, system="h100", concurrency=64, price=2.5)
     assert account and len(json.dumps(account)) < 8_000
+    day = asked("scale", model=MODEL, system="h100", rate=4, requests=60)
+    assert day["following"]["requests"] == 60 and len(json.dumps(day)) < 16_000
     answers = asked("sensitivity", model=MODEL, system="h100", batch=16)
     assert {"bandwidth", "peak"} <= set(answers["resources"]) and len(json.dumps(answers)) < 8_000
 

@@ -151,6 +151,8 @@ def guarded(*words: str) -> str:
         ("sensitivity", {"system": "h100", "batch": 16, "change": 20, "target": "tpot < 10ms"}),
         ("sensitivity", {"system": "h100", "concurrency": 16}),
         ("economics", {"system": "h100", "concurrency": 64, "price": 2.5, "capex": 30000}),
+        ("scale", {"system": "h100", "rate": 4, "requests": 100, "policy": "keda"}),
+        ("availability", {"system": "h100", "rate": 20, "requests": 100, "share": 90}),
     ],
 )
 def test_what_decides_is_that_of_the_command_line(api, verb, given):

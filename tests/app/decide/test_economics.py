@@ -17,10 +17,10 @@ from app.charts import style
 from app.cli import cli
 from app.decide import comparing, economics, frontiers
 from app.decide.account import Account, power_caps
-from app.decide.economics import day_of
 from app.decide.operation import operation
 from app.planning.result import plan
 from app.question.asking import ask
+from app.question.hours import day_of
 from app.question.question import Question
 from app.scenario.scenario import resolve
 from app.scenario.served_rows import served

@@ -1,0 +1,93 @@
+"""Replicas that follow a load: demand and replicas over the day, and percentiles by hour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.charts.figure import Figure
+from app.charts.parts import line, time_axis
+from app.charts.style import Look, blank
+from app.wording import quantities
+
+_HOUR_S = 3600.0
+Rows = Sequence[Mapping[str, Any]]
+
+
+def _hours(seconds: Sequence[float]) -> list[float]:
+    return [value / _HOUR_S for value in seconds]
+
+
+def _middles(windows: Rows) -> list[float]:
+    return _hours([(row["start_s"] + row["end_s"]) / 2.0 for row in windows])
+
+
+def replicas(
+    windows: Rows, course: Mapping[str, Sequence[float]], fixed: int, look: Look
+) -> Figure:
+    """Requests a second, and the replicas that are paid for and that serve.
+
+    windows: start_s, end_s and requests_per_s.  course: time_s, there and ready.  fixed: replicas
+    of the other way.
+    """
+    figure = blank(look, "Demand and replicas over time", 420)
+    end = windows[-1]["end_s"]
+    served = [row["requests_per_s"] for row in windows]
+    figure.add_trace(
+        line(
+            _middles(windows), served, "demand", look.classes[1],
+            "%{y:.3g} requests/s<extra>demand</extra>", yaxis="y2",
+            line={"width": 1.5, "dash": "dot"},
+        )
+    )  # fmt: skip
+    names = {"there": "paid for", "ready": "serving"}
+    for at, (column, name) in enumerate(names.items()):
+        time = _hours([*course["time_s"], end])
+        values = [*course[column], *course[column][-1:]]
+        hover = f"%{{y:,.0f}} {name}<extra></extra>"
+        figure.add_trace(
+            line(time, values, name, look.classes[(0, 2)[at]], hover,
+                 line={"width": 2, "shape": "hv"})
+        )  # fmt: skip
+    figure.add_trace(
+        line(_hours([0.0, end]), [fixed, fixed], "fixed", look.alarm,
+             "%{y:,.0f} fixed<extra></extra>", line={"width": 1.5, "dash": "dash"})
+    )  # fmt: skip
+    figure.update_xaxes(title_text="Time [h]", anchor="y2")
+    figure.update_layout(
+        yaxis={"title": {"text": "Replicas"}, "rangemode": "tozero", "domain": [0.42, 1.0],
+               "anchor": "x"},
+        yaxis2={"title": {"text": "Demand [1/s]"}, "rangemode": "tozero", "domain": [0.0, 0.34],
+                "anchor": "x"},
+        hovermode="x unified",
+        margin={"t": 44, "b": 92},
+    )  # fmt: skip
+    return figure
+
+
+def tails(windows: Rows, name: str, title: str, target_s: float, look: Look) -> Figure:
+    """Median and p99 of a latency by hour, beside those with the fixed number.
+
+    name: "ttft" or "tpot".  target_s: 0 for none.
+    """
+    figure = blank(look, f"{title} by time of arrival", 360)
+    shown: list[float] = []
+    for prefix, of, dash in (("", "following", "solid"), ("fixed_", "fixed", "dash")):
+        for at, percentile in enumerate(("p50", "p99")):
+            seconds = [row[f"{prefix}{name}_{percentile}_s"] for row in windows]
+            shown += [value for value in seconds if value]
+            words = ["–" if value is None else quantities.seconds(value) for value in seconds]
+            label = f"{percentile}, {of}"
+            figure.add_trace(
+                line(
+                    _middles(windows), seconds, label, look.classes[(0, 2)[at]],
+                    f"%{{customdata}}<extra>{label}</extra>", customdata=words,
+                    line={"width": 2, "dash": dash},
+                )
+            )  # fmt: skip
+    figure.update_yaxes(title_text=title, **time_axis([*shown, target_s]))
+    figure.update_xaxes(title_text="Time [h]")
+    figure.update_layout(hovermode="x unified", margin={"t": 44, "b": 92})
+    if target_s:
+        figure.add_hline(y=target_s, line={"color": look.alarm, "width": 1.5, "dash": "dash"})
+    return figure

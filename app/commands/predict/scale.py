@@ -1,0 +1,55 @@
+"""ridgeline scale: replicas that follow a load, beside a fixed number of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.answers.table import TableFormat
+from app.commands import options as opt
+from app.commands.predict.simulate import table_file
+from app.commands.progress_bar import running
+from app.commands.question_options import Extras, Given, add_verb
+
+
+def register(cli: typer.Typer) -> None:
+    help_ = (
+        "Replicas that follow a day or a trace under an autoscaler, with cold starts and losses: "
+        "cost and percentiles beside a fixed number (--replicas)."
+    )
+    add_verb(cli, "scale", scale, help_)
+
+
+def scale(
+    given: Given,
+    extras: Extras,
+    windows_file: Annotated[
+        Path | None, typer.Option(help="Write a row an hour there: .csv or .parquet.")
+    ] = None,
+    json: opt.Json = False,
+    format_: opt.Form = TableFormat.text,
+) -> None:
+    from app.scaling import scale as following
+
+    chosen, target = opt.table_format(format_, json), table_file(windows_file)
+    with running("simulating") as job:
+        found = following.scale(given.ask("scale"), extras, job.progress, job.cancelled)
+    document = found.to_dict() if chosen is TableFormat.json else {}
+    figures, windows = following.shown_figures(found), following.shown_windows(found)
+    opt.show(chosen, document, figures, windows, repr(found))
+    if target:
+        _write(found, target)
+
+
+def _write(found: object, path: Path) -> None:
+    from hardware_db.whole_file import write_whole
+
+    table = found.to_dataframe()  # type: ignore[attr-defined]  # of app.scaling.scale.Scaled
+    with write_whole(path) as draft:
+        if path.suffix == ".parquet":
+            table.to_parquet(draft, index=False)
+        else:
+            table.to_csv(draft, index=False)
+    typer.echo(f"{len(table):,} windows -> {path}", err=True)

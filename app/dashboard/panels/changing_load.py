@@ -1,0 +1,195 @@
+"""The part Changing load of page Plan: replicas that follow a day or a trace, and how many last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app.answers.columns import COLUMNS
+from app.charts import scaling as charts
+from app.dashboard import export, sidebar, strip, traces
+from app.dashboard.job_progress import is_running, show_progress, submitted
+from app.dashboard.widgets import card, draw_table
+from app.jobs import SIMULATING
+from app.question import typed
+from app.question.asking import Asked, ask
+from app.question.extras import extras_of, read_extras
+from app.question.parameter import Parameter
+from app.question.verbs import parameters_of
+from app.scaling.job_work import enough, follow
+from app.scenario.setup import Setup
+from app.wording import quantities
+from app.wording.markdown import plain
+from genz_core.errors import InvalidValue, RidgelineError
+
+JOB, RESULT = "scaling_job", "scaling_result"
+#: Extras in view, and those folded away.
+_IN_VIEW = ("policy", "min_replicas", "max_replicas", "weights_from", "share", "lost")
+_MORE = (
+    "metric", "metric_target", "interval_s", "stabilization_s", "tolerance", "cooldown_s",
+    "predictor", "startup_s", "replace_s", "mtbf_h", "open_each",
+)  # fmt: skip
+_VERBS = {"Follow the load": ("scale", follow), "How many last?": ("availability", enough)}
+
+
+def page() -> None:
+    """Draw the form, the job that it starts, and what that came to."""
+    setup, _ = sidebar.deployed_setup("how many replicas there are")
+    strip.say(setup.scenario, "scale")
+    st.caption(
+        "Requests come one by one over a day whose busiest hour has the question's rate, or as a "
+        "trace recorded them; replicas start, load their weights, serve, leave and are lost."
+    )
+    with st.form("scaling_form", border=False):
+        given = _form()
+        with st.container(horizontal=True):
+            for label in _VERBS:
+                if st.form_submit_button(label, disabled=is_running(JOB)):
+                    _start(setup, label, given)
+    if is_running(JOB):
+        show_progress(JOB, "scaling")
+    _take_job()
+    shown = st.session_state.get(RESULT)
+    if shown is None:
+        st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
+        return
+    before, label, document = shown
+    if before != setup:
+        st.info("Of an earlier question: press again for this one.", icon=":material/history:")
+    (_follows if label == "Follow the load" else _lasts)(document, before)
+
+
+def _form() -> dict[str, str]:
+    """Draw the extras; returns what was typed, by name."""
+    known = {**extras_of("scale"), **extras_of("availability")}
+    with st.grid(3, min_column_width=150):
+        given = {name: _control(known[name]) for name in _IN_VIEW}
+    more = st.expander("Autoscaler, start and losses", key="scaling_more")
+    with more, st.grid(4, min_column_width=150):
+        given |= {name: _control(known[name]) for name in _MORE}
+    return given
+
+
+def _control(one: Parameter) -> str:
+    label = one.label or one.name.replace("_", " ").capitalize()
+    key = f"scaling_{one.name}"
+    if one.choices:
+        first = one.choices.index(one.default)
+        return str(st.selectbox(label, one.choices, first, key=key, help=one.help))
+    unit = f" [{one.unit}]" if one.unit else ""
+    usual = "" if one.default is None else typed.text(one.default)
+    return st.text_input(f"{label}{unit}", usual, key=key, help=one.help, max_chars=40).strip()
+
+
+def _start(setup: Setup, label: str, given: Mapping[str, str]) -> None:
+    verb, work = _VERBS[label]
+    try:
+        known = extras_of(verb)
+        extras, _ = read_extras(known, {n: v for n, v in given.items() if n in known and v})
+        asked = _asked(setup, verb)
+        st.session_state.pop(JOB, None)
+        submitted(JOB, work, (setup, asked, extras), label, SIMULATING)
+        st.session_state[f"{JOB}_of"] = (setup, label)
+    except RidgelineError as error:
+        st.error(plain(error), icon=":material/error:")
+        return
+    st.rerun()
+
+
+def _asked(setup: Setup, verb: str) -> Asked:
+    """The question of the sidebar as the verb takes it, a trace with its requests.
+
+    Raises:
+        RidgelineError: users or a batch, or what cannot be simulated.
+    """
+    scenario, known = setup.scenario, parameters_of(verb)
+    if scenario.kind not in ("rate", "trace"):
+        raise InvalidValue(
+            "replicas follow requests that come by themselves: give a rate or a trace in place of "
+            "users, as 4/s"
+        )
+    kept = {name: value for name, value in scenario.changed().items() if name in known}
+    if scenario.kind == "trace":
+        kept["trace"] = traces.requests(scenario.requests or 0)
+    return ask(verb, {"model": scenario.model} | kept)
+
+
+def _take_job() -> None:
+    """Keep what became of the job, once."""
+    job = st.session_state.get(JOB)
+    if job is None or not job.over:
+        return
+    del st.session_state[JOB]
+    setup, label = st.session_state.pop(f"{JOB}_of")
+    if job.error:
+        st.error(plain(job.error), icon=":material/error:")
+    else:
+        st.session_state[RESULT] = (setup, label, job.result)
+
+
+# ------------------------------------------------------------------------------- results
+
+
+def _say(document: Mapping[str, Any]) -> None:
+    for sentence in document["sentences"]:
+        note = sentence.startswith("Note: ")
+        (st.caption if note else st.markdown)(plain(sentence))
+
+
+def _follows(document: Mapping[str, Any], setup: Setup) -> None:
+    here, fixed = document["following"], document["fixed"]
+    with st.grid(4, min_column_width=150):
+        usd = here["usd"]
+        card(
+            "Cost", f"${usd:,.2f}" if usd is not None else "–",
+            f"{fixed['replicas']} fixed: "
+            + (f"${fixed['usd']:,.2f}" if usd is not None else "no price is known"),
+        )  # fmt: skip
+        card(
+            "Within the targets", quantities.percent(here["good_share"]),
+            f"fixed: {quantities.percent(fixed['good_share'])}",
+        )  # fmt: skip
+        for name in ("ttft", "tpot"):
+            card(
+                f"{COLUMNS[f'{name}_s'].head}, p99", _seconds(here[f"{name}_p99_s"]),
+                f"fixed: {_seconds(fixed[f'{name}_p99_s'])}",
+            )  # fmt: skip
+    look, windows, targets = export.look(), document["windows"], document["targets"]
+    figures = {
+        "replicas": charts.replicas(windows, document["course"], fixed["replicas"], look),
+        **{
+            name: charts.tails(
+                windows, name, COLUMNS[f"{name}_s"].head, targets.get(f"{name}_s", 0.0), look
+            )
+            for name in ("ttft", "tpot")
+        },
+    }
+    export.chart(figures["replicas"], "scaling-replicas", "Demand and replicas over time")
+    left, right = st.columns(2, gap="medium")
+    with left:
+        export.chart(figures["ttft"], "scaling-ttft", "TTFT by time of arrival")
+    with right:
+        export.chart(figures["tpot"], "scaling-tpot", "TPOT by time of arrival")
+    _say(document)
+    table = pd.DataFrame(windows)
+    draw_table(pd.DataFrame(document["rows"]), "scaling_figures", height="auto")
+    export.downloads("changing-load", figures, table, setup)
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else quantities.seconds(value)
+
+
+def _lasts(document: Mapping[str, Any], setup: Setup) -> None:
+    average = document["replicas_on_average"]
+    with st.grid(3, min_column_width=150):
+        card("While all serve", f"{document['replicas']:,}", "replicas")
+        card(f"With {document['lost']:,} lost", f"{document['replicas_with_lost']:,}", "replicas")
+        card("On average over losses", "–" if average is None else f"{average:,}", "replicas")
+    _say(document)
+    table = pd.DataFrame(document["rows"])
+    draw_table(table, "scaling_rows", height="auto")
+    export.downloads("availability", {}, table, setup)

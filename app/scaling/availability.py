@@ -1,0 +1,283 @@
+"""How many replicas keep a share of requests within the targets, while some are lost.
+
+Every number of replicas is simulated with the same requests.  Two answers follow: the fewest that
+are enough with some lost all the time (N + k), and the fewest that are enough on average, where
+each replica is gone independently for its unavailable share of the time, so that the number of
+those that serve is binomial, and where all requests that are open at a loss count as missed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from app.question.asking import Asked
+from app.scaling import losses
+from app.scaling.fleet_run import Deployed, FleetRun
+from app.scaling.start import Start, start_of
+from app.scenario.scenario import Resolved
+from app.simulation import offered_load
+from app.simulation.run import UNVALIDATED
+from app.wording import quantities
+from genz_core.errors import InvalidValue
+from genz_core.progress import Cancel, Progress, never, silent
+from genz_core.serving.simulation import FleetPlan
+from genz_core.serving.simulation.scaling import Fixed
+
+_UNLIKELY = 1e-9  # of a number of replicas that are gone at once, which is not looked at
+_HOURS_A_MONTH = 730.0
+#: Requests of a rate that are drawn for each request that may miss the targets, and at least.
+_FOR_A_MISS, _LEAST = 20, 2000
+
+
+@dataclass(slots=True)
+class Tried:
+    """Runs of the load by number of replicas that serve, made when they are first asked for."""
+
+    deployed: Deployed
+    open_each: int
+    progress: Progress = silent
+    cancelled: Cancel = never
+    _runs: dict[int, FleetRun] = field(default_factory=dict)
+
+    def run(self, replicas: int) -> FleetRun:
+        if replicas not in self._runs:
+            done = len(self._runs)
+            self.progress(done / (done + 4.0), f"{replicas:,} replicas")
+            plan = FleetPlan(Fixed(replicas), replicas, open_each=self.open_each)
+            self._runs[replicas] = self.deployed.run(plan, silent, self.cancelled)
+        return self._runs[replicas]
+
+    def share(self, replicas: int) -> float:
+        """Requests within the targets while so many replicas serve."""
+        return self.run(replicas).good_share if replicas > 0 else 0.0
+
+    @property
+    def numbers(self) -> list[int]:
+        return sorted(self._runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Available:
+    """The answer.
+
+    share: that was asked for.  lost: replicas that must not be missed.  gone: share of time that a
+    replica is not there.  mtbf_s: of a replica.  bare: the fewest with none lost.  average: the
+    fewest with losses as they come; None where `max_replicas` are too few.
+    """
+
+    tried: Tried
+    share: float
+    lost: int
+    gone: float
+    mtbf_s: float
+    start: Start
+    replace_s: float
+    bare: int
+    average: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was asked and answered, SI units, as `ridgeline availability --json` prints it."""
+        return document(self)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each number of replicas."""
+        return rows(self)
+
+    def to_dataframe(self) -> Any:
+        """One row for each number of replicas."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows)
+
+    def __repr__(self) -> str:
+        return "\n".join(sentences(self))
+
+
+def availability(
+    asked: Asked,
+    extras: Mapping[str, Any],
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+    *,
+    deployment: Resolved | None = None,
+) -> Available:
+    """Find how many replicas are enough.
+
+    extras: as `app.question.extras` declares them for "availability".  deployment: as of
+    `Deployed.of`.
+
+    Raises:
+        RidgelineError: a question or a load that cannot be, or too few replicas allowed.
+        Cancelled: `cancelled` said so.
+    """
+    share, most = extras["share"] / 100.0, extras["max_replicas"]
+    question = asked.question
+    if question.kind == "rate" and not question.requests:
+        few = max(math.ceil(_FOR_A_MISS / (1.0 - share)), _LEAST)
+        question = replace(question, requests=few)
+    deployed = Deployed.of(question, asked.objects, cancelled, by_day=False, deployment=deployment)
+    q = deployed.resolved.scenario
+    start = start_of(deployed.resolved, extras["weights_from"], extras["startup_s"])
+    mtbf = losses.mtbf_s(q, extras["mtbf_h"])
+    gone = losses.unavailable(mtbf, extras["replace_s"], start)
+    tried = Tried(deployed, extras["open_each"], progress, cancelled)
+    bare = _fewest(tried, share, most)
+    average = next(
+        (n for n in range(bare, most + 1) if expected(tried, n, gone, mtbf) >= share), None
+    ) if _can(tried, bare, share, mtbf) else None  # fmt: skip
+    return Available(
+        tried, share, extras["lost"], gone, mtbf, start, extras["replace_s"], bare, average
+    )
+
+
+def _can(tried: Tried, bare: int, share: float, mtbf: float) -> bool:
+    """Whether any number is enough: those that are open at a loss miss with any."""
+    return 1.0 - cut_off(tried, bare, mtbf) >= share
+
+
+def _fewest(tried: Tried, share: float, most: int) -> int:
+    """The fewest replicas that keep the share with none lost.
+
+    From the number that the closed form needs, up or down to the edge.
+
+    Raises:
+        InvalidValue: `most` are too few.
+    """
+    number = min(tried.deployed.capacity.replicas(tried.deployed.drawn.requests.arrival_s), most)
+    if tried.share(number) >= share:
+        while number > 1 and tried.share(number - 1) >= share:
+            number -= 1
+        return number
+    while number < most:
+        number += 1
+        if tried.share(number) >= share:
+            return number
+    best = quantities.percent(tried.share(number))
+    raise InvalidValue(
+        f"{most:,} replicas keep {best} of requests within the targets, {share:.4%} were asked: "
+        "give more max_replicas, looser targets or a lower share"
+    )
+
+
+def cut_off(tried: Tried, replicas: int, mtbf: float) -> float:
+    """Share of requests that are open at a replica when it is lost: time of a request over the
+    time between losses, by Little's law the same for any number of replicas."""
+    if math.isinf(mtbf):
+        return 0.0
+    e2e_s = tried.run(replicas).simulation.e2e_s
+    known = e2e_s[np.isfinite(e2e_s)]
+    return float(known.mean() / mtbf) if known.size else 0.0
+
+
+def chances(replicas: int, gone: float) -> list[float]:
+    """The chance that 0, 1, 2 ... of so many replicas are gone at once."""
+    return [
+        math.comb(replicas, lost) * gone**lost * (1.0 - gone) ** (replicas - lost)
+        for lost in range(replicas + 1)
+    ]
+
+
+def expected(tried: Tried, replicas: int, gone: float, mtbf: float) -> float:
+    """Share of requests within the targets on average over the losses."""
+    mean, left = 0.0, 1.0
+    for lost, chance in enumerate(chances(replicas, gone)):
+        if left < _UNLIKELY:
+            break
+        mean += chance * tried.share(replicas - lost)
+        left -= chance
+    return max(mean - cut_off(tried, replicas, mtbf), 0.0)
+
+
+# ------------------------------------------------------------------------------- figures
+
+
+def rows(found: Available) -> list[dict[str, Any]]:
+    """A row for each number of replicas from the fewest to the answer, and one more."""
+    last = max(found.bare + found.lost, found.average or 0) + 1
+    rent = found.tried.deployed.rent_usd_per_hour
+    made = []
+    for number in range(max(found.bare - 1, 1), last + 1):
+        each = found.tried.deployed.devices * number
+        made.append(
+            {
+                "replicas": number,
+                "devices": each,
+                "share": found.tried.share(number),
+                "share_with_lost": found.tried.share(number - found.lost),
+                "share_on_average": expected(found.tried, number, found.gone, found.mtbf_s),
+                "all_there": chances(number, found.gone)[0],
+                "usd_per_month": each * rent * _HOURS_A_MONTH if rent else None,
+            }
+        )
+    return made
+
+
+def document(found: Available) -> dict[str, Any]:
+    """What was asked and answered, SI units."""
+    deployed = found.tried.deployed
+    resolved, q = deployed.resolved, deployed.resolved.scenario
+    return {
+        "model": resolved.model.name,
+        "system": resolved.system.slug,
+        "engine": resolved.engine.name,
+        **{name: getattr(q, name) for name in ("tp", "pp", "dp", "ep")},
+        "devices_per_replica": deployed.devices,
+        "load": offered_load.described(q, len(deployed.drawn.requests), deployed.drawn.name),
+        "targets": deployed.targets,
+        "share": found.share,
+        "lost": found.lost,
+        "mtbf_s": found.mtbf_s if math.isfinite(found.mtbf_s) else None,
+        "replace_s": found.replace_s,
+        "startup_s": found.start.seconds,
+        "startup": list(found.start.parts),
+        "unavailable": found.gone,
+        "cut_off": cut_off(found.tried, found.bare, found.mtbf_s),
+        "replicas": found.bare,
+        "replicas_with_lost": found.bare + found.lost,
+        "replicas_on_average": found.average,
+        "rows": rows(found),
+        "sentences": sentences(found),
+        "not_validated": UNVALIDATED,
+    }
+
+
+def sentences(found: Available) -> list[str]:
+    """The answer in words."""
+    deployed, asked = found.tried.deployed, f"{100.0 * found.share:.6g} %"
+    targets = ", ".join(
+        f"{name[:-2].upper()} {quantities.seconds(s)}" for name, s in deployed.targets.items()
+    )
+    lines = [
+        f"{_counted(found.bare, 'replica')} of {_counted(deployed.devices, 'device')} keep "
+        f"{asked} of requests within {targets} while all serve; {found.bare + found.lost:,} with "
+        f"{found.lost:,} lost (N+{found.lost})."
+    ]
+    if found.average is None:
+        often = quantities.percent(cut_off(found.tried, found.bare, found.mtbf_s))
+        lines.append(
+            f"On average over losses no number keeps it: {often} of requests are open at a replica "
+            "when it is lost."
+        )
+    elif math.isfinite(found.mtbf_s):
+        lines.append(
+            f"On average over losses, {found.average:,}: a replica is lost every "
+            f"{found.mtbf_s / 86400.0:,.4g} days and gone for "
+            f"{quantities.seconds(found.replace_s + found.start.seconds)}, "
+            f"{100.0 * found.gone:.3g} % of the time."
+        )
+    else:
+        lines.append("No replica is ever lost, as asked.")
+    requests = len(deployed.drawn.requests)
+    lines.append(f"Note: by {requests:,} requests, the same for each number of replicas.")
+    said = (*deployed.drawn.notes, *deployed.resolved.notes, UNVALIDATED)
+    return [*lines, *(f"Note: {note}." for note in said)]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

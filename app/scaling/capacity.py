@@ -1,0 +1,126 @@
+"""What one replica serves within the targets, by the closed form of `serve`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+
+from app.question.question import Question
+from app.scenario.drafting import drafted
+from app.scenario.scenario import Resolved
+from app.scenario.served_rows import as_calibrated, served
+from app.simulation.run import TARGETS, one_replica
+from app.simulation.trace_file import Trace
+from genz_core.errors import InvalidValue
+from genz_core.types import Array
+
+#: Targets where none are stated: ttft_ms and itl_ms of Dynamo's PlannerConfig, its defaults.
+DEFAULT_TARGETS: Mapping[str, float] = {"ttft_target_s": 0.5, "tpot_target_s": 0.05}
+_STEP = 2.0**0.25  # between two numbers of users that are tried, and of lengths that are told apart
+_MOST_USERS = 4096
+_HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sustained:
+    """open: requests that one replica has at most within the targets.  requests_per_s: then."""
+
+    open: int
+    requests_per_s: float
+
+
+def with_targets(question: Question) -> Question:
+    """The question with targets: its own, else `DEFAULT_TARGETS`."""
+    stated = any(getattr(question, f"{name[:-2]}_target_s") for name in TARGETS)
+    return question if stated else replace(question, **cast(Any, DEFAULT_TARGETS))
+
+
+@dataclass(slots=True)
+class Capacity:
+    """The capacity of a replica by the mean lengths of its requests, priced when it is asked.
+
+    question: with the targets; its means of TTFT, TPOT and E2E are held to them.
+    """
+
+    resolved: Resolved
+    drawn: Trace
+    draft_model: Any = ""
+    _kept: dict[tuple[int, int], Sustained] = field(default_factory=dict)
+
+    @property
+    def mean(self) -> Sustained:
+        """With the mean lengths of all requests.
+
+        Raises:
+            InvalidValue: not even one request at a time meets the targets.
+        """
+        requests = self.drawn.requests
+        isl, osl = float(requests.input_tokens.mean()), float(requests.output_tokens.mean())
+        found = self._at(max(round(isl), 1), max(round(osl), 1))
+        if not found.open:
+            q = self.resolved.scenario
+            stated = {name: getattr(q, f"{name[:-2]}_target_s") for name in TARGETS}
+            words = ", ".join(f"{name[:-2]} < {s:g} s" for name, s in stated.items() if s)
+            raise InvalidValue(
+                f"one request alone of {isl:,.0f} / {osl:,.0f} tokens misses {words}: give looser "
+                "targets, or more devices a replica"
+            )
+        return found
+
+    def replicas(self, arrival_s: Array) -> int:
+        """Replicas that the busiest hour of arrivals needs within the targets, at least one.
+
+        Of less than an hour, all of it.
+        """
+        rate = busiest_rate(arrival_s)
+        return max(math.ceil(rate / self.mean.requests_per_s), 1)
+
+    def requests_per_s(self, isl: float, osl: float) -> float:
+        """Requests/s of a replica within the targets, by mean lengths; 0 where it meets none.
+
+        Lengths within 9 % of one another count as alike.
+        """
+        alike = [max(round(_STEP ** round(math.log(each, _STEP))), 1) for each in (isl, osl)]
+        return self._at(*alike).requests_per_s
+
+    def _at(self, isl: int, osl: int) -> Sustained:
+        if (isl, osl) not in self._kept:
+            self._kept[isl, osl] = self._priced(isl, osl)
+        return self._kept[isl, osl]
+
+    def _priced(self, isl: int, osl: int) -> Sustained:
+        asked = self.resolved.scenario
+        alone = one_replica(asked, self.drawn)
+        q = replace(
+            alone, rate=None, concurrency=1, lengths=None, length_spread=0.0, shared_tokens=0,
+            turns=1, think_s=0.0, length_ratio=None, isl=isl, osl=osl,
+        )  # fmt: skip
+        resolved = drafted(as_calibrated(replace(self.resolved, scenario=q)), self.draft_model)
+        users = np.unique(np.round(_STEP ** np.arange(0.0, math.log(_MOST_USERS, _STEP) + 1)))
+        found = served(resolved, {"concurrency": users})
+        e2e_s = found.ttft_s + found.tpot_s * max(osl - 1.0, 0.0)
+        met = found.status == "ok"
+        for values, most in (
+            (found.ttft_s, asked.ttft_target_s), (found.tpot_s, asked.tpot_target_s),
+            (e2e_s, asked.e2e_target_s),
+        ):  # fmt: skip
+            met = met & ((values <= most) if most else np.isfinite(values))
+        met &= found.running >= users * 0.999  # what does not fit the cache waits
+        if not met.any():
+            return Sustained(0, 0.0)
+        at = int(np.flatnonzero(met)[-1])
+        return Sustained(int(users[at]), float(found.output_tokens_per_s[at] / osl))
+
+
+def busiest_rate(arrival_s: Array) -> float:
+    """Requests/s of the hour with the most of them, or of all where there is less than one."""
+    known = arrival_s[np.isfinite(arrival_s)]
+    span = float(np.ptp(known)) if known.size else 0.0
+    if span < _HOUR_S:
+        return len(known) / max(span, 1.0)
+    counts = np.bincount(((known - known.min()) // _HOUR_S).astype(int))
+    return float(counts.max() / _HOUR_S)

@@ -1,0 +1,36 @@
+"""Runs of a load by replicas as jobs of a page: documents, and what their charts are drawn of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from app.question.asking import Asked
+from app.scaling.availability import availability
+from app.scaling.scale import scale, shown_figures
+from app.scenario.setup import Setup, resolve_setup
+from genz_core.progress import Cancel, Progress
+
+Work = tuple[Setup, Asked, Mapping[str, Any]]
+
+
+def follow(work: Work, progress: Progress, cancelled: Cancel) -> dict[str, Any]:
+    """The document of `scale`, with the figures as rows.
+
+    work: the setup of a page, what is asked of it, and the extras.
+
+    Raises:
+        RidgelineError: as `scale`.
+    """
+    setup, asked, extras = work
+    deployment = resolve_setup(replace(setup, scenario=asked.question))
+    found = scale(asked, extras, progress, cancelled, deployment=deployment)
+    return {**found.to_dict(), "rows": shown_figures(found)}
+
+
+def enough(work: Work, progress: Progress, cancelled: Cancel) -> dict[str, Any]:
+    """The document of `availability`; as `follow`."""
+    setup, asked, extras = work
+    deployment = resolve_setup(replace(setup, scenario=asked.question))
+    return availability(asked, extras, progress, cancelled, deployment=deployment).to_dict()

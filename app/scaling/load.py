@@ -1,0 +1,122 @@
+"""The load over time: a day of a rate, a trace as it was recorded, or a day made of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.question.hours import HOURS, day_of
+from app.question.question import Question
+from app.simulation import offered_load
+from app.simulation.trace_file import MOST_REQUESTS, Trace
+from genz_core.errors import InvalidValue
+from genz_core.progress import Cancel, never
+from genz_core.serving.simulation import Requests
+from genz_core.types import Array, Mask
+
+DAY_S = HOURS * 3600.0
+_OF_DAY = 3_000  # of a seed's sequences
+_OTHER_BLOCKS = 1 << 48  # identities of the blocks of one copy of a trace
+
+
+def requests_of(
+    question: Question, objects: Mapping[str, Any], cancelled: Cancel = never, *, by_day: bool
+) -> Trace:
+    """The requests of a load.
+
+    by_day: a rate is that of the busiest hour of a day; without, it is steady.  A trace becomes a
+    day where the question states one.
+
+    Raises:
+        InvalidValue: as `offered_load.drawn`, or a trace of no length.
+    """
+    if question.kind == "rate":
+        day = day_of(question) if by_day else ()
+        return offered_load.drawn(replace(question, day=day), objects, cancelled)
+    drawn = offered_load.drawn(question, objects, cancelled)
+    return _day_of(drawn, question) if by_day and question.day else drawn
+
+
+def _day_of(trace: Trace, question: Question) -> Trace:
+    """A day made of a trace: it is repeated, and each hour keeps its share of the requests.
+
+    Copies share no blocks of prompts with one another.
+
+    Raises:
+        InvalidValue: all requests come at once, or a day has more than can be simulated.
+    """
+    shares, requests = np.array(day_of(question)), trace.requests
+    alone = _first_turns(requests)
+    span = float(np.max(requests.arrival_s[alone]))
+    if not span > 0.0:
+        raise InvalidValue("the requests of the trace come at once: leave out the day")
+    span *= 1.0 + 1.0 / max(int(alone.sum()) - 1, 1)  # a gap before the first one of the next copy
+    copies = int(np.ceil(DAY_S / span))
+    if copies * len(requests) > MOST_REQUESTS:
+        raise InvalidValue(
+            f"a day of {trace.name} has {copies * len(requests):,} requests: take fewer of the "
+            f"first with requests, {MOST_REQUESTS // copies:,} at most"
+        )
+    chance = np.random.default_rng(np.random.SeedSequence(question.seed, spawn_key=(_OF_DAY,)))
+    parts = [_copy(requests, at, span, shares / shares.max(), chance) for at in range(copies)]
+    joined = _joined([part for part in parts if len(part.rows)], requests)
+    note = f"a day of {trace.name}, {copies} times, each hour with its share of the requests"
+    return replace(trace, requests=joined, notes=(*trace.notes, note))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Rows of a copy that are kept, and when its requests come."""
+
+    copy: int
+    rows: NDArray[np.int_]
+    arrival_s: Array
+
+
+def _first_turns(requests: Requests) -> Mask:
+    return np.asarray(requests.after < 0) if len(requests.after) else np.ones(len(requests), bool)
+
+
+def _copy(
+    requests: Requests, copy: int, span: float, shares: Array, chance: np.random.Generator
+) -> _Part:
+    """One repetition: sessions that begin in an hour are kept by its share."""
+    alone = _first_turns(requests)
+    arrival = requests.arrival_s + np.where(alone, copy * span, 0.0)
+    hour = np.minimum(arrival // 3600.0, HOURS - 1).astype(int)
+    kept = alone & (arrival < DAY_S) & (chance.random(len(requests)) < shares[hour])
+    if len(requests.after):
+        for row in np.flatnonzero(~alone):
+            kept[row] = kept[requests.after[row]]
+    return _Part(copy, np.flatnonzero(kept), arrival)
+
+
+def _joined(parts: list[_Part], requests: Requests) -> Requests:
+    if not parts:
+        raise InvalidValue("the shares of the day keep no request of the trace")
+    rows = np.concatenate([part.rows for part in parts])
+    after: list[Array] = []
+    prefix: list[Any] = []
+    start = 0
+    for part in parts:
+        if len(requests.after):
+            place = np.full(len(requests), -1)
+            place[part.rows] = start + np.arange(len(part.rows))
+            before = requests.after[part.rows]
+            after.append(np.where(before >= 0, place[before], -1))
+        if requests.prefix:
+            base = part.copy * _OTHER_BLOCKS
+            prefix += [tuple(base + one for one in requests.prefix[row]) for row in part.rows]
+        start += len(part.rows)
+    return Requests(
+        arrival_s=np.concatenate([part.arrival_s[part.rows] for part in parts]),
+        input_tokens=requests.input_tokens[rows],
+        output_tokens=requests.output_tokens[rows],
+        after=np.concatenate(after) if after else np.zeros(0, dtype=int),
+        prefix=prefix,
+        block_tokens=requests.block_tokens,
+    )

@@ -1,0 +1,89 @@
+"""The autoscaler that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from app.scaling.capacity import Capacity
+from genz_core.errors import InvalidValue
+from genz_core.serving.simulation.scaling import DynamoPlanner, Hpa, Kalman, Keda, Last, Policy
+
+#: What each is as documented, with its source; see `genz_core.serving.simulation.scaling`.
+SOURCES: Mapping[str, str] = {
+    "hpa": "kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale",
+    "keda": "keda.sh/docs/latest/reference/scaledobject-spec",
+    "dynamo": "docs.nvidia.com/dynamo, Planner Design (throughput-based, mode agg)",
+}
+NAMES: Mapping[str, str] = {
+    "hpa": "Kubernetes HPA", "keda": "KEDA", "dynamo": "Dynamo planner",
+}  # fmt: skip
+_INTERVALS: Mapping[str, float] = {"hpa": 15.0, "keda": 15.0, "dynamo": 180.0}
+#: Extras that only some of them read.
+_ONLY: Mapping[str, tuple[str, ...]] = {
+    "metric": ("hpa", "keda"), "metric_target": ("hpa", "keda"),
+    "stabilization_s": ("hpa", "keda"), "tolerance": ("hpa", "keda"), "cooldown_s": ("keda",),
+    "predictor": ("dynamo",),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """How replicas follow the load: the extras of the verb "scale", see `app.question.extras`."""
+
+    policy: str = "hpa"
+    metric: str = "open"
+    metric_target: float = 0.0
+    min_replicas: int = 1
+    max_replicas: int = 100
+    interval_s: float = 0.0
+    stabilization_s: float = 300.0
+    tolerance: float = 10.0
+    cooldown_s: float = 300.0
+    predictor: str = "constant"
+
+    def check(self) -> None:
+        """Refuse what cannot be, and what the autoscaler does not read.
+
+        Raises:
+            InvalidValue: which, and what to do.
+        """
+        if self.min_replicas > self.max_replicas:
+            raise InvalidValue(
+                f"min_replicas = {self.min_replicas} is more than max_replicas = "
+                f"{self.max_replicas}: give fewer at least"
+            )
+        if not self.min_replicas and self.policy != "keda":
+            raise InvalidValue(f"min_replicas = 0: {NAMES[self.policy]} keeps one; choose keda")
+        for name, known in _ONLY.items():
+            if self.policy not in known and getattr(self, name) != getattr(_PLAIN, name):
+                raise InvalidValue(
+                    f"{name} means nothing to {NAMES[self.policy]}: leave it out, or choose "
+                    f"{' or '.join(known)}"
+                )
+        if self.metric != "open" and not self.metric_target:
+            raise InvalidValue(f"metric = {self.metric}: give its metric_target, a replica")
+
+    def target(self, capacity: Capacity) -> float:
+        """The target of the metric: stated, or the open requests of a replica within targets."""
+        return self.metric_target or float(capacity.mean.open)
+
+    def made(self, capacity: Capacity) -> Policy:
+        """The autoscaler, which has seen nothing yet."""
+        every = self.interval_s or _INTERVALS[self.policy]
+        least, most = self.min_replicas, self.max_replicas
+        if self.policy == "dynamo":
+            kind = Kalman if self.predictor == "kalman" else Last
+            return DynamoPlanner(capacity.requests_per_s, least, most, kind, every)
+        target, tolerance = self.target(capacity), self.tolerance / 100.0
+        metric: Any = cast(Any, self.metric)
+        if self.policy == "hpa":
+            return Hpa(target, least, most, metric, tolerance, self.stabilization_s, every)
+        return Keda(
+            target, least, most, metric, tolerance, self.stabilization_s, self.cooldown_s,
+            interval_s=every,
+        )  # fmt: skip
+
+
+_PLAIN = Scaling()

@@ -1,0 +1,309 @@
+"""Replicas that follow a load, beside a fixed number of them: cost, percentiles, and which suffer.
+
+Sizes, targets and prices are the question's; how replicas follow is in `policies.Scaling`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from app.question.asking import Asked
+from app.scaling import losses
+from app.scaling.fleet_run import LATENCIES, PERCENTILES, Deployed, FleetRun
+from app.scaling.load import DAY_S
+from app.scaling.policies import NAMES, SOURCES, Scaling
+from app.scaling.start import Start, start_of
+from app.scenario.scenario import Resolved
+from app.simulation import offered_load
+from app.simulation.run import UNVALIDATED
+from app.wording import quantities
+from genz_core.progress import Cancel, Progress, never, part, silent
+from genz_core.serving.simulation import FleetPlan
+from genz_core.serving.simulation.scaling import Fixed
+from genz_core.types import Array
+
+_WINDOWS, _MOST_POINTS = 24, 2000
+#: A percentile that is so much longer than with the fixed number suffers, and one by so little
+#: does not count.
+_WORSE, _LEAST_S = 1.1, 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """What a load came to by replicas that follow it, and by a fixed number.
+
+    rule: how they follow.  start: of a replica.  mtbf_s: of a replica, `inf` where none is lost.
+    stated: whether the question says the fixed number.
+    """
+
+    rule: Scaling
+    start: Start
+    mtbf_s: float
+    following: FleetRun
+    fixed: FleetRun
+    stated: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was asked and answered, SI units, as `ridgeline scale --json` prints it."""
+        return document(self)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each of the two ways to have replicas."""
+        return both_rows(self)
+
+    def to_dataframe(self) -> Any:
+        """One row for each window of the day."""
+        import pandas as pd
+
+        return pd.DataFrame(windows(self))
+
+    def __repr__(self) -> str:
+        return "\n".join(sentences(self))
+
+
+def scale(
+    asked: Asked,
+    extras: Mapping[str, Any],
+    progress: Progress = silent,
+    cancelled: Cancel = never,
+    *,
+    deployment: Resolved | None = None,
+) -> Scaled:
+    """Serve a load by replicas that follow it, and again by a fixed number.
+
+    extras: as `app.question.extras` declares them for "scale".  The fixed number is the question's
+    `replicas` where it was given, else the fewest that serve as well.  deployment: as of
+    `Deployed.of`.
+
+    Raises:
+        RidgelineError: a question, a load or a policy that cannot be.
+        Cancelled: `cancelled` said so.
+    """
+    rule = Scaling(**{one.name: extras[one.name] for one in fields(Scaling)})
+    rule.check()
+    deployed = Deployed.of(
+        asked.question, asked.objects, cancelled, by_day=True, deployment=deployment
+    )
+    q = deployed.resolved.scenario
+    start = start_of(deployed.resolved, extras["weights_from"], extras["startup_s"])
+    policy = rule.made(deployed.capacity)
+    until_s = _until(deployed)
+    mtbf = losses.mtbf_s(q, extras["mtbf_h"])
+    shared: dict[str, Any] = {
+        "start_s": start.seconds,
+        "losses": losses.drawn(mtbf, rule.max_replicas, until_s, q.seed),
+        "replace_s": extras["replace_s"],
+        "open_each": extras["open_each"],
+        "until_s": until_s,
+    }
+    first = FleetPlan(policy, _initial(deployed, rule), **shared)
+    following = deployed.run(first, part(progress, 0.0, 0.5), cancelled)
+    rest = part(progress, 0.5, 1.0)
+    if "replicas" in asked.given:
+        fixed = deployed.run(FleetPlan(Fixed(q.replicas), q.replicas, **shared), rest, cancelled)
+    else:
+        fixed = _as_good(following, shared, rest, cancelled)
+    return Scaled(rule, start, mtbf, following, fixed, "replicas" in asked.given)
+
+
+def _as_good(
+    following: FleetRun, shared: Mapping[str, Any], progress: Progress, cancelled: Cancel
+) -> FleetRun:
+    """The fewest fixed replicas, from the mean of those that followed on, that keep as many
+    requests within the targets; as many as the most that followed where no fewer do."""
+    mean = following.course.replica_s / max(following.plan.until_s, 1.0)
+    most = int(max(following.course.there.max(initial=1), 1))
+    number = min(max(math.ceil(mean - 1e-9), 1), most)
+    tries = most - number + 1
+    while True:
+        done = 1.0 - (most - number + 1) / tries
+        run = following.deployed.run(
+            FleetPlan(Fixed(number), number, **shared), part(progress, done, 1.0), cancelled
+        )
+        if run.good_share >= following.good_share or number >= most:
+            return run
+        number += 1
+
+
+def _initial(deployed: Deployed, rule: Scaling) -> int:
+    """Replicas that serve at the beginning: what the first hour needs, within the limits."""
+    arrival = deployed.drawn.requests.arrival_s
+    early = arrival[arrival <= arrival.min() + 3600.0]
+    return min(max(deployed.capacity.replicas(early), rule.min_replicas), rule.max_replicas)
+
+
+def _until(deployed: Deployed) -> float:
+    """Seconds that are paid for at least: a whole day, else to the last arrival."""
+    q = deployed.resolved.scenario
+    whole = bool(q.day) if q.kind == "trace" else not q.requests
+    return DAY_S if whole else float(np.max(deployed.drawn.requests.arrival_s))
+
+
+# ------------------------------------------------------------------------------- figures
+
+
+def edges_of(found: Scaled) -> Array:
+    """The windows: hours of a day, else equal parts."""
+    until_s = max(found.following.plan.until_s, 1.0)
+    if until_s == DAY_S:
+        return np.linspace(0.0, DAY_S, 25)
+    return np.linspace(0.0, until_s * (1.0 + 1e-9), _WINDOWS + 1)
+
+
+def windows(found: Scaled) -> list[dict[str, Any]]:
+    """A row a window: demand, replicas and percentiles of both ways."""
+    edges = edges_of(found)
+    pairs = zip(found.following.windows(edges), found.fixed.windows(edges), strict=True)
+    kept = ("good_share", "ttft_p50_s", "ttft_p99_s", "tpot_p50_s", "tpot_p99_s")
+    return [
+        {**first, **{f"fixed_{name}": second[name] for name in kept}} for first, second in pairs
+    ]
+
+
+def both_rows(found: Scaled) -> list[dict[str, Any]]:
+    """The figures of both ways, a row each."""
+    ways = {NAMES[found.rule.policy]: found.following, "fixed": found.fixed}
+    return [{"replicas": way, **run.figures()} for way, run in ways.items()]
+
+
+_SHOWN = (
+    "good_share", "replica_hours", "most_replicas", "starts", "losses", "held", "usd",
+    "usd_per_mtok", *(f"{name}_{p}_s" for name in LATENCIES for p in ("p50", "p95", "p99")),
+)  # fmt: skip
+
+
+def shown_figures(found: Scaled) -> list[dict[str, Any]]:
+    """The figures that tell the two ways apart, a row a figure."""
+    here, there = found.following.figures(), found.fixed.figures()
+    fixed = f"{found.fixed.plan.initial} fixed"
+    return [
+        {"figure": name, found.rule.policy: here[name], fixed: there[name]}
+        for name in _SHOWN
+        if here[name] is not None
+    ]
+
+
+def shown_windows(found: Scaled) -> list[dict[str, Any]]:
+    """The windows with the columns that a narrow table has room for."""
+    names = ("start_s", "requests_per_s", "replicas", "good_share", "ttft_p50_s", "ttft_p99_s",
+             "tpot_p99_s", "fixed_ttft_p99_s", "fixed_tpot_p99_s")  # fmt: skip
+    return [{name: row[name] for name in names} for row in windows(found)]
+
+
+def suffering(found: Scaled) -> list[dict[str, Any]]:
+    """Percentiles that are longer than with the fixed number, the worst first."""
+    here, there = found.following.figures(), found.fixed.figures()
+    rows = []
+    for name in LATENCIES:
+        for percent in PERCENTILES:
+            mine, other = here[f"{name}_p{percent}_s"], there[f"{name}_p{percent}_s"]
+            if mine and other and mine > _WORSE * other and mine - other > _LEAST_S:
+                rows.append(
+                    {"latency": name, "percentile": percent, "seconds": mine, "fixed_s": other,
+                     "times": mine / other}
+                )  # fmt: skip
+    return sorted(rows, key=lambda row: -row["times"])
+
+
+def course(found: Scaled) -> dict[str, list[float]]:
+    """Replicas over time at the changes, thinned."""
+    log = found.following.course
+    kept = np.unique(np.linspace(0, len(log.time_s) - 1, _MOST_POINTS).astype(int))
+    columns = {"time_s": log.time_s, "wanted": log.wanted, "ready": log.ready, "there": log.there}
+    return {name: values[kept].tolist() for name, values in columns.items()}
+
+
+def document(found: Scaled) -> dict[str, Any]:
+    """What was asked and answered, SI units."""
+    deployed = found.following.deployed
+    resolved, q, sustained = deployed.resolved, deployed.resolved.scenario, deployed.capacity.mean
+    rule = {one.name: getattr(found.rule, one.name) for one in fields(Scaling)}
+    return {
+        "model": resolved.model.name,
+        "system": resolved.system.slug,
+        "engine": resolved.engine.name,
+        **{name: getattr(q, name) for name in ("tp", "pp", "dp", "ep")},
+        "devices_per_replica": deployed.devices,
+        "load": {
+            **offered_load.described(q, len(deployed.drawn.requests), deployed.drawn.name),
+            **({"day": list(q.day)} if q.day else {}),
+        },
+        "targets": deployed.targets,
+        "scaling": {**rule, "name": NAMES[found.rule.policy], "source": SOURCES[found.rule.policy]},
+        "replica": {"open": sustained.open, "requests_per_s": sustained.requests_per_s},
+        "startup_s": found.start.seconds,
+        "startup": list(found.start.parts),
+        "replace_s": found.following.plan.replace_s,
+        "mtbf_s": found.mtbf_s if np.isfinite(found.mtbf_s) else None,
+        "usd_per_device_hour": deployed.rent_usd_per_hour,
+        "following": found.following.figures(),
+        "fixed": {"replicas": found.fixed.plan.initial, **found.fixed.figures()},
+        "suffering": suffering(found),
+        "windows": windows(found),
+        "course": course(found),
+        "sentences": sentences(found),
+        "not_validated": UNVALIDATED,
+    }
+
+
+def sentences(found: Scaled) -> list[str]:
+    """The answer in words: cost, percentiles, and what was assumed."""
+    run, fixed = found.following, found.fixed
+    first, second = run.figures(), fixed.figures()
+    deployed, name = run.deployed, NAMES[found.rule.policy]
+    hours = f"{first['replica_hours']:,.1f} replica-hours against {second['replica_hours']:,.1f}"
+    saved = 1.0 - first["replica_hours"] / max(second["replica_hours"], 1e-9)
+    usd = ""
+    if first["usd"] is not None:
+        usd = f", ${first['usd']:,.2f} against ${second['usd']:,.2f}"
+    change = f"{quantities.percent(abs(saved))} {'less' if saved >= 0 else 'more'}"
+    number = fixed.plan.initial
+    lines = [
+        f"{name} takes {hours} of {number} fixed replicas{usd}: {change}.",
+        f"Requests within the targets: {quantities.percent(first['good_share'])} against "
+        f"{quantities.percent(second['good_share'])} ({_targets(deployed)}).",
+    ]
+    worse = suffering(found)
+    if worse:
+        words = ", ".join(
+            f"{row['latency'].upper()} p{row['percentile']} {quantities.seconds(row['seconds'])} "
+            f"against {quantities.seconds(row['fixed_s'])}"
+            for row in worse[:4]
+        )
+        lines.append(f"Longer than with the fixed number: {words}.")
+    else:
+        lines.append("No percentile is longer than with the fixed number by more than 10 %.")
+    lines.append(
+        f"A replica serves {quantities.seconds(found.start.seconds)} after it is ordered "
+        f"({found.start.words}); {first['starts']:,} starts, {first['losses']:,} losses, "
+        f"{first['held']:,} requests that found no replica."
+    )
+    return [*lines, *(f"Note: {note}." for note in notes(found))]
+
+
+def notes(found: Scaled) -> list[str]:
+    """What was assumed, in words."""
+    deployed = found.following.deployed
+    sustained, refused = deployed.capacity.mean, found.following.figures()["refused"]
+    said = [*deployed.drawn.notes, *deployed.resolved.notes]
+    said.append(
+        f"one replica serves {sustained.requests_per_s:.3g} requests/s, {sustained.open:,} open, "
+        "within the targets by the closed form"
+    )
+    if not found.stated:
+        said.append("the fixed number is the fewest that serve as well; replicas states another")
+    if refused:
+        said.append(f"{refused:,} requests do not fit the cache of a replica and were refused")
+    return [*said, UNVALIDATED]
+
+
+def _targets(deployed: Deployed) -> str:
+    return ", ".join(
+        f"{name[:-2].upper()} {quantities.seconds(s)}" for name, s in deployed.targets.items()
+    )

@@ -1,0 +1,389 @@
+"""Replicas that come and go: started and stopped by a policy, lost and replaced, before one router.
+
+A replica that is started serves after `start_s`; it is paid for from the start on.  One that is no
+longer wanted takes no more requests and ends with its last one.  The requests of one that is lost
+go to others at once, the oldest first, which read their prompts and what they had written again
+(request migration); the lost one is back after `replace_s` and a start, with an empty cache.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from genz_core.serving.simulation.answers import Simulation
+from genz_core.serving.simulation.rank import Job, Rank
+from genz_core.serving.simulation.requests import Requests
+from genz_core.serving.simulation.router import Router
+from genz_core.serving.simulation.scaling import Observed, Policy
+from genz_core.serving.simulation.simulator import (
+    _CALLS,
+    Cancel,
+    Client,
+    Pool,
+    Progress,
+    Simulator,
+)
+from genz_core.serving.simulation.worker import Flight, Landed, Worker
+from genz_core.types import Array
+
+Loss = tuple[float, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPlan:
+    """How many replicas there are, and what becomes of them.
+
+    policy: says how many.  initial: that serve when the first request may come.
+    start_s: from the order of a replica until it serves.  losses: (time, place of a replica) of
+    every loss; the places are numbered from 0 and a new replica takes the lowest free one; of a
+    replica that does not serve then nothing is lost.  replace_s: from a loss until a new start.
+    open_each: requests that a replica has at most; those beyond wait before the router, 0: none do.
+    until_s: for which replicas are paid at least.
+    """
+
+    policy: Policy
+    initial: int
+    start_s: float = 0.0
+    losses: Sequence[Loss] = ()
+    replace_s: float = 0.0
+    open_each: int = 0
+    until_s: float = 0.0
+
+
+@dataclass(eq=False, slots=True)
+class Replica:
+    """A replica.  place: among those that are there.  numbers: of its workers in the pool.
+
+    ready: it takes requests.  leaving: it ends with its last request.  ordered_s: paid from then.
+    """
+
+    place: int
+    ordered_s: float
+    numbers: range = range(0)
+    ranks: Sequence[Rank] = ()
+    ready: bool = False
+    leaving: bool = False
+
+    @property
+    def load(self) -> int:
+        return sum(rank.load for rank in self.ranks)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetCourse:
+    """The replicas over a run.
+
+    time_s, wanted, ready, there: at every change, [changes]; there: paid for.
+    replica_s: paid for, all together.  starts, losses: of replicas.  moved: requests that a loss
+    sent to another replica.  held: requests that waited before the router.
+    """
+
+    time_s: Array
+    wanted: Array
+    ready: Array
+    there: Array
+    replica_s: float
+    starts: int
+    losses: int
+    moved: int
+    held: int
+
+
+@dataclass(slots=True)
+class _Counts:
+    """Since the last look of the policy: requests, and their tokens."""
+
+    since_s: float = 0.0
+    arrived: int = 0
+    read: float = 0.0
+    written: float = 0.0
+
+
+@dataclass(slots=True)
+class _Log:
+    changes: list[tuple[float, int, int, int]] = field(default_factory=list)
+    replica_s: float = 0.0
+    starts: int = 0
+    losses: int = 0
+    moved: int = 0
+    held: int = 0
+
+
+class FleetSimulator(Simulator):
+    """Sends requests to replicas that come and go.
+
+    made: makes the workers of one replica, empty.  The other arguments: see `Simulator`.
+    """
+
+    def __init__(
+        self,
+        requests: Requests,
+        steps: Array,
+        made: Callable[[], Sequence[Worker]],
+        plan: FleetPlan,
+        router: Router,
+        client: Client,
+        progress: Progress | None = None,
+        cancelled: Cancel | None = None,
+    ) -> None:
+        self._made, self._plan, self._router = made, plan, router
+        self._workers: list[Worker] = list(made())
+        super().__init__(
+            requests, steps, [Pool(self._workers, router)], client, progress, cancelled
+        )
+        self._first = range(len(self._workers))
+        self._homes = [[]]
+        self._replicas: list[Replica] = []
+        self._of: dict[int, Replica] = {}  # by number of a worker
+        self._held: deque[Job] = deque()
+        self._leaving = 0
+        self._now_s = 0.0
+        self._counts, self._log = _Counts(), _Log()
+        self._wanted = plan.initial
+        self._periodic = 0  # events that come whatever happens
+
+    def run_fleet(self) -> tuple[Simulation, FleetCourse]:
+        """Serve every request.
+
+        Raises:
+            InvalidValue: requests that no scheduler ever admits.
+        """
+        plan = self._plan
+        for _ in range(plan.initial):
+            self._ready(0.0, self._ordered(0.0))
+        for time_s, place in plan.losses:
+            self._periodically(time_s, self._lose, place)
+        if math.isfinite(plan.policy.interval_s):
+            self._periodically(0.0, self._look)
+        answers = self.run()
+        end_s = max(self._now_s, plan.until_s)
+        for replica in self._replicas:
+            self._log.replica_s += end_s - replica.ordered_s
+        return answers, self._course()
+
+    # --------------------------------------------------------------------------- the policy
+
+    def _periodically(self, time_s: float, call: Callable[..., None], *given: object) -> None:
+        self._periodic += 1
+        self._push(time_s, _CALLS, (self._if_left, call, *given))
+
+    def _if_left(self, now: float, call: Callable[..., None], *given: object) -> None:
+        self._periodic -= 1
+        if self._left:
+            call(now, *given)
+
+    def _look(self, now: float) -> None:
+        """The controller looks, and replicas start and leave."""
+        seen = self._observed(now)
+        if not self._going_on and seen.ready and seen.open and self._wanted == seen.replicas:
+            self._refuse_waiting()
+        self._counts = _Counts(now)
+        self._wanted = self._plan.policy.wanted(seen)
+        for _ in range(self._wanted - seen.replicas):
+            replica = self._ordered(now)
+            self._push(now + self._plan.start_s, _CALLS, (self._ready, replica))
+        for _ in range(seen.replicas - self._wanted):
+            self._leave(now)
+        if self._wanted != seen.replicas:
+            self._note(now)
+        self._periodically(now + self._plan.policy.interval_s, self._look)
+
+    @property
+    def _going_on(self) -> bool:
+        """Whether anything happens but looks and losses."""
+        return len(self._events) > self._periodic
+
+    def _observed(self, now: float) -> Observed:
+        there = [one for one in self._replicas if not one.leaving]
+        ready = [one for one in there if one.ready]
+        open_ = waiting = len(self._held)
+        used = 0.0
+        for replica in self._replicas:
+            for rank in replica.ranks:
+                open_ += rank.load
+                waiting += len(rank.waiting) + len(rank.mail)
+                used += 0.0 if replica.leaving else rank.cache.used / rank.cache.capacity
+        seen, ranks = self._counts, max(len(self._first_ranks), 1)
+        arrived = max(seen.arrived, 1)
+        return Observed(
+            now, len(there), len(ready), open_, waiting,
+            used / ranks / len(ready) if ready else 0.0,
+            seen.arrived, now - seen.since_s, seen.read / arrived, seen.written / arrived,
+        )  # fmt: skip
+
+    @property
+    def _first_ranks(self) -> Sequence[Rank]:
+        return [rank for number in self._first for rank in self._workers[number].ranks]
+
+    # --------------------------------------------------------------------------- replicas
+
+    def _ordered(self, now: float) -> Replica:
+        """A new replica on the lowest free place."""
+        taken = {one.place for one in self._replicas}
+        place = next(at for at in range(len(taken) + 1) if at not in taken)
+        replica = Replica(place, now)
+        self._replicas.append(replica)
+        self._log.starts += 1
+        return replica
+
+    def _ready(self, now: float, replica: Replica) -> None:
+        """A replica has started, unless it left before."""
+        if replica not in self._replicas or replica.ready:
+            return
+        if self._first and not self._of:
+            replica.numbers = self._first
+        else:
+            start = len(self._workers)
+            self._workers.extend(self._made())
+            replica.numbers = range(start, len(self._workers))
+        replica.ranks = [rank for at in replica.numbers for rank in self._workers[at].ranks]
+        self._of |= dict.fromkeys(replica.numbers, replica)
+        replica.ready = True
+        self._changed(now)
+
+    def _changed(self, now: float) -> None:
+        """Other replicas take requests than before."""
+        serving = [one for one in self._replicas if one.ready and not one.leaving]
+        serving.sort(key=lambda one: one.place)
+        deepest = max((len(one.ranks) for one in serving), default=0)
+        homes = [[self._home(one, at) for one in serving] for at in range(deepest)]
+        self._homes[0] = [home for row in homes for home in row]
+        there = [self._workers[at] for one in self._replicas for at in one.numbers]
+        self._record.watch(there or [self._workers[at] for at in self._first])
+        self._note(now)
+        self._release(now)
+
+    def _home(self, replica: Replica, at: int) -> tuple[int, Rank]:
+        """(number of its worker, rank) of a replica's rank."""
+        homes = [(n, rank) for n in replica.numbers for rank in self._workers[n].ranks]
+        return homes[at]
+
+    def _note(self, now: float) -> None:
+        ready = sum(one.ready and not one.leaving for one in self._replicas)
+        self._log.changes.append((now, self._wanted, ready, len(self._replicas)))
+
+    def _leave(self, now: float) -> None:
+        """One replica fewer: one that does not serve yet, else the one that came last."""
+        there = [one for one in self._replicas if not one.leaving]
+        replica = max(there, key=lambda one: (not one.ready, one.ordered_s, one.place))
+        replica.leaving = True
+        self._leaving += 1
+        if not replica.load:
+            self._gone(now, replica)
+        self._changed(now)
+
+    def _gone(self, now: float, replica: Replica) -> None:
+        self._replicas.remove(replica)
+        self._leaving -= 1
+        self._log.replica_s += now - replica.ordered_s
+
+    def _lose(self, now: float, place: int) -> None:
+        """The replica of a place is lost, if one serves there."""
+        replica = next((one for one in self._replicas if one.place == place and one.ready), None)
+        if replica is None:
+            return
+        self._log.losses += 1
+        jobs = self._taken_from(now, replica)
+        replica.numbers, replica.ranks, replica.ready = range(0), (), False
+        if replica.leaving:
+            self._gone(now, replica)
+        else:
+            back_s = now + self._plan.replace_s + self._plan.start_s
+            self._push(back_s, _CALLS, (self._ready, replica))
+        self._log.moved += len(jobs)
+        self._held.extendleft(reversed(jobs))
+        self._changed(now)
+
+    def _taken_from(self, now: float, replica: Replica) -> list[Job]:
+        """The requests of a replica that is lost, the oldest first, ready to begin again."""
+        jobs: list[Job] = []
+        for number in replica.numbers:
+            worker = self._workers[number]
+            for flight in worker.flights:
+                if flight is not None:
+                    self._cut_off(now, worker, flight)
+            for rank in worker.ranks:
+                jobs += [*rank.waiting, *rank.mail]
+                for lane in rank.lanes:
+                    while (job := lane.last()) is not None:
+                        job.begin_again()
+                        job.stopped_s = now
+                        jobs.append(job)
+                rank.waiting.clear()
+                rank.mail.clear()
+        for job in jobs:
+            job.held, job.blocks = 0.0, []
+        return sorted(jobs, key=lambda job: job.row)
+
+    def _cut_off(self, now: float, worker: Worker, flight: Flight) -> None:
+        """End a flight with the last step that was whole; what it read is lost."""
+        worker.flights[flight.lane] = None
+        whole = min(int((now - flight.start_s) / flight.step_s + 1e-9), flight.steps - 1)
+        if whole <= 0:
+            return
+        landed = Landed()
+        for rank, plan in zip(worker.ranks, flight.plans, strict=True):
+            if plan is not None and plan.decodes:
+                landed.decoded += rank.lanes[flight.lane].count
+                rank.advance(rank.lanes[flight.lane], whole)
+        flight.steps = whole
+        worker.busy_s += whole * flight.step_s / worker.lanes
+        self._record.stepped(flight, landed, now)
+
+    # --------------------------------------------------------------------------- requests
+
+    def _arrive(self, now: float, pool: int, job: Job) -> None:
+        seen = self._counts
+        seen.arrived += 1
+        seen.read += job.prompt
+        seen.written += job.length - job.prompt
+        if self._held or not self._has_place():
+            self._log.held += 1
+            self._held.append(job)
+            return
+        self._route(now, job)
+
+    def _has_place(self) -> bool:
+        homes, most = self._homes[0], self._plan.open_each
+        return bool(homes) and (not most or any(rank.load < most for _, rank in homes))
+
+    def _release(self, now: float) -> None:
+        """Requests that waited before the router go on, in order."""
+        while self._held and self._has_place():
+            self._route(now, self._held.popleft())
+
+    def _route(self, now: float, job: Job) -> None:
+        homes, most = self._homes[0], self._plan.open_each
+        if most:
+            homes = [home for home in homes if home[1].load < most]
+        at = self._router(job, [rank for _, rank in homes]) if len(homes) > 1 else 0
+        number, rank = homes[at]
+        if rank.cache.prompt_bytes(job.length) > rank.cache.capacity:
+            self._record.refused(job.row, now)
+            self._answered(now, job.row)
+            return
+        self._record.routed(job.row, self._of[number].place)
+        self._accept(now, 0, number, rank, job)
+
+    def _end(self, now: float, late_s: float, pool: int, worker: Worker, job: Job) -> None:
+        super()._end(now, late_s, pool, worker, job)
+        self._now_s = now
+        if self._leaving:
+            for replica in [one for one in self._replicas if one.leaving and not one.load]:
+                self._gone(now, replica)
+                self._changed(now)
+        if self._held:
+            self._release(now)
+
+    def _course(self) -> FleetCourse:
+        log = self._log
+        time_s, wanted, ready, there = np.array(log.changes, dtype=float).reshape(-1, 4).T
+        return FleetCourse(
+            time_s, wanted, ready, there, log.replica_s, log.starts, log.losses, log.moved,
+            log.held,
+        )  # fmt: skip
