@@ -20,6 +20,5 @@ part     operators of a graph that are priced together: those that depend on a l
 plan     the graph of a split and a kind, its parts, and the prices of lanes.  `plan.py`
 plans    the plan of every lane, and the price of all lanes.  `pricing.py`
 
-A lane without a plan is priced through its graph with numbers (`genz_core.schedule`).  So are the
-first questions of a deployment where they are small: a plan takes as long to make as three of them.
+A lane without a plan is priced through its graph with numbers (`genz_core.schedule`).
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,47 +21,28 @@ from genz_core.validity import stack
 
 #: number of steps of a kind above which making a plan is faster than pricing through a graph
 _WORTH = 1000
-#: A plan is made once the steps asked for so far would take longer through graphs than making the
-#: plan. Building a graph costs as much as `_OF_A_GRAPH` steps: the third small question makes it.
-_MADE_FOR, _OF_A_GRAPH = 300, 100
+_PLANS: ByIdentity[Plan | None] = ByIdentity(256)
 
 
-@dataclass(slots=True)
-class _Asked:
-    """How many steps a deployment was asked for, and its plan once that is worth making."""
-
-    steps: int = 0
-    tried: bool = False
-    made: Plan | None = None
-
-
-_PLANS: ByIdentity[_Asked] = ByIdentity(256)
-
-
-def plan_of(
-    deployed: Deployment, split: Parallelism, kind: Kind, steps: int = _MADE_FOR
-) -> Plan | None:
+def plan_of(deployed: Deployment, split: Parallelism, kind: Kind) -> Plan | None:
     """The plan of one split, with degrees as numbers; made once.
 
-    steps: number to be priced now, of all kinds.
-
-    None while too few steps were asked for, where the sizes change more than numbers, or where one
-    operator's work hides another's time.
+    None where the sizes change more than numbers, or where one operator's work hides another's
+    time.
     """
     if split.overlap != "none" or deployed.placement is not None:
         return None
+
+    def make() -> Plan | None:
+        try:
+            return Plan.of(deployed, split, kind)
+        except Unresolved:
+            return None
+
     degrees = (getattr(split, name) for name in OF_GRAPH)
     numbers = tuple(None if degree is None else float(degree) for degree in degrees)
     key = (*numbers, split.sequence_parallel, split.order, kind)
-    asked = _PLANS.get(_Asked, deployed.model, deployed.system, deployed.engine, values=key)
-    if not asked.tried:
-        asked.steps += _OF_A_GRAPH + steps
-        if asked.steps < _MADE_FOR:
-            return None
-        asked.tried = True
-        with suppress(Unresolved):
-            asked.made = Plan.of(deployed, split, kind)
-    return asked.made
+    return _PLANS.get(make, deployed.model, deployed.system, deployed.engine, values=key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +107,15 @@ class Plans:
 
 def plans(deployed: Deployment, lanes: Lanes) -> Plans | None:
     """The plans of all lanes; None where any lane has none."""
-    told_apart, steps = list(kinds(lanes)), lanes.size * lanes.nodes
-    if len(told_apart) > 2 and steps < _WORTH * len(told_apart):
+    told_apart = list(kinds(lanes))
+    if len(told_apart) > 2 and lanes.size * lanes.nodes < _WORTH * len(told_apart):
         return None
     if not (lanes.sequences > 0).all():
         return None
     found = []
     for split, kind, at in told_apart:
         some = lanes if len(told_apart) == 1 else lanes.picked(at)
-        plan = plan_of(deployed, split, kind, steps) if kind.has(some) else None
+        plan = plan_of(deployed, split, kind) if kind.has(some) else None
         if plan is None or not plan.holds(some):
             return None
         found.append((plan, some, at))

@@ -75,7 +75,6 @@ def compare(number_of: int, start: int, monkeypatch) -> tuple[int, int]:
         programs += found is not None
         return found
 
-    monkeypatch.setattr(pricing, "_MADE_FOR", 0)
     one_program = alone.priced
     monkeypatch.setattr(workload, "priced_alone", program)
 
