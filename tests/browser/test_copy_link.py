@@ -15,7 +15,11 @@ def test_one_click_copies_a_link_that_opens_the_same_view(page, app_url: str):
     page.goto(f"{app_url}/explain?part=Memory&batch=16&isl=512")
     shown = figures(page)
     page.get_by_text("Pins and link").click()
-    page.locator(".st-key-copy_link button").click()
+    button = page.locator(".st-key-copy_link button")
+    button.wait_for(state="visible")
+    page.wait_for_timeout(1500)  # the expander ends its movement, and the page its run
+    page.wait_for_selector(SETTLED)
+    button.click()
     page.wait_for_timeout(300)
     link = page.evaluate("navigator.clipboard.readText()")
     assert link.startswith(f"{app_url}/explain?") and "batch=16" in link and "isl=512" in link

@@ -112,7 +112,8 @@ def test_a_click_on_an_operator_shows_its_formula_and_one_on_its_layers_folds_th
     settled(page)
     page.mouse.click(*line_of_graph(page, "Layers 0–31"))
     page.wait_for_function(
-        "() => !document.querySelector('.js-plotly-plot').textContent.includes('qkv_proj')"
+        "() => { const chart = document.querySelector('.js-plotly-plot');"
+        " return chart && chart.textContent && !chart.textContent.includes('qkv_proj') }"
     )
     settled(page)
     assert page.locator("text=/2 × 512 × 4,096 × 4,096/").count()

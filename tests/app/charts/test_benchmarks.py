@@ -47,7 +47,7 @@ def test_the_curve_runs_through_the_prediction_of_each_point(group):
 @pytest.mark.parametrize("name", ["ttft", "rate"])
 def test_a_curve_is_one_that_plotly_draws(group, name, look):
     points = curves.measured_points(group, name)
-    read = checked(benchmarks.curve(curves.curve(group, 0.8), points, name, 0.8, look))
+    read = checked(benchmarks.curve(curves.curve(group, 0.8), points, [], name, 0.8, look))
     measured = next(trace for trace in read.data if trace.name == "measured")
     assert len(measured.x) == 4
 
@@ -55,7 +55,7 @@ def test_a_curve_is_one_that_plotly_draws(group, name, look):
 def test_a_point_below_the_bound_is_a_cross_in_the_colour_of_alarm(group):
     look = LOOKS["light"]
     points = [dict(one, place="below bound") for one in curves.measured_points(group, "ttft")]
-    read = checked(benchmarks.curve(curves.curve(group, 0.8), points, "ttft", 0.8, look))
+    read = checked(benchmarks.curve(curves.curve(group, 0.8), points, [], "ttft", 0.8, look))
     measured = next(trace for trace in read.data if trace.name == "measured")
     assert set(measured.marker.symbol) == {"x"} and set(measured.marker.color) == {look.alarm}
 

@@ -15,18 +15,16 @@ QWEN = {"model": "Qwen/Qwen3-235B-A22B", "system": "h200-sxm-141gb", "tp": 8, "e
 def test_it_opens_with_what_twice_of_each_resource_gives():
     app = shown("chip_lab", model="Qwen/Qwen3-8B")
     assert not app.exception and not app.error
-    table = app.dataframe[0].value
-    assert list(table)[1] == "now" and "twice the memory bandwidth" in table
-    assert any(
-        "Twice the memory bandwidth: −" in m.value and "TPOT" in m.value for m in app.markdown
-    )
+    table = app.table[0].value.set_index("figure")
+    assert list(table)[0] == "now"
+    assert "−" in table["twice the memory bandwidth"]["TPOT"]
 
 
 def test_sliders_are_columns_and_all_of_them_one_more():
     app = opened("chip_lab", chip_bandwidth="2", chip_link="0.5")
     assert not app.exception and not app.error
     names = ["figure", "now", "twice the memory bandwidth", "half the links", "all of it"]
-    assert list(app.dataframe[0].value) == names
+    assert list(app.table[0].value) == names
 
 
 @pytest.mark.parametrize("said", ["none", "900"])
