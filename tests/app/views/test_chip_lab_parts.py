@@ -16,7 +16,7 @@ def test_it_opens_with_what_twice_of_each_resource_gives():
     app = shown("chip_lab", model="Qwen/Qwen3-8B")
     assert not app.exception and not app.error
     table = app.table[0].value.set_index("figure")
-    assert list(table)[0] == "now"
+    assert next(iter(table)) == "now"
     assert "−" in table["twice the memory bandwidth"]["TPOT"]
 
 
