@@ -52,6 +52,7 @@ TERMS = set(
         "queueing",
         "ranking",
         "routing",
+        "scaling",
         "serving",
         "shared",
         "sharing",

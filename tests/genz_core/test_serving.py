@@ -199,9 +199,8 @@ def test_users_are_those_that_wait_read_and_decode(model, system, load, users):
 @settings(max_examples=cases(40))
 @given(load=loads(), users=st.integers(1, 1000))
 def test_longer_answers_never_bring_more_requests(model, system, load, users):
-    """From two to twenty tokens; beyond, the mean step that engines are fitted with spreads
-    requests further than the work on all of them allows.
-    """
+    """From two to twenty tokens; beyond, the mean step that engines are fitted with takes
+    requests for further apart than the work on all of them leaves them."""
     engine, lengths = load
     osl = np.array([2, 3, 4, 6, 9, 14, 20])
     served = closed(model, system, users, engine, **lengths | {"osl": osl})

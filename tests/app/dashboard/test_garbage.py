@@ -47,7 +47,8 @@ def test_the_rest_is_long_beside_the_walk(monkeypatch: pytest.MonkeyPatch):
     sum(range(100_000))  # the walk takes some time
     survivors("stop", {"generation": 2})
     frozen = gc.get_freeze_count()
-    assert collected(survivors) == collected(survivors) == frozen > 10_000
+    # threads of other tests may let go of some objects meanwhile
+    assert collected(survivors) == pytest.approx(frozen, rel=1e-3) and frozen > 10_000
 
 
 def test_a_process_has_one_callback_however_many_pages_ask():

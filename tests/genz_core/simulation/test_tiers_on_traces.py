@@ -21,7 +21,12 @@ from tests.lru_replay import Recency, replay
 
 HERE = Path(__file__).parents[2] / "fixtures" / "traces"
 FOLDERS = [HERE, *map(Path, filter(None, [os.environ.get("RIDGELINE_TRACES")]))]
-TRACES = [file for folder in FOLDERS for file in sorted(folder.glob("*.gz"))]
+#: of each folder those with what prompts share, and the two that are cut beside them
+TRACES = [
+    file
+    for folder in FOLDERS
+    for file in sorted([*folder.glob("*.jsonl.gz"), *folder.glob("azure2023_*.gz")])
+]
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 TOKEN = 4 * 2 * 4 * 64 * 2.0
 ON_DEVICE = 250_000.25

@@ -141,8 +141,8 @@ def test_the_only_model_need_not_be_named():
     ("named", "served", "words"),
     [
         ("large", ("small",), "refused model 'large' with HTTP 404: .* it serves small"),
-        ("", ("small", "tiny"), "name the model .*; it lists small, tiny"),
-        ("", (), "name the model .*; it lists none"),
+        ("", ("small", "tiny"), "give the name of a model that .*; it lists small, tiny"),
+        ("", (), "give the name of a model that .*; it lists none"),
     ],
 )
 def test_a_wrong_or_missing_model_is_named_with_those_that_are_served(named, served, words):
