@@ -178,5 +178,5 @@ def test_commands_give_the_figure_by_hand(feature: str, tmp_path: Path) -> None:
         words = tuple(str(tmp_path / "step.0.et") if w == "{trace}" else w for w in words)
     if words[0] == "modules":
         pytest.importorskip("torch")
-    as_json = () if words[0] == "schema" or words[1] == "network" else ("--json",)
+    as_json = () if words[0] == "schema" or words[1:2] == ("network",) else ("--json",)
     assert figure(yaml.safe_load(run(*words, *as_json))) == expected
