@@ -11,6 +11,8 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Sequence
 
+from genz_core.serving.simulation import Requests
+
 
 class Recency:
     """When each block was used last, and how many others were used since."""
@@ -32,6 +34,13 @@ class Recency:
         self._clock += 1
         self._last[block] = self._clock
         insort(self._times, self._clock)
+
+
+def rows(load: Requests) -> list[tuple[int, int, tuple[int, ...]]]:
+    """(prompt, output, identities of its blocks) of each request, for `replay`."""
+    prefixes = load.prefix or [()] * len(load)
+    columns = zip(load.input_tokens, load.output_tokens, prefixes, strict=True)
+    return [(int(prompt), int(output), tuple(prefix)) for prompt, output, prefix in columns]
 
 
 def replay(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +12,8 @@ from genz_core.engine import EngineProfile
 from genz_core.serving.simulation import FleetPlan, Options, Requests, StepTime, simulate_fleet
 from genz_core.serving.simulation.policies import Vllm
 from tests.genz_core.simulation.step_by_step import Loop
+from tests.recorded_traces import NAMES, requests
 
-TRACES = Path(__file__).parents[2] / "fixtures" / "traces"
-NAMES = ("azure_code", "azure_conversation", "mooncake_conversation", "mooncake_synthetic")
 BUDGET, SEQUENCES = 4096, 48
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 LOOKS, START_S, REPLACE_S = 15.3, 11.9, 17.7
@@ -53,11 +49,10 @@ def wanted(now: float, period_s: float) -> int:
     return 3 + round(2.0 * math.sin(2.0 * math.pi * now / period_s))
 
 
-def trace(name: str, share: float = 1.0) -> np.ndarray:
-    """[arrival, prompt, output] of the first part of a trace."""
-    with gzip.open(TRACES / f"{name}.csv.gz", "rt") as file:
-        rows = [[float(cell) for cell in row] for row in list(csv.reader(file))[1:]]
-    return np.array(rows[: max(int(share * len(rows)), 1)]).T
+def trace(name: str, count: int = 0) -> np.ndarray:
+    """[arrival, prompt, output] of a trace, or of its first `count` requests."""
+    load = requests(name, count)
+    return np.array([load.arrival_s, load.input_tokens, load.output_tokens])
 
 
 def compare(model, system, arrival, prompts, outputs, slower=1.0) -> None:
@@ -89,7 +84,7 @@ def compare(model, system, arrival, prompts, outputs, slower=1.0) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_beginning_of_a_trace_is_served_as_step_by_step(model, system, name: str):
-    compare(model, system, *trace(name, 0.04))
+    compare(model, system, *trace(name, 800))
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from genz_core.errors import InvalidValue
 from genz_core.serving.cache_tiers import CacheTier
 from genz_core.serving.simulation import Options, Requests, StepTime, simulate
 from tests.draws import cases, seed
-from tests.lru_replay import replay
+from tests.lru_replay import replay, rows
 
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 SCHEDULERS = ("vllm", "sglang", "tensorrt_llm")
@@ -56,15 +56,6 @@ def hits(run) -> np.ndarray:
     """Blocks that each request found on the device and in each tier, [requests, tiers]."""
     below = [run.tier_tokens[name] for name in run.tier_tokens]
     return np.array([run.cached_tokens - sum(below), *below]).T / run.requests.block_tokens
-
-
-def rows(requests) -> list[tuple[int, int, tuple[int, ...]]]:
-    return [
-        (int(prompt), int(output), tuple(prefix))
-        for prompt, output, prefix in zip(
-            requests.input_tokens, requests.output_tokens, requests.prefix, strict=True
-        )
-    ]
 
 
 # ------------------------------------------------------------------------------- by hand

@@ -1,32 +1,20 @@
 """Hits of each tier on recorded traffic: the simulator, a replay by stack distances, closed form.
 
-The traces are cuts that ship; RIDGELINE_TRACES names a folder of whole ones to replay beside them.
+The beginning of each trace by day, all of it at night.
 """
 
 from __future__ import annotations
 
-import os
-from functools import cache
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from app.simulation import trace_file
 from genz_core.engine import EngineProfile
 from genz_core.serving.cache_tiers import CacheTier, characteristic_time, found_share
 from genz_core.serving.simulation import Options, Requests, StepTime, simulate
 from tests.draws import cases, seed
-from tests.lru_replay import Recency, replay
+from tests.lru_replay import Recency, replay, rows
+from tests.recorded_traces import NAMES, SHARING, requests
 
-HERE = Path(__file__).parents[2] / "fixtures" / "traces"
-FOLDERS = [HERE, *map(Path, filter(None, [os.environ.get("RIDGELINE_TRACES")]))]
-#: of each folder those with what prompts share, and the two that are cut beside them
-TRACES = [
-    file
-    for folder in FOLDERS
-    for file in sorted([*folder.glob("*.jsonl.gz"), *folder.glob("azure2023_*.gz")])
-]
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
 TOKEN = 4 * 2 * 4 * 64 * 2.0
 ON_DEVICE = 250_000.25
@@ -34,22 +22,15 @@ ON_DEVICE = 250_000.25
 SIZES = (800, 3_000, 12_000)
 
 
-def called(file: Path) -> str:
-    return f"{'cut' if file.parent == HERE else 'whole'} {file.name.split('.')[0]}"
+def beginnings_and_wholes(names):
+    """Cases (name, number of requests): by day the beginning of each, at night all."""
+    by_day = [(name, 700 if name in SHARING else 1000) for name in names]
+    night = [pytest.param(name, 0, marks=pytest.mark.slow) for name in names]
+    return pytest.mark.parametrize(("name", "count"), [*by_day, *night])
 
 
-every_trace = pytest.mark.parametrize("file", TRACES, ids=called)
-shared_ones = pytest.mark.parametrize(
-    "file", [file for file in TRACES if "mooncake" in file.name],
-    ids=called,
-)  # fmt: skip
-
-
-@cache
-def requests(file: Path) -> Requests:
-    """An hour at most."""
-    drawn = trace_file.read(file).requests
-    return drawn.first(int(np.searchsorted(drawn.arrival_s, 3600.0)))
+every_trace = beginnings_and_wholes(NAMES)
+sharing_traces = beginnings_and_wholes(SHARING)
 
 
 def at_once(ranks):
@@ -65,50 +46,44 @@ def served(model, system, load, sizes=SIZES):
     return simulate(model, system, load, engine=ENGINE, options=told, price=at_once)
 
 
-def rows(load: Requests) -> list[tuple[int, int, tuple[int, ...]]]:
-    prefixes = load.prefix or [()] * len(load)
-    columns = zip(load.input_tokens, load.output_tokens, prefixes, strict=True)
-    return [(int(prompt), int(output), tuple(prefix)) for prompt, output, prefix in columns]
-
-
 @every_trace
-def test_hits_of_each_tier_are_those_of_a_replay(file, model, system):
-    load = requests(file)
+def test_hits_of_each_tier_are_those_of_a_replay(name, count, model, system):
+    load = requests(name, count)
     run = served(model, system, load)
     assert run.ended.all()
-    below = [run.tier_tokens[name] for name in ("host", "disk", "remote")]
+    below = [run.tier_tokens[tier] for tier in ("host", "disk", "remote")]
     found = np.array([run.cached_tokens - sum(below), *below]).T / load.block_tokens
     wanted = np.array(replay(rows(load), load.block_tokens, ON_DEVICE, SIZES))
     assert np.array_equal(found, wanted)
-    assert bool(wanted.any()) == ("mooncake" in file.name), "only these say what prompts share"
+    assert bool(wanted.any()) == (name in SHARING), "only these say what prompts share"
 
 
 @every_trace
-def test_a_trace_without_tiers_is_served_as_with_tiers_that_hold_nothing(file, model, system):
-    load = requests(file)
+def test_a_trace_without_tiers_is_served_as_with_tiers_that_hold_nothing(name, count, model, system):
+    load = requests(name, count)
     none = served(model, system, load, ())
     empty = served(model, system, load, (0.0,))
     for column in ("ttft_s", "tpot_s", "e2e_s", "queue_s", "cached_tokens"):
         assert np.array_equal(getattr(none, column), getattr(empty, column), equal_nan=True)
 
 
-@shared_ones
-@pytest.mark.parametrize("blocks", [1_000, 4_000])
-def test_the_closed_form_finds_what_a_replay_does(file, blocks):
+@sharing_traces
+@pytest.mark.parametrize("capacity", [1_000, 4_000])
+def test_the_closed_form_finds_what_a_replay_does(name, count, capacity):
     """Each use of a block is a unit of time: the pause until the next is counted in uses."""
-    load = requests(file)
-    uses = [name for prompt, _, names in rows(load) for name in names[: prompt // 512]]
+    load = requests(name, count)
+    uses = [used for prompt, _, blocks in rows(load) for used in blocks[: prompt // 512]]
     recency, hits = Recency(), 0
     last: dict[int, int] = {}
     pauses = np.full(len(uses), np.inf)
-    for at, name in enumerate(uses):
-        hits += recency.distance(name) < blocks
-        recency.use(name)
-        if name in last:
-            pauses[last[name]] = at - last[name]
-        last[name] = at
+    for at, used in enumerate(uses):
+        hits += recency.distance(used) < capacity
+        recency.use(used)
+        if used in last:
+            pauses[last[used]] = at - last[used]
+        last[used] = at
     rates = np.full(len(uses), 1.0 / len(uses))
-    time = characteristic_time(pauses, rates, blocks)
+    time = characteristic_time(pauses, rates, capacity)
     assert found_share(pauses, rates, time) == pytest.approx(hits / len(uses), abs=0.04)
 
 
