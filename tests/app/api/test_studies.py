@@ -15,7 +15,6 @@ from starlette.testclient import TestClient
 
 from app.api.answers import Answers
 from app.api.mcp_server import server
-from app.api.rest import application
 from tests.app.commands.test_cli import run
 
 SAMPLES = Path(__file__).parents[3] / "app" / "samples" / "studies"
@@ -31,18 +30,17 @@ def tool(name: str, given: dict[str, Any]) -> dict[str, Any]:
     return dict(json.loads(asyncio.run(asked())))
 
 
-def test_a_study_has_the_same_rows_everywhere() -> None:
+def test_a_study_has_the_same_rows_everywhere(api: TestClient) -> None:
     rows = json.loads(run("study", str(STUDY), "--json"))["rows"]
     document = yaml.safe_load(STUDY.read_text())
     assert json.loads(json.dumps(list(ridgeline.study(STUDY).rows))) == rows
-    with TestClient(application(answers=Answers())) as api:
-        assert api.post("/study", json=document).json()["rows"] == rows
+    assert api.post("/study", json=document).json()["rows"] == rows
     told = tool("study", document)
     assert told["count"] == len(rows)
     assert [row["tpot_s"] for row in told["rows"]] == [row["tpot_s"] for row in rows]
 
 
-def test_uneven_experts_cost_the_same_everywhere() -> None:
+def test_uneven_experts_cost_the_same_everywhere(api: TestClient) -> None:
     file = SAMPLES / "experts.json"
     words = [w for name, value in MOE.items() if name != "model" for w in (f"--{name}", str(value))]
     rows = json.loads(run("routing", MOE["model"], "--statistics", str(file), *words, "--json"))  # type: ignore[arg-type]
@@ -50,10 +48,9 @@ def test_uneven_experts_cost_the_same_everywhere() -> None:
     asked = {name: value for name, value in MOE.items() if name != "model"}
     of_python = ridgeline.routing(MOE["model"], counts, **asked)  # type: ignore[arg-type]
     assert [row["gain"] for row in of_python] == pytest.approx([row["gain"] for row in rows])
-    with TestClient(application(answers=Answers())) as api:
-        for statistics in (counts, file.read_text()):
-            sent = api.post("/routing", json={**MOE, "statistics": statistics}).json()
-            assert sent["rows"] == rows
+    for statistics in (counts, file.read_text()):
+        sent = api.post("/routing", json={**MOE, "statistics": statistics}).json()
+        assert sent["rows"] == rows
 
 
 @pytest.mark.parametrize(
@@ -68,8 +65,9 @@ def test_uneven_experts_cost_the_same_everywhere() -> None:
         ("routing", {**MOE, "ep": 1, "statistics": [[1] * 128]}, "ep of 2 or more"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_sentence(path: str, body: Any, said: str) -> None:
-    with TestClient(application(answers=Answers())) as api:
-        answer = api.post(f"/{path}", json=body)
+def test_what_cannot_be_is_refused_in_a_sentence(
+    api: TestClient, path: str, body: Any, said: str
+) -> None:
+    answer = api.post(f"/{path}", json=body)
     assert answer.status_code == 422
     assert said in answer.json()["error"]["message"]
