@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -12,10 +14,21 @@ from genz_core.serving.cache_tiers import TIERS
 from hardware_db.engine_files import era_facts, prior_engine
 from hardware_db.memory_stacks import generations, memory_bandwidth
 from hardware_db.site_power import site_power
-from hardware_db.tables import table
+from hardware_db.system_schema import Kind
+from hardware_db.tables import folder, table
 from tests.hardware_db.system_documents import BOARD, refused
+from tests.rules import for_every
 
-KINDS = ("datasheet", "derived", "measured", "assumed")
+KINDS = get_args(Kind)
+
+
+@for_every(sorted(folder("technology").glob("*.csv")))
+def test_every_figure_of_a_table_has_a_kind_and_a_source(path: Path):
+    rows = table("technology", path.stem)
+    assert rows
+    for row in rows:
+        assert row["kind"] in KINDS and row["source"], row
+        assert row["retrieved"] or row["kind"] == "assumed", row
 
 
 def test_a_stack_has_the_rate_of_its_pins():
@@ -28,7 +41,6 @@ def test_a_stack_has_the_rate_of_its_pins():
 def test_the_rent_of_a_cache_tier_follows_from_its_source():
     """Two instance types that differ by 16 GiB; one that holds 32 GiB and does nothing else."""
     rows = {(row["tier"], row["figure"]): row for row in table("technology", "cache_tiers")}
-    assert all(row["source"] and row["kind"] in KINDS for row in rows.values())
     rent = {tier: float(rows[tier, "usd_per_gib_hour"]["value"]) for tier in TIERS}
     assert rent["host"] == pytest.approx((0.2646 - 0.2016) / 16)
     assert rent["remote"] == pytest.approx(0.2646 / 32)

@@ -250,14 +250,6 @@ def test_every_store_and_default_of_the_declaration_is_in_the_table():
     assert declared["replace_s"].default == noticed
 
 
-def test_every_figure_of_the_table_has_a_kind_and_a_source():
-    from hardware_db.tables import table
-
-    for row in table("technology", "startup"):
-        assert row["kind"] in ("datasheet", "derived", "measured", "assumed"), row
-        assert row["source"] and row["retrieved"] and float(row["value"]) > 0.0
-
-
 def test_the_capacity_of_a_replica_meets_the_targets_by_the_closed_form():
     found = followed().following.deployed
     open_ = found.capacity.mean.open
