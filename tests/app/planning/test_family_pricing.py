@@ -7,8 +7,6 @@ import pytest
 
 from app.planning import family_pricing
 from app.planning.search import price
-from app.simulation.executor import Where
-from genz_core.errors import MeasurementError
 from genz_core.progress import Cancelled, silent
 from tests.app.planning.asking import asked
 
@@ -58,23 +56,3 @@ def test_another_question_finds_nothing_in_the_folder_of_this_one(tmp_path):
     price(question(), folder=tmp_path)
     other = asked(MODEL, systems="h100", engine="vllm", devices="1:2", rate=5, simulate=False)
     same(price(other, folder=tmp_path), price(other))
-
-
-def test_workers_of_a_cluster_price_as_this_process_does(tmp_path):
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
-    ) as cluster:
-        there = price(question(), where=Where(cluster=cluster.scheduler_address))
-    same(there, price(question()))
-
-
-def test_a_cluster_that_does_not_answer_is_one_sentence(monkeypatch):
-    distributed = pytest.importorskip("distributed")
-
-    def refused(self, *_arguments, **_keywords):
-        raise OSError("refused")
-
-    monkeypatch.setattr(distributed.Client, "__init__", refused)
-    with pytest.raises(MeasurementError, match="no Dask scheduler answers at tcp://nobody:1"):
-        price(question(), where=Where(cluster="tcp://nobody:1"))

@@ -248,7 +248,8 @@ def swept(tmp_path, monkeypatch, name, **where):
 
 
 def test_two_workers_of_a_cluster_price_as_this_machine_does(tmp_path, monkeypatch):
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
     ) as cluster:

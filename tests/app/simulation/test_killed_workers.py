@@ -20,7 +20,6 @@ from app.simulation.executor import Where
 from tests.app.clusters import machines
 from tests.app.planning.asking import asked
 
-pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
 LLAMA = "meta-llama/Llama-3.1-8B"
 

@@ -158,7 +158,8 @@ def test_a_file_that_holds_something_else_is_not_overwritten(tmp_path):
 
 
 def test_a_cluster_that_does_not_answer_is_one_sentence(tmp_path, monkeypatch):
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     monkeypatch.setattr(distributed.Client, "__init__", _refused)
     with pytest.raises(MeasurementError, match="no Dask scheduler answers at tcp://nobody"):
         rows_file.run_file(
@@ -171,7 +172,8 @@ def _refused(self, *_arguments, **_keywords):
 
 
 def test_two_workers_of_a_cluster_answer_as_this_machine_does(tmp_path):
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     source = written(
         tmp_path / "in.csv", *({**ROW, "id": str(at), "seed": str(at)} for at in range(4))
     )
