@@ -10,7 +10,7 @@ import pytest
 
 from genz_core.engine import EngineProfile
 from genz_core.serving.cache_tiers import CacheTier, characteristic_time, found_share
-from genz_core.serving.simulation import Options, Requests, StepTime, simulate
+from genz_core.serving.simulation import Options, StepTime, simulate
 from tests.draws import cases, seed
 from tests.lru_replay import Recency, replay, rows
 from tests.recorded_traces import NAMES, SHARING, requests
@@ -59,7 +59,9 @@ def test_hits_of_each_tier_are_those_of_a_replay(name, count, model, system):
 
 
 @every_trace
-def test_a_trace_without_tiers_is_served_as_with_tiers_that_hold_nothing(name, count, model, system):
+def test_a_trace_without_tiers_is_served_as_with_tiers_that_hold_nothing(
+    name, count, model, system
+):
     load = requests(name, count)
     none = served(model, system, load, ())
     empty = served(model, system, load, (0.0,))
