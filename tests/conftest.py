@@ -53,7 +53,7 @@ LONGEST = (
     "app/api/test_mcp.py",
     "app/watching/test_watch.py",
     "ops/test_damaged_files.py",
-    "profilers/test_joining.py",
+    "profilers/test_launch_join.py",
     "app/jobs/test_jobs.py",
     "test_packaging.py",
     "test_notebooks.py",
@@ -66,6 +66,8 @@ MEASURED = (
     "app/test_bounds_of_measurements.py",
     "app/views/test_accuracy.py",
 )
+for name in (*LONGEST, *MEASURED):
+    assert not name.endswith(".py") or (TESTS / name).is_file(), f"{name} was renamed or removed"
 
 
 @pytest.hookimpl(tryfirst=True)
