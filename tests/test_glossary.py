@@ -32,75 +32,21 @@ PUBLIC = {
         for name in inspect.signature(getattr(ridgeline, verb)).parameters
     ),
 }  # fmt: skip
-#: Participles that are established terms (queueing, routing, gated layers), as names of files.
-TERMS = set(
-    [
-        "aggregated",
-        "alternating",
-        "bailing",
-        "boosting",
-        "compressed",
-        "disaggregated",
-        "distributed",
-        "drafting",
-        "factorised",
-        "gated",
-        "grouping",
-        "loading",
-        "lowering",
-        "pricing",
-        "queueing",
-        "ranking",
-        "routing",
-        "scaling",
-        "serving",
-        "shared",
-        "sharing",
-        "tracing",
-    ]
-)
+#: Participles that are established terms (queueing, bin packing, gated layers), as names of files.
+TERMS = {
+    "aggregated", "alternating", "bailing", "boosting", "compressed", "disaggregated",
+    "distributed", "drafting", "factorised", "gated", "grouping", "loading", "lowering", "packing",
+    "pricing", "queueing", "ranking", "routing", "scaling", "serving", "shared", "sharing",
+    "tracing",
+}  # fmt: skip
 #: Names of files older than this rule.  The list may only become shorter.
-OLDER = set(
-    [
-        "answering",
-        "asked",
-        "asking",
-        "building",
-        "cached",
-        "choosing",
-        "comparing",
-        "counting",
-        "deployed",
-        "describing",
-        "expected",
-        "filling",
-        "installing",
-        "learning",
-        "listening",
-        "measured",
-        "offered",
-        "pinned",
-        "piped",
-        "planned",
-        "predicted",
-        "published",
-        "reading",
-        "searched",
-        "settling",
-        "shipped",
-        "shortening",
-        "simulated",
-        "starting",
-        "stated",
-        "typed",
-        "unfused",
-        "unshipped",
-        "wording",
-        "writing",
-        "packing",
-        "teaching",
-    ]
-)
+OLDER = {
+    "answering", "asked", "asking", "building", "cached", "choosing", "comparing", "counting",
+    "deployed", "describing", "expected", "filling", "installing", "learning", "listening",
+    "measured", "offered", "pinned", "piped", "planned", "predicted", "published", "reading",
+    "searched", "settling", "shipped", "shortening", "simulated", "starting", "stated", "typed",
+    "unfused", "unshipped", "wording", "writing",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("concept", CONCEPTS)
@@ -129,4 +75,5 @@ def test_no_file_is_named_by_a_bare_participle():
     stems = {Path(name).stem for name in listed.stdout.split() if not name.startswith("tests/")}
     bare = {stem for stem in stems if re.fullmatch(r"_?[a-z]+(ed|ing)", stem)}
     assert bare <= TERMS | OLDER, sorted(bare - TERMS - OLDER)
-    assert bare >= OLDER, f"renamed, strike from OLDER: {sorted(OLDER - bare)}"
+    unused = (TERMS | OLDER) - bare
+    assert not unused, f"renamed, strike from TERMS or OLDER: {sorted(unused)}"

@@ -10,5 +10,5 @@ template         commands of the user's with the settings filled in
 real_server      a server that is started, loaded by a client and ended
 simulated_server the simulator in its place
 report           what was tried and why, in rows and words
-teaching         the runs as a points file, which `ridgeline calibrate runs` takes
+run_points       the runs as a points file, which `ridgeline calibrate runs` takes
 """

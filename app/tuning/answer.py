@@ -12,10 +12,10 @@ from app.tuning.loop import Runner, Tuned, proposed, tune
 from app.tuning.outcome import Outcome
 from app.tuning.real_server import Commands, RealServer
 from app.tuning.report import markdown
+from app.tuning.run_points import points
 from app.tuning.simulated_server import SimulatedServer, hidden_moves
 from app.tuning.space import Setting, Space, space
 from app.tuning.study import Record, opened
-from app.tuning.teaching import points
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Progress, never, silent
 

@@ -17,9 +17,9 @@ from app.question.asking import Asked, ask
 from app.scenario.points_row import parse
 from app.tuning.loop import Tuned, tune
 from app.tuning.outcome import Outcome
+from app.tuning.run_points import points
 from app.tuning.space import space
 from app.tuning.study import Study
-from app.tuning.teaching import points
 from profilers.collect.serving import own_server
 
 NAMES = ("weights", "kv", "max_num_seqs", "max_num_batched_tokens")
