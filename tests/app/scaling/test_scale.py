@@ -72,6 +72,7 @@ def test_a_longer_start_makes_the_tail_longer():
     assert slow.following.good_share < followed().following.good_share
 
 
+@pytest.mark.slow
 def test_keda_goes_to_zero_in_the_night():
     found = followed(policy="keda", min_replicas=0)
     night = found.to_dict()["windows"][2]
@@ -82,7 +83,8 @@ def test_keda_goes_to_zero_in_the_night():
     assert found.following.course.held > 0
 
 
-@pytest.mark.parametrize("predictor", ["constant", pytest.param("kalman", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("predictor", ["constant", "kalman"])
 def test_the_planner_sizes_by_the_rate_of_a_replica(predictor: str):
     found = followed(policy="dynamo", predictor=predictor)
     rate = found.following.deployed.capacity.mean.requests_per_s

@@ -149,7 +149,8 @@ CLOCK = Linear(0.002, 0.0, 0.0)
 
 
 @pytest.mark.draws
-@pytest.mark.parametrize(("servers", "rate"), [(1, 0.6), (3, 2.3), (6, 5.0)])
+@pytest.mark.by_day(1)
+@pytest.mark.parametrize(("servers", "rate"), [(3, 2.3), (1, 0.6), (6, 5.0)])
 def test_one_at_a_time_they_wait_as_erlang_says(model, system, servers: int, rate: float):
     waits = []
     for draw in range(draws.cases(4)):
