@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -99,7 +98,7 @@ def _simulated_s(requests: int) -> float:
         model="meta-llama/Llama-3.1-70B", engine="vllm", weights="fp8", tp=4, concurrency=64,
         requests=requests, osl=1024, length_ratio=0.8,
     )  # fmt: skip
-    resolved = resolve(replace(asked))
+    resolved = resolve(asked)
     return least_s(lambda: run(resolved))
 
 

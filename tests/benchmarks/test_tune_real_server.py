@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 from pathlib import Path
 
@@ -14,11 +13,9 @@ from tests.benchmarks import llama_server, tune_real_server
 
 @pytest.mark.benchmark
 @pytest.mark.skipif(
-    shutil.which(llama_server.PROGRAM) is None or importlib.util.find_spec("gguf") is None,
-    reason="needs llama-server of llama.cpp, and gguf",
+    shutil.which(llama_server.PROGRAM) is None, reason="needs llama-server of llama.cpp"
 )
 def test_a_search_finds_the_best_of_all_settings_of_a_real_server(tmp_path: Path, monkeypatch):
-    pytest.importorskip("torch")
     if contention(1) > OVERLOADED:
         pytest.skip("other programs hold the cores")
     monkeypatch.setenv("RIDGELINE_DATA", "")

@@ -416,6 +416,7 @@ def test_formulas_and_schemas_are_those_of_python_and_the_command_line(api):
     shown = json.loads(run("modules", "show", "SiLU", "--json"))
     assert api.get(f"/modules/{name}").json() == ridgeline.module("SiLU") == shown
     assert api.get("/modules").json() == {"modules": ridgeline.modules()}
-    assert api.get("/modules/NoSuchClass").status_code in (404, 422)
+    unknown = api.get("/modules/NoSuchClass")
+    assert unknown.status_code == 422 and unknown.json()["error"]["code"] == "unknown_name"
     for each in ridgeline.schema():
         assert api.get(f"/schemas/{each}").json() == ridgeline.schema(each)

@@ -18,7 +18,7 @@ def examples(app) -> list[str]:
     return [button.key for button in app.button if button.key == "example"] + links
 
 
-def test_the_first_door_answers_its_question_under_load():
+def test_the_first_example_answers_its_question_under_load():
     app = opened()
     app = app.button("example").click().run()
     assert not app.exception and not app.error
@@ -30,7 +30,7 @@ def test_the_first_door_answers_its_question_under_load():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("at", "page", "title"), [(1, "plan", "Plan"), (2, "upload", "Upload")])
-def test_the_other_doors_are_links_that_set_their_page_up(at: int, page: str, title: str):
+def test_the_other_examples_are_links_that_set_their_page_up(at: int, page: str, title: str):
     link = urlsplit(examples(opened())[at])
     assert link.path == page
     app = opened(page, **dict(parse_qsl(link.query)))
