@@ -166,9 +166,8 @@ def _dimensions(link: Link, devices: int) -> list[Dimension]:
     if link.topology.form == "torus" and math.prod(link.topology.shape) == devices:
         sides = [side for side in link.topology.shape if side > 1]
     share = link.bytes_per_s / len(sides)
-    if (
-        form == "FullyConnected"
-    ):  # each pair has its own link, however many devices of the domain are used
+    # each pair has its own link, however many devices of the domain are used
+    if form == "FullyConnected":
         share *= (devices - 1) / (max(link.domain, devices) - 1)
     parts = [Dimension(form, side, share, link.latency_s) for side in sides]
     return [replace(part, bytes_per_s=share / _links_of(part)) for part in parts]

@@ -112,9 +112,8 @@ def test_a_class_adds_the_intervals_of_its_operators():
     factor = step.learned_factor()
     ends = [bound + factor * (row.high_s - bound) for row, bound in rows]
     assert whole.high_s == pytest.approx(sum(ends))
-    assert math.isnan(
-        intervals.by_class(step)["host"].low_s
-    )  # the host was not measured separately
+    # the host was not measured separately
+    assert math.isnan(intervals.by_class(step)["host"].low_s)
 
 
 def test_one_operator_without_an_interval_leaves_its_sum_without_one():
