@@ -15,6 +15,7 @@ from typing import Any
 
 from genz_core.errors import InvalidValue
 from genz_core.types import Link, System
+from hardware_db import yaml_document
 
 #: Name of each form of wiring in the file; a torus is a ring in each dimension.
 _FORMS: Mapping[str, str] = {
@@ -97,6 +98,18 @@ def read(document: Any) -> tuple[Dimension, ...]:
             f"{', '.join(_KEYS)} of a network file must each have one entry per dimension"
         )
     return tuple(_read_dimension(*entries) for entries in zip(*columns, strict=True))
+
+
+def with_links(base: str, network: str | Path | Mapping[str, Any]) -> dict[str, Any]:
+    """A shipped system's document with the links of a network file, or of its content.
+
+    Raises:
+        InvalidValue: no such network; else as `system_document` and `yaml_document.read`.
+    """
+    if isinstance(network, Mapping):
+        return system_document(base, read(network), "network.yml")
+    file = Path(network)
+    return system_document(base, read(yaml_document.read(file)), file.name)
 
 
 def system_document(base: str, network: Sequence[Dimension], file: str) -> dict[str, Any]:

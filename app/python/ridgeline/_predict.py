@@ -171,7 +171,7 @@ def routing(asked: Asked, copies: Sequence[str], statistics: Any) -> list[dict[s
     from app.decide import routing as decide
 
     if isinstance(statistics, (str, Path)):
-        counts = decide.read_counts(Path(statistics).read_text(encoding="utf-8"))
+        counts = decide.read_statistics(Path(statistics))
     else:
         counts = decide.counts_of(statistics)
     return decide.routing(asked, counts, copies)
