@@ -143,9 +143,8 @@ def _on_cpu(engine: EngineProfile) -> tuple[EngineProfile, tuple[str, ...]]:
         figures = cast(Any, engine.on_cpu)
         said = (f"{engine.name} on CPUs: its costs are judgement there, none were measured",)
         return replace(engine, **figures, on_cpu=_IN_PLACE), said if figures else ()
-    if (
-        engine.eager is not None or engine.measurements is None
-    ):  # figures that were measured, or given by the caller
+    # figures that were measured, or given by the caller
+    if engine.eager is not None or engine.measurements is None:
         return engine, ()
     return engine, (f"{engine.name} is not known to run on CPUs: priced with its figures on GPUs",)
 

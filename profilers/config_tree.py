@@ -126,9 +126,8 @@ def _parsed(key: str, text: str, default: Any) -> Any:
         value = yaml.safe_load(text) if text else ""
     except (yaml.YAMLError, RecursionError):
         raise InvalidValue(f"{key}={text!r} is no value that YAML reads") from None
-    as_typed = isinstance(default, str) and isinstance(
-        value, (int, float)
-    )  # because YAML reads 1:8:2 as 3722
+    # because YAML reads 1:8:2 as 3722
+    as_typed = isinstance(default, str) and isinstance(value, (int, float))
     return _checked(key, text if as_typed else value, default)
 
 

@@ -7,8 +7,10 @@ from types import ModuleType
 
 import pytest
 import ridgeline
+import ridgeline._decide
 import ridgeline._library
-import ridgeline._verbs
+import ridgeline._measured
+import ridgeline._predict
 
 import genz_core.latency.measured_operators
 import genz_core.latency.profile
@@ -33,7 +35,9 @@ def test_the_examples_of_a_document_print_what_it_says(
     [
         ridgeline,
         ridgeline._library,
-        ridgeline._verbs,
+        ridgeline._predict,
+        ridgeline._decide,
+        ridgeline._measured,
         genz_core.latency.measured_operators,
         genz_core.latency.profile,
     ],

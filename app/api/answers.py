@@ -128,10 +128,9 @@ def _imported(asked: tuple[list[Sent], bool]) -> bytes:
 
 
 def _traced(content: bytes) -> bytes:
-    from app.exchange.step_trace import read_rows
+    from app.exchange.step_trace import document
 
-    about, rows = read_rows(content)
-    return _json({**about, "rows": rows})
+    return _json(document(content))
 
 
 def _of_files(asked: tuple[list[Sent], Body, list[Sent]]) -> bytes:

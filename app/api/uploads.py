@@ -17,7 +17,6 @@ from app.question.extras import extras_of, read_extras
 from app.watching.answer import of_recordings
 from genz_core.errors import ReportError
 from profilers import serving_results
-from profilers.by_shape import operators_by_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +47,8 @@ def imported(files: Sequence[Sent], by_shape: bool = False) -> list[dict[str, An
                 found.append(result_table.log_document(log))
                 continue
             report = profilers.read_report(path, label=path.name)
-            found.append({"file": path.name, **report_document(report)})
-            if by_shape:
-                rows = operators_by_shape(report.kernels).to_dict("records")
-                found[-1]["by_shape"] = rows
+            document = report_document(report, by_shape=by_shape)
+            found.append({"file": path.name, **document})
     return found
 
 

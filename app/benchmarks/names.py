@@ -149,9 +149,8 @@ def weight_format(stated: str | None) -> str:
     if not stated or stated.casefold() in _AS_STORED:
         return ""
     stated = re.sub(r"^UD[-_]", "", stated, flags=re.IGNORECASE)
-    mixture = re.sub(
-        r"_xl$", "_m", stated, flags=re.IGNORECASE
-    )  # Q4_K_XL is a Q4_K_M with more bits in some tensors
+    # Q4_K_XL is a Q4_K_M with more bits in some tensors
+    mixture = re.sub(r"_xl$", "_m", stated, flags=re.IGNORECASE)
     joined = stated.replace(" - ", "_").replace(" ", "_")
     for word in (stated, mixture, stated.split()[0], joined):
         try:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.answers.table import Rows, TableFormat, render, to_csv, to_json
 from genz_core.errors import InvalidValue
 from genz_core.limits import checked_duration, checked_size
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Form = Annotated[TableFormat, typer.Option("--format", help="text, markdown, csv or json.")]
@@ -96,6 +99,32 @@ def write_files(folder: Path, files: Mapping[str, bytes | str]) -> None:
         except OSError as error:
             raise InvalidValue(f"{path} cannot be written: {error.strerror}") from None
         typer.echo(f"-> {path}", err=True)
+
+
+def table_file(path: Path | None) -> Path | None:
+    """The file of a table, refused before the simulation where it cannot be written.
+
+    Raises:
+        InvalidValue: neither .csv nor .parquet, or see `writable_file`.
+    """
+    if path is not None and path.suffix not in (".csv", ".parquet"):
+        raise InvalidValue(f"{path}: name a file that ends in .csv or .parquet")
+    return writable_file(path)
+
+
+def write_table(table: pd.DataFrame, path: Path, rows: str) -> None:
+    """Write a data frame as the file that `table_file` took; it appears whole or not at all.
+
+    rows: what its rows are, in a word.
+    """
+    from hardware_db.whole_file import write_whole
+
+    with write_whole(path) as draft:
+        if path.suffix == ".parquet":
+            table.to_parquet(draft, index=False)
+        else:
+            table.to_csv(draft, index=False)
+    typer.echo(f"{len(table):,} {rows} -> {path}", err=True)
 
 
 def write_rows(path: Path | None, rows: Rows) -> None:

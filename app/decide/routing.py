@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,18 @@ def read_counts(text: str) -> Array:
     for layer, expert, count in read:
         counts[layers[layer], expert] += count
     return checked_counts(counts)
+
+
+def read_statistics(path: Path) -> Array:
+    """`read_counts` of a file.
+
+    Raises:
+        InvalidValue: a file that is no text; else as `read_counts`.
+    """
+    try:
+        return read_counts(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        raise InvalidValue(f"{path} cannot be read as a text: name a CSV or JSON") from None
 
 
 def counts_of(given: Any) -> Array:

@@ -15,6 +15,7 @@ from typing import Any
 
 from genz_core.errors import InvalidValue
 from genz_core.types import Link, System
+from hardware_db import yaml_document
 
 #: Name of each form of wiring in the file; a torus is a ring in each dimension.
 _FORMS: Mapping[str, str] = {
@@ -99,6 +100,18 @@ def read(document: Any) -> tuple[Dimension, ...]:
     return tuple(_read_dimension(*entries) for entries in zip(*columns, strict=True))
 
 
+def with_links(base: str, network: str | Path | Mapping[str, Any]) -> dict[str, Any]:
+    """A shipped system's document with the links of a network file, or of its content.
+
+    Raises:
+        InvalidValue: no such network; else as `system_document` and `yaml_document.read`.
+    """
+    if isinstance(network, Mapping):
+        return system_document(base, read(network), "network.yml")
+    file = Path(network)
+    return system_document(base, read(yaml_document.read(file)), file.name)
+
+
 def system_document(base: str, network: Sequence[Dimension], file: str) -> dict[str, Any]:
     """A system's YAML document: a shipped system with the links of a network, nearest first.
 
@@ -166,9 +179,8 @@ def _dimensions(link: Link, devices: int) -> list[Dimension]:
     if link.topology.form == "torus" and math.prod(link.topology.shape) == devices:
         sides = [side for side in link.topology.shape if side > 1]
     share = link.bytes_per_s / len(sides)
-    if (
-        form == "FullyConnected"
-    ):  # each pair has its own link, however many devices of the domain are used
+    # each pair has its own link, however many devices of the domain are used
+    if form == "FullyConnected":
         share *= (devices - 1) / (max(link.domain, devices) - 1)
     parts = [Dimension(form, side, share, link.latency_s) for side in sides]
     return [replace(part, bytes_per_s=share / _links_of(part)) for part in parts]

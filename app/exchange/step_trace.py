@@ -153,6 +153,12 @@ def read_rows(content: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return about, list(rows.values())
 
 
+def document(content: bytes) -> dict[str, Any]:
+    """What a trace is of, and its `rows`.  Raises as `read_rows`."""
+    about, rows = read_rows(content)
+    return {**about, "rows": rows}
+
+
 def read_file(path: Path) -> dict[str, Any]:
     """What a trace's file is of, and its `rows`, as `read_rows`.
 
@@ -165,8 +171,7 @@ def read_file(path: Path) -> dict[str, Any]:
         content = path.read_bytes()
     except OSError as error:
         raise InvalidValue(f"{path} cannot be read: {error.strerror}") from None
-    about, rows = read_rows(content)
-    return {**about, "rows": rows}
+    return document(content)
 
 
 def _number(node: Node, name: str, usual: float = 0.0) -> float:

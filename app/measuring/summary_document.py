@@ -11,17 +11,25 @@ from app.measuring.device_by_size import with_device
 from app.measuring.identity import Known
 from profilers import DEFAULT_PHASES, Report, profile_account, summarise
 from profilers.account import Check
+from profilers.by_shape import operators_by_shape
 from profilers.inferred_phases import phased
 from profilers.what_ran import what_ran
 
 _NANOSECONDS_PER_S = 1e9
 
 
-def report_document(report: Report) -> dict[str, Any]:
-    """Figures of a report and its checks, as `ridgeline import --json` prints them."""
+def report_document(report: Report, *, by_shape: bool = False) -> dict[str, Any]:
+    """Figures of a report and its checks, as `ridgeline import --json` prints them.
+
+    by_shape: also its operators by the shapes of their inputs.
+
+    Raises:
+        ReportError: no kernel has shapes, where they are asked for.
+    """
     checks = [check.document() for check in checks_of(report)]
     known = [one.document() for one in identity_of(report)]
-    return {**summary_document(summarise(report)), "checks": checks, "identity": known}
+    shapes = {"by_shape": operators_by_shape(report.kernels).to_dict("records")} if by_shape else {}
+    return {**summary_document(summarise(report)), "checks": checks, "identity": known, **shapes}
 
 
 def identity_of(report: Report) -> tuple[Known, ...]:

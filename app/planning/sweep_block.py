@@ -19,7 +19,6 @@ from app.scenario.scenario import Resolved, estimate_resolved
 from app.scenario.served_rows import columns as served_columns
 from app.scenario.served_rows import deployed, served
 from app.scenario.summary import messages
-from genz_core.economics import joules_per_token, usd_per_million_tokens
 from genz_core.errors import InvalidParallelism, RidgelineError
 from genz_core.memory import memory
 from genz_core.model_kinds import model_kind, prompt_tokens
@@ -222,19 +221,18 @@ def _complete(resolved: Resolved, devices: Array, figures: Columns, rate: Array)
     """The figures completed with throughput per device, rent and energy."""
     size, system = rate.size, resolved.system
     unknown = np.full(size, np.nan)
-    cost = usd_per_million_tokens(system, devices, rate)
-    energy = joules_per_token(system, devices, rate)
+    costs = intervals.token_costs(system, devices, {**figures, "output_tokens_per_s": rate})
     missing = _text(size, "")
     missing[:] = figures.pop("not_validated")
-    price = unknown if cost is None else cost
     return {
         **figures,
         "not_validated": missing,
         "devices": devices,
         "output_tokens_per_s": rate,
         "output_tokens_per_s_per_device": rate / devices,
-        **intervals.of_tokens(
-            "usd_per_million_tokens", price, {**figures, "output_tokens_per_s": rate}
-        ),
-        "joules_per_token": unknown if energy is None else energy,
+        **{
+            name: unknown if costs[name] is None else costs[name]
+            for name in _ECONOMY
+            if name in costs
+        },
     }

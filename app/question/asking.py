@@ -100,9 +100,8 @@ def ask(
             arrays[name] = np.array(_many(one, value), dtype=float)
         else:
             scalars[name] = read(one, value)
-    if (
-        verb != "sweep" and len({len(each) for each in arrays.values()}) > 1
-    ):  # a verb whose lists are axes
+    # the lists of a sweep are axes
+    if verb != "sweep" and len({len(each) for each in arrays.values()}) > 1:
         shapes = ", ".join(f"{name} {len(arrays[name])}" for name in PARAMETERS if name in arrays)
         raise InvalidValue(
             f"arrays are configurations side by side, all of one length; these are {shapes}"
@@ -112,9 +111,8 @@ def ask(
     question = Question(**scalars)
     if loads and loads[0] in arrays:  # so that the question knows its kind of load
         question = replace(question, **{loads[0]: arrays[loads[0]][0]})
-    methods = several.get(
-        "speculation", ()
-    )  # one of the methods, so that parameters of drafts are allowed
+    # one of the methods stands for all, so that parameters of drafts are allowed
+    methods = several.get("speculation", ())
     drafts = "draft_model" if "draft_model" in methods else next(filter(None, methods), "")
     refuse_contradictions(replace(question, speculation=drafts) if drafts else question)
     if strict and not VERBS[verb].measured:  # a verb whose load comes from the measurement

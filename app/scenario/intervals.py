@@ -20,11 +20,12 @@ from app.question import comparison
 from app.question.evidence import Evidence
 from app.wording import quantities
 from genz_core import Estimate
+from genz_core.economics import joules_per_token, usd_per_million_tokens
 from genz_core.engine import EngineProfile
 from genz_core.latency import Pricer
 from genz_core.serving import Novelty, ServingEstimate
 from genz_core.step import StepEstimate
-from genz_core.types import Array, Model, Op, System
+from genz_core.types import Array, Model, Num, Op, System
 from hardware_db.intervals import (
     Interval,
     kind_interval,
@@ -54,6 +55,12 @@ OF_LOAD: Mapping[str, tuple[str, ...]] = {
     "e2e_s": ("e2e_s",),
 }
 
+#: What tokens cost at a throughput, by the function that prices it.
+COSTS = {
+    "usd_per_million_tokens": usd_per_million_tokens,
+    "joules_per_token": joules_per_token,
+}
+COST_COLUMNS = tuple(column for name in COSTS for column in (name, *ends(name)))
 #: Figures that do not depend on the output's length.
 _FIRST_TOKEN = ("prefill_s", "ttft_s", "ttft_median_s")
 _SHORTEST_S = 1e-12  # a step, used instead of none at all
@@ -291,18 +298,20 @@ def of_throughput(tokens_per_s: Any, latencies: Mapping[str, Any]) -> dict[str, 
     return dict(zip(THROUGHPUT_ENDS, pair, strict=True))
 
 
-def of_tokens(name: str, value: Any, trusted: Mapping[str, Any]) -> dict[str, Any]:
-    """Cost of a token, in money or energy at full power, with the interval that follows from the
-    throughput.
+def token_costs(system: System, devices: Num, served: Mapping[str, Any]) -> dict[str, Any]:
+    """What a million tokens cost and a token takes in joules, with the ends of their intervals.
 
-    Rent and power are taken as given; all None for a value of None.
-    trusted: of `of_throughput`, with "output_tokens_per_s".
+    The ends are those of the throughput; rent and power are as stated, and what a system does not
+    state is None.  served: "output_tokens_per_s" with the ends of `of_throughput`.
     """
-    rate, (low, high) = trusted["output_tokens_per_s"], (trusted[end] for end in THROUGHPUT_ENDS)
-    names = (name, f"{name}_low", f"{name}_high")
-    if value is None:
-        return dict.fromkeys(names)
-    return dict(zip(names, (value, value * rate / high, value * rate / low), strict=True))
+    rate, (low, high) = served["output_tokens_per_s"], (served[end] for end in THROUGHPUT_ENDS)
+    found: dict[str, Any] = {}
+    for name, priced in COSTS.items():
+        value = priced(system, devices, rate)
+        known = value is not None
+        whole = (value, value * rate / high, value * rate / low) if known else (None, None, None)
+        found |= dict(zip((name, *ends(name)), whole, strict=True))
+    return found
 
 
 def latency(estimate: Estimate, name: str, config: int = 0) -> Latency:

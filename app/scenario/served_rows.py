@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from app.answers.columns import THROUGHPUT_ENDS, ends
+from app.answers.columns import THROUGHPUT_ENDS
 from app.answers.table import Table, later
 from app.question import comparison
 from app.question.asking import Asked
@@ -22,7 +22,6 @@ from app.scenario.gate import longest, with_served_contexts
 from app.scenario.scenario import Resolved, basis, resolve, told
 from app.scenario.summary import messages
 from genz_core.deployment import deploy, recipe_key
-from genz_core.economics import joules_per_token, usd_per_million_tokens
 from genz_core.errors import InvalidValue
 from genz_core.model_kinds import prompt_tokens
 from genz_core.offload import What
@@ -40,8 +39,6 @@ OTHERS = (
     "prefill_s", "wait_s", "output_tokens_per_s", "output_tokens_per_s_per_device",
     "interactivity", "running", "capacity", "utilisation",
 )  # fmt: skip
-#: What tokens cost at the rate that is served.
-RATED = ("usd_per_million_tokens", "joules_per_token")
 
 
 def deployed(asked: Asked, arrays: Mapping[str, Array] | None = None) -> Resolved:
@@ -306,11 +303,16 @@ def figures_of(
     `columns`.
     """
     figures = columns(resolved, result, closed=closed, beyond=beyond)
+
+    @cache
+    def costs() -> dict[str, Any]:
+        return intervals.token_costs(mean_device(resolved), result.devices, figures)
+
     return {
         **figures,
         "bound_ttft_s": result.bound_prefill_s,
         "bound_tpot_s": result.bound_decode_step_s,
-        **_costs(resolved, result.devices, figures),
+        **later(intervals.COST_COLUMNS, costs),
         "memory_bytes_per_device": result.memory_bytes,
     }
 
@@ -338,23 +340,6 @@ def table(
         "message": partial(messages, resolved, result, [*resolved.notes, basis(resolved)], of),
     }
     return Table(of_kind(resolved.model, priced), len(result.status))
-
-
-def _costs(resolved: Resolved, devices: Any, figures: Mapping[str, Any]) -> dict[str, Any]:
-    """What a million output tokens cost and a token takes in joules, with their intervals."""
-
-    @cache
-    def priced() -> dict[str, Any]:
-        system, rate = mean_device(resolved), np.asarray(figures["output_tokens_per_s"])
-        costs = {
-            "usd_per_million_tokens": usd_per_million_tokens(system, devices, rate),
-            "joules_per_token": joules_per_token(system, devices, rate),
-        }
-        known = [intervals.of_tokens(name, value, figures) for name, value in costs.items()]
-        return known[0] | known[1]
-
-    names = (name for one in RATED for name in (one, *ends(one)))
-    return later(names, priced)
 
 
 def _column(result: ServingEstimate, name: str) -> Array:

@@ -19,7 +19,6 @@ from app.scenario.gate import meaningless_in_rows
 from app.scenario.inputs import sound_seconds
 from app.scenario.scenario import Resolved
 from genz_core import Estimate
-from genz_core.economics import joules_per_token, usd_per_million_tokens
 from genz_core.model_kinds import generates, model_kind, prompt_tokens
 from genz_core.serving import ServingEstimate
 from genz_core.step import StepEstimate
@@ -36,11 +35,8 @@ def facts(resolved: Resolved, result: Estimate) -> Table:
     if not generates(result.model):  # for an encoder, the input tokens are billed
         tokens = sequences * np.asarray(result.workload.isl, dtype=float)
     devices = np.broadcast_to(np.asarray(result.devices, dtype=float), shape)
-    cost = usd_per_million_tokens(result.system, devices, tokens)
-    energy = joules_per_token(result.system, devices, tokens)
     memory, load = result.memory, result.workload
     latencies = {name: getattr(result, name) for name in ("ttft_s", "tpot_s", "e2e_s")}
-    rated = {"usd_per_million_tokens": cost, "joules_per_token": energy}
     of = cache(partial(comparison.of_batch, result))
 
     @cache
@@ -49,8 +45,7 @@ def facts(resolved: Resolved, result: Estimate) -> Table:
         known = intervals.of_batch(result, of())
         timed = intervals.beside(latencies, known, intervals.bounds_of(result))
         served = {"output_tokens_per_s": tokens, **intervals.of_throughput(tokens, timed)}
-        costs = [intervals.of_tokens(name, value, served) for name, value in rated.items()]
-        return timed | served | costs[0] | costs[1]
+        return timed | served | intervals.token_costs(result.system, devices, served)
 
     def with_ends(figures: Mapping[str, Any]) -> dict[str, Any]:
         """Figures, each followed by the ends of its interval, which are computed on first
@@ -80,7 +75,7 @@ def facts(resolved: Resolved, result: Estimate) -> Table:
         "profile": profile_words(result),
         "bound_ttft_s": result.bound_ttft_s,
         "bound_tpot_s": result.bound_tpot_s,
-        **with_ends(rated),
+        **later(intervals.COST_COLUMNS, trusted),
         "fits": memory.fits,
         "memory_bytes_per_device": memory.total_bytes,
         "weights_bytes": memory.weights_bytes,

@@ -52,9 +52,8 @@ class _Activity:
 
     names: list[str] = field(default_factory=list)
     extents: list[tuple[str | None, str | None]] = field(default_factory=list)
-    kernels: list[tuple[int, int, int, int]] = field(
-        default_factory=list
-    )  # device launch start end
+    # device, launch, start, end
+    kernels: list[tuple[int, int, int, int]] = field(default_factory=list)
     copies: list[tuple[str, float, int, int, int]] = field(default_factory=list)
 
 

@@ -187,10 +187,8 @@ def _value(name: str, written: str) -> int | float | str | None:
 
 
 def _engine(text: str) -> str:
-    if text.lstrip()[:1] in (
-        "{",
-        "[",
-    ):  # JSON, unlike a line of a log
+    # JSON, unlike a line of a log
+    if text.lstrip()[:1] in ("{", "["):
         first = text.lstrip().partition("\n")[0]
         if not re.match(r"\[(?:\d{4}-|TensorRT|TRT|\d\d)", first):
             return ""

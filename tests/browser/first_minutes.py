@@ -132,9 +132,8 @@ def exported(walk: Walk) -> str:
     with walk.page.expect_download() as saving:
         walk.press("Table (CSV)")
     saved = saving.value
-    walk.page.keyboard.press(
-        "Escape"
-    )  # while it is open, a click anywhere closes it and does nothing else
+    # while it is open, a click anywhere closes it and does nothing else
+    walk.page.keyboard.press("Escape")
     lines = Path(saved.path()).read_text(encoding="utf-8").count("\n")
     return f"{saved.suggested_filename}, {lines} lines"
 

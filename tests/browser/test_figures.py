@@ -63,9 +63,8 @@ def test_a_figure_looks_on_a_page_as_in_an_export(plotly_tab, name: str):
     assert _full(plotly_tab, drawn.drawn_once()) == _full(plotly_tab, drawn.document())
 
 
-@pytest.mark.parametrize(
-    "name", sorted(set(NAMES) - {"icicle"})
-)  # Plotly changes the colours of an icicle
+# Plotly changes the colours of an icicle
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"icicle"}))
 def test_a_copy_of_a_figure_is_not_drawn_again(plotly_tab, name: str):
     assert plotly_tab.evaluate(_AGAIN, _plain(figure(name).document())) > 0
     assert plotly_tab.evaluate(_AGAIN, _plain(figure(name).drawn_once())) == 0

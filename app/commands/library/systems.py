@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -82,14 +81,11 @@ def _with_network(base: str, path: str) -> str:
     import hardware_db
     from app.exchange import network
     from genz_core.errors import InvalidValue
-    from hardware_db import yaml_document
 
     if not path or not base:
         lacks = "--base, the system that takes its links" if path else "a network file"
         raise InvalidValue(f"give {lacks}: ridgeline systems network ring.yml --base h100")
-    file = Path(path)
-    parts = network.read(yaml_document.read(file))
-    document = network.system_document(hardware_db.load(base).slug, parts, file.name)
+    document = network.with_links(hardware_db.load(base).slug, path)
     return yaml.safe_dump(document, sort_keys=False, width=100)
 
 

@@ -51,7 +51,6 @@ def import_(
     import profilers
     from app.measuring import result_table
     from app.measuring.summary_document import report_document
-    from profilers.by_shape import operators_by_shape
     from profilers.serving_results import is_result, read_results, server_log
 
     patterns = phase_patterns(phase or ())
@@ -74,12 +73,11 @@ def import_(
                 typer.echo("\n".join([f"{log.file}: a log of {log.engine}", *log.sentences]))
             continue
         report = profilers.read_report(path, phases=patterns)
-        documents.append({"file": path.name, **report_document(report)})
+        document = report_document(report, by_shape=by_shape)
+        documents.append({"file": path.name, **document})
         if by_shape:
-            rows = operators_by_shape(report.kernels).to_dict("records")
-            documents[-1]["by_shape"] = rows
             if chosen is not TableFormat.json:
-                typer.echo(render(rows, chosen))
+                typer.echo(render(document["by_shape"], chosen))
             continue
         if chosen is not TableFormat.json:
             _print(documents[-1], report, kernels, chosen)

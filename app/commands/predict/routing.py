@@ -10,7 +10,6 @@ import typer
 from app.answers.table import TableFormat
 from app.commands import options as opt
 from app.commands.question_options import Extra, Given, add_verb
-from genz_core.errors import InvalidValue
 
 
 def register(cli: typer.Typer) -> None:
@@ -30,9 +29,5 @@ def routing(
 ) -> None:
     from app.decide import routing as decide
 
-    try:
-        text = statistics.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise InvalidValue(f"{statistics} cannot be read as a text: name a CSV or JSON") from None
-    rows = decide.routing(given.ask("routing"), decide.read_counts(text), copies)
+    rows = decide.routing(given.ask("routing"), decide.read_statistics(statistics), copies)
     opt.show(opt.table_format(format_, json), rows, rows)

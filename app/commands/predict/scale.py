@@ -9,7 +9,6 @@ import typer
 
 from app.answers.table import TableFormat
 from app.commands import options as opt
-from app.commands.predict.simulate import table_file
 from app.commands.progress_bar import running
 from app.commands.question_options import Extras, Given, add_verb
 
@@ -33,23 +32,11 @@ def scale(
 ) -> None:
     from app.scaling import scale as following
 
-    chosen, target = opt.table_format(format_, json), table_file(windows_file)
+    chosen, target = opt.table_format(format_, json), opt.table_file(windows_file)
     with running("simulating") as job:
         found = following.scale(given.ask("scale"), extras, job.progress, job.cancelled)
     document = found.to_dict() if chosen is TableFormat.json else {}
     figures, windows = following.shown_figures(found), following.shown_windows(found)
     opt.show(chosen, document, figures, windows, repr(found))
     if target:
-        _write(found, target)
-
-
-def _write(found: object, path: Path) -> None:
-    from hardware_db.whole_file import write_whole
-
-    table = found.to_dataframe()  # type: ignore[attr-defined]  # of app.scaling.scale.Scaled
-    with write_whole(path) as draft:
-        if path.suffix == ".parquet":
-            table.to_parquet(draft, index=False)
-        else:
-            table.to_csv(draft, index=False)
-    typer.echo(f"{len(table):,} windows -> {path}", err=True)
+        opt.write_table(found.to_dataframe(), target, "windows")

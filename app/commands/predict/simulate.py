@@ -85,7 +85,7 @@ def simulate(
         return
     if "model" not in given:
         raise InvalidValue("name a model, or give a file with --points")
-    target = table_file(requests_file)
+    target = opt.table_file(requests_file)
     if forget:
         _forget(given)
     elif measured or measured_tpot:
@@ -209,25 +209,6 @@ def _simulate_points(source: Path, target: Path | None, workers: int, cluster: s
 # ------------------------------------------------------------------------------- files
 
 
-def table_file(path: Path | None) -> Path | None:
-    """The file of a table, refused before the simulation where it cannot be written.
-
-    Raises:
-        InvalidValue: neither .csv nor .parquet, or see `options.writable_file`.
-    """
-    if path is not None and path.suffix not in (".csv", ".parquet"):
-        raise InvalidValue(f"{path}: name a file that ends in .csv or .parquet")
-    return opt.writable_file(path)
-
-
 def write_requests(answer: Simulated, path: Path) -> None:
     """Write a row a request; the file appears whole or not at all."""
-    from hardware_db.whole_file import write_whole
-
-    table = answer.to_dataframe()
-    with write_whole(path) as draft:
-        if path.suffix == ".parquet":
-            table.to_parquet(draft, index=False)
-        else:
-            table.to_csv(draft, index=False)
-    typer.echo(f"{len(table):,} requests -> {path}", err=True)
+    opt.write_table(answer.to_dataframe(), path, "requests")

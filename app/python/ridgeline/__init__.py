@@ -19,43 +19,23 @@ from typing import Any
 
 from ridgeline._names import find_in_checkout
 
-__all__ = [
-    "ask",
-    "availability",
-    "chakra",
-    "compare",
-    "economics",
-    "engine",
-    "estimate",
-    "export",
-    "fleet",
-    "guard",
-    "model",
-    "models",
-    "module",
-    "modules",
-    "ops",
-    "plan",
-    "read_report",
-    "routing",
-    "scale",
-    "schema",
-    "sensitivity",
-    "serve",
-    "simulate",
-    "study",
-    "sweep",
-    "system",
-    "systems",
-    "tune",
-    "watch",
-]
+#: The functions, by the module that has them.
+_MODULES = {
+    "_predict": (
+        "ask", "chakra", "estimate", "export", "ops", "routing", "serve", "simulate",
+    ),
+    "_decide": (
+        "availability", "economics", "fleet", "plan", "scale", "sensitivity", "study", "sweep",
+    ),
+    "_measured": ("compare", "guard", "read_report", "tune", "watch"),
+    "_library": (
+        "engine", "main", "model", "models", "module", "modules", "schema", "system", "systems",
+        "version",
+    ),
+}  # fmt: skip
+_WHERE = {name: module for module, names in _MODULES.items() for name in names}
 
-
-_LIBRARY = (
-    "engine", "main", "model", "models", "module", "modules", "schema", "system",
-    "systems", "version",
-)  # fmt: skip
+__all__ = [name for name in _WHERE if name not in ("main", "version")]
 
 find_in_checkout()  # before any of our packages is imported by its name
 
@@ -64,10 +44,9 @@ def __getattr__(name: str) -> Any:
     """Return a function when it is first used; what it needs is not loaded earlier."""
     if name == "__version__":
         return __getattr__("version")()
-    if name not in __all__ and name not in _LIBRARY:
+    if name not in _WHERE:
         raise AttributeError(f"module 'ridgeline' has no attribute {name!r}")
-    where = "_library" if name in _LIBRARY else "_verbs"
-    found = getattr(import_module(f"ridgeline.{where}"), name)
+    found = getattr(import_module(f"ridgeline.{_WHERE[name]}"), name)
     globals()[name] = found
     return found
 

@@ -73,13 +73,10 @@ def system(
     found = hardware_db.load(system_source(name))
     if network is None:
         return found
-    from app.exchange.network import read, system_document
-    from hardware_db import system_files, yaml_document
+    from app.exchange.network import with_links
+    from hardware_db import system_files
 
-    label, document = "network.yml", network
-    if isinstance(network, (str, Path)):
-        label, document = Path(network).name, yaml_document.read(Path(network))
-    whole = system_document(found.slug, read(document), label)
+    whole = with_links(found.slug, network)
     return system_files.complete(whole, str(whole["id"])).system()
 
 

@@ -29,9 +29,8 @@ def answer():
     return asking.plan("Qwen/Qwen3-32B", pools="aggregated", **given).answer
 
 
-values = st.lists(
-    st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=40
-)  # small numbers: many ties
+# small numbers: many ties
+values = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=40)
 
 
 @given(values, st.sampled_from(list(ACROSS.values())), st.sampled_from(list(UPWARDS.values())))

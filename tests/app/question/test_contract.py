@@ -316,9 +316,8 @@ def test_every_parameter_has_a_control_on_a_page():
         for panel in (search_form, economics, plan_form, sensitivity, simulation)
     )
     drawn = {*controls(), *re.findall(r'"(?:sensitivity_)?(\w+)"', forms)}
-    missing = sorted(
-        set(PARAMETERS) - drawn - {"lengths"}
-    )  # a page has an upload of a trace instead
+    # a page has an upload of a trace instead
+    missing = sorted(set(PARAMETERS) - drawn - {"lengths"})
     assert not missing, f"no page has a control for: {', '.join(missing)}"
     FILLED["forms"] += len(PARAMETERS) - 1
 

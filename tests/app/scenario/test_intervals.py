@@ -112,9 +112,8 @@ def test_a_class_adds_the_intervals_of_its_operators():
     factor = step.learned_factor()
     ends = [bound + factor * (row.high_s - bound) for row, bound in rows]
     assert whole.high_s == pytest.approx(sum(ends))
-    assert math.isnan(
-        intervals.by_class(step)["host"].low_s
-    )  # the host was not measured separately
+    # the host was not measured separately
+    assert math.isnan(intervals.by_class(step)["host"].low_s)
 
 
 def test_one_operator_without_an_interval_leaves_its_sum_without_one():
@@ -243,9 +242,15 @@ def test_a_token_costs_more_where_fewer_come_out_of_the_same_rent_and_power(figu
 
 
 def test_a_system_without_a_price_has_no_interval_of_one():
-    trusted = {"output_tokens_per_s": 1.0, "output_tokens_per_s_low": 0.5}
-    ends = intervals.of_tokens("usd", None, trusted | {"output_tokens_per_s_high": 2.0})
-    assert ends == {"usd": None, "usd_low": None, "usd_high": None}
+    served = {"output_tokens_per_s": 1.0, "output_tokens_per_s_low": 0.5}
+    system = replace(hardware_db.load("h100"), price_usd_per_hour=None)
+    costs = intervals.token_costs(system, 1, served | {"output_tokens_per_s_high": 2.0})
+    name = "usd_per_million_tokens"
+    assert [costs[at] for at in (name, f"{name}_low", f"{name}_high")] == [None] * 3
+    joules = costs["joules_per_token"]
+    assert (costs["joules_per_token_low"], costs["joules_per_token_high"]) == (
+        joules / 2.0, joules / 0.5,
+    )  # fmt: skip
 
 
 def test_a_load_beside_measured_runs_is_known_better_than_one_far_from_them():

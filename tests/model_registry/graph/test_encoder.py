@@ -31,9 +31,8 @@ def test_the_products_of_an_image_are_worked_out_by_hand() -> None:
     """Qwen3-VL-2B, 1,024 patches of 3 x 2 x 16 x 16 pixels through 24 layers of 1,024."""
     graph = built(MODELS[0]).encoder_graph(1, 1024, ONE)
     assert flops(graph, "patch_embed") == 1024 * (2 * 1024 * 1536 + 1024)
-    assert (
-        flops(graph, "attention") == 24 * 4 * 1024 * 1024 * 1024
-    )  # every patch attends to every other
+    # every patch attends to every other
+    assert flops(graph, "attention") == 24 * 4 * 1024 * 1024 * 1024
     assert flops(graph, "up_proj") == 24 * 1024 * (2 * 1024 * 4096 + 4096)
     assert flops(graph, "projection_1_out") == 256 * (2 * 4096 * 2048 + 2048)
 

@@ -1,0 +1,223 @@
+"""What to run: tables of deployments, plans, fleets, changing loads, costs, studies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ridgeline._made import Own, verb
+
+if TYPE_CHECKING:
+    from app.decide.study import Study
+    from app.fleets.result import Fleet
+    from app.planning.result import Planned
+    from app.planning.sweep_result import SweptTable
+    from app.question.asking import Asked
+    from app.scaling.availability import Available
+    from app.scaling.scale import Scaled
+    from genz_core.validity import OnError
+
+
+@verb(
+    Own(
+        "output",
+        "str | Path | None",
+        None,
+        "Where the table goes, .parquet or .csv; it is taken up again where it stopped.",
+    )
+)
+def sweep(
+    asked: Asked, on_error: OnError, bounds_only: bool, output: str | Path | None
+) -> SweptTable:
+    """Price every combination of the values of some parameters.
+
+    Numbers take a list, "1,2,4", or a range {"from": 1, "to": 8, "step": 1}; they vary in the order
+    in which they are given.  Model, system, engine and formats take several names; the model may
+    also be a YAML file of axes (docs/planning.md).
+
+    Returns:
+        A table, one row a combination.
+
+    Raises:
+        RidgelineError: an axis or a value that cannot be.
+
+    >>> table = sweep("meta-llama/Llama-3.1-8B", system="h100", batch=[1, 8, 64], tp=[1, 2])
+    >>> len(table), table.rows[0]["status"]
+    (6, 'ok')
+    """
+    from app.planning import sweep_result
+    from app.scenario.local_files import sources
+
+    return sweep_result.sweep(asked, on_error, bounds_only, output, sources)
+
+
+@verb()
+def plan(asked: Asked) -> Planned:
+    """Find the deployments that serve a load within targets, best first.
+
+    Give a concurrency, a rate or a trace, one of them.  Degrees, formats, engines, systems and
+    other parameters that take lists are tried in all combinations.
+
+    Returns:
+        The plans as a table, and in `to_dict()` why the others lose, what would have to change
+        where there is no plan, launch lines, and the measurement that would help most.
+
+    Raises:
+        RidgelineError: a name, a target or a number that cannot be.
+
+    >>> found = plan("meta-llama/Llama-3.1-8B", system="h100", rate=4, target="tpot < 20ms")
+    >>> found.best["devices"], found.best["status"]
+    (1, 'ok')
+    """
+    from app.planning import result
+
+    return result.plan(asked)
+
+
+def fleet(given: str | Path | Mapping[str, Any]) -> Fleet:
+    """Choose which of several models runs on which of several kinds of machines, by priority.
+
+    Args:
+        given: the YAML file of a fleet, or its mapping: `machines` with a system, devices, a count,
+            and owned or a price each; `models`, questions of `plan` with a name and a priority;
+            `question`, what these share; `budget` in dollars an hour (docs/fleets.md).
+
+    Returns:
+        Who runs where as a table; `models`, `machines`, `refusals` and `one_more` beside it.
+
+    Raises:
+        RidgelineError: a key, a name or a value that cannot be.
+
+    >>> machines = [{"system": "h100", "devices": 8, "owned": True}]
+    >>> one = {"model": "meta-llama/Llama-3.1-8B", "engine": "vllm", "target": "tpot < 20ms"}
+    >>> models = [{**one, "name": "chat", "rate": 30}, {**one, "name": "rest", "rate": 400,
+    ...           "priority": 2}]
+    >>> found = fleet({"machines": machines, "models": models, "question": {"simulate": False}})
+    >>> [model["share"] == 1.0 for model in found.models]
+    [True, False]
+    """
+    from app.fleets import result
+    from app.scenario.local_files import sources
+
+    return result.fleet(_document(given), sources)
+
+
+@verb()
+def scale(asked: Asked, **extras: Any) -> Scaled:
+    """Serve a load by replicas that follow it, and again by a fixed number of them.
+
+    A rate is that of the busiest hour of a day of 24 shares (`day`); a trace is served as it was
+    recorded, with `day` a day is made of it.  `replicas` is the fixed number.
+
+    Returns:
+        Both runs: printed, what the one saves and which percentiles suffer; `rows` their figures,
+        `to_dataframe()` the windows of the day, `to_dict()` what `ridgeline scale --json` prints.
+
+    Raises:
+        RidgelineError: as `simulate`; limits of the autoscaler that cannot be, or targets that one
+            request alone misses.
+
+    >>> day = scale("meta-llama/Llama-3.1-8B", system="h100", engine="vllm", rate=0.05, osl=64,
+    ...             day=[0] * 20 + [1] * 4, policy="keda", min_replicas=0)
+    >>> day.following.figures()["replica_hours"] < 6 < day.fixed.figures()["replica_hours"]
+    True
+    """
+    from app.scaling import scale as following
+
+    return following.scale(asked, extras)
+
+
+@verb()
+def availability(asked: Asked, **extras: Any) -> Available:
+    """Find how many replicas keep a share of requests within the targets, while some are lost.
+
+    Returns:
+        `bare`, the fewest with none lost; `average`, the fewest with losses as they come, None
+        where no number is enough; `rows`, a row for each number.
+
+    Raises:
+        RidgelineError: as `simulate`; or `max_replicas` are too few.
+
+    >>> found = availability("meta-llama/Llama-3.1-8B", system="h100", engine="vllm", rate=30,
+    ...                      requests=1000, ttft_target_s=0.5, share=99.9)
+    >>> found.bare
+    2
+    """
+    from app.scaling import availability as enough
+
+    return enough.availability(asked, extras)
+
+
+@verb()
+def sensitivity(asked: Asked) -> dict[str, Any]:
+    """What the figures of a deployment answer to, its ridges, and the hardware that it needs.
+
+    Returns:
+        What `ridgeline sensitivity --json` prints.
+
+    Raises:
+        RidgelineError: as `estimate`.
+
+    >>> found = sensitivity("meta-llama/Llama-3.1-8B", system="h100", change=10)
+    >>> "bandwidth" in str(found)
+    True
+    """
+    from app.decide import sensitivity_rows
+
+    return sensitivity_rows.document(asked)
+
+
+@verb(
+    Own(
+        "kept_runs", "bool", True, "Take the power that a kept run near this load measured, if any."
+    )
+)
+def economics(asked: Asked, kept_runs: bool) -> dict[str, Any]:
+    """What a deployment's tokens cost: rented, owned, over a day, against an API; energy, carbon.
+
+    Returns:
+        What `ridgeline economics --json` prints.
+
+    Raises:
+        RidgelineError: as `estimate`.
+
+    >>> found = economics("meta-llama/Llama-3.1-8B", system="h100", concurrency=64, price=2.5)
+    >>> "rent" in str(found)
+    True
+    """
+    from app.decide import economics as decide
+    from app.measuring import run_store
+
+    return decide.economics(asked, run_store.stores() if kept_runs else ())
+
+
+def study(study: str | Path | Mapping[str, Any]) -> Study:
+    """Price every combination of the chips, formats and techniques of a study.
+
+    Args:
+        study: the document (docs/studies.md), or a YAML file of it.
+
+    Returns:
+        The study: `title`, and `rows` with speed, cost, energy, memory and what binds.
+
+    Raises:
+        RidgelineError: keys, names or values that a study has not, or too many combinations.
+
+    >>> shared = {"model": "meta-llama/Llama-3.1-8B", "system": "h200", "batch": 16}
+    >>> chips = [{"name": "H200"}, {"name": "twice the bandwidth", "bandwidth": 2}]
+    >>> as_it_is, faster = study({"question": shared, "chips": chips}).rows
+    >>> faster["tpot_s"] < as_it_is["tpot_s"]
+    True
+    """
+    from app.decide import study as decide
+    from app.scenario.local_files import sources
+
+    return decide.study(_document(study), sources)
+
+
+def _document(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
+    """A document that is given as such, or as the YAML file of it."""
+    from hardware_db import yaml_document
+
+    return given if isinstance(given, Mapping) else yaml_document.read(Path(given))

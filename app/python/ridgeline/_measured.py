@@ -1,0 +1,176 @@
+"""What ran: reports, results and servers beside their prediction."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ridgeline._made import Own, verb
+
+if TYPE_CHECKING:
+    from app.benchmarks.comparison import Comparison as ComparedResults
+    from app.benchmarks.guard import Guarded
+    from app.question.asking import Asked
+    from app.tuning.loop import Tuned
+    from app.watching.watch import Watched
+    from profilers import Comparison, Report
+
+_FILES = "str | Path | Report | Sequence[str | Path | Report]"
+_RESULTS = "str | Path | Sequence[str | Path]"
+
+
+@verb(
+    Own(
+        "reports", _FILES, inspect.Parameter.empty, "Reports of one run, or results of benchmarks."
+    ),
+    Own("steps", "Mapping[str, int] | None", None, "Steps that a summary adds up, by phase."),
+    first=("reports", "model"),
+    model="",
+)
+def compare(
+    asked: Asked,
+    phase: str,
+    fill: bool,
+    level: float,
+    reports: Any,
+    steps: Mapping[str, int] | None,
+) -> Comparison | ComparedResults:
+    """Put profiler reports of one run, or results of serving benchmarks, beside their prediction.
+
+    Values that are not given are read from the files; given ones override the files.
+
+    Returns:
+        Data frames `phases`, `classes` and `operators`, and `findings` in words; no finding if
+        what ran contradicts what is priced.  For results: `points`, one per measured run with a row
+        per figure, and `to_dataframe`.
+
+    Raises:
+        RidgelineError: a file that cannot be read, unknown names, reports without a phase.
+    """
+    from app.benchmarks import file_comparison
+    from app.measuring import comparison
+
+    several: list[Any] = _listed(reports)
+    if file_comparison.are_results(several):
+        return file_comparison.compared(file_comparison.asked_of(several, asked), level)
+    read = [read_report(one) if isinstance(one, (str, Path)) else one for one in several]
+    return comparison.compare_asked(
+        read, asked, phase=phase, steps=steps or {}, fill=fill
+    ).comparison
+
+
+@verb(
+    Own("results", _RESULTS, inspect.Parameter.empty, "Results of a serving benchmark."),
+    Own("baseline", _RESULTS, (), "Earlier results of the same loads; several are repeats."),
+    first=("results", "model"),
+    model="",
+)
+def guard(asked: Asked, level: float, tolerance: float, results: Any, baseline: Any) -> Guarded:
+    """Judge the results of a benchmark: whether a figure is worse than predicted, or than before.
+
+    Values that are not given are read from the files; given ones override the files.
+
+    Returns:
+        `passed`, and a verdict on every figure; `failed` holds those that are worse.
+
+    Raises:
+        RidgelineError: a file that cannot be read, or nothing that can be judged.
+    """
+    from app.benchmarks import file_comparison
+
+    return file_comparison.judged(_listed(results), asked, level, tolerance, _listed(baseline))[0]
+
+
+@verb(
+    Own("server", "str", "", "Command that starts the server: 'vllm serve {model} --port {port}'."),
+    Own(
+        "client", "str", "auto",
+        "auto, own, aiperf, guidellm, vllm, or a command that loads {address} and writes {result}.",
+    ),
+    Own("folder", "str | Path | None", None, "Where every run is kept, and taken up again."),
+    Own(
+        "measured", "Sequence[Mapping[str, Any]]", (),
+        "Runs made elsewhere, each {'setting': {...}, 'figures': {...}}.",
+    ),
+)  # fmt: skip
+def tune(
+    asked: Asked,
+    goal: str,
+    runs: int,
+    within: float,
+    level: float,
+    dry_run: bool,
+    server: str,
+    client: str,
+    folder: str | Path | None,
+    measured: Any,
+) -> Tuned:
+    """Find the best settings of a server by few runs of it.
+
+    Parameters that take lists are tried.  Without a server and without `dry_run` nothing is run:
+    the answer says what to run next, by the runs in `folder` or `measured`.
+
+    Returns:
+        The search: `records`, `best`, `choice` (what is next), and `stop`, why it is over.
+
+    Raises:
+        RidgelineError: nothing to choose among, a folder of another search, or a program that is
+            not there.
+
+    >>> found = tune("meta-llama/Llama-3.1-8B", system="h100", concurrency=16, osl=64,
+    ...              max_num_seqs=[4, 8, 16], dry_run=True)
+    >>> found.best.setting["max_num_seqs"]
+    16
+    """
+    from app.tuning.answer import answer
+    from app.tuning.real_server import Commands
+
+    commands = Commands(server, client) if server else None
+    return answer(
+        asked, goal, runs, within, level, dry_run, commands=commands,
+        folder=None if folder is None else Path(folder), measured=measured,
+    )  # fmt: skip
+
+
+@verb(
+    Own(
+        "source", "str | Path | Sequence[str | Path]", inspect.Parameter.empty,
+        "Address of the server, or recordings of its metrics page.",
+    ),
+    Own("every", "float", 5.0, "Seconds between two looks at a live page."),
+    Own("seconds", "float", 600.0, "Seconds to watch a live page."),
+    first=("source", "model"),
+    model="",
+)  # fmt: skip
+def watch(asked: Asked, window: float, source: Any, every: float, seconds: float) -> Watched:
+    """Follow the metrics page of vLLM, SGLang or llama.cpp: when and why it leaves its prediction.
+
+    Returns:
+        The watch: `windows`, `events`, `alarms` with their causes, and `drift`.
+
+    Raises:
+        RidgelineError: a source that is none, or no model to compare with.
+    """
+    from app.watching.answer import of_recordings
+    from app.watching.live import Live, of_page
+
+    if isinstance(source, str) and "://" in source:
+        return of_page(asked, source, Live(window, every, seconds))
+    return of_recordings(asked, [Path(one) for one in _listed(source)], window)
+
+
+def read_report(path: str | Path) -> Report:
+    """Read a profiler's report: Nsight Systems, Nsight Compute or the PyTorch profiler.
+
+    Raises:
+        ReportError: it is none of these, or it is damaged.
+    """
+    import profilers
+
+    return profilers.read_report(Path(path))
+
+
+def _listed(files: Any) -> list[Any]:
+    return list(files) if isinstance(files, Sequence) and not isinstance(files, str) else [files]

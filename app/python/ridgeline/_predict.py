@@ -1,0 +1,217 @@
+"""What a deployment does: questions of one deployment, its steps and its requests."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ridgeline._made import Own, verb
+
+if TYPE_CHECKING:
+    from app.line.answering import Answered
+    from app.question.asking import Asked
+    from app.scenario.results import Estimate, Served
+    from app.simulation.result import Simulated
+    from genz_core.validity import OnError
+    from model_registry.reports.counted_step import CountedStep
+
+
+def ask(line: str) -> Answered:
+    """Answer a question that is typed as a line.
+
+    Names, numbers with units and options stand in any order.  A target, several systems or "up to
+    8 h100" ask for a plan; users or a rate for `serve`; a batch for `estimate`; the name of a verb
+    in front asks that.
+
+    Args:
+        line: at most 1,000 characters; parameters are written as on the command line or as their
+            names and values ("max-num-seqs 256", "tp4", "prefix_hits=0.5").
+
+    Returns:
+        The line with its answer: `understood` is the question as a sentence, `answer` what the
+        function of that verb returns.
+
+    Raises:
+        RidgelineError: something in the line is not understood, which is named with what is near;
+            else as the verb's function.
+
+    >>> asked = ask("llama 8b on h100 vllm 16 users 1k/256")
+    >>> asked.understood
+    'Serve Llama-3.1-8B for 16 users of 1,000 / 256 tokens on 1 × h100-sxm5-80gb under vllm'
+    >>> asked.answer.status
+    'ok'
+    """
+    from app.line.answering import answer
+    from app.scenario.local_files import sources
+
+    return answer(line, sources)
+
+
+@verb()
+def estimate(asked: Asked, on_error: OnError) -> Estimate | Served:
+    """Price a static batch: TTFT, TPOT, memory, cost, each latency beside its bound and interval.
+
+    With a concurrency or a rate, the same as `serve`.  Lists and arrays are configurations side by
+    side, all of one length; numbers may be typed, "10k" or "2Ki".
+
+    Returns:
+        The estimate: floats, or arrays where an argument was one; SI units.
+
+    Raises:
+        RidgelineError: a name, size or degree that cannot be, or (`on_error="raise"`) a
+            configuration that does not fit; the sentence says what is near and what to do.
+
+    >>> two = estimate("Qwen/Qwen3-8B", system="h200", batch=[1, 64])
+    >>> bool(two.tpot_s[0] < two.tpot_s[1])
+    True
+    """
+    from app.scenario import results
+
+    return results.estimate(asked, on_error)
+
+
+@verb(instead={"trace": "simulate"})
+def serve(asked: Asked, on_error: OnError) -> Served | Simulated:
+    """Estimate a deployment under load: TTFT, TPOT and throughput by continuous batching.
+
+    Give a concurrency, a rate or a trace, one of them; a trace is simulated, see `simulate`.
+
+    Returns:
+        The figures of every load: floats, or arrays where an argument was one; SI units.  Of a
+        trace, the simulation.
+
+    Raises:
+        RidgelineError: as `estimate`; not one of concurrency, rate and trace.
+
+    >>> busy = serve("meta-llama/Llama-3.1-8B", system="h100", concurrency=[1, 64])
+    >>> bool(busy.output_tokens_per_s[1] > busy.output_tokens_per_s[0])
+    True
+    """
+    from app.scenario import results
+
+    if asked.verb == "simulate":
+        from app.simulation import result
+
+        return result.simulate(asked)
+    return results.serve(asked, on_error)
+
+
+@verb()
+def simulate(asked: Asked, worth: bool) -> Simulated:
+    """Serve requests one by one under the engine's scheduler: percentiles, queues, preemptions.
+
+    Give a concurrency, a rate or a trace, one of them.
+
+    Returns:
+        The simulation: figures by name, SI units; `to_dataframe()` has one row a request.
+
+    Raises:
+        RidgelineError: as `estimate`; a load or a length that cannot be, a file that is no trace.
+
+    >>> busy = simulate("meta-llama/Llama-3.1-8B", system="h100", rate=4, requests=200, osl=128)
+    >>> bool(busy.ttft_p50_s < busy.ttft_p99_s)
+    True
+    """
+    from app.simulation import result
+
+    return result.simulate(asked, worth=worth)
+
+
+@verb()
+def ops(
+    asked: Asked, cached_tokens: Sequence[str], input_tokens: Sequence[str], batch_size: int
+) -> CountedStep:
+    """Count FLOPs and bytes of every operator of one step of a model, without hardware.
+
+    Images add their tokens to the new ones of every prompt, and the operators of the encoder.
+
+    Returns:
+        `table`, with a row an operator of one block, their total and the least storage;
+        `to_dict()` is what `ridgeline ops --json` prints.
+
+    Raises:
+        RidgelineError: a model, sizes or degrees that cannot be; images that it cannot read.
+
+    >>> two = ops("meta-llama/Llama-3.1-8B", cached_tokens=[1048576, 1024], input_tokens=1)
+    >>> next(row.flops for row in two.table.rows if row.node == "attention")
+    17196679168.0
+    """
+    from app.model_inside import counting
+
+    return counting.count(asked, cached_tokens, input_tokens, batch_size)
+
+
+@verb(
+    Own(
+        "statistics", "str | Path | Mapping[str, Any] | Sequence[Any] | np.ndarray",
+        inspect.Parameter.empty,
+        "Rows that each expert got, [steps][layers][experts] or fewer; or a file of them, JSON or "
+        "CSV with layer_id, expert_id, count.",
+    ),
+    first=("model", "statistics"),
+)  # fmt: skip
+def routing(asked: Asked, copies: Sequence[str], statistics: Any) -> list[dict[str, Any]]:
+    """What uneven experts of a run cost, and what redundant experts gain.
+
+    Returns:
+        A row a number of copies: `busiest_rank`, its rows over the mean; the figures of the
+        deployment with that load; `gain`, tokens a second over those without copies.
+
+    Raises:
+        RidgelineError: as `estimate`; no `ep` of 2 or more, or counts of other experts.
+
+    >>> counts = [[700, 100, 100, 100, 100, 100, 100, 100]]
+    >>> rows = routing("mistralai/Mixtral-8x7B-v0.1", counts, system="h100", tp=4, ep=4,
+    ...                copies=[0, 4])
+    >>> rows[1]["busiest_rank"] < rows[0]["busiest_rank"]
+    True
+    """
+    from app.decide import routing as decide
+
+    if isinstance(statistics, (str, Path)):
+        counts = decide.read_statistics(Path(statistics))
+    else:
+        counts = decide.counts_of(statistics)
+    return decide.routing(asked, counts, copies)
+
+
+@verb(
+    Own("output", "str | Path | None", None, "Folder that the files are written into, if any."),
+)
+def export(asked: Asked, phase: str, output: str | Path | None) -> dict[str, bytes]:
+    """Make the files of a step that network simulators read: Chakra traces and a network.
+
+    Returns:
+        Contents by name: `step.RANK.et` a device, `groups.json`, `network.yml`.
+
+    Raises:
+        RidgelineError: as `estimate`; lists, loads, or devices that do not fill the network.
+
+    >>> sorted(export("meta-llama/Llama-3.1-8B", system="h100", tp=2))
+    ['groups.json', 'network.yml', 'step.0.et', 'step.1.et']
+    """
+    from app.exchange import step_trace
+
+    files = step_trace.export(asked, phase)
+    if output is not None:
+        folder = Path(output)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+    return files
+
+
+def chakra(path: str | Path) -> dict[str, Any]:
+    """Read a Chakra execution trace: what it is of, and under `rows` its operators.
+
+    Args:
+        path: a trace, `step.0.et`.
+
+    Raises:
+        RidgelineError: a file that is no trace, or is cut.
+    """
+    from app.exchange.step_trace import read_file
+
+    return read_file(Path(path))
