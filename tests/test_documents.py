@@ -9,7 +9,7 @@ import pytest
 import ridgeline
 import ridgeline._decide
 import ridgeline._library
-import ridgeline._measured
+import ridgeline._measurements
 import ridgeline._predict
 
 import genz_core.latency.measured_operators
@@ -37,7 +37,7 @@ def test_the_examples_of_a_document_print_what_it_says(
         ridgeline._library,
         ridgeline._predict,
         ridgeline._decide,
-        ridgeline._measured,
+        ridgeline._measurements,
         genz_core.latency.measured_operators,
         genz_core.latency.profile,
     ],

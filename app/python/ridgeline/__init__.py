@@ -27,7 +27,7 @@ _MODULES = {
     "_decide": (
         "availability", "economics", "fleet", "plan", "scale", "sensitivity", "study", "sweep",
     ),
-    "_measured": ("compare", "guard", "read_report", "tune", "watch"),
+    "_measurements": ("compare", "guard", "read_report", "tune", "watch"),
     "_library": (
         "engine", "main", "model", "models", "module", "modules", "schema", "system", "systems",
         "version",
