@@ -310,14 +310,11 @@ class FleetSimulator(Simulator):
             for rank in worker.ranks:
                 jobs += [*rank.waiting, *rank.mail]
                 for lane in rank.lanes:
-                    while (job := lane.last()) is not None:
-                        job.begin_again()
+                    while (job := rank.take_out(lane)) is not None:
                         job.stopped_s = now
                         jobs.append(job)
                 rank.waiting.clear()
                 rank.mail.clear()
-        for job in jobs:
-            job.held, job.blocks = 0.0, []
         return sorted(jobs, key=lambda job: job.row)
 
     def _cut_off(self, now: float, worker: Worker, flight: Flight) -> None:

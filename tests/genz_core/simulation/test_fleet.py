@@ -10,6 +10,7 @@ import pytest
 
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
+from genz_core.serving.cache_tiers import CacheTier
 from genz_core.serving.simulation import FleetPlan, Options, Requests, StepTime, simulate_fleet
 from genz_core.serving.simulation.policies import Vllm
 from genz_core.serving.simulation.scaling import Fixed
@@ -95,6 +96,23 @@ def test_a_lost_replica_is_back_after_its_replacement_and_start(model, system):
     run, course = served(model, system, late, FleetPlan(Fixed(1), 1, 3.0, [(0.5, 0)], 7.0))
     assert run.ttft_s[1] == pytest.approx(0.5 + 7.0 + 3.0 - 1.0 + PREFILL_S)
     assert course.replica_s == pytest.approx(10.5 + PREFILL_S)  # it is paid for all the time
+
+
+def test_a_prompt_on_its_way_from_a_tier_of_a_lost_replica_begins_again(model, system):
+    """A host is lost with its replica; what all share is read once more."""
+    prefix = [range(32), range(1000, 1062), range(32)]  # the second fills the device
+    load = Requests([0.0, 1.0, 2.0], [513, 993, 513], [1] * 3, prefix=prefix, block_tokens=16)
+    token = 4 * 2 * 4 * 64 * 2.0
+    tiers = (CacheTier("host", 1e9, 1e6), CacheTier("remote", 1e9, 1e6, shared=True))
+    for tier, ends_s in ((tiers[0], 513e-4), (tiers[1], 512 * token / 1e6 + 1e-4)):
+        run, course = simulate_fleet(
+            model, system, load, FleetPlan(Fixed(2), 2, 1.0, [(3.0, 0)], 7.0), engine=ENGINE,
+            price=Linear(), routing="prefix", scheduler=Vllm(budget=100_000),
+            options=Options(kv_tokens=1200.25, tiers=(tier,)),
+        )  # fmt: skip
+        assert course.moved == 1 and run.ended.all()
+        assert run.e2e_s[2] == pytest.approx(3.0 - 2.0 + ends_s + 0.01)
+        assert run.written_bytes[tier.name] >= (512 + 992) * token
 
 
 def test_a_loss_where_no_replica_serves_is_none(model, system):
