@@ -28,7 +28,7 @@ from genz_core.serving.simulation.fleet import FleetCourse, FleetPlan, FleetSimu
 from genz_core.serving.simulation.hand_over import prefill_pool
 from genz_core.serving.simulation.policies import Scheduler
 from genz_core.serving.simulation.requests import Requests
-from genz_core.serving.simulation.router import InTurns, Routing, router
+from genz_core.serving.simulation.router import Routing, router
 from genz_core.serving.simulation.simulator import Cancel, Client, Pool, Progress, Simulator
 from genz_core.serving.simulation.step_price import RankWork, StepPrice, StepTables, StepTime
 from genz_core.serving.simulation.worker import Worker
@@ -101,11 +101,13 @@ def simulate(
         OutOfMemory: the weights leave no room for a cache.
         InvalidValue: requests that are never admitted; pools that cannot share a cache.
     """
-    ready = _Set.up(model, system, requests, parallelism, engine, options, speculation, seed)
+    ready = _Setup.of(model, system, requests, parallelism, engine, options, speculation, seed)
     site, made = ready.site, ready.replica(scheduler, price, concurrency)
-    first_turns = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_OF_ROUTER,)))
-    front = router(routing, replicas, first_turns.integers(replicas, size=front_ends).tolist())
-    pools = [Pool([worker for _ in range(replicas) for worker in made()], front, replicas)]
+    turns = [0]
+    if front_ends > 1:
+        chance = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_OF_ROUTER,)))
+        turns = chance.integers(replicas, size=front_ends).tolist()
+    pools = [Pool.of(made, replicas, router(routing, turns))]
     if disaggregation:
         deployed = deploy(site.model, site.system, site.engine)
         decode = ServingPool(deployed, site.parallelism, replicas, ready.options)
@@ -139,13 +141,13 @@ def simulate_fleet(
     Raises:
         InvalidParallelism, OutOfMemory, InvalidValue: see `simulate`.
     """
-    ready = _Set.up(model, system, requests, parallelism, engine, options, speculation, seed)
+    ready = _Setup.of(model, system, requests, parallelism, engine, options, speculation, seed)
     return FleetSimulator(
         requests,
         ready.steps,
         ready.replica(scheduler, price, 0),
         plan,
-        InTurns() if routing == "round_robin" else router(routing),
+        router(routing),
         Client(request_s=ready.before_s),
         progress,
         cancelled,
@@ -153,7 +155,7 @@ def simulate_fleet(
 
 
 @dataclass(frozen=True, slots=True)
-class _Set:
+class _Setup:
     """What a simulation needs beside its replicas.
 
     steps: decode steps of every request.  chance: of the engine's jitter.
@@ -166,7 +168,7 @@ class _Set:
     chance: np.random.Generator
 
     @classmethod
-    def up(
+    def of(
         cls,
         model: Model,
         system: System,
@@ -176,7 +178,7 @@ class _Set:
         options: Options | None,
         speculation: Speculation | None,
         seed: int,
-    ) -> _Set:
+    ) -> _Setup:
         steps = requests.output_tokens - 1.0
         if speculation:
             model = speculative_model(model, speculation)

@@ -150,29 +150,6 @@ class CacheLayout:
         )
 
 
-def workers(
-    site: Site,
-    requests: Requests,
-    options: Options,
-    *,
-    replicas: int = 1,
-    scheduler: Scheduler | None = None,
-    price: StepPrice | None = None,
-    open_requests: int = 0,
-    generator: np.random.Generator | None = None,
-) -> Sequence[Worker]:
-    """The workers of a deployment, empty.
-
-    open_requests: at most, 0 where there may be any number.
-    generator: of the engine's jitter, None for a clock without any.
-    """
-    made = replica_of(
-        site, requests, options, scheduler=scheduler, price=price, open_requests=open_requests,
-        generator=generator,
-    )  # fmt: skip
-    return [worker for _ in range(replicas) for worker in made()]
-
-
 def replica_of(
     site: Site,
     requests: Requests,
@@ -183,7 +160,11 @@ def replica_of(
     open_requests: int = 0,
     generator: np.random.Generator | None = None,
 ) -> Callable[[], Sequence[Worker]]:
-    """What makes the workers of one more replica, see `workers`."""
+    """What makes the workers of a replica, empty, each time that it is called.
+
+    open_requests: at most, 0 where there may be any number.
+    generator: of the engine's jitter, None for a clock without any.
+    """
     site = replace(site, engine=options.with_memory(site.engine))
     longest = int(requests.input_tokens.max())
     scheduler = scheduler or scheduler_of(site.engine, options, site.query, longest)
@@ -301,4 +282,4 @@ def _tables(
     )
 
 
-__all__ = ["Options", "Site", "scheduler_of", "workers"]
+__all__ = ["Options", "Site", "replica_of", "scheduler_of"]

@@ -24,6 +24,7 @@ from genz_core.serving.simulation.simulator import (
     _CALLS,
     Cancel,
     Client,
+    Homes,
     Pool,
     Progress,
     Simulator,
@@ -131,13 +132,14 @@ class FleetSimulator(Simulator):
         progress: Progress | None = None,
         cancelled: Cancel | None = None,
     ) -> None:
-        self._made, self._plan, self._router = made, plan, router
+        self._made, self._plan = made, plan
         self._workers: list[Worker] = list(made())
         super().__init__(
             requests, steps, [Pool(self._workers, router)], client, progress, cancelled
         )
         self._first = range(len(self._workers))
-        self._homes = [[]]
+        self._serving: list[Replica] = []  # that take requests, by place
+        self._homes = [self._homes_of([])]
         self._replicas: list[Replica] = []
         self._of: dict[int, Replica] = {}  # by number of a worker
         self._held: deque[Job] = deque()
@@ -202,23 +204,18 @@ class FleetSimulator(Simulator):
         there = [one for one in self._replicas if not one.leaving]
         ready = [one for one in there if one.ready]
         open_ = waiting = len(self._held)
-        used = 0.0
         for replica in self._replicas:
             for rank in replica.ranks:
                 open_ += rank.load
                 waiting += len(rank.waiting) + len(rank.mail)
-                used += 0.0 if replica.leaving else rank.cache.used / rank.cache.capacity
-        seen, ranks = self._counts, max(len(self._first_ranks), 1)
+        used = [rank.cache.used / rank.cache.capacity for one in ready for rank in one.ranks]
+        seen = self._counts
         arrived = max(seen.arrived, 1)
         return Observed(
             now, len(there), len(ready), open_, waiting,
-            used / ranks / len(ready) if ready else 0.0,
+            sum(used) / len(used) if used else 0.0,
             seen.arrived, now - seen.since_s, seen.read / arrived, seen.written / arrived,
         )  # fmt: skip
-
-    @property
-    def _first_ranks(self) -> Sequence[Rank]:
-        return [rank for number in self._first for rank in self._workers[number].ranks]
 
     # --------------------------------------------------------------------------- replicas
 
@@ -249,23 +246,20 @@ class FleetSimulator(Simulator):
     def _changed(self, now: float) -> None:
         """Other replicas take requests than before."""
         serving = [one for one in self._replicas if one.ready and not one.leaving]
-        serving.sort(key=lambda one: one.place)
-        deepest = max((len(one.ranks) for one in serving), default=0)
-        homes = [[self._home(one, at) for one in serving] for at in range(deepest)]
-        self._homes[0] = [home for row in homes for home in row]
+        self._serving = sorted(serving, key=lambda one: one.place)
+        self._homes[0] = self._homes_of(self._serving)
         there = [self._workers[at] for one in self._replicas for at in one.numbers]
         self._record.watch(there or [self._workers[at] for at in self._first])
         self._note(now)
         self._release(now)
 
-    def _home(self, replica: Replica, at: int) -> tuple[int, Rank]:
-        """(number of its worker, rank) of a replica's rank."""
-        homes = [(n, rank) for n in replica.numbers for rank in self._workers[n].ranks]
-        return homes[at]
+    def _homes_of(self, replicas: Sequence[Replica]) -> Homes:
+        numbers = [number for one in replicas for number in one.numbers]
+        return Homes.of(self._workers, numbers, len(replicas))
 
     def _note(self, now: float) -> None:
-        ready = sum(one.ready and not one.leaving for one in self._replicas)
-        self._log.changes.append((now, self._wanted, ready, len(self._replicas)))
+        serving, there = len(self._serving), len(self._replicas)
+        self._log.changes.append((now, self._wanted, serving, there))
 
     def _leave(self, now: float) -> None:
         """One replica fewer: one that does not serve yet, else the one that came last."""
@@ -339,33 +333,24 @@ class FleetSimulator(Simulator):
         seen.arrived += 1
         seen.read += job.prompt
         seen.written += job.length - job.prompt
-        if self._held or not self._has_place():
-            self._log.held += 1
-            self._held.append(job)
-            return
-        self._route(now, job)
+        self._held.append(job)
+        self._release(now)
+        self._log.held += bool(self._held)
 
-    def _has_place(self) -> bool:
-        homes, most = self._homes[0], self._plan.open_each
-        return bool(homes) and (not most or any(rank.load < most for _, rank in homes))
+    def _free_homes(self) -> Homes:
+        """The ranks of the replicas that may take another request."""
+        most = self._plan.open_each
+        if not most:
+            return self._homes[0]
+        return self._homes_of([one for one in self._serving if one.load < most])
 
     def _release(self, now: float) -> None:
-        """Requests that waited before the router go on, in order."""
-        while self._held and self._has_place():
-            self._route(now, self._held.popleft())
+        """Requests that wait before the router go on, in order, as far as there is room."""
+        while self._held and (homes := self._free_homes()).ranks:
+            self._route(now, 0, self._held.popleft(), homes)
 
-    def _route(self, now: float, job: Job) -> None:
-        homes, most = self._homes[0], self._plan.open_each
-        if most:
-            homes = [home for home in homes if home[1].load < most]
-        at = self._router(job, [rank for _, rank in homes]) if len(homes) > 1 else 0
-        number, rank = homes[at]
-        if rank.cache.prompt_bytes(job.length) > rank.cache.capacity:
-            self._record.refused(job.row, now)
-            self._answered(now, job.row)
-            return
-        self._record.routed(job.row, self._of[number].place)
-        self._accept(now, 0, number, rank, job)
+    def _place_of(self, number: int, at: int) -> int:
+        return self._of[number].place
 
     def _end(self, now: float, late_s: float, pool: int, worker: Worker, job: Job) -> None:
         super()._end(now, late_s, pool, worker, job)

@@ -14,6 +14,7 @@ from genz_core.serving.cache_tiers import CacheTier
 from genz_core.serving.simulation import FleetPlan, Options, Requests, StepTime, simulate_fleet
 from genz_core.serving.simulation.policies import Vllm
 from genz_core.serving.simulation.scaling import Fixed
+from genz_core.types import Parallelism
 from tests import draws
 
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
@@ -137,6 +138,21 @@ def test_requests_beyond_those_of_a_replica_wait_before_the_router(model, system
     run, course = served(model, system, load, FleetPlan(Fixed(1), 1, open_each=1))
     assert run.ttft_s == pytest.approx([PREFILL_S, 2 * PREFILL_S, 3 * PREFILL_S])
     assert course.held == 2
+
+
+def test_a_replica_of_two_ranks_has_as_many_requests_as_one_of_a_rank(model, system):
+    load, pair = Requests([0.0] * 3, [1000] * 3, [1] * 3), Parallelism(dp=2)
+    plan = FleetPlan(Fixed(1), 1, open_each=2)
+    run, course = served(model, system, load, plan, parallelism=pair)
+    assert run.ttft_s == pytest.approx([PREFILL_S, PREFILL_S, 2 * PREFILL_S])
+    assert course.held == 1
+
+
+def test_a_round_robin_counts_replicas_and_takes_the_least_loaded_rank_of_each(model, system):
+    load, pair = Requests([0.0] * 4, [1000] * 4, [1] * 4), Parallelism(dp=2)
+    plan = FleetPlan(Fixed(2), 2)
+    run, _ = served(model, system, load, plan, parallelism=pair, routing="round_robin")
+    assert run.rank.tolist() == [0, 1, 0, 1] and run.ttft_s == pytest.approx([PREFILL_S] * 4)
 
 
 def test_requests_that_no_scheduler_admits_are_refused_not_waited_for(model, system):
