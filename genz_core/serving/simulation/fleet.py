@@ -212,7 +212,7 @@ class FleetSimulator(Simulator):
         seen = self._counts
         arrived = max(seen.arrived, 1)
         return Observed(
-            now, len(there), len(ready), open_, waiting,
+            now, len(there), len(ready), open_, waiting, len(self._held),
             sum(used) / len(used) if used else 0.0,
             seen.arrived, now - seen.since_s, seen.read / arrived, seen.written / arrived,
         )  # fmt: skip
