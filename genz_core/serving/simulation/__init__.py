@@ -1,7 +1,7 @@
 """A discrete-event simulation of serving: the truth that the closed form shadows.
 
 simulate(model, system, requests)   requests through a deployment, one by one
-simulate_fleet(..., requests, plan) the same with replicas that come and go
+simulate_replica_set(..., requests, plan) the same with replicas that come and go
 scaling                             autoscalers, a file each
 draws                               lengths, arrivals and accepted drafts of a seed
 policies                            schedulers, a file each
@@ -24,9 +24,13 @@ from genz_core.serving.options import SCHEDULERS, Options
 from genz_core.serving.simulation.answers import Simulation
 from genz_core.serving.simulation.deployment import Site, replica_of
 from genz_core.serving.simulation.draws import decode_steps
-from genz_core.serving.simulation.fleet import FleetCourse, FleetPlan, FleetSimulator
 from genz_core.serving.simulation.hand_over import prefill_pool
 from genz_core.serving.simulation.policies import Scheduler
+from genz_core.serving.simulation.replica_set import (
+    ReplicaSetCourse,
+    ReplicaSetPlan,
+    ReplicaSetSimulator,
+)
 from genz_core.serving.simulation.requests import Requests
 from genz_core.serving.simulation.router import Routing, router
 from genz_core.serving.simulation.simulator import Cancel, Client, Pool, Progress, Simulator
@@ -39,10 +43,10 @@ __all__ = [
     "SCHEDULERS",
     "Client",
     "Disaggregation",
-    "FleetCourse",
-    "FleetPlan",
     "Options",
     "RankWork",
+    "ReplicaSetCourse",
+    "ReplicaSetPlan",
     "Requests",
     "ServingPool",
     "Simulation",
@@ -52,7 +56,7 @@ __all__ = [
     "StepTime",
     "Transfer",
     "simulate",
-    "simulate_fleet",
+    "simulate_replica_set",
 ]
 
 #: Of a seed's sequences; a caller may have drawn its requests from others of the same seed.
@@ -117,11 +121,11 @@ def simulate(
     return Simulator(requests, ready.steps, pools, client, progress, cancelled, counted).run()
 
 
-def simulate_fleet(
+def simulate_replica_set(
     model: Model,
     system: System,
     requests: Requests,
-    plan: FleetPlan,
+    plan: ReplicaSetPlan,
     parallelism: Parallelism | None = None,
     engine: EngineProfile | None = None,
     *,
@@ -133,8 +137,8 @@ def simulate_fleet(
     price: StepPrice | None = None,
     progress: Progress | None = None,
     cancelled: Cancel | None = None,
-) -> tuple[Simulation, FleetCourse]:
-    """Serve requests one by one by replicas that come and go, see `fleet`.
+) -> tuple[Simulation, ReplicaSetCourse]:
+    """Serve requests one by one by replicas that come and go, see `replica_set`.
 
     plan: how many there are, and which are lost.  The other arguments: see `simulate`.
 
@@ -142,7 +146,7 @@ def simulate_fleet(
         InvalidParallelism, OutOfMemory, InvalidValue: see `simulate`.
     """
     ready = _Setup.of(model, system, requests, parallelism, engine, options, speculation, seed)
-    return FleetSimulator(
+    return ReplicaSetSimulator(
         requests,
         ready.steps,
         ready.replica(scheduler, price, 0),
@@ -151,7 +155,7 @@ def simulate_fleet(
         Client(request_s=ready.before_s),
         progress,
         cancelled,
-    ).run_fleet()
+    ).run_with_course()
 
 
 @dataclass(frozen=True, slots=True)

@@ -280,6 +280,3 @@ def _tables(
             context=float(lengths.max()),
         ),
     )
-
-
-__all__ = ["Options", "Site", "replica_of", "scheduler_of"]

@@ -36,7 +36,7 @@ Loss = tuple[float, int]
 
 
 @dataclass(frozen=True, slots=True)
-class FleetPlan:
+class ReplicaSetPlan:
     """How many replicas there are, and what becomes of them.
 
     policy: says how many.  initial: that serve when the first request may come.
@@ -76,7 +76,7 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
-class FleetCourse:
+class ReplicaSetCourse:
     """The replicas over a run.
 
     time_s, wanted, ready, there: at every change, [changes]; there: paid for.
@@ -115,7 +115,7 @@ class _Log:
     held: int = 0
 
 
-class FleetSimulator(Simulator):
+class ReplicaSetSimulator(Simulator):
     """Sends requests to replicas that come and go.
 
     made: makes the workers of one replica, empty.  The other arguments: see `Simulator`.
@@ -126,7 +126,7 @@ class FleetSimulator(Simulator):
         requests: Requests,
         steps: Array,
         made: Callable[[], Sequence[Worker]],
-        plan: FleetPlan,
+        plan: ReplicaSetPlan,
         router: Router,
         client: Client,
         progress: Progress | None = None,
@@ -149,7 +149,7 @@ class FleetSimulator(Simulator):
         self._wanted = plan.initial
         self._periodic = 0  # events that come whatever happens
 
-    def run_fleet(self) -> tuple[Simulation, FleetCourse]:
+    def run_with_course(self) -> tuple[Simulation, ReplicaSetCourse]:
         """Serve every request.
 
         Raises:
@@ -362,10 +362,10 @@ class FleetSimulator(Simulator):
         if self._held:
             self._release(now)
 
-    def _course(self) -> FleetCourse:
+    def _course(self) -> ReplicaSetCourse:
         log = self._log
         time_s, wanted, ready, there = np.array(log.changes, dtype=float).reshape(-1, 4).T
-        return FleetCourse(
+        return ReplicaSetCourse(
             time_s, wanted, ready, there, log.replica_s, log.starts, log.losses, log.moved,
             log.held,
         )  # fmt: skip
