@@ -173,9 +173,7 @@ def replica_of(
     if price is None:
         price = _tables(site, requests, scheduler, layout, open_requests)
         scale = site.engine.recipe.tpot_scale if scale is None else scale
-    scale = 1.0 if scale is None else scale
-    if (scale, options.prompt_scale) != (1.0, 1.0):
-        price = ScaledPrice(price, scale, options.prompt_scale)
+    price = _scaled(price, 1.0 if scale is None else scale, options.prompt_scale)
     degree, lanes = int(np.max(site.parallelism.dp)), int(np.max(site.parallelism.pp))
     coupled = site.coupled
     below = _Below.of(site, layout, requests, options, scheduler)
@@ -194,22 +192,17 @@ def replica_of(
             )
             for _ in range(degree)
         ]
-        groups = [ranks] if coupled else [[rank] for rank in ranks]
+        waits, hand_over = (options.recv_interval, options.batch_wait), site.engine.hand_over_steps
         return [
-            Worker(
-                group,
-                scheduler,
-                price,
-                options.recv_interval,
-                options.batch_wait,
-                ahead=ahead,
-                jitter=jitter,
-                hand_over=site.engine.hand_over_steps,
-            )
-            for group in groups
+            Worker(group, scheduler, price, *waits, ahead=ahead, jitter=jitter, hand_over=hand_over)
+            for group in ([ranks] if coupled else [[rank] for rank in ranks])
         ]
 
     return made
+
+
+def _scaled(price: StepPrice, scale: float, prompts: float) -> StepPrice:
+    return price if (scale, prompts) == (1.0, 1.0) else ScaledPrice(price, scale, prompts)
 
 
 @dataclass(frozen=True, slots=True)
