@@ -5,55 +5,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from genz_core.errors import InvalidValue
-from hardware_db.tables import table
+from hardware_db.tables import SourcedFigure, sourced_figures, table
 
-_RATE = "bytes_per_s"
-
-
-@dataclass(frozen=True, slots=True)
-class StartFigure:
-    """A figure with its kind ("datasheet", "derived", "measured", "assumed"), source and note."""
-
-    value: float
-    kind: str
-    source: str
-    note: str
+_TABLE, _RATE = "startup", "bytes_per_s"
 
 
 def stores() -> tuple[str, ...]:
     """Where weights may be loaded from."""
-    return tuple(row["of"] for row in table("technology", "startup") if row["figure"] == _RATE)
+    return tuple(row["of"] for row in table("technology", _TABLE) if row["figure"] == _RATE)
 
 
-def load_rate(store: str) -> StartFigure:
+def load_rate(store: str) -> SourcedFigure:
     """Bytes a second at which weights are loaded from a store.
 
     Raises:
         InvalidValue: no such store; those that there are are named.
     """
-    found = _figure(store, _RATE)
-    if found is None:
+    if store not in stores():
         raise InvalidValue(f"weights_from = {store[:60]!r}: choose {', '.join(stores())}")
-    return found
+    return sourced_figures(_TABLE, store)[_RATE]
 
 
-def of_engine(engine: str, figure: str) -> StartFigure | None:
+def of_engine(engine: str, figure: str) -> SourcedFigure | None:
     """compile_s, compile_kept_s or capture_s of an engine [s]; None where it is not known."""
-    return _figure(engine, figure)
+    return sourced_figures(_TABLE, engine).get(figure)
 
 
-def of_loss(figure: str) -> StartFigure:
+def of_loss(figure: str) -> SourcedFigure:
     """device_mtbf_s, notice_s or evict_s [s]."""
-    found = _figure("*", figure)
-    assert found is not None
-    return found
-
-
-def _figure(of: str, figure: str) -> StartFigure | None:
-    for row in table("technology", "startup"):
-        if (row["of"], row["figure"]) == (of, figure):
-            return StartFigure(float(row["value"]), row["kind"], row["source"], row["note"])
-    return None
+    return sourced_figures(_TABLE, "*")[figure]

@@ -3,7 +3,7 @@
     measurements/   published and serving points, acceptance of drafts, what peers publish
     profiles/       errors of the operators' fit, points that fitted nothing
     engines/        factors of devices and recipes, errors and intervals of the engines' fit
-    technology/     memory generations, power of sites, cache tiers, with sources
+    technology/     memory generations, power of sites, cache tiers, starts and losses, with sources
 
 All but the last are written by `python -m hardware_db.fit` and `python -m app.engine_fit`.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -32,3 +33,25 @@ def table(folder_name: TableFolder, name: str) -> tuple[dict[str, str], ...]:
     if not path.is_file():
         return ()
     return tuple(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedFigure:
+    """A figure with its kind ("datasheet", "derived", "measured", "assumed"), source and note."""
+
+    value: float
+    kind: str
+    source: str
+    note: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.note} ({self.source})"
+
+
+def sourced_figures(name: str, of: str) -> dict[str, SourcedFigure]:
+    """{figure: its row} of one subject ("*" for all) in a table of technology."""
+    return {
+        row["figure"]: SourcedFigure(float(row["value"]), row["kind"], row["source"], row["note"])
+        for row in table("technology", name)
+        if row["of"] == of
+    }

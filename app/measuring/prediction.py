@@ -58,7 +58,7 @@ def raw_config(name: str, checkpoint: bool = False) -> dict[str, Any] | str:
     if hub := hub_model(name):
         return hub.id if checkpoint else hub_config(hub.id)
     entry = resolve_name(name)
-    return entry.id if checkpoint else {"_id": entry.id, **entry.config()}
+    return entry.id if checkpoint else {"_id": entry.id, **entry.model.config()}
 
 
 def config_at(path: Path) -> dict[str, Any] | str:

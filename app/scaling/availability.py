@@ -25,7 +25,7 @@ from app.simulation.run import UNVALIDATED
 from app.wording import quantities
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Progress, never, silent
-from genz_core.serving.simulation import FleetPlan
+from genz_core.serving.simulation import ReplicaSetPlan
 from genz_core.serving.simulation.scaling import Fixed
 
 _UNLIKELY = 1e-9  # of a number of replicas that are gone at once, which is not looked at
@@ -48,7 +48,7 @@ class Tried:
         if replicas not in self._runs:
             done = len(self._runs)
             self.progress(done / (done + 4.0), f"{replicas:,} replicas")
-            plan = FleetPlan(Fixed(replicas), replicas, open_each=self.open_each)
+            plan = ReplicaSetPlan(Fixed(replicas), replicas, open_each=self.open_each)
             self._runs[replicas] = self.deployed.run(plan, silent, self.cancelled)
         return self._runs[replicas]
 

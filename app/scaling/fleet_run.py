@@ -20,7 +20,13 @@ from app.simulation.run import TARGETS, ClosedForm, scaled
 from app.simulation.trace_file import Trace
 from genz_core.model_kinds import check_one_by_one
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent
-from genz_core.serving.simulation import FleetCourse, FleetPlan, Options, Simulation, simulate_fleet
+from genz_core.serving.simulation import (
+    Options,
+    ReplicaSetCourse,
+    ReplicaSetPlan,
+    Simulation,
+    simulate_replica_set,
+)
 from genz_core.speculative import Speculation
 from genz_core.types import Array, Mask
 
@@ -93,7 +99,7 @@ class Deployed:
         return {name: seconds for name, seconds in named.items() if seconds}
 
     def run(
-        self, plan: FleetPlan, progress: Progress = silent, cancelled: Cancel = never
+        self, plan: ReplicaSetPlan, progress: Progress = silent, cancelled: Cancel = never
     ) -> FleetRun:
         """Serve the requests by replicas.
 
@@ -101,7 +107,7 @@ class Deployed:
             Cancelled: `cancelled` said so.
         """
         q = self.resolved.scenario
-        simulation, course = simulate_fleet(
+        simulation, course = simulate_replica_set(
             self.resolved.model,
             self.resolved.system,
             self.drawn.requests,
@@ -126,9 +132,9 @@ class FleetRun:
     """A run, and its figures."""
 
     deployed: Deployed
-    plan: FleetPlan
+    plan: ReplicaSetPlan
     simulation: Simulation
-    course: FleetCourse
+    course: ReplicaSetCourse
 
     @property
     def good(self) -> Mask:
@@ -200,7 +206,7 @@ def statistics(values: Array) -> dict[str, float | None]:
     return {name: float(mark) for name, mark in zip(names, marks, strict=True)}
 
 
-def mean_between(course: FleetCourse, values: Array, start: float, end: float) -> float:
+def mean_between(course: ReplicaSetCourse, values: Array, start: float, end: float) -> float:
     """The mean over a time of what changes with the replicas."""
     if not course.time_s.size:
         return 0.0

@@ -6,7 +6,7 @@ import numpy as np
 
 from app.question.question import Question
 from app.scaling.start import Start
-from genz_core.serving.simulation.fleet import Loss
+from genz_core.serving.simulation.replica_set import Loss
 from hardware_db import startup
 
 _OF_LOSSES = 2_000  # of a seed's sequences

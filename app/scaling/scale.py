@@ -23,7 +23,7 @@ from app.simulation import offered_load
 from app.simulation.run import UNVALIDATED
 from app.wording import quantities
 from genz_core.progress import Cancel, Progress, never, part, silent
-from genz_core.serving.simulation import FleetPlan
+from genz_core.serving.simulation import ReplicaSetPlan
 from genz_core.serving.simulation.scaling import Fixed
 from genz_core.types import Array
 
@@ -102,11 +102,13 @@ def scale(
         "open_each": extras["open_each"],
         "until_s": until_s,
     }
-    first = FleetPlan(policy, _initial(deployed, rule), **shared)
+    first = ReplicaSetPlan(policy, _initial(deployed, rule), **shared)
     following = deployed.run(first, part(progress, 0.0, 0.5), cancelled)
     rest = part(progress, 0.5, 1.0)
     if "replicas" in asked.given:
-        fixed = deployed.run(FleetPlan(Fixed(q.replicas), q.replicas, **shared), rest, cancelled)
+        fixed = deployed.run(
+            ReplicaSetPlan(Fixed(q.replicas), q.replicas, **shared), rest, cancelled
+        )
     else:
         fixed = _as_good(following, shared, rest, cancelled)
     return Scaled(rule, start, mtbf, following, fixed, "replicas" in asked.given)
@@ -124,7 +126,7 @@ def _as_good(
     while True:
         done = 1.0 - (most - number + 1) / tries
         run = following.deployed.run(
-            FleetPlan(Fixed(number), number, **shared), part(progress, done, 1.0), cancelled
+            ReplicaSetPlan(Fixed(number), number, **shared), part(progress, done, 1.0), cancelled
         )
         if run.good_share >= following.good_share or number >= most:
             return run

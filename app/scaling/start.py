@@ -10,7 +10,7 @@ from app.scenario.scenario import Resolved
 from genz_core.memory import memory
 from genz_core.types import Workload
 from hardware_db import startup
-from hardware_db.startup import StartFigure
+from hardware_db.tables import SourcedFigure
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def _weight_bytes(resolved: Resolved) -> float:
     return float(held.weights_bytes[0]) * q.tp * q.pp * q.dp
 
 
-def _part(words: str, seconds: float, figure: StartFigure | None) -> dict[str, Any]:
+def _part(words: str, seconds: float, figure: SourcedFigure | None) -> dict[str, Any]:
     return {
         "part": words,
         "seconds": seconds,

@@ -20,7 +20,7 @@ from genz_core.memory import memory
 from genz_core.serving import ServingEstimate, Traffic
 from genz_core.serving.cache_tiers import (
     CacheTier,
-    Found,
+    TierShare,
     characteristic_time,
     found_share,
     total_bytes,
@@ -123,7 +123,7 @@ def with_tiers(resolved: Resolved, load: Traffic, price: Price) -> ServingEstima
         shared = replace(
             load.sharing,
             cached_tokens=cached,
-            below=tuple(Found(tier, share) for tier, share in columns),
+            below=tuple(TierShare(tier, share) for tier, share in columns),
         )
         found = price(replace(load, sharing=shared))
     return replace(found, traffic=replace(found.traffic, sharing=shared))  # of nominal lengths

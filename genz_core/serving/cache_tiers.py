@@ -66,7 +66,7 @@ def total_bytes(tiers: Sequence[CacheTier], replicas: int) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TierShare:
     """What comes from a tier in the mean of all requests, in closed form.
 
     share: of the cached tokens, a number or [configs].

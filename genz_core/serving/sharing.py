@@ -10,7 +10,7 @@ import numpy as np
 
 from genz_core.errors import InvalidValue, MissingSpec
 from genz_core.memory import Memory
-from genz_core.serving.cache_tiers import CacheTier, Found
+from genz_core.serving.cache_tiers import CacheTier, TierShare
 from genz_core.types import Array, Num, System
 
 #: Cache of one sequence on the fullest device, with all else there, by its tokens [configs].
@@ -37,7 +37,7 @@ class Sharing:
     branches: int = 1
     kept: int = 1
     from_host: bool = False
-    below: tuple[Found, ...] = ()
+    below: tuple[TierShare, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.kept <= self.branches:
@@ -90,7 +90,7 @@ class Sharing:
         if self.from_host:
             if system.host_bytes_per_s is None:
                 raise MissingSpec(f"{system.name} states no host link to read a cache over")
-            below = (Found(CacheTier("host", np.inf, system.host_bytes_per_s), 1.0),)
+            below = (TierShare(CacheTier("host", np.inf, system.host_bytes_per_s), 1.0),)
         cached: Array = weigh(np.maximum(self.cached_tokens, 1.0)).kv_bytes
         read: Array = np.sum([each.read_s(cached) for each in below], axis=0)
         return np.where(np.asarray(self.cached_tokens) > 0, read, 0.0)

@@ -250,7 +250,7 @@ def describe(name: str) -> Mapping[str, Any]:
     Raises:
         UnknownModel: no such name; near names are listed.
     """
-    shipped = shipped_models()[resolve_name(name).id]
+    shipped = resolve_name(name).model
     model = DescribedModel(_spec_of(find_checkpoint(shipped.id)))
     return {
         "name": shipped.id,

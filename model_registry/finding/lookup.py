@@ -39,16 +39,17 @@ class NameMatch:
     checkpoint's own.
     """
 
-    id: str
+    model: ShippedModel
     matched: Matched
     note: str = ""
     weights: str = ""
     kv: str = ""
     activations: str = ""
 
-    def config(self) -> dict[str, Any]:
-        """The parsed config.json that ships."""
-        return (shipped_model(self.id) or shipped_models()[self.id]).config()
+    @property
+    def id(self) -> str:
+        """Its current Hugging Face id."""
+        return self.model.id
 
 
 # ------------------------------------------------------------------------------- words
@@ -281,7 +282,7 @@ def _note(name: str, model: ShippedModel, matched: Matched, formats: Mapping[str
 def _match(
     name: str, model: ShippedModel, matched: Matched, formats: Mapping[str, str]
 ) -> NameMatch:
-    return NameMatch(model.id, matched, _note(name, model, matched, formats), **formats)
+    return NameMatch(model, matched, _note(name, model, matched, formats), **formats)
 
 
 def resolve_name(name: str) -> NameMatch:
@@ -302,7 +303,7 @@ def resolve_name(name: str) -> NameMatch:
     match = _found(plain)
     known = "" if match else library_name(plain)
     if known and (meant := _found(known)):
-        note = _note(plain, shipped_models()[meant.id], "alias", _formats_of(meant))
+        note = _note(plain, meant.model, "alias", _formats_of(meant))
         return replace(meant, matched="alias", note=note)
     if match:
         return match

@@ -147,11 +147,11 @@ def _of_name(name: str) -> Checkpoint:
     match = resolve_name(name)
     formats = {"weights": match.weights, "kv": match.kv, "activations": match.activations}
     return replace(
-        _of_config(match.config(), match.id),
+        _of_config(match.model.config(), match.id),
         name=match.id,
         notes=(match.note,) if match.note else (),
         formats={key: value for key, value in formats.items() if value},
-        origin=(shipped_model(match.id) or shipped_models()[match.id]).source,
+        origin=match.model.source,
     )
 
 

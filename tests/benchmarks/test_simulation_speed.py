@@ -59,7 +59,7 @@ import time
 from app.question.asking import ask
 from app.scaling.fleet_run import Deployed
 from app.scaling.policies import Scaling
-from genz_core.serving.simulation import FleetPlan
+from genz_core.serving.simulation import ReplicaSetPlan
 asked = ask("scale", {
     "model": "meta-llama/Llama-3.1-8B", "system": "h100", "engine": "vllm", "rate": 1.811,
     "ttft_target_s": 0.2, "tpot_target_s": 0.008,
@@ -67,7 +67,7 @@ asked = ask("scale", {
 deployed = Deployed.of(asked.question, {}, by_day=True)
 policy = Scaling(metric_target=4.0).made(deployed.capacity)
 start = time.process_time()
-run = deployed.run(FleetPlan(policy, 2, 46.0, until_s=86_400.0))
+run = deployed.run(ReplicaSetPlan(policy, 2, 46.0, until_s=86_400.0))
 seconds = time.process_time() - start
 assert run.simulation.ended.all() and run.course.starts > 10
 print(seconds, len(run.simulation.requests))

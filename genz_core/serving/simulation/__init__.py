@@ -1,7 +1,7 @@
 """A discrete-event simulation of serving: the truth that the closed form shadows.
 
 simulate(model, system, requests)   requests through a deployment, one by one
-simulate_fleet(..., requests, plan) the same with replicas that come and go
+simulate_replica_set(..., requests, plan) the same with replicas that come and go
 scaling                             autoscalers, a file each
 draws                               lengths, arrivals and accepted drafts of a seed
 policies                            schedulers, a file each
@@ -24,11 +24,15 @@ from genz_core.serving.options import SCHEDULERS, Options
 from genz_core.serving.simulation.answers import Simulation
 from genz_core.serving.simulation.deployment import Site, replica_of
 from genz_core.serving.simulation.draws import decode_steps
-from genz_core.serving.simulation.fleet import FleetCourse, FleetPlan, FleetSimulator
 from genz_core.serving.simulation.hand_over import prefill_pool
 from genz_core.serving.simulation.policies import Scheduler
+from genz_core.serving.simulation.replica_set import (
+    ReplicaSetCourse,
+    ReplicaSetPlan,
+    ReplicaSetSimulator,
+)
 from genz_core.serving.simulation.requests import Requests
-from genz_core.serving.simulation.router import InTurns, Routing, router
+from genz_core.serving.simulation.router import Routing, router
 from genz_core.serving.simulation.simulator import Cancel, Client, Pool, Progress, Simulator
 from genz_core.serving.simulation.step_price import RankWork, StepPrice, StepTables, StepTime
 from genz_core.serving.simulation.worker import Worker
@@ -39,10 +43,10 @@ __all__ = [
     "SCHEDULERS",
     "Client",
     "Disaggregation",
-    "FleetCourse",
-    "FleetPlan",
     "Options",
     "RankWork",
+    "ReplicaSetCourse",
+    "ReplicaSetPlan",
     "Requests",
     "ServingPool",
     "Simulation",
@@ -52,7 +56,7 @@ __all__ = [
     "StepTime",
     "Transfer",
     "simulate",
-    "simulate_fleet",
+    "simulate_replica_set",
 ]
 
 #: Of a seed's sequences; a caller may have drawn its requests from others of the same seed.
@@ -101,11 +105,13 @@ def simulate(
         OutOfMemory: the weights leave no room for a cache.
         InvalidValue: requests that are never admitted; pools that cannot share a cache.
     """
-    ready = _Set.up(model, system, requests, parallelism, engine, options, speculation, seed)
+    ready = _Setup.of(model, system, requests, parallelism, engine, options, speculation, seed)
     site, made = ready.site, ready.replica(scheduler, price, concurrency)
-    first_turns = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_OF_ROUTER,)))
-    front = router(routing, replicas, first_turns.integers(replicas, size=front_ends).tolist())
-    pools = [Pool([worker for _ in range(replicas) for worker in made()], front, replicas)]
+    turns = [0]
+    if front_ends > 1:
+        chance = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_OF_ROUTER,)))
+        turns = chance.integers(replicas, size=front_ends).tolist()
+    pools = [Pool.of(made, replicas, router(routing, turns))]
     if disaggregation:
         deployed = deploy(site.model, site.system, site.engine)
         decode = ServingPool(deployed, site.parallelism, replicas, ready.options)
@@ -115,11 +121,11 @@ def simulate(
     return Simulator(requests, ready.steps, pools, client, progress, cancelled, counted).run()
 
 
-def simulate_fleet(
+def simulate_replica_set(
     model: Model,
     system: System,
     requests: Requests,
-    plan: FleetPlan,
+    plan: ReplicaSetPlan,
     parallelism: Parallelism | None = None,
     engine: EngineProfile | None = None,
     *,
@@ -131,29 +137,29 @@ def simulate_fleet(
     price: StepPrice | None = None,
     progress: Progress | None = None,
     cancelled: Cancel | None = None,
-) -> tuple[Simulation, FleetCourse]:
-    """Serve requests one by one by replicas that come and go, see `fleet`.
+) -> tuple[Simulation, ReplicaSetCourse]:
+    """Serve requests one by one by replicas that come and go, see `replica_set`.
 
     plan: how many there are, and which are lost.  The other arguments: see `simulate`.
 
     Raises:
         InvalidParallelism, OutOfMemory, InvalidValue: see `simulate`.
     """
-    ready = _Set.up(model, system, requests, parallelism, engine, options, speculation, seed)
-    return FleetSimulator(
+    ready = _Setup.of(model, system, requests, parallelism, engine, options, speculation, seed)
+    return ReplicaSetSimulator(
         requests,
         ready.steps,
         ready.replica(scheduler, price, 0),
         plan,
-        InTurns() if routing == "round_robin" else router(routing),
+        router(routing),
         Client(request_s=ready.before_s),
         progress,
         cancelled,
-    ).run_fleet()
+    ).run_with_course()
 
 
 @dataclass(frozen=True, slots=True)
-class _Set:
+class _Setup:
     """What a simulation needs beside its replicas.
 
     steps: decode steps of every request.  chance: of the engine's jitter.
@@ -166,7 +172,7 @@ class _Set:
     chance: np.random.Generator
 
     @classmethod
-    def up(
+    def of(
         cls,
         model: Model,
         system: System,
@@ -176,7 +182,7 @@ class _Set:
         options: Options | None,
         speculation: Speculation | None,
         seed: int,
-    ) -> _Set:
+    ) -> _Setup:
         steps = requests.output_tokens - 1.0
         if speculation:
             model = speculative_model(model, speculation)

@@ -160,6 +160,7 @@ def percentiles(values: Array, counts: Array, percents: Sequence[float]) -> Arra
 class Recorder:
     """Writes down what happens to requests, and a sample of the state now and then.
 
+    pools: of workers, all that there are and were; more may join.
     counted: rows of the requests that figures are of.
     """
 
@@ -172,8 +173,6 @@ class Recorder:
         self.ended = 0
         self._requests = requests
         self._pools = pools
-        self._preempted = 0  # by workers that are gone
-        self._workers: list[Worker] = []
         self.watch([worker for pool in pools for worker in pool])
         self._now = 0.0
         self._arrival = np.full(size, np.nan)
@@ -193,10 +192,7 @@ class Recorder:
 
     def watch(self, workers: Sequence[Worker]) -> None:
         """Samples are of these workers from now on."""
-        gone = set(self._workers).difference(workers)
-        self._preempted += sum(worker.preemptions for worker in gone)
-        self._workers = list(workers)
-        self._ranks = [rank for worker in self._workers for rank in worker.ranks]
+        self._ranks = [rank for worker in workers for rank in worker.ranks]
         self._capacity = sum(rank.cache.capacity for rank in self._ranks)
 
     def arrives(self, row: int, now: float) -> None:
@@ -287,7 +283,8 @@ class Recorder:
 
     def _tiers(self) -> dict[str, Any]:
         """What came from tiers and went to them, where there are any."""
-        ranks = [rank.tiers for rank in self._ranks if rank.tiers]
+        workers = [worker for pool in self._pools for worker in pool]
+        ranks = [rank.tiers for worker in workers for rank in worker.ranks if rank.tiers]
         if not ranks:
             return {}
         stores = {id(store): store for tiers in ranks for store in tiers.stores}.values()
@@ -314,9 +311,10 @@ class Recorder:
 
     @property
     def _preemptions(self) -> int:
-        preemptions = self._preempted
-        for worker in self._workers:
-            preemptions += worker.preemptions
+        preemptions = 0
+        for pool in self._pools:
+            for worker in pool:
+                preemptions += worker.preemptions
         return preemptions
 
     def _gap(self, seconds: float, count: int) -> int | None:

@@ -150,29 +150,6 @@ class CacheLayout:
         )
 
 
-def workers(
-    site: Site,
-    requests: Requests,
-    options: Options,
-    *,
-    replicas: int = 1,
-    scheduler: Scheduler | None = None,
-    price: StepPrice | None = None,
-    open_requests: int = 0,
-    generator: np.random.Generator | None = None,
-) -> Sequence[Worker]:
-    """The workers of a deployment, empty.
-
-    open_requests: at most, 0 where there may be any number.
-    generator: of the engine's jitter, None for a clock without any.
-    """
-    made = replica_of(
-        site, requests, options, scheduler=scheduler, price=price, open_requests=open_requests,
-        generator=generator,
-    )  # fmt: skip
-    return [worker for _ in range(replicas) for worker in made()]
-
-
 def replica_of(
     site: Site,
     requests: Requests,
@@ -183,7 +160,11 @@ def replica_of(
     open_requests: int = 0,
     generator: np.random.Generator | None = None,
 ) -> Callable[[], Sequence[Worker]]:
-    """What makes the workers of one more replica, see `workers`."""
+    """What makes the workers of a replica, empty, each time that it is called.
+
+    open_requests: at most, 0 where there may be any number.
+    generator: of the engine's jitter, None for a clock without any.
+    """
     site = replace(site, engine=options.with_memory(site.engine))
     longest = int(requests.input_tokens.max())
     scheduler = scheduler or scheduler_of(site.engine, options, site.query, longest)
@@ -192,9 +173,7 @@ def replica_of(
     if price is None:
         price = _tables(site, requests, scheduler, layout, open_requests)
         scale = site.engine.recipe.tpot_scale if scale is None else scale
-    scale = 1.0 if scale is None else scale
-    if (scale, options.prompt_scale) != (1.0, 1.0):
-        price = ScaledPrice(price, scale, options.prompt_scale)
+    price = _scaled(price, 1.0 if scale is None else scale, options.prompt_scale)
     degree, lanes = int(np.max(site.parallelism.dp)), int(np.max(site.parallelism.pp))
     coupled = site.coupled
     below = _Below.of(site, layout, requests, options, scheduler)
@@ -213,22 +192,17 @@ def replica_of(
             )
             for _ in range(degree)
         ]
-        groups = [ranks] if coupled else [[rank] for rank in ranks]
+        waits, hand_over = (options.recv_interval, options.batch_wait), site.engine.hand_over_steps
         return [
-            Worker(
-                group,
-                scheduler,
-                price,
-                options.recv_interval,
-                options.batch_wait,
-                ahead=ahead,
-                jitter=jitter,
-                hand_over=site.engine.hand_over_steps,
-            )
-            for group in groups
+            Worker(group, scheduler, price, *waits, ahead=ahead, jitter=jitter, hand_over=hand_over)
+            for group in ([ranks] if coupled else [[rank] for rank in ranks])
         ]
 
     return made
+
+
+def _scaled(price: StepPrice, scale: float, prompts: float) -> StepPrice:
+    return price if (scale, prompts) == (1.0, 1.0) else ScaledPrice(price, scale, prompts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +273,3 @@ def _tables(
             context=float(lengths.max()),
         ),
     )
-
-
-__all__ = ["Options", "Site", "scheduler_of", "workers"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from genz_core.errors import OutOfMemory
 from genz_core.serving.disaggregation import Disaggregation, ServingPool
-from genz_core.serving.simulation.deployment import Site, workers
+from genz_core.serving.simulation.deployment import Site, replica_of
 from genz_core.serving.simulation.interpolation import Curve
 from genz_core.serving.simulation.price_grids import nodes
 from genz_core.serving.simulation.requests import Requests
@@ -30,7 +30,7 @@ def prefill_pool(
 
     A worker keeps a prompt's cache until it is read; it sends one after another.
     decode: where it goes.  speculation: whose draft reads the prompts as well.
-    generator: see `workers`.
+    generator: see `replica_of`.
 
     Raises:
         InvalidParallelism, OutOfMemory: see `simulate`.
@@ -45,17 +45,10 @@ def prefill_pool(
     site = Site.of(deployed.model, deployed.system, deployed.engine, prefill.parallelism)
     alone = replace(requests, output_tokens=np.ones(len(requests)))
     try:
-        made = workers(
-            site,
-            alone,
-            prefill.options,
-            replicas=prefill.workers,
-            price=price,
-            generator=generator,
-        )
+        made = replica_of(site, alone, prefill.options, price=price, generator=generator)
     except OutOfMemory as error:
         raise OutOfMemory(f"prefill pool: {error}") from None
     tokens = np.unique(np.concatenate([[1.0], nodes(requests.input_tokens.max(), 2**0.25)]))
     busy_s = Curve(tokens, disaggregation.busy_s(decode, tokens))
     way = HandOver(busy_s, transfer.latency_s, transfer.shown_by)
-    return Pool(made, router("least_loaded"), prefill.workers, way)
+    return Pool.of(made, prefill.workers, router("least_loaded"), way)

@@ -332,15 +332,22 @@ class Rank:
         Its cache is lost: it reads its prompt again, and what it had written.  It stands in
         `preempted` until someone has taken note.
         """
-        job = lane.last()
+        job = self.take_out(lane)
         if job is not None:
-            if job.load:
-                job.load = None
-                self.loading -= 1
-            self._give_back(job)
-            job.begin_again()
             self.waiting.appendleft(job)
             self.preempted.append(job)
+
+    def take_out(self, lane: Lane) -> Job | None:
+        """Take out the sequence admitted last, ready to begin again; None where none runs."""
+        job = lane.last()
+        if job is None:
+            return None
+        if job.load:
+            job.load = None
+            self.loading -= 1
+        self._give_back(job)
+        job.begin_again()
+        return job
 
     def _write(self, job: Job, tokens: int) -> None:
         """Blocks of a sequence are computed: tiers that are written at once have them."""

@@ -9,18 +9,18 @@ from typing import Literal
 from genz_core.serving.simulation.rank import Job, Rank
 
 Routing = Literal["round_robin", "least_loaded", "prefix"]
-Router = Callable[[Job, Sequence[Rank]], int]
+#: Called with a request, the ranks of equal deployments by turns (the first of each, then the
+#: second), and the number of deployments, which may change; returns the place of a rank.
+Router = Callable[[Job, Sequence[Rank], int], int]
 
 
-def router(routing: Routing, deployments: int = 1, first_turns: Sequence[int] = (0,)) -> Router:
-    """A router of that kind before equal deployments, whose ranks it is told by turns: the first of
-    each, then the second.
+def router(routing: Routing, first_turns: Sequence[int] = (0,)) -> Router:
+    """A router of that kind.
 
-    first_turns: of each front end, the deployment that it sends its first request to; one of them
-    begins with the first.
+    first_turns: of each front end, the deployment that it sends its first request to.
     """
     if routing == "round_robin":
-        return RoundRobin(deployments, first_turns if len(first_turns) > 1 else (0,))
+        return RoundRobin(first_turns)
     return Prefix() if routing == "prefix" else LeastLoaded()
 
 
@@ -36,31 +36,19 @@ class RoundRobin:
     `_balance_requests_across_ranks`; srt-slurm, docs "Frontends": ten behind nginx by default.
     """
 
-    def __init__(self, deployments: int, first_turns: Sequence[int]) -> None:
-        self._deployments = deployments
+    def __init__(self, first_turns: Sequence[int]) -> None:
         self._turns = deque(first_turns)
 
-    def __call__(self, job: Job, ranks: Sequence[Rank]) -> int:
-        turn = self._turns.popleft()
-        self._turns.append((turn + 1) % self._deployments)
-        return min(range(turn, len(ranks), self._deployments), key=lambda at: ranks[at].load)
-
-
-class InTurns:
-    """Each of the ranks that are there in turn, however many they are at the time."""
-
-    def __init__(self) -> None:
-        self._next = -1
-
-    def __call__(self, job: Job, ranks: Sequence[Rank]) -> int:
-        self._next = (self._next + 1) % len(ranks)
-        return self._next
+    def __call__(self, job: Job, ranks: Sequence[Rank], deployments: int) -> int:
+        turn = self._turns.popleft() % deployments
+        self._turns.append(turn + 1)
+        return min(range(turn, len(ranks), deployments), key=lambda at: ranks[at].load)
 
 
 class LeastLoaded:
     """The rank with the fewest requests, the first of equals."""
 
-    def __call__(self, job: Job, ranks: Sequence[Rank]) -> int:
+    def __call__(self, job: Job, ranks: Sequence[Rank], deployments: int) -> int:
         return min(range(len(ranks)), key=lambda at: ranks[at].load)
 
 
@@ -75,7 +63,7 @@ class Prefix:
     def __init__(self, excess: int = 32) -> None:
         self._excess = excess
 
-    def __call__(self, job: Job, ranks: Sequence[Rank]) -> int:
+    def __call__(self, job: Job, ranks: Sequence[Rank], deployments: int) -> int:
         least = min(rank.load for rank in ranks)
         near = [at for at, rank in enumerate(ranks) if rank.load <= least + self._excess]
         return min(near, key=lambda at: self._order(job, ranks[at]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -54,6 +54,39 @@ class Pool:
     deployments: int = 1
     hand_over: HandOver | None = None
 
+    @classmethod
+    def of(
+        cls,
+        made: Callable[[], Sequence[Worker]],
+        deployments: int,
+        router: Router,
+        hand_over: HandOver | None = None,
+    ) -> Pool:
+        """A pool of new workers.  made: makes those of a deployment, empty."""
+        workers = [worker for _ in range(deployments) for worker in made()]
+        return cls(workers, router, deployments, hand_over)
+
+
+@dataclass(frozen=True, slots=True)
+class Homes:
+    """Ranks that requests may go to: the first of every deployment, then the second of every one.
+
+    Of ranks with as much to do, a router that takes the first so spreads requests over deployments.
+    numbers: of the workers that they are ranks of.
+    """
+
+    ranks: Sequence[Rank]
+    numbers: Sequence[int]
+    deployments: int
+
+    @classmethod
+    def of(cls, workers: Sequence[Worker], numbers: Iterable[int], deployments: int) -> Homes:
+        """The ranks of some of the workers, which are those of equal deployments in order."""
+        pairs = [(rank, number) for number in numbers for rank in workers[number].ranks]
+        each = len(pairs) // max(deployments, 1)
+        turns = [pairs[at + each * one] for at in range(each) for one in range(deployments)]
+        return cls([rank for rank, _ in turns], [number for _, number in turns], deployments)
+
 
 @dataclass(frozen=True, slots=True)
 class Client:
@@ -68,16 +101,6 @@ class Client:
     start_s: float = 0.0
     delay_s: float = 0.0
     request_s: float = 0.0
-
-
-def _homes(pool: Pool) -> list[tuple[int, Rank]]:
-    """(number of its worker, rank) of all ranks: the first of every deployment, then the second.
-
-    Of ranks with as much to do, a router that takes the first so spreads requests over deployments.
-    """
-    ranks = [(number, rank) for number, worker in enumerate(pool.workers) for rank in worker.ranks]
-    each = len(ranks) // pool.deployments
-    return [ranks[at + each * one] for at in range(each) for one in range(pool.deployments)]
 
 
 class Simulator:
@@ -115,7 +138,9 @@ class Simulator:
         self._due: set[Place] = set()
         workers = [pool.workers for pool in pools]
         self._record = Recorder(requests, workers, counted or range(len(requests)))
-        self._homes = [_homes(pool) for pool in pools]
+        self._homes = [
+            Homes.of(pool.workers, range(len(pool.workers)), pool.deployments) for pool in pools
+        ]
         after = requests.after.tolist() or [-1] * len(requests)
         self._to_send = deque(row for row, before in enumerate(after) if before < 0)
         self._turns: dict[int, list[int]] = {}
@@ -214,19 +239,28 @@ class Simulator:
     # --------------------------------------------------------------------------- the workers
 
     def _arrive(self, now: float, pool: int, job: Job) -> None:
-        homes = self._homes[pool]
-        at = self._pools[pool].router(job, [rank for _, rank in homes]) if len(homes) > 1 else 0
-        number, rank = homes[at]
+        self._route(now, pool, job, self._homes[pool])
+
+    def _route(self, now: float, pool: int, job: Job, homes: Homes) -> None:
+        """Send a request to one of some ranks, or refuse it where no cache is large enough."""
+        ranks, at = homes.ranks, 0
+        if len(ranks) > 1:
+            at = self._pools[pool].router(job, ranks, homes.deployments)
+        number, rank = homes.numbers[at], ranks[at]
         if rank.cache.prompt_bytes(job.length) > rank.cache.capacity:
             self._record.refused(job.row, now)
             self._answered(now, job.row)
             return
-        self._record.routed(job.row, at)
+        self._record.routed(job.row, self._place_of(number, at))
         if pool and (later_s := self._pools[pool].workers[number].hand_over_s):
             rank.coming += 1
             self._push(now + later_s, _AGREED, (pool, number, rank, job))
         else:
             self._accept(now, pool, number, rank, job)
+
+    def _place_of(self, number: int, at: int) -> int:
+        """The number by which the record names a rank: its place among those of its pool."""
+        return at
 
     def _agreed(self, now: float, pool: int, number: int, rank: Rank, job: Job) -> None:
         """A worker takes a sequence that another pool has read."""

@@ -33,9 +33,6 @@ class Store:
         self.written = 0
         self.blocks: OrderedDict[int, None] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self.blocks)
-
     def use(self, blocks: Prefix) -> None:
         """Blocks of a prompt were asked for; the first of them counts as the last used."""
         held = self.blocks
@@ -160,6 +157,3 @@ class Tiers:
             if out is None:
                 return
             block = out
-
-
-__all__ = ["CacheTier", "Load", "Store", "Tiers"]

@@ -19,7 +19,7 @@ from app.scaling.scale import scale, sentences
 from app.scenario import results
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancelled
-from genz_core.serving.simulation.fleet import FleetCourse
+from genz_core.serving.simulation.replica_set import ReplicaSetCourse
 from hardware_db import startup
 from tests import draws
 
@@ -271,7 +271,7 @@ def test_the_busiest_hour_is_that_with_the_most_requests():
 
 def test_the_mean_of_replicas_between_two_times_weighs_each_number_by_its_time():
     none = np.zeros(0)
-    course = FleetCourse(
+    course = ReplicaSetCourse(
         np.array([0.0, 10.0, 30.0]), none, none, np.array([2.0, 4.0, 0.0]), 0.0, 0, 0, 0, 0
     )
     assert mean_between(course, course.there, 0.0, 40.0) == pytest.approx((20 + 80 + 0) / 40)

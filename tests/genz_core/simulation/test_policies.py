@@ -188,28 +188,28 @@ def test_two_that_share_a_prefix_hold_it_once():
 
 def test_routers_choose_in_turn_by_load_or_by_what_a_cache_knows():
     ranks = [rank_of(Vllm(), shares=True) for _ in range(3)]
-    turns = router("round_robin", 3)
-    assert [turns(job(n, 10), ranks) for n in range(4)] == [0, 1, 2, 0]
+    turns = router("round_robin")
+    assert [turns(job(n, 10), ranks, 3) for n in range(4)] == [0, 1, 2, 0]
     ranks[0].mail.append(job(9, 10))
-    assert router("least_loaded")(job(1, 10), ranks) == 1
+    assert router("least_loaded")(job(1, 10), ranks, 3) == 1
     worker = Worker([ranks[2]], Vllm(), second)
     worker.accept(ranks[2], job(5, 100, 1, range(6)))
     steps(worker, 1)
-    assert router("prefix")(job(6, 100, 1, range(6)), ranks) == 2
-    assert router("prefix")(job(7, 100, 1, range(90, 96)), ranks) == 1
+    assert router("prefix")(job(6, 100, 1, range(6)), ranks, 3) == 2
+    assert router("prefix")(job(7, 100, 1, range(90, 96)), ranks, 3) == 1
 
 
 def test_a_round_robin_counts_deployments_and_takes_the_least_loaded_rank_of_each():
     ranks = [rank_of(Vllm()) for _ in range(4)]  # two deployments of two: 0 and 2, 1 and 3
     ranks[0].mail.append(job(9, 10))
-    turns = router("round_robin", 2)
-    assert [turns(job(n, 10), ranks) for n in range(3)] == [2, 1, 2]
+    turns = router("round_robin")
+    assert [turns(job(n, 10), ranks, 2) for n in range(3)] == [2, 1, 2]
 
 
 def test_front_ends_count_each_for_itself():
     ranks = [rank_of(Vllm()) for _ in range(3)]
-    turns = router("round_robin", 3, (2, 2))
-    assert [turns(job(n, 10), ranks) for n in range(5)] == [2, 2, 0, 0, 1]
+    turns = router("round_robin", (2, 2))
+    assert [turns(job(n, 10), ranks, 3) for n in range(5)] == [2, 2, 0, 0, 1]
 
 
 def test_a_scheduler_that_looks_seldom_lets_requests_wait():

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from genz_core.engine import EngineProfile
-from genz_core.serving.simulation import FleetPlan, Options, Requests, StepTime, simulate_fleet
+from genz_core.serving.simulation import (
+    Options,
+    ReplicaSetPlan,
+    Requests,
+    StepTime,
+    simulate_replica_set,
+)
 from genz_core.serving.simulation.policies import Vllm
 from tests.genz_core.simulation.step_by_step import Loop
 from tests.recorded_traces import NAMES, requests
@@ -59,11 +65,11 @@ def compare(model, system, arrival, prompts, outputs, slower=1.0) -> None:
     steps = Steps(slower)
     period, end = arrival[-1] / 2.0, float(arrival[-1])
     losses = [(0.11 * end + 0.0137, 0), (0.15 * end + 0.0093, 1), (0.62 * end + 0.0071, 2)]
-    run, course = simulate_fleet(
+    run, course = simulate_replica_set(
         model,
         system,
         Requests(arrival, prompts, outputs),
-        FleetPlan(Scripted(period), 3, START_S, losses, REPLACE_S, until_s=end),
+        ReplicaSetPlan(Scripted(period), 3, START_S, losses, REPLACE_S, until_s=end),
         engine=ENGINE,
         options=Options(kv_tokens=1e9, prefix_caching=False),
         scheduler=Vllm(budget=BUDGET, sequences=SEQUENCES),

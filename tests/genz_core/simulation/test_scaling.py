@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from genz_core.errors import InvalidValue
 from genz_core.serving.simulation.scaling import DynamoPlanner, Hpa, Kalman, Keda, Last, Observed
 
 
@@ -65,6 +66,12 @@ def test_limits_hold_whatever_the_metric_says():
     assert quick.wanted(seen(now=15.0, replicas=4, open_=0)) == 2
 
 
+def test_requests_that_no_replica_has_taken_are_seen_by_keda_alone():
+    held = seen(open_=80, waiting=60, held=40)
+    assert (Hpa(10).wanted(held), Keda(10).wanted(held)) == (4, 8)
+    assert (Hpa(5, metric="waiting").wanted(held), Keda(5, metric="waiting").wanted(held)) == (4, 8)
+
+
 # ------------------------------------------------------------------------------- KEDA
 
 
@@ -81,6 +88,12 @@ def test_keda_starts_from_zero_at_its_next_look_and_goes_back_after_the_cooldown
 def test_keda_divides_the_metric_of_the_whole_deployment_by_the_threshold():
     assert Keda(10).wanted(seen(replicas=4, open_=75)) == 8
     assert Keda(10).wanted(seen(replicas=4, ready=1, open_=75)) == 8  # starting ones change nothing
+
+
+def test_keda_cannot_start_from_zero_by_the_use_of_a_cache():
+    with pytest.raises(InvalidValue, match="choose open or waiting, or keep one replica"):
+        Keda(0.5, metric="kv_use")
+    assert Keda(0.5, 1, metric="kv_use").wanted(seen(kv_use=0.75)) == 6
 
 
 # ------------------------------------------------------------------------------- Dynamo

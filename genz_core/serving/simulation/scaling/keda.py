@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from genz_core.serving.simulation.scaling.kubernetes import _ROUNDING, Hpa
+from genz_core.errors import InvalidValue
+from genz_core.serving.simulation.scaling.kubernetes import Hpa
 from genz_core.serving.simulation.scaling.policy import Metric, Observed
 
 
@@ -21,6 +22,9 @@ class Keda:
 
     threshold: of the metric, a replica.  polling_s: between two looks from zero.  The metric is of
     the whole deployment, with the requests that no replica has taken.
+
+    Raises:
+        InvalidValue: it would go to zero and never start again.
     """
 
     threshold: float
@@ -38,6 +42,11 @@ class Keda:
     _active: bool = False
 
     def __post_init__(self) -> None:
+        if not self.least and self.metric == "kv_use":
+            raise InvalidValue(
+                "metric = kv_use with no replica at least: without a replica there is no cache "
+                "whose use would start one; choose open or waiting, or keep one replica"
+            )
         self._hpa = Hpa(
             self.threshold, max(self.least, 1), self.most, self.metric, self.tolerance,
             self.stabilization_s, self.interval_s,
@@ -54,6 +63,4 @@ class Keda:
         if not self.least and seen.now_s - self._active_s >= self.cooldown_s:
             return 0
         ratio = total / (self.threshold * seen.replicas)
-        if abs(ratio - 1.0) <= self.tolerance:
-            return self._hpa._stable(seen, seen.replicas)
-        return self._hpa._stable(seen, math.ceil(total / self.threshold - _ROUNDING))
+        return self._hpa.stable(seen, self._hpa.scaled(seen, ratio))

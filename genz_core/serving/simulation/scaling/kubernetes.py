@@ -38,8 +38,7 @@ class Hpa:
     _advice: deque[tuple[float, int]] = field(default_factory=deque)
 
     def wanted(self, seen: Observed) -> int:
-        advised = self._advised(seen, seen.total(self.metric))
-        return self._stable(seen, advised)
+        return self.stable(seen, self._advised(seen, seen.of_replicas(self.metric)))
 
     def _advised(self, seen: Observed, total: float) -> int:
         """ceil(replicas x metric / target), with those that have no metric yet set aside."""
@@ -48,20 +47,21 @@ class Hpa:
         ratio = total / (seen.ready * self.target)
         without = seen.replicas - seen.ready
         if not without:
-            return self._scaled(seen, ratio, seen.ready)
+            return self.scaled(seen, ratio)
         if ratio < 1.0:
             total += without * self.target
         again = total / (seen.replicas * self.target)
         if (ratio < 1.0) != (again < 1.0):
             return seen.replicas
-        return self._scaled(seen, again, seen.replicas)
+        return self.scaled(seen, again)
 
-    def _scaled(self, seen: Observed, ratio: float, replicas: int) -> int:
+    def scaled(self, seen: Observed, ratio: float) -> int:
+        """The replicas that are there times a ratio, the same ones where it is within tolerance."""
         if abs(ratio - 1.0) <= self.tolerance:
             return seen.replicas
-        return math.ceil(ratio * replicas - _ROUNDING)
+        return math.ceil(ratio * seen.replicas - _ROUNDING)
 
-    def _stable(self, seen: Observed, advised: int) -> int:
+    def stable(self, seen: Observed, advised: int) -> int:
         """The advice within the limits of behaviour: no lower than any of the window, up no faster
         than the rate."""
         if not self._advice:

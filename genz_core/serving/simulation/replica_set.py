@@ -24,6 +24,7 @@ from genz_core.serving.simulation.simulator import (
     _CALLS,
     Cancel,
     Client,
+    Homes,
     Pool,
     Progress,
     Simulator,
@@ -35,7 +36,7 @@ Loss = tuple[float, int]
 
 
 @dataclass(frozen=True, slots=True)
-class FleetPlan:
+class ReplicaSetPlan:
     """How many replicas there are, and what becomes of them.
 
     policy: says how many.  initial: that serve when the first request may come.
@@ -75,7 +76,7 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
-class FleetCourse:
+class ReplicaSetCourse:
     """The replicas over a run.
 
     time_s, wanted, ready, there: at every change, [changes]; there: paid for.
@@ -114,7 +115,7 @@ class _Log:
     held: int = 0
 
 
-class FleetSimulator(Simulator):
+class ReplicaSetSimulator(Simulator):
     """Sends requests to replicas that come and go.
 
     made: makes the workers of one replica, empty.  The other arguments: see `Simulator`.
@@ -125,19 +126,20 @@ class FleetSimulator(Simulator):
         requests: Requests,
         steps: Array,
         made: Callable[[], Sequence[Worker]],
-        plan: FleetPlan,
+        plan: ReplicaSetPlan,
         router: Router,
         client: Client,
         progress: Progress | None = None,
         cancelled: Cancel | None = None,
     ) -> None:
-        self._made, self._plan, self._router = made, plan, router
+        self._made, self._plan = made, plan
         self._workers: list[Worker] = list(made())
         super().__init__(
             requests, steps, [Pool(self._workers, router)], client, progress, cancelled
         )
         self._first = range(len(self._workers))
-        self._homes = [[]]
+        self._serving: list[Replica] = []  # that take requests, by place
+        self._homes = [self._homes_of([])]
         self._replicas: list[Replica] = []
         self._of: dict[int, Replica] = {}  # by number of a worker
         self._held: deque[Job] = deque()
@@ -147,7 +149,7 @@ class FleetSimulator(Simulator):
         self._wanted = plan.initial
         self._periodic = 0  # events that come whatever happens
 
-    def run_fleet(self) -> tuple[Simulation, FleetCourse]:
+    def run_with_course(self) -> tuple[Simulation, ReplicaSetCourse]:
         """Serve every request.
 
         Raises:
@@ -202,23 +204,18 @@ class FleetSimulator(Simulator):
         there = [one for one in self._replicas if not one.leaving]
         ready = [one for one in there if one.ready]
         open_ = waiting = len(self._held)
-        used = 0.0
         for replica in self._replicas:
             for rank in replica.ranks:
                 open_ += rank.load
                 waiting += len(rank.waiting) + len(rank.mail)
-                used += 0.0 if replica.leaving else rank.cache.used / rank.cache.capacity
-        seen, ranks = self._counts, max(len(self._first_ranks), 1)
+        used = [rank.cache.used / rank.cache.capacity for one in ready for rank in one.ranks]
+        seen = self._counts
         arrived = max(seen.arrived, 1)
         return Observed(
-            now, len(there), len(ready), open_, waiting,
-            used / ranks / len(ready) if ready else 0.0,
+            now, len(there), len(ready), open_, waiting, len(self._held),
+            sum(used) / len(used) if used else 0.0,
             seen.arrived, now - seen.since_s, seen.read / arrived, seen.written / arrived,
         )  # fmt: skip
-
-    @property
-    def _first_ranks(self) -> Sequence[Rank]:
-        return [rank for number in self._first for rank in self._workers[number].ranks]
 
     # --------------------------------------------------------------------------- replicas
 
@@ -249,23 +246,20 @@ class FleetSimulator(Simulator):
     def _changed(self, now: float) -> None:
         """Other replicas take requests than before."""
         serving = [one for one in self._replicas if one.ready and not one.leaving]
-        serving.sort(key=lambda one: one.place)
-        deepest = max((len(one.ranks) for one in serving), default=0)
-        homes = [[self._home(one, at) for one in serving] for at in range(deepest)]
-        self._homes[0] = [home for row in homes for home in row]
+        self._serving = sorted(serving, key=lambda one: one.place)
+        self._homes[0] = self._homes_of(self._serving)
         there = [self._workers[at] for one in self._replicas for at in one.numbers]
         self._record.watch(there or [self._workers[at] for at in self._first])
         self._note(now)
         self._release(now)
 
-    def _home(self, replica: Replica, at: int) -> tuple[int, Rank]:
-        """(number of its worker, rank) of a replica's rank."""
-        homes = [(n, rank) for n in replica.numbers for rank in self._workers[n].ranks]
-        return homes[at]
+    def _homes_of(self, replicas: Sequence[Replica]) -> Homes:
+        numbers = [number for one in replicas for number in one.numbers]
+        return Homes.of(self._workers, numbers, len(replicas))
 
     def _note(self, now: float) -> None:
-        ready = sum(one.ready and not one.leaving for one in self._replicas)
-        self._log.changes.append((now, self._wanted, ready, len(self._replicas)))
+        serving, there = len(self._serving), len(self._replicas)
+        self._log.changes.append((now, self._wanted, serving, there))
 
     def _leave(self, now: float) -> None:
         """One replica fewer: one that does not serve yet, else the one that came last."""
@@ -310,14 +304,11 @@ class FleetSimulator(Simulator):
             for rank in worker.ranks:
                 jobs += [*rank.waiting, *rank.mail]
                 for lane in rank.lanes:
-                    while (job := lane.last()) is not None:
-                        job.begin_again()
+                    while (job := rank.take_out(lane)) is not None:
                         job.stopped_s = now
                         jobs.append(job)
                 rank.waiting.clear()
                 rank.mail.clear()
-        for job in jobs:
-            job.held, job.blocks = 0.0, []
         return sorted(jobs, key=lambda job: job.row)
 
     def _cut_off(self, now: float, worker: Worker, flight: Flight) -> None:
@@ -342,33 +333,24 @@ class FleetSimulator(Simulator):
         seen.arrived += 1
         seen.read += job.prompt
         seen.written += job.length - job.prompt
-        if self._held or not self._has_place():
-            self._log.held += 1
-            self._held.append(job)
-            return
-        self._route(now, job)
+        self._held.append(job)
+        self._release(now)
+        self._log.held += bool(self._held)
 
-    def _has_place(self) -> bool:
-        homes, most = self._homes[0], self._plan.open_each
-        return bool(homes) and (not most or any(rank.load < most for _, rank in homes))
+    def _free_homes(self) -> Homes:
+        """The ranks of the replicas that may take another request."""
+        most = self._plan.open_each
+        if not most:
+            return self._homes[0]
+        return self._homes_of([one for one in self._serving if one.load < most])
 
     def _release(self, now: float) -> None:
-        """Requests that waited before the router go on, in order."""
-        while self._held and self._has_place():
-            self._route(now, self._held.popleft())
+        """Requests that wait before the router go on, in order, as far as there is room."""
+        while self._held and (homes := self._free_homes()).ranks:
+            self._route(now, 0, self._held.popleft(), homes)
 
-    def _route(self, now: float, job: Job) -> None:
-        homes, most = self._homes[0], self._plan.open_each
-        if most:
-            homes = [home for home in homes if home[1].load < most]
-        at = self._router(job, [rank for _, rank in homes]) if len(homes) > 1 else 0
-        number, rank = homes[at]
-        if rank.cache.prompt_bytes(job.length) > rank.cache.capacity:
-            self._record.refused(job.row, now)
-            self._answered(now, job.row)
-            return
-        self._record.routed(job.row, self._of[number].place)
-        self._accept(now, 0, number, rank, job)
+    def _place_of(self, number: int, at: int) -> int:
+        return self._of[number].place
 
     def _end(self, now: float, late_s: float, pool: int, worker: Worker, job: Job) -> None:
         super()._end(now, late_s, pool, worker, job)
@@ -380,10 +362,10 @@ class FleetSimulator(Simulator):
         if self._held:
             self._release(now)
 
-    def _course(self) -> FleetCourse:
+    def _course(self) -> ReplicaSetCourse:
         log = self._log
         time_s, wanted, ready, there = np.array(log.changes, dtype=float).reshape(-1, 4).T
-        return FleetCourse(
+        return ReplicaSetCourse(
             time_s, wanted, ready, there, log.replica_s, log.starts, log.losses, log.moved,
             log.held,
         )  # fmt: skip

@@ -10,9 +10,17 @@ import pytest
 
 from genz_core.engine import EngineProfile
 from genz_core.errors import InvalidValue
-from genz_core.serving.simulation import FleetPlan, Options, Requests, StepTime, simulate_fleet
+from genz_core.serving.cache_tiers import CacheTier
+from genz_core.serving.simulation import (
+    Options,
+    ReplicaSetPlan,
+    Requests,
+    StepTime,
+    simulate_replica_set,
+)
 from genz_core.serving.simulation.policies import Vllm
 from genz_core.serving.simulation.scaling import Fixed
+from genz_core.types import Parallelism
 from tests import draws
 
 ENGINE = EngineProfile(reserve_bytes=1e9, memory_fraction=0.9)
@@ -47,7 +55,7 @@ class Script:
 
 
 def served(model, system, requests, plan, price=None, sequences=64, **more):
-    return simulate_fleet(
+    return simulate_replica_set(
         model, system, requests, plan, engine=ENGINE, price=price or Linear(),
         scheduler=Vllm(budget=100_000, sequences=sequences),
         options=Options(kv_tokens=1e9, prefix_caching=False), **more,
@@ -62,7 +70,7 @@ PREFILL_S, DECODE_S = 0.11, 0.011
 
 
 def test_a_request_waits_for_the_start_of_its_replica(model, system):
-    run, course = served(model, system, ONE, FleetPlan(Script({0.0: 0, 5.0: 1}), 0, 30.0))
+    run, course = served(model, system, ONE, ReplicaSetPlan(Script({0.0: 0, 5.0: 1}), 0, 30.0))
     assert run.ttft_s[0] == pytest.approx(5.0 + 30.0 - 1.0 + PREFILL_S)
     assert run.e2e_s[0] == pytest.approx(run.ttft_s[0] + 10 * DECODE_S)
     assert course.held == 1 and course.starts == 1
@@ -71,7 +79,7 @@ def test_a_request_waits_for_the_start_of_its_replica(model, system):
 
 def test_a_replica_that_is_not_wanted_ends_its_requests_and_takes_none(model, system):
     two = Requests([0.0, 0.5, 1.1], [1000] * 3, [101] * 3)
-    run, course = served(model, system, two, FleetPlan(Script({0.0: 2, 1.0: 1}), 2))
+    run, course = served(model, system, two, ReplicaSetPlan(Script({0.0: 2, 1.0: 1}), 2))
     assert run.rank.tolist() == [0, 1, 0]
     assert run.ended.all() and course.ready[-1] == 1
     left = 0.5 + PREFILL_S + 100 * DECODE_S  # the second replica ends with its request
@@ -82,7 +90,7 @@ def test_a_replica_that_is_not_wanted_ends_its_requests_and_takes_none(model, sy
 def test_what_a_lost_replica_had_is_read_again_elsewhere_and_goes_on(model, system):
     """Lost in its sixth decode: six tokens were written, 1,006 are read again, five are left."""
     lost_s = PREFILL_S + 5.5 * DECODE_S
-    plan = FleetPlan(Fixed(2), 2, 1.0, [(1.0 + lost_s, 0)], 7.0)
+    plan = ReplicaSetPlan(Fixed(2), 2, 1.0, [(1.0 + lost_s, 0)], 7.0)
     run, course = served(model, system, ONE, plan)
     again_s = 0.01 + 1006 * 1e-4
     assert run.ttft_s[0] == pytest.approx(PREFILL_S)
@@ -92,13 +100,30 @@ def test_what_a_lost_replica_had_is_read_again_elsewhere_and_goes_on(model, syst
 
 def test_a_lost_replica_is_back_after_its_replacement_and_start(model, system):
     late = Requests([0.0, 1.0], [1000] * 2, [1] * 2)
-    run, course = served(model, system, late, FleetPlan(Fixed(1), 1, 3.0, [(0.5, 0)], 7.0))
+    run, course = served(model, system, late, ReplicaSetPlan(Fixed(1), 1, 3.0, [(0.5, 0)], 7.0))
     assert run.ttft_s[1] == pytest.approx(0.5 + 7.0 + 3.0 - 1.0 + PREFILL_S)
     assert course.replica_s == pytest.approx(10.5 + PREFILL_S)  # it is paid for all the time
 
 
+def test_a_prompt_on_its_way_from_a_tier_of_a_lost_replica_begins_again(model, system):
+    """A host is lost with its replica; what all share is read once more."""
+    prefix = [range(32), range(1000, 1062), range(32)]  # the second fills the device
+    load = Requests([0.0, 1.0, 2.0], [513, 993, 513], [1] * 3, prefix=prefix, block_tokens=16)
+    token = 4 * 2 * 4 * 64 * 2.0
+    tiers = (CacheTier("host", 1e9, 1e6), CacheTier("remote", 1e9, 1e6, shared=True))
+    for tier, ends_s in ((tiers[0], 513e-4), (tiers[1], 512 * token / 1e6 + 1e-4)):
+        run, course = simulate_replica_set(
+            model, system, load, ReplicaSetPlan(Fixed(2), 2, 1.0, [(3.0, 0)], 7.0), engine=ENGINE,
+            price=Linear(), routing="prefix", scheduler=Vllm(budget=100_000),
+            options=Options(kv_tokens=1200.25, tiers=(tier,)),
+        )  # fmt: skip
+        assert course.moved == 1 and run.ended.all()
+        assert run.e2e_s[2] == pytest.approx(3.0 - 2.0 + ends_s + 0.01)
+        assert run.written_bytes[tier.name] >= (512 + 992) * token
+
+
 def test_a_loss_where_no_replica_serves_is_none(model, system):
-    plan = FleetPlan(Fixed(1), 1, 0.0, [(0.5, 3), (0.6, 1)])
+    plan = ReplicaSetPlan(Fixed(1), 1, 0.0, [(0.5, 3), (0.6, 1)])
     run, course = served(model, system, ONE, plan)
     assert course.losses == 0 and run.e2e_s[0] == pytest.approx(PREFILL_S + 10 * DECODE_S)
 
@@ -106,7 +131,7 @@ def test_a_loss_where_no_replica_serves_is_none(model, system):
 def test_the_policy_sees_what_is_open_and_what_came(model, system):
     script = Script({0.0: 1}, interval_s=2.0)
     load = Requests([0.5, 1.0, 1.5], [100, 200, 300], [400, 500, 600])
-    served(model, system, load, FleetPlan(script, 1, 0.0))
+    served(model, system, load, ReplicaSetPlan(script, 1, 0.0))
     first, second = script.seen[:2]
     assert (first.open, first.arrived, first.seconds) == (0, 0, 0.0)
     assert (second.open, second.arrived, second.seconds) == (3, 3, 2.0)
@@ -116,14 +141,29 @@ def test_the_policy_sees_what_is_open_and_what_came(model, system):
 
 def test_requests_beyond_those_of_a_replica_wait_before_the_router(model, system):
     load = Requests([0.0] * 3, [1000] * 3, [1] * 3)
-    run, course = served(model, system, load, FleetPlan(Fixed(1), 1, open_each=1))
+    run, course = served(model, system, load, ReplicaSetPlan(Fixed(1), 1, open_each=1))
     assert run.ttft_s == pytest.approx([PREFILL_S, 2 * PREFILL_S, 3 * PREFILL_S])
     assert course.held == 2
 
 
+def test_a_replica_of_two_ranks_has_as_many_requests_as_one_of_a_rank(model, system):
+    load, pair = Requests([0.0] * 3, [1000] * 3, [1] * 3), Parallelism(dp=2)
+    plan = ReplicaSetPlan(Fixed(1), 1, open_each=2)
+    run, course = served(model, system, load, plan, parallelism=pair)
+    assert run.ttft_s == pytest.approx([PREFILL_S, PREFILL_S, 2 * PREFILL_S])
+    assert course.held == 1
+
+
+def test_a_round_robin_counts_replicas_and_takes_the_least_loaded_rank_of_each(model, system):
+    load, pair = Requests([0.0] * 4, [1000] * 4, [1] * 4), Parallelism(dp=2)
+    plan = ReplicaSetPlan(Fixed(2), 2)
+    run, _ = served(model, system, load, plan, parallelism=pair, routing="round_robin")
+    assert run.rank.tolist() == [0, 1, 0, 1] and run.ttft_s == pytest.approx([PREFILL_S] * 4)
+
+
 def test_requests_that_no_scheduler_admits_are_refused_not_waited_for(model, system):
     with pytest.raises(InvalidValue, match="wait for ever"):
-        served(model, system, ONE, FleetPlan(Script({0.0: 1}), 1), sequences=0)
+        served(model, system, ONE, ReplicaSetPlan(Script({0.0: 1}), 1), sequences=0)
 
 
 # ------------------------------------------------------------------------------- queues
@@ -155,7 +195,7 @@ def test_one_at_a_time_they_wait_as_erlang_says(model, system, servers: int, rat
     waits = []
     for draw in range(draws.cases(4)):
         load = exponential(2000, rate, draws.seed(100 * draw + servers))
-        plan = FleetPlan(Fixed(servers), servers, open_each=1)
+        plan = ReplicaSetPlan(Fixed(servers), servers, open_each=1)
         waits.append(served(model, system, load, plan, CLOCK)[0].queue_s.mean())
     error = np.std(waits) / math.sqrt(len(waits))
     assert np.mean(waits) == pytest.approx(erlang_c_wait_s(rate, 1.0, servers), abs=5.0 * error)
@@ -169,7 +209,7 @@ def test_with_lost_servers_they_wait_as_erlang_says_of_those_that_are_left(model
     waits = {servers: [] for servers in (4, 3, 2, 1)}
     for draw in range(draws.cases(1)):
         load = exponential(12_500, rate, draws.seed(50 + draw))
-        plan = FleetPlan(Fixed(4), 4, 0.0, losses, 1e9, open_each=1)
+        plan = ReplicaSetPlan(Fixed(4), 4, 0.0, losses, 1e9, open_each=1)
         run, course = served(model, system, load, plan, CLOCK)
         assert course.losses == 3
         for servers, found in waits.items():
@@ -219,7 +259,9 @@ SOONER_S = 1e-7
 
 
 def ends(model, system, case, replicas, losses=(), open_each=1, routing="least_loaded"):
-    plan = FleetPlan(Fixed(replicas), replicas, case.start_s, losses, case.replace_s, open_each)
+    plan = ReplicaSetPlan(
+        Fixed(replicas), replicas, case.start_s, losses, case.replace_s, open_each
+    )
     run, _ = served(model, system, case.load, plan, case.price, routing=routing)
     return run.arrival_s + run.e2e_s
 
@@ -254,8 +296,8 @@ def test_twice_as_many_in_turns_delay_nobody(model, system):
     for case in cases(50, 14):
         both = []
         for replicas in (case.replicas, 2 * case.replicas):
-            run, _ = simulate_fleet(
-                model, system, case.load, FleetPlan(Fixed(replicas), replicas), engine=ENGINE,
+            run, _ = simulate_replica_set(
+                model, system, case.load, ReplicaSetPlan(Fixed(replicas), replicas), engine=ENGINE,
                 price=case.price, scheduler=one, routing="round_robin",
                 options=Options(kv_tokens=1e9, prefix_caching=False),
             )  # fmt: skip
