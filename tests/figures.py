@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -124,6 +125,50 @@ def _prefill_pool_in_closed_form() -> list[float]:
     return [1e3 * closed.tpot_s, 1e3 * closed.ttft_s, 100.0 * above]
 
 
+# ---------------------------------------------------------------------------- docs/changing-load.md
+
+_LONG_PROMPTS: dict[str, Any] = {
+    "model": "meta-llama/Llama-3.1-8B", "system": "h100", "engine": "vllm", "rate": 0.25,
+    "isl": 60_000, "osl": 500, "ttft_target_s": 9, "tpot_target_s": 0.025,
+}  # fmt: skip
+
+
+@cache
+def _day() -> dict[str, Any]:
+    return dict(ridgeline.scale(**_LONG_PROMPTS, policy="hpa").to_dict())
+
+
+def _a_day_under_an_autoscaler() -> list[float]:
+    here, fixed = _day()["following"], _day()["fixed"]
+    return [
+        here["requests"], here["replica_hours"], 100 * here["good_share"], fixed["replicas"],
+        fixed["replica_hours"], 100 * fixed["good_share"],
+    ]  # fmt: skip
+
+
+def _starts_of_a_day() -> list[float]:
+    day = _day()
+    return [day["replica"]["open"], day["following"]["starts"], day["startup_s"]]
+
+
+@cache
+def _available(**losses: Any) -> dict[str, Any]:
+    asked = {**_LONG_PROMPTS, "requests": 4000, "share": 99.9, "lost": 1, **losses}
+    return dict(ridgeline.availability(**asked).to_dict())
+
+
+def _replicas_that_are_enough() -> list[float]:
+    found = _available()
+    return [found["replicas"], 100 * found["share"], found["replicas_with_lost"]]
+
+
+def _replicas_on_average() -> list[float]:
+    found, often = _available(), _available(mtbf_h=10)
+    return [
+        found["replicas_on_average"], 100 * found["unavailable"], 100 * often["unavailable"],
+    ]  # fmt: skip
+
+
 SENTENCES = (
     Sentence(
         "docs/simulation.md",
@@ -160,6 +205,34 @@ SENTENCES = (
         lambda: [len(ridgeline.models())],
     ),
 )
+#: Those whose figures take more than a few seconds; tests compute them at night.
+SLOW_SENTENCES = (
+    Sentence(
+        "docs/changing-load.md",
+        "{:,.0f} requests in the day. Kubernetes' autoscaler takes {:.1f} replica-hours and keeps "
+        "{:.0f} % of requests within the targets; {:.0f} fixed replicas take {:.0f} and keep "
+        "{:.0f} %.",
+        _a_day_under_an_autoscaler,
+    ),
+    Sentence(
+        "docs/changing-load.md",
+        "the metric of a replica ({:d} open requests) is so coarse that replicas come and go {:d} "
+        "times, and each that is missing for the {:.0f} seconds of a start is a queue.",
+        _starts_of_a_day,
+    ),
+    Sentence(
+        "docs/changing-load.md",
+        "{:d} replicas keep {:.1f} % of them within the targets while all serve, so that {:d} do "
+        "with one lost (N+1).",
+        _replicas_that_are_enough,
+    ),
+    Sentence(
+        "docs/changing-load.md",
+        "Here {:d} are enough, for a replica is gone {:.4f} % of the time; with `--mtbf-h 10` it "
+        "is gone {:.0f} % of it.",
+        _replicas_on_average,
+    ),
+)
 
 
 def main() -> int:
@@ -167,7 +240,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args()
     other = 0
-    for sentence in SENTENCES:
+    for sentence in (*SENTENCES, *SLOW_SENTENCES):
         stands, today = list(sentence.found().groups()), sentence.shown()
         if stands == today:
             continue

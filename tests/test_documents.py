@@ -14,7 +14,7 @@ import ridgeline._predict
 
 import genz_core.latency.measured_operators
 import genz_core.latency.profile
-from tests.figures import SENTENCES, Sentence
+from tests.figures import SENTENCES, SLOW_SENTENCES, Sentence
 from tests.rules import for_every
 
 ROOT = Path(__file__).parents[1]
@@ -105,4 +105,11 @@ def test_where_answers_the_questions_of_a_new_engineer_within_two_files():
 @for_every(SENTENCES)
 def test_every_figure_of_a_sentence_is_that_of_today(sentence: Sentence):
     """Renew them with `python -m tests.figures --write`."""
+    assert list(sentence.found().groups()) == sentence.shown(), sentence.text
+
+
+@pytest.mark.slow
+@for_every(SLOW_SENTENCES)
+def test_every_figure_of_a_sentence_on_long_runs_is_that_of_today(sentence: Sentence):
+    """As above."""
     assert list(sentence.found().groups()) == sentence.shown(), sentence.text

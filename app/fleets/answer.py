@@ -7,6 +7,7 @@ that where all that is chosen has been simulated, the assignment is the best of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -14,11 +15,11 @@ from app.fleets.assignment import Assignment, Choice, Demand, Kind, Problem, ass
 from app.fleets.fleet_question import FleetModel, FleetQuestion
 from app.fleets.replicas import Possible, Replica, possible
 from app.planning.answer import Answer
+from app.wording import quantities
 from genz_core.progress import Cancel, Cancelled, Progress, never, part, silent
 
 #: Share below which a model counts as served in full.
 FULL = 1.0 - 1e-5
-_MOST_ROUNDS = 50
 
 
 @dataclass(slots=True)
@@ -128,7 +129,8 @@ class _Search:
 
         start: of the same problem with no more machines, with all that it chooses simulated.
         """
-        for number in range(_MOST_ROUNDS):
+        rounds = 0
+        while True:  # each round but the last simulates replicas that no earlier one did
             problem, tried = self.problem()
             problem = change(problem)
             # the choices of `start` are the same ones while none of them changes
@@ -137,15 +139,15 @@ class _Search:
             new = [one for one, many in zip(tried, found.replicas, strict=True)
                    if many and not one.simulated]  # fmt: skip
             if not new:
-                break
+                return found, tried, problem
             for place, one in enumerate(new):
                 if self.cancelled():
                     raise Cancelled("simulating replicas")
-                share = 1.0 - 0.5 ** (number + place / len(new))
-                progress(share, f"simulating replicas, round {number + 1}")
+                share = 1.0 - 0.5 ** (rounds + place / len(new))
+                progress(share, f"simulating replicas, round {rounds + 1}")
                 one.load, one.answer = one.replica.sustained()
                 one.simulated = True
-        return found, tried, problem
+            rounds += 1
 
 
 def answer(
@@ -163,7 +165,7 @@ def answer(
     more = _one_more(search, found, part(progress, 0.7, 0.9))
     progress(0.9, "reasons")
     unserved = _unserved(search, problem, found)
-    runs = _runs(question, problem, found, tried)
+    runs = _runs(search, problem, found, tried)
     choices = tuple(
         (one.model, one.kind, each.replica)
         for one, each in zip(problem.choices, tried, strict=True)
@@ -227,8 +229,6 @@ def _unserved(search: _Search, problem: Problem, found: Assignment) -> dict[int,
 
 
 def _why(search: _Search, problem: Problem, found: Assignment, model: int) -> str:
-    from app.wording import quantities
-
     q = search.question
     named, share = q.models[model], found.share[model]
     mine = tuple(one for one in problem.choices if one.model == model)
@@ -247,7 +247,7 @@ def _why(search: _Search, problem: Problem, found: Assignment, model: int) -> st
         if assign(replace(only, demands=free), search.cancelled).share[model] > share + 1e-4:
             return f"the most devices that it may use ({named.most_devices}) serve no more"
     freed = replace(only, budget=None)
-    if problem.budget is not None and assign(freed).share[model] > share + 1e-4:
+    if problem.budget is not None and assign(freed, search.cancelled).share[model] > share + 1e-4:
         return f"the budget of {quantities.dollars(problem.budget)} an hour pays for no more"
     return "the machines hold no more of it, even alone"
 
@@ -271,16 +271,20 @@ def _displacing(
 
 
 def _runs(
-    q: FleetQuestion, problem: Problem, found: Assignment, tried: list[_Tried]
+    search: _Search, problem: Problem, found: Assignment, tried: list[_Tried]
 ) -> tuple[Runs, ...]:
     """What runs, each with its part of the load: as much as it can serve of what all can."""
+    q = search.question
     held = [0.0] * len(q.models)
     for one, many in zip(problem.choices, found.replicas, strict=True):
         held[one.model] += one.load * many
     runs: list[Runs] = []
     for choice, many, chosen in zip(problem.choices, found.replicas, tried, strict=True):
-        if not many or chosen.answer is None:
+        if not many:
             continue
+        if search.cancelled():
+            raise Cancelled("figures of replicas")
+        assert chosen.answer is not None  # by `_Search.settled`
         named, replica = q.models[choice.model], chosen.replica
         load = choice.load * min(named.load / held[choice.model], 1.0)
         of, said, asked = choice.load, chosen.answer, _whole(named, load)
@@ -294,4 +298,4 @@ def _runs(
 
 def _whole(model: FleetModel, load: float) -> float:
     """The load of a replica as it can be asked: whole requests of a closed loop."""
-    return float(-(-load // 1.0)) if model.unit == "open requests" else load
+    return float(math.ceil(load)) if model.unit == "open requests" else load

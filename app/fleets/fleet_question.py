@@ -15,11 +15,11 @@ from typing import Any
 
 from app.planning import demand
 from app.planning.search import targets_of
-from app.planning.space import choices
+from app.planning.space import choices, devices
 from app.planning.targets import Target
 from app.question import fleets, typed
-from app.question.asking import Asked, Sources, ask, read
-from app.question.parameter import Parameter
+from app.question.asking import Asked, Sources, ask
+from app.question.extras import read_extras
 from app.scenario.scenario import find_system
 from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import System
@@ -101,7 +101,7 @@ def fleet_question(given: Mapping[str, Any], sources: Sources = dict) -> FleetQu
         RidgelineError: a key, a name or a value that cannot be; the sentence names its entry.
     """
     _refuse_unknown("a fleet", given, KEYS)
-    whole = _values(fleets.FLEET, given)
+    whole, _ = read_extras(fleets.FLEET, given)
     shared = given.get("question") or {}
     if not isinstance(shared, Mapping):
         raise InvalidValue("question of a fleet: give what the questions of its models share")
@@ -149,21 +149,14 @@ def _refuse_unknown(what: str, given: Mapping[str, Any], known: Sequence[str]) -
             raise InvalidValue(f"{key[:60]!r} is no key of {what}: {hint}")
 
 
-def _values(known: Mapping[str, Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The declared values of an entry, each in its type or at its default."""
-    return {
-        name: read(one, given[name]) if given.get(name) is not None else one.default
-        for name, one in known.items()
-    }
-
-
 def _machine(given: Mapping[str, Any], sources: Sources) -> Machine:
     _refuse_unknown("a machine", given, tuple(fleets.MACHINE))
     if not given.get("system"):
         raise InvalidValue("it has no system: name one")
     source = sources({"system": given["system"]})["system"]
     system = find_system(source)
-    values = _values({n: p for n, p in fleets.MACHINE.items() if n != "system"}, given)
+    known = {name: one for name, one in fleets.MACHINE.items() if name != "system"}
+    values, _ = read_extras(known, given)
     rent = values["price"] if values["price"] is not None else system.price_usd_per_hour
     if values["owned"]:
         if values["price"]:
@@ -176,8 +169,7 @@ def _machine(given: Mapping[str, Any], sources: Sources) -> Machine:
 
 
 def _model(given: Mapping[str, Any], machines: Sequence[Machine], sources: Sources) -> FleetModel:
-    values = _values(fleets.OF_MODEL, given)
-    question = {key: value for key, value in given.items() if key not in fleets.OF_MODEL}
+    values, question = read_extras(fleets.OF_MODEL, given)
     for key in question:
         if why := fleets.DECIDED.get(key):
             raise InvalidValue(f"{key} means nothing to a model of a fleet: {why}")
@@ -211,6 +203,4 @@ def _model(given: Mapping[str, Any], machines: Sequence[Machine], sources: Sourc
 
 def _most_devices(asked: Asked) -> int | None:
     """Devices that a model may use, None where it does not say."""
-    from app.planning.space import devices
-
     return devices(asked.question)[1] if "devices" in asked.given else None

@@ -21,7 +21,7 @@ from app.planning.candidates import Candidates
 from app.planning.families import Family, LeftOut, families
 from app.planning.space import kinds
 from app.question.asking import Asked
-from app.simulation.executor import Where, completed, executor
+from app.simulation.executor import Where, outcomes
 from genz_core.errors import RidgelineError
 from genz_core.progress import Cancel, Cancelled, Progress
 from hardware_db.whole_file import write_whole
@@ -101,21 +101,13 @@ def _outcomes(
     key: str,
 ) -> Iterator[tuple[int, Priced]]:
     """The families that are left, as they are priced; none after a cancellation."""
-    workers = where.processes(len(left))
-    if workers == 1 and not where.cluster:
-        for at in left:
-            if cancelled():
-                return
-            yield at, price_family(every[at], asked)
+    if not where.here(len(left)):
+        yield from outcomes(_price_number, {at: (asked, key, at) for at in left}, where, cancelled)
         return
-    with executor(workers, where.cluster) as pool:
-        futures = {pool.submit(_price_number, asked, key, at): at for at in left}
-        try:
-            yield from completed(futures, cancelled)
-        finally:
-            for future in futures:
-                future.cancel()
-            pool.shutdown()
+    for at in left:
+        if cancelled():
+            return
+        yield at, price_family(every[at], asked)
 
 
 def price_family(family: Family, asked: Asked) -> Priced:

@@ -11,7 +11,7 @@ from typing import Any
 from app.planning import sweep_block
 from app.planning.sweep_axes import Block
 from app.planning.sweep_block import Columns
-from app.simulation.executor import Where, completed, executor
+from app.simulation.executor import Where, outcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +45,15 @@ def priced(
     """
     if not parts:
         return
-    workers = where.processes(len(parts))
-    if workers == 1 and not where.cluster:
+    if where.here(len(parts)):
         yield from _here(parts, bounds_only, keep, cancelled)
         return
-    with executor(workers, where.cluster) as pool:
-        here = None if where.cluster else keep
-        futures = {pool.submit(_price, part, bounds_only, here): part for part in parts}
-        try:
-            for part, columns in completed(futures, cancelled):
-                if columns is not None:
-                    keep(part, columns)
-                yield part
-        finally:
-            for future in futures:
-                future.cancel()
-            pool.shutdown()
+    there = None if where.cluster else keep
+    pieces = {at: (part, bounds_only, there) for at, part in enumerate(parts)}
+    for at, columns in outcomes(_price, pieces, where, cancelled):
+        if columns is not None:
+            keep(parts[at], columns)
+        yield parts[at]
 
 
 def _here(

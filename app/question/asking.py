@@ -14,7 +14,7 @@ from app.question.parameter import Parameter
 from app.question.parameters import ALIASES, PARAMETERS
 from app.question.question import LOADS, Question
 from app.question.validity import refuse_contradictions, refuse_meaningless
-from app.question.verbs import LEFT_OUT, VERBS, parameters_of
+from app.question.verbs import LEFT_OUT, VERBS, parameters_of, refusal
 from genz_core.errors import InvalidValue
 from genz_core.types import Array
 
@@ -147,7 +147,7 @@ def canonical(verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in PARAMETERS:
             raise UnknownParameter(typed_name, parameters_of(verb))
         if name in LEFT_OUT[verb]:
-            raise InvalidValue(f"{name} means nothing to {verb}: leave it out")
+            raise InvalidValue(refusal(verb, name))
         if name in values:
             raise InvalidValue(f"{name} is given twice, once as {typed_name}: give it once")
         values[name] = value

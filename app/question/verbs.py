@@ -15,10 +15,11 @@ from app.question.load import Load
 from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS, in_group, names_of
 
-Reason = Literal["physics", "server files", "array only", "measured"]
+Reason = Literal["physics", "not modelled", "server files", "array only", "measured"]
 #: Why a verb or an interface leaves a parameter out.
 REASONS: Mapping[Reason, str] = {
     "physics": "it means nothing to what the verb computes",
+    "not modelled": "it would change the answer, and the verb does not model it",
     "server files": "it would read a file of the server",
     "array only": "it is one number of a table's axis",
     "measured": "the measurement says it",
@@ -112,13 +113,17 @@ NOT_OF_A_BATCH = (
 #: Parameters that no engine's serving loop has.
 NOT_UNDER_LOAD = _STATIC
 
-#: What requests one by one, by replicas that come and go, have no use for.
-_OF_NO_SIMULATION = (
-    *_STATIC, "batch", "target", "offload", "images", "image_size", "audio_seconds", "prefix_hits",
-    "prefix_tier", "samples", "beams", "lora_rank", "lora_adapters", "stream_interval",
+#: What engines do with requests, and a simulation of single requests does not.
+_NOT_SIMULATED = (
+    "offload", "images", "image_size", "audio_seconds", "samples", "beams", "lora_rank",
+    "lora_adapters", "stream_interval",
 )  # fmt: skip
-_OF_NO_DAY = (*_OF_NO_SIMULATION, "concurrency", "burst_start", "ramp_to", "ramp_s", "sessions",
-              "front_ends", "think_spread", *in_group(CACHE), *in_group(POOL))  # fmt: skip
+#: What a simulation of single requests finds or leaves to the closed form.
+_OF_NO_SIMULATION = (*_STATIC, "batch", "target", "prefix_hits", "prefix_tier", *_NOT_SIMULATED)
+#: What a simulation serves by replicas that are always there, and not by ones that come and go.
+_NOT_SCALED = ("ramp_to", "ramp_s", "sessions", "front_ends", "think_spread", *in_group(CACHE),
+               *in_group(POOL))  # fmt: skip
+_OF_NO_DAY = (*_OF_NO_SIMULATION, *_NOT_SCALED, "concurrency", "burst_start")
 _COUNTED = ("model", *in_group(FORMATS), "tp", "dp", "ep", "moe_tp", "images", "image_size")
 _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
     "estimate": (*_ONE_BY_ONE, *_WANTED, *(name for name in _COST if name != "price"), "trace"),
@@ -150,21 +155,38 @@ _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 #: What a measurement says: how its users began, and how many requests they sent.
 _MEASURED = ("burst_start", "requests")
-#: {verb: {parameter: why the verb leaves it out}}.
-LEFT_OUT: Mapping[str, Mapping[str, Reason]] = {
-    verb: {
-        **dict.fromkeys(
-            (
-                *names,
-                *(() if verb == "plan" else _OF_PLAN),
-                *(() if verb == "sensitivity" else _OF_SENSITIVITY),
-            ),
-            "physics",
-        ),
-        **dict.fromkeys(_MEASURED if VERBS[verb].measured else (), "measured"),
+#: What changes a load in closed form, and is not in its equations; a seed alone draws nothing.
+_NOT_IN_CLOSED_FORM = (*(name for name in _ONE_BY_ONE if name != "seed"), *_TIERS)
+#: Of `_LEFT_OUT`, what would change the answer; of a static batch nothing does.
+_NOT_MODELLED: Mapping[str, tuple[str, ...]] = {
+    "simulate": _NOT_SIMULATED,
+    **dict.fromkeys(("scale", "availability"), (*_NOT_SIMULATED, *_NOT_SCALED)),
+    **{verb.name: _NOT_IN_CLOSED_FORM for verb in VERBS.values()
+       if verb.name not in ONE_BY_ONE and verb.loads != ("batch",)},
+}  # fmt: skip
+
+
+def _reasons(verb: str) -> dict[str, Reason]:
+    """Why a verb leaves parameters out, by their names."""
+    beside = (*(() if verb == "plan" else _OF_PLAN),
+              *(() if verb == "sensitivity" else _OF_SENSITIVITY))  # fmt: skip
+    unmodelled = _NOT_MODELLED.get(verb, ())
+    why: dict[str, Reason] = {
+        name: "not modelled" if name in unmodelled else "physics"
+        for name in (*_LEFT_OUT[verb], *beside)
     }
-    for verb, names in _LEFT_OUT.items()
-}
+    return why | dict.fromkeys(_MEASURED if VERBS[verb].measured else (), "measured")
+
+
+#: {verb: {parameter: why the verb leaves it out}}.
+LEFT_OUT: Mapping[str, Mapping[str, Reason]] = {verb: _reasons(verb) for verb in _LEFT_OUT}
+
+
+def refusal(verb: str, name: str) -> str:
+    """The sentence on a parameter that a verb leaves out."""
+    if LEFT_OUT[verb][name] == "not modelled":
+        return f"{name} is not modelled by {verb}: leave it out"
+    return f"{name} means nothing to {verb}: leave it out"
 
 
 def parameters_of(verb: str) -> dict[str, Parameter]:

@@ -19,14 +19,15 @@ from app.question.asking import Asked
 from app.scaling import losses
 from app.scaling.fleet_run import Deployed, FleetRun
 from app.scaling.start import Start, start_of
+from app.scenario.results import ResultTable
 from app.scenario.scenario import Resolved
-from app.simulation import offered_load
 from app.simulation.run import UNVALIDATED
 from app.wording import quantities
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.serving.simulation import ReplicaSetPlan
 from genz_core.serving.simulation.scaling import Fixed
+from genz_core.types import Array
 
 _UNLIKELY = 1e-9  # of a number of replicas that are gone at once, which is not looked at
 _HOURS_A_MONTH = 730.0
@@ -56,18 +57,14 @@ class Tried:
         """Requests within the targets while so many replicas serve."""
         return self.run(replicas).good_share if replicas > 0 else 0.0
 
-    @property
-    def numbers(self) -> list[int]:
-        return sorted(self._runs)
-
 
 @dataclass(frozen=True, slots=True)
-class Available:
+class Available(ResultTable):
     """The answer.
 
     share: that was asked for.  lost: replicas that must not be missed.  gone: share of time that a
     replica is not there.  mtbf_s: of a replica.  bare: the fewest with none lost.  average: the
-    fewest with losses as they come; None where `max_replicas` are too few.
+    fewest with losses as they come; None where no number up to `most` is enough.
     """
 
     tried: Tried
@@ -79,6 +76,7 @@ class Available:
     replace_s: float
     bare: int
     average: int | None
+    most: int
 
     def to_dict(self) -> dict[str, Any]:
         """What was asked and answered, SI units, as `ridgeline availability --json` prints it."""
@@ -88,12 +86,6 @@ class Available:
     def rows(self) -> list[dict[str, Any]]:
         """A row for each number of replicas."""
         return rows(self)
-
-    def to_dataframe(self) -> Any:
-        """One row for each number of replicas."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows)
 
     def __repr__(self) -> str:
         return "\n".join(sentences(self))
@@ -128,17 +120,15 @@ def availability(
     gone = losses.unavailable(mtbf, extras["replace_s"], start)
     tried = Tried(deployed, extras["open_each"], progress, cancelled)
     bare = _fewest(tried, share, most)
-    average = next(
-        (n for n in range(bare, most + 1) if expected(tried, n, gone, mtbf) >= share), None
-    ) if _can(tried, bare, share, mtbf) else None  # fmt: skip
-    return Available(
-        tried, share, extras["lost"], gone, mtbf, start, extras["replace_s"], bare, average
+    average = None
+    if 1.0 - cut_off(tried, bare, mtbf) >= share:  # those that are open at a loss always miss
+        numbers = range(bare, most + 1)
+        average = next((n for n in numbers if expected(tried, n, gone, mtbf) >= share), None)
+    found = Available(
+        tried, share, extras["lost"], gone, mtbf, start, extras["replace_s"], bare, average, most
     )
-
-
-def _can(tried: Tried, bare: int, share: float, mtbf: float) -> bool:
-    """Whether any number is enough: those that are open at a loss miss with any."""
-    return 1.0 - cut_off(tried, bare, mtbf) >= share
+    rows(found)  # simulates all that they show while that can be cancelled
+    return found
 
 
 def _fewest(tried: Tried, share: float, most: int) -> int:
@@ -175,18 +165,17 @@ def cut_off(tried: Tried, replicas: int, mtbf: float) -> float:
     return float(known.mean() / mtbf) if known.size else 0.0
 
 
-def chances(replicas: int, gone: float) -> list[float]:
+def chances(replicas: int, gone: float) -> Array:
     """The chance that 0, 1, 2 ... of so many replicas are gone at once."""
-    return [
-        math.comb(replicas, lost) * gone**lost * (1.0 - gone) ** (replicas - lost)
-        for lost in range(replicas + 1)
-    ]
+    from scipy.stats import binom
+
+    return np.asarray(binom.pmf(np.arange(replicas + 1), replicas, gone))
 
 
 def expected(tried: Tried, replicas: int, gone: float, mtbf: float) -> float:
     """Share of requests within the targets on average over the losses."""
     mean, left = 0.0, 1.0
-    for lost, chance in enumerate(chances(replicas, gone)):
+    for lost, chance in enumerate(chances(replicas, gone).tolist()):
         if left < _UNLIKELY:
             break
         mean += chance * tried.share(replicas - lost)
@@ -211,7 +200,7 @@ def rows(found: Available) -> list[dict[str, Any]]:
                 "share": found.tried.share(number),
                 "share_with_lost": found.tried.share(number - found.lost),
                 "share_on_average": expected(found.tried, number, found.gone, found.mtbf_s),
-                "all_there": chances(number, found.gone)[0],
+                "all_there": (1.0 - found.gone) ** number,
                 "usd_per_month": each * rent * _HOURS_A_MONTH if rent else None,
             }
         )
@@ -220,16 +209,8 @@ def rows(found: Available) -> list[dict[str, Any]]:
 
 def document(found: Available) -> dict[str, Any]:
     """What was asked and answered, SI units."""
-    deployed = found.tried.deployed
-    resolved, q = deployed.resolved, deployed.resolved.scenario
     return {
-        "model": resolved.model.name,
-        "system": resolved.system.slug,
-        "engine": resolved.engine.name,
-        **{name: getattr(q, name) for name in ("tp", "pp", "dp", "ep")},
-        "devices_per_replica": deployed.devices,
-        "load": offered_load.described(q, len(deployed.drawn.requests), deployed.drawn.name),
-        "targets": deployed.targets,
+        **found.tried.deployed.document(),
         "share": found.share,
         "lost": found.lost,
         "mtbf_s": found.mtbf_s if math.isfinite(found.mtbf_s) else None,
@@ -250,20 +231,13 @@ def document(found: Available) -> dict[str, Any]:
 def sentences(found: Available) -> list[str]:
     """The answer in words."""
     deployed, asked = found.tried.deployed, f"{100.0 * found.share:.6g} %"
-    targets = ", ".join(
-        f"{name[:-2].upper()} {quantities.seconds(s)}" for name, s in deployed.targets.items()
-    )
     lines = [
         f"{_counted(found.bare, 'replica')} of {_counted(deployed.devices, 'device')} keep "
-        f"{asked} of requests within {targets} while all serve; {found.bare + found.lost:,} with "
-        f"{found.lost:,} lost (N+{found.lost})."
+        f"{asked} of requests within {deployed.targets_in_words} while all serve; "
+        f"{found.bare + found.lost:,} with {found.lost:,} lost (N+{found.lost})."
     ]
     if found.average is None:
-        often = quantities.percent(cut_off(found.tried, found.bare, found.mtbf_s))
-        lines.append(
-            f"On average over losses no number keeps it: {often} of requests are open at a replica "
-            "when it is lost."
-        )
+        lines.append(f"On average over losses {_why_none(found)}.")
     elif math.isfinite(found.mtbf_s):
         lines.append(
             f"On average over losses, {found.average:,}: a replica is lost every "
@@ -277,6 +251,16 @@ def sentences(found: Available) -> list[str]:
     lines.append(f"Note: by {requests:,} requests, the same for each number of replicas.")
     said = (*deployed.drawn.notes, *deployed.resolved.notes, UNVALIDATED)
     return [*lines, *(f"Note: {note}." for note in said)]
+
+
+def _why_none(found: Available) -> str:
+    """Why no number of replicas is enough with losses as they come."""
+    cut = cut_off(found.tried, found.bare, found.mtbf_s)
+    if 1.0 - cut < found.share:
+        often = quantities.percent(cut)
+        return f"no number keeps it: {often} of requests are open at a replica when it is lost"
+    gone = f"each is gone {100.0 * found.gone:.3g} % of the time"
+    return f"{found.most:,} replicas do not keep it, since {gone}: give more max_replicas"
 
 
 def _counted(number: int, what: str) -> str:

@@ -13,7 +13,7 @@ from app.question.question import Question
 from app.scenario.drafting import drafted
 from app.scenario.scenario import Resolved
 from app.scenario.served_rows import as_calibrated, served
-from app.simulation.run import TARGETS, one_replica
+from app.simulation.run import one_replica, targets_of
 from app.simulation.trace_file import Trace
 from genz_core.errors import InvalidValue
 from genz_core.types import Array
@@ -35,8 +35,7 @@ class Sustained:
 
 def with_targets(question: Question) -> Question:
     """The question with targets: its own, else `DEFAULT_TARGETS`."""
-    stated = any(getattr(question, f"{name[:-2]}_target_s") for name in TARGETS)
-    return question if stated else replace(question, **cast(Any, DEFAULT_TARGETS))
+    return question if targets_of(question) else replace(question, **cast(Any, DEFAULT_TARGETS))
 
 
 @dataclass(slots=True)
@@ -62,9 +61,8 @@ class Capacity:
         isl, osl = float(requests.input_tokens.mean()), float(requests.output_tokens.mean())
         found = self._at(max(round(isl), 1), max(round(osl), 1))
         if not found.open:
-            q = self.resolved.scenario
-            stated = {name: getattr(q, f"{name[:-2]}_target_s") for name in TARGETS}
-            words = ", ".join(f"{name[:-2]} < {s:g} s" for name, s in stated.items() if s)
+            stated = targets_of(self.resolved.scenario)
+            words = ", ".join(f"{name[:-2]} < {s:g} s" for name, s in stated.items())
             raise InvalidValue(
                 f"one request alone of {isl:,.0f} / {osl:,.0f} tokens misses {words}: give looser "
                 "targets, or more devices a replica"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, cast
 
@@ -16,8 +17,10 @@ from app.scenario.drafting import speculation
 from app.scenario.gate import refuse_meaningless_for
 from app.scenario.scenario import Resolved, resolve
 from app.scenario.served_rows import mean_device
-from app.simulation.run import TARGETS, ClosedForm, scaled
+from app.simulation import offered_load
+from app.simulation.run import ClosedForm, scaled, targets_of
 from app.simulation.trace_file import Trace
+from app.wording import quantities
 from genz_core.model_kinds import check_one_by_one
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.serving.simulation import (
@@ -94,9 +97,27 @@ class Deployed:
     @property
     def targets(self) -> dict[str, float]:
         """Most seconds of ttft_s, tpot_s and e2e_s."""
-        q = self.resolved.scenario
-        named = {name: getattr(q, f"{name[:-2]}_target_s") for name in TARGETS}
-        return {name: seconds for name, seconds in named.items() if seconds}
+        return targets_of(self.resolved.scenario)
+
+    @property
+    def targets_in_words(self) -> str:
+        """The same, for a sentence."""
+        named = self.targets.items()
+        return ", ".join(f"{name[:-2].upper()} {quantities.seconds(s)}" for name, s in named)
+
+    def document(self) -> dict[str, Any]:
+        """What was asked, SI units."""
+        resolved, q = self.resolved, self.resolved.scenario
+        load = offered_load.described(q, len(self.drawn.requests), self.drawn.name)
+        return {
+            "model": resolved.model.name,
+            "system": resolved.system.slug,
+            "engine": resolved.engine.name,
+            **{name: getattr(q, name) for name in ("tp", "pp", "dp", "ep")},
+            "devices_per_replica": self.devices,
+            "load": load | ({"day": list(q.day)} if q.day else {}),
+            "targets": self.targets,
+        }
 
     def run(
         self, plan: ReplicaSetPlan, progress: Progress = silent, cancelled: Cancel = never
@@ -127,7 +148,7 @@ class Deployed:
         return FleetRun(self, plan, simulation, course)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FleetRun:
     """A run, and its figures."""
 
@@ -136,13 +157,14 @@ class FleetRun:
     simulation: Simulation
     course: ReplicaSetCourse
 
-    @property
+    @cached_property
     def good(self) -> Mask:
         """Requests that met every target."""
         return self.simulation.good(self.deployed.targets)
 
     @property
     def good_share(self) -> float:
+        """Share of the requests that met every target."""
         return float(self.good.mean())
 
     def usd(self) -> float | None:
@@ -153,6 +175,10 @@ class FleetRun:
 
     def figures(self) -> dict[str, Any]:
         """Counts, cost, and mean and percentiles of each latency [s]."""
+        return dict(self._figures)
+
+    @cached_property
+    def _figures(self) -> dict[str, Any]:
         course, answers = self.course, self.simulation
         there = course.there if course.there.size else np.zeros(1)
         usd, tokens = self.usd(), float(answers.requests.output_tokens[answers.ended].sum())

@@ -9,6 +9,7 @@ from typing import Any
 from app.question.asking import Asked
 from app.scaling.availability import availability
 from app.scaling.scale import scale, shown_figures
+from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup, resolve_setup
 from genz_core.progress import Cancel, Progress
 
@@ -23,14 +24,19 @@ def follow(work: Work, progress: Progress, cancelled: Cancel) -> dict[str, Any]:
     Raises:
         RidgelineError: as `scale`.
     """
-    setup, asked, extras = work
-    deployment = resolve_setup(replace(setup, scenario=asked.question))
-    found = scale(asked, extras, progress, cancelled, deployment=deployment)
+    _, asked, extras = work
+    found = scale(asked, extras, progress, cancelled, deployment=_deployment(work))
     return {**found.to_dict(), "rows": shown_figures(found)}
 
 
 def enough(work: Work, progress: Progress, cancelled: Cancel) -> dict[str, Any]:
     """The document of `availability`; as `follow`."""
-    setup, asked, extras = work
-    deployment = resolve_setup(replace(setup, scenario=asked.question))
-    return availability(asked, extras, progress, cancelled, deployment=deployment).to_dict()
+    _, asked, extras = work
+    found = availability(asked, extras, progress, cancelled, deployment=_deployment(work))
+    return found.to_dict()
+
+
+def _deployment(work: Work) -> Resolved:
+    """What the setup names, under the question that is asked of it."""
+    setup, asked, _ = work
+    return resolve_setup(replace(setup, scenario=asked.question))

@@ -18,8 +18,8 @@ from app.scaling.fleet_run import LATENCIES, PERCENTILES, Deployed, FleetRun
 from app.scaling.load import DAY_S
 from app.scaling.policies import NAMES, SOURCES, Scaling
 from app.scaling.start import Start, start_of
+from app.scenario.results import ResultTable
 from app.scenario.scenario import Resolved
-from app.simulation import offered_load
 from app.simulation.run import UNVALIDATED
 from app.wording import quantities
 from genz_core.progress import Cancel, Progress, never, part, silent
@@ -34,7 +34,7 @@ _WORSE, _LEAST_S = 1.1, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Scaled:
+class Scaled(ResultTable):
     """What a load came to by replicas that follow it, and by a fixed number.
 
     rule: how they follow.  start: of a replica.  mtbf_s: of a replica, `inf` where none is lost.
@@ -224,19 +224,10 @@ def course(found: Scaled) -> dict[str, list[float]]:
 def document(found: Scaled) -> dict[str, Any]:
     """What was asked and answered, SI units."""
     deployed = found.following.deployed
-    resolved, q, sustained = deployed.resolved, deployed.resolved.scenario, deployed.capacity.mean
+    sustained = deployed.capacity.mean
     rule = {one.name: getattr(found.rule, one.name) for one in fields(Scaling)}
     return {
-        "model": resolved.model.name,
-        "system": resolved.system.slug,
-        "engine": resolved.engine.name,
-        **{name: getattr(q, name) for name in ("tp", "pp", "dp", "ep")},
-        "devices_per_replica": deployed.devices,
-        "load": {
-            **offered_load.described(q, len(deployed.drawn.requests), deployed.drawn.name),
-            **({"day": list(q.day)} if q.day else {}),
-        },
-        "targets": deployed.targets,
+        **deployed.document(),
         "scaling": {**rule, "name": NAMES[found.rule.policy], "source": SOURCES[found.rule.policy]},
         "replica": {"open": sustained.open, "requests_per_s": sustained.requests_per_s},
         "startup_s": found.start.seconds,
@@ -269,7 +260,7 @@ def sentences(found: Scaled) -> list[str]:
     lines = [
         f"{name} takes {hours} of {number} fixed replicas{usd}: {change}.",
         f"Requests within the targets: {quantities.percent(first['good_share'])} against "
-        f"{quantities.percent(second['good_share'])} ({_targets(deployed)}).",
+        f"{quantities.percent(second['good_share'])} ({deployed.targets_in_words}).",
     ]
     worse = suffering(found)
     if worse:
@@ -303,9 +294,3 @@ def notes(found: Scaled) -> list[str]:
     if refused:
         said.append(f"{refused:,} requests do not fit the cache of a replica and were refused")
     return [*said, UNVALIDATED]
-
-
-def _targets(deployed: Deployed) -> str:
-    return ", ".join(
-        f"{name[:-2].upper()} {quantities.seconds(s)}" for name, s in deployed.targets.items()
-    )

@@ -7,7 +7,7 @@ Bandwidths are those of the system unless stated; latencies and rents are in
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -114,8 +114,10 @@ def with_tiers(resolved: Resolved, load: Traffic, price: Price) -> ServingEstima
     lost = float(np.mean(nominal))
     whole = np.asarray(load.sharing.cached_tokens, dtype=float)
     found, kept = price(load), None
+    uses = _uses(resolved, found)
     for _ in range(_ROUNDS):
-        each = np.array([_found(resolved, below, found, at) for at in range(found.status.size)])
+        rows = range(found.status.size)
+        each = np.array([_found(resolved, below, uses, found, at) for at in rows])
         kept = each if kept is None else (kept + each) / 2.0
         cached = whole - (1.0 - kept.sum(axis=1)) * lost
         shares = np.where(cached > 0, lost / np.maximum(cached, 1e-9), 0.0)[:, None] * kept[:, 1:]
@@ -129,43 +131,64 @@ def with_tiers(resolved: Resolved, load: Traffic, price: Price) -> ServingEstima
     return replace(found, traffic=replace(found.traffic, sharing=shared))  # of nominal lengths
 
 
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """What sessions use again, the same whatever is kept.
+
+    pauses_s: until the next use, infinite after the last turn, [kinds].  tokens: of each kind, of a
+    turn.  longest, mean: tokens of a session at its end, and at the end of a turn in the mean.
+    token_bytes, free_bytes: of a token's cache on the fullest device, and what a rank's caches may
+    take, [configurations].
+    """
+
+    pauses_s: Array
+    tokens: Array
+    longest: float
+    mean: float
+    token_bytes: Array
+    free_bytes: Array
+
+
+def _uses(resolved: Resolved, found: ServingEstimate) -> _Uses:
+    q = resolved.scenario
+    before = sharing.histories(q, q.isl, q.osl)
+    ends = np.append(before[1:], before[-1] + (q.turn_isl or q.isl) + q.osl)
+    pauses, weights = _pauses(q)
+    kinds = np.append(np.repeat(pauses[None], len(ends) - 1, axis=0).ravel(), np.inf)
+    tokens = np.append(np.outer(ends[:-1], weights).ravel(), ends[-1]) / q.turns
+    longest, mean = float(ends[-1]), float(np.mean(ends))
+    return _Uses(kinds, tokens, longest, mean, *_capacity(resolved, found, longest))
+
+
 def _found(
-    resolved: Resolved, below: tuple[CacheTier, ...], found: ServingEstimate, at: int
+    resolved: Resolved, below: tuple[CacheTier, ...], uses: _Uses, found: ServingEstimate, at: int
 ) -> Array:
     """Shares of what was said before that the device and each tier have, [1 + tiers].
 
     at: of the load.
     """
     q = resolved.scenario
-    before = np.append(sharing.histories(q, q.isl, q.osl), 0.0)
-    before[-1] = before[-2] + (q.turn_isl or q.isl) + q.osl  # the end of the session
-    ends, ranks = before[1:], float(np.ravel(found.ranks)[at if np.size(found.ranks) > 1 else 0])
+    ranks = float(np.ravel(found.ranks)[at if np.size(found.ranks) > 1 else 0])
     requests_s = float(found.output_tokens_per_s[at] / found.osl[at])
-    if not requests_s > 0:
+    again = np.isfinite(uses.pauses_s)
+    if not (requests_s > 0 and again.any()):
         return np.zeros(1 + len(below))
-    pauses, weights = _pauses(q)
-    kinds = np.append(np.repeat(pauses[None], len(ends) - 1, axis=0).ravel(), np.inf)
-    of_turn = requests_s / q.turns * np.append(np.outer(ends[:-1], weights).ravel(), ends[-1])
-    token_bytes, free_bytes = _room(resolved, found, at, float(ends[-1]))
-    devices = q.tp * q.pp
+    token_bytes, devices = float(uses.token_bytes[at]), q.tp * q.pp
     per_request = float(found.ttft_s[at] + found.tpot_s[at] * max(found.osl[at] - 1.0, 0.0))
-    running = float(found.running[at]) / ranks * (q.shared_tokens + float(np.mean(ends)))
-    capacities = [free_bytes / token_bytes - running - q.shared_tokens]
+    running = float(found.running[at]) / ranks * (q.shared_tokens + uses.mean)
+    capacities = [float(uses.free_bytes[at]) / token_bytes - running - q.shared_tokens]
     served_by = [ranks]
     for tier in below:
         owners = 1.0 if tier.shared else ranks / q.replicas
-        room = tier.size_bytes / owners / (token_bytes * devices) - q.shared_tokens
+        held = tier.size_bytes / owners / (token_bytes * devices) - q.shared_tokens
         served_by.append(1.0 if tier.shared else ranks)
-        in_use = requests_s / served_by[-1] * per_request * float(np.mean(ends))
-        capacities.append(room - in_use)
+        capacities.append(held - requests_s / served_by[-1] * per_request * uses.mean)
+    per_s = requests_s * uses.tokens
     times = [
-        characteristic_time(kinds, of_turn / by, room)
-        for by, room in zip(served_by, capacities, strict=True)
+        characteristic_time(uses.pauses_s, per_s / by, capacity)
+        for by, capacity in zip(served_by, capacities, strict=True)
     ]
-    again = np.isfinite(kinds)
-    if not again.any():
-        return np.zeros(1 + len(below))
-    kept = [found_share(kinds[again], of_turn[again], time) for time in times]
+    kept = [found_share(uses.pauses_s[again], per_s[again], time) for time in times]
     return np.diff(np.maximum.accumulate(kept), prepend=0.0)
 
 
@@ -181,9 +204,7 @@ def _pauses(question: Question) -> tuple[Array, Array]:
     return pauses, np.full(_POINTS, 1.0 / _POINTS)
 
 
-def _room(
-    resolved: Resolved, found: ServingEstimate, at: int, tokens: float
-) -> tuple[float, float]:
+def _capacity(resolved: Resolved, found: ServingEstimate, tokens: float) -> tuple[Array, Array]:
     """Bytes of a token's cache on the fullest device, and those that a rank's caches may take."""
     split = found.parallelism
     ranks = np.asarray(split.dp, dtype=float)
@@ -191,7 +212,7 @@ def _room(
         memory(resolved.model, resolved.system, Workload(ranks, t, 0.0), split, resolved.engine)
         for t in (1.0, tokens)
     )
-    where = at if many.kv_bytes.size > 1 else 0
-    token = float(many.kv_bytes[where] - one.kv_bytes[where]) / max(tokens - 1.0, 1.0)
-    free = float(one.free_bytes[where]) * resolved.engine.free_share
-    return max(token, 1e-9), free
+    token = np.maximum((many.kv_bytes - one.kv_bytes) / max(tokens - 1.0, 1.0), 1e-9)
+    free = one.free_bytes * resolved.engine.free_share
+    size = found.status.size
+    return np.broadcast_to(token, (size,)), np.broadcast_to(free, (size,))

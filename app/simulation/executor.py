@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -29,7 +29,6 @@ from genz_core.errors import InvalidValue, MeasurementError
 from genz_core.installing import pip_install_extra
 from genz_core.progress import Cancel
 
-Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 _ASK_EVERY_S = 0.2
 
@@ -45,10 +44,9 @@ class Where:
     workers: int = 1
     cluster: str = ""
 
-    @property
-    def here(self) -> bool:
-        """Whether this process does it all."""
-        return self.workers == 1 and not self.cluster
+    def here(self, pieces: int) -> bool:
+        """Whether this process does so many pieces of work alone."""
+        return self.processes(pieces) == 1 and not self.cluster
 
     def processes(self, pieces: int) -> int:
         """Processes for so many pieces of work."""
@@ -59,8 +57,33 @@ class Where:
 HERE = Where()
 
 
+def outcomes(
+    work: Callable[..., Result],
+    pieces: Mapping[int, tuple[Any, ...]],
+    where: Where,
+    cancelled: Cancel,
+) -> Generator[tuple[int, Result], None, None]:
+    """Numbers of pieces of work with their results, as they are done; none after a cancellation.
+
+    work: a function of a module.  pieces: its arguments by the number of the piece.
+
+    Raises:
+        InvalidValue: Dask is not installed.
+        MeasurementError: a process died, every worker that took a piece, or the scheduler; or no
+            scheduler answers.
+    """
+    with _executor(where.processes(len(pieces)), where.cluster) as pool:
+        futures = {pool.submit(work, *arguments): at for at, arguments in pieces.items()}
+        try:
+            yield from _completed(futures, cancelled)
+        finally:
+            for future in futures:
+                future.cancel()
+            pool.shutdown()
+
+
 @contextmanager
-def executor(workers: int, cluster: str) -> Iterator[Executor]:
+def _executor(workers: int, cluster: str) -> Iterator[Executor]:
     """Processes of this machine, or the workers of a cluster.
 
     Raises:
@@ -87,14 +110,10 @@ def executor(workers: int, cluster: str) -> Iterator[Executor]:
         yield client.get_executor(pure=False)
 
 
-def completed(
-    futures: Mapping[Future[Result], Piece], cancelled: Cancel
-) -> Iterator[tuple[Piece, Result]]:
-    """Pieces of work with their results, as they are done; none after a cancellation.
-
-    Raises:
-        MeasurementError: a process died, every worker that took a piece, or the scheduler.
-    """
+def _completed(
+    futures: Mapping[Future[Result], int], cancelled: Cancel
+) -> Iterator[tuple[int, Result]]:
+    """As `outcomes`."""
     waiting, died = set(futures), _deaths()
     while waiting and not cancelled():
         done, waiting = wait(waiting, _ASK_EVERY_S, FIRST_COMPLETED)

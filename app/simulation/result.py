@@ -12,10 +12,10 @@ from app.scenario.results import ResultTable
 from app.scenario.scenario import resolve
 from app.simulation import rows
 from app.simulation.run import Run, run
-from app.simulation.tier_worth import Worth, refuse_no_tiers
+from app.simulation.tier_worth import Worth
 from app.simulation.tier_worth import worth as tier_worth
 from app.wording import quantities
-from genz_core.progress import Cancel, Progress, never, part, silent
+from genz_core.progress import Cancel, Progress, never, silent
 from genz_core.serving.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -129,7 +129,5 @@ def simulate(
     refuse_meaningless_for(resolved)
     if not worth:
         return Simulated(run(resolved, asked.objects, progress, cancelled))
-    refuse_no_tiers(asked.question)
-    whole = run(resolved, asked.objects, part(progress, 0.0, 0.3), cancelled)
-    found = tier_worth(whole, asked.objects, part(progress, 0.3, 1.0), cancelled)
-    return Simulated(whole, found)
+    found = tier_worth(resolved, asked.objects, progress, cancelled)
+    return Simulated(found.whole, found)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.answers import columns
-from app.scenario import cache_tiers
+from app.scenario import cache_tiers, pools
 from app.simulation import offered_load
 from app.simulation.run import UNVALIDATED, Run
 from genz_core.serving.simulation import Simulation
@@ -108,9 +108,7 @@ def figures(run: Run) -> dict[str, float]:
 
 def devices(run: Run) -> int:
     """Devices of all replicas, and of the prefill pool."""
-    q = run.question
-    prefill = run.prefill.devices if run.prefill else 0
-    return q.tp * q.pp * q.dp * q.replicas + prefill
+    return sum(pools.devices_of(run.question))
 
 
 def latency_rows(run: Run) -> list[dict[str, Any]]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import csv
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.scenario import points_file
-from app.simulation.executor import Where, completed, executor
+from app.simulation.executor import Where, outcomes
 from app.simulation.points import COLUMNS, Row, digest, simulate_row
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Progress, never, silent
@@ -65,14 +65,12 @@ def run_file(
     kept = len(answers)
     left = [at for at in range(len(named)) if at not in answers]
     if left:
-        with executor(Where(workers).processes(len(left)), cluster) as pool:
-            futures = {pool.submit(simulate_row, named[at], digests[at]): at for at in left}
+        pieces = {at: (named[at], digests[at]) for at in left}
+        done = outcomes(simulate_row, pieces, Where(workers, cluster), cancelled)
+        with closing(done):
             try:
-                _gather(futures, answers, target, len(named), progress, cancelled)
+                _gather(done, answers, target, len(named), progress)
             finally:
-                for future in futures:
-                    future.cancel()
-                pool.shutdown()
                 points_file.write(target, _ordered(answers), COLUMNS)
     return Simulations(_ordered(answers), len(named), kept)
 
@@ -82,16 +80,15 @@ def _ordered(answers: Mapping[int, Row]) -> list[Row]:
 
 
 def _gather(
-    futures: Mapping[Future[Row], int],
+    done: Iterable[tuple[int, Row]],
     answers: dict[int, Row],
     target: Path,
     of: int,
     progress: Progress,
-    cancelled: Cancel,
 ) -> None:
     """Take in answers as they come, and write them now and then."""
     written = time.monotonic()
-    for at, row in completed(futures, cancelled):
+    for at, row in done:
         answers[at] = row
         progress(len(answers) / of, f"{len(answers):,} of {of:,} rows")
         if time.monotonic() - written > _WRITE_EVERY_S:

@@ -38,7 +38,7 @@ from hardware_db import recipes
 from hardware_db.recipes import StepScale
 
 #: Latencies that may have a target, each by the parameter `*_target_s`.
-TARGETS = ("ttft_s", "tpot_s", "e2e_s")
+_TARGETS = ("ttft_s", "tpot_s", "e2e_s")
 #: What every simulated latency is, for documents and captions.
 UNVALIDATED = "simulated latencies carry no interval: no measured percentiles have validated them"
 _ALIKE = 0.005  # a correction that is not worth a word
@@ -93,8 +93,7 @@ class Run:
     @property
     def targets(self) -> dict[str, float]:
         """Most seconds of ttft_s, tpot_s and e2e_s that were stated, for goodput."""
-        named = {name: getattr(self.question, f"{name[:-2]}_target_s") for name in TARGETS}
-        return {name: seconds for name, seconds in named.items() if seconds}
+        return targets_of(self.question)
 
     @property
     def requests(self) -> int:
@@ -160,6 +159,12 @@ class Run:
             f"{int(refused.sum()):,} of {self.requests:,} requests do not fit the KV cache even "
             f"alone and were refused; the largest has {largest:,.0f} tokens"
         ]
+
+
+def targets_of(question: Question) -> dict[str, float]:
+    """Most seconds of ttft_s, tpot_s and e2e_s, those that a question states."""
+    named = {name: getattr(question, f"{name[:-2]}_target_s") for name in _TARGETS}
+    return {name: seconds for name, seconds in named.items() if seconds}
 
 
 def run(

@@ -14,7 +14,8 @@ import numpy as np
 from app.question.parameters import PARAMETERS
 from app.question.question import Question
 from app.question.validity import tiers_of
-from app.scenario import cache_tiers
+from app.scenario import cache_tiers, pools
+from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup, resolve_setup
 from app.simulation import rows
 from app.simulation.run import Run, run
@@ -35,6 +36,11 @@ class Worth:
     cases: Mapping[str, Run]
     routers: Mapping[str, Run]
 
+    @property
+    def whole(self) -> Run:
+        """The run that was asked for."""
+        return next(iter(self.cases.values()))
+
     def document(self) -> dict[str, Any]:
         """Figures of every run, and what each tier adds, as `--json` prints them."""
         return {"tiers": self.case_rows, "worth": self.worth_rows, "routers": self.router_rows}
@@ -52,10 +58,9 @@ class Worth:
     @property
     def worth_rows(self) -> list[dict[str, Any]]:
         """What each tier adds to the others, a row a tier."""
-        whole = next(iter(self.cases.values()))
-        rents = cache_tiers.rents(whole.question)
+        rents = cache_tiers.rents(self.whole.question)
         return [
-            {"tier": name, **_added(whole, self.cases[_without(name)], rents[name])}
+            {"tier": name, **_added(self.whole, self.cases[_without(name)], rents[name])}
             for name in rents
         ]
 
@@ -83,9 +88,8 @@ def device_s_per_request(run: Run) -> float:
     if not ended.any():
         return float("nan")
     end_s = float(np.max((simulation.arrival_s + simulation.e2e_s)[ended]))
-    prefill = run.prefill.devices if run.prefill else 0
-    pools = ([prefill] if prefill else []) + [rows.devices(run) - prefill]
-    return float(np.dot(simulation.busy, pools)) * end_s / int(ended.sum())
+    devices = [number for number in pools.devices_of(run.question) if number]
+    return float(np.dot(simulation.busy, devices)) * end_s / int(ended.sum())
 
 
 def _added(whole: Run, without: Run, rent: float) -> dict[str, Any]:
@@ -114,40 +118,32 @@ def _rent(run: Run) -> float | None:
     reader = run.prefill.resolved.system.price_usd_per_hour if run.prefill else own
     if own is None or reader is None:
         return None
-    prefill = run.prefill.devices if run.prefill else 0
-    return own * (rows.devices(run) - prefill) + reader * prefill
+    readers, others = pools.devices_of(run.question)
+    return own * others + reader * readers
 
 
 def _without(tier: str) -> str:
     return f"without {tier}"
 
 
-def refuse_no_tiers(question: Question) -> None:
-    """Refuse a question without cache tiers.
-
-    Raises:
-        InvalidValue: what to give.
-    """
-    if not tiers_of(question):
-        raise InvalidValue("worth is of cache tiers, and there are none: give host_cache_gib")
-
-
 def worth(
-    whole: Run,
+    resolved: Resolved,
     objects: Mapping[str, Any],
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> Worth:
-    """Serve the requests of a run again with fewer tiers, and with other routers.
+    """Serve the requests of a question, and again with fewer tiers and with other routers.
 
     Raises:
         InvalidValue: it has no tiers.
         RidgelineError: as `app.simulation.run.run`.
         Cancelled: `cancelled` said so.
     """
-    question = whole.question
-    refuse_no_tiers(question)
+    question = resolved.scenario
     names = tiers_of(question)
+    if not names:
+        raise InvalidValue("worth is of cache tiers, and there are none: give host_cache_gib")
+    whole = run(resolved, objects, part(progress, 0.0, 0.3), cancelled)
     fewer: dict[str, tuple[str, ...]] = {_without(name): (name,) for name in names}
     if len(names) > 1:
         fewer["without any"] = names
@@ -158,9 +154,9 @@ def worth(
         routed = {name: replace(question, router=name, front_ends=1) for name in others}
     runs, count = {}, len(asked) + len(routed)
     for at, (name, other) in enumerate({**asked, **routed}.items()):
-        share = part(progress, at / count, (at + 1) / count)
-        resolved = replace(whole.resolved, scenario=other)
-        runs[name] = run(resolved, objects, share, cancelled, drawn=whole.drawn)
+        share = part(progress, 0.3 + 0.7 * at / count, 0.3 + 0.7 * (at + 1) / count)
+        changed = replace(resolved, scenario=other)
+        runs[name] = run(changed, objects, share, cancelled, drawn=whole.drawn)
     return Worth(
         {"all tiers": whole, **{name: runs[name] for name in asked}},
         {question.router: whole, **{name: runs[name] for name in routed}} if routed else {},
@@ -173,8 +169,7 @@ def worth_of_setup(
     """As `worth`, of a setup under another question; returned with it, so that a page knows it."""
     setup, question, objects = asked
     resolved = resolve_setup(replace(setup, scenario=question))
-    whole = run(resolved, objects, part(progress, 0.0, 0.3), cancelled)
-    return setup, worth(whole, objects, part(progress, 0.3, 1.0), cancelled)
+    return setup, worth(resolved, objects, progress, cancelled)
 
 
 def _left_out(left: tuple[str, ...], names: tuple[str, ...]) -> dict[str, Any]:

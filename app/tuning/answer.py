@@ -8,6 +8,7 @@ from typing import Any
 
 from app.question.asking import Asked, read
 from app.question.parameters import PARAMETERS
+from app.scenario import points_file
 from app.tuning.loop import Runner, Tuned, proposed, tune
 from app.tuning.outcome import Outcome
 from app.tuning.real_server import Commands, RealServer
@@ -73,7 +74,7 @@ def answer(
     if folder is not None:
         (folder / REPORT).write_text(markdown(done), encoding="utf-8")
         if commands is not None and (taught := points(asked, done.records)):
-            (folder / POINTS).write_text(taught, encoding="utf-8")
+            points_file.write(folder / POINTS, taught, tuple(taught[0]))
     return done
 
 

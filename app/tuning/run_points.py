@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 
@@ -11,14 +9,20 @@ from app.question import typed
 from app.question.asking import Asked
 from app.scenario.points_row import KNOWN
 from app.tuning.study import Record
-from genz_core.cells import spreadsheet_cell
 
+#: Columns that a points file needs, whether the question stated them or not.
+_NEEDED = ("model", "system", "isl", "osl")
 #: Of `ridgeline calibrate runs`, by the figures of a run.
 _MEASURED = {"ttft": "measured_ttft_s", "tpot": "measured_tpot_s"}
 
 
-def points(asked: Asked, records: Sequence[Record]) -> str:
-    """The measured runs as rows of a points file, "" where none has a latency."""
+def points(asked: Asked, records: Sequence[Record]) -> list[dict[str, str]]:
+    """The measured runs that have a latency as rows of a points file, all with the same columns."""
+    stated = {
+        name: typed.text(getattr(asked.question, name))
+        for name in KNOWN
+        if name in asked.given or name in _NEEDED
+    }
     rows = []
     for record in records:
         figures = {
@@ -26,17 +30,8 @@ def points(asked: Asked, records: Sequence[Record]) -> str:
             for name, column in _MEASURED.items()
             if math.isfinite(value := record.outcome.figures.get(name, math.nan))
         }
-        if record.outcome.status != "measured" or not figures:
-            continue
-        stated = {name: getattr(asked.question, name) for name in KNOWN if name in asked.given}
-        texts = {name: typed.text(value) for name, value in {**stated, **record.setting}.items()}
-        known = {name: text for name, text in texts.items() if name in KNOWN and text}
-        rows.append({"id": f"run {record.number}", **known, **figures})
-    if not rows:
-        return ""
-    out = io.StringIO()
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.DictWriter(out, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: spreadsheet_cell(text) for name, text in row.items()} for row in rows)
-    return out.getvalue()
+        if record.outcome.status == "measured" and figures:
+            chosen = {name: typed.text(v) for name, v in record.setting.items() if name in KNOWN}
+            rows.append({"id": f"run {record.number}", **stated, **chosen, **figures})
+    columns = dict.fromkeys(name for row in rows for name, text in row.items() if text)
+    return [{name: row.get(name, "") for name in columns} for row in rows]

@@ -43,7 +43,7 @@ def sweep(
 ) -> None:
     from app.planning import sweep_axes, sweep_file
     from app.scenario.local_files import sources
-    from app.simulation.executor import Where
+    from app.simulation.executor import HERE, Where
     from hardware_db import yaml_document
 
     named: Mapping[str, Any] = given
@@ -54,7 +54,7 @@ def sweep(
     if output is not None:
         _write(axes, output, bounds_only, where)
         return
-    if not where.here:
+    if where != HERE:
         raise InvalidValue("--workers and --cluster need the file of the table: --output")
     if len(axes) > _MOST_PRINTED:
         raise InvalidValue(

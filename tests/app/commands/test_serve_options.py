@@ -59,6 +59,6 @@ def test_what_a_trace_cannot_have_is_refused():
     asked = {"model": "gpt2", "trace": "requests.csv"}
     with pytest.raises(InvalidValue, match="a trace has lengths and sessions of its own"):
         ask("simulate", {**asked, "turns": 3})
-    with pytest.raises(InvalidValue, match="offload means nothing to simulate"):
+    with pytest.raises(InvalidValue, match="offload is not modelled by simulate"):
         ask("simulate", {**asked, "offload": "kv"})
     assert ask("simulate", {**asked, "max_num_seqs": 8}).question.max_num_seqs == 8

@@ -62,9 +62,22 @@ def test_a_verb_takes_every_parameter_or_leaves_it_out_for_a_reason(verb: str):
     assert set(parameters_of(verb)) | set(left) == set(PARAMETERS)
     assert not set(parameters_of(verb)) & set(left)
     assert set(left.values()) <= set(REASONS)
-    for name in left:
-        with pytest.raises(InvalidValue, match=f"{name} (means nothing to|is no load of) {verb}"):
+    for name, reason in left.items():
+        words = (
+            "is not modelled by" if reason == "not modelled" else "(means nothing to|is no load of)"
+        )
+        with pytest.raises(InvalidValue, match=f"{name} {words} {verb}"):
             ask(verb, {name: another(PARAMETERS[name])})
+
+
+def test_what_a_verb_does_not_model_is_told_from_what_means_nothing_to_it():
+    reasons = {verb: LEFT_OUT[verb] for verb in ("scale", "availability")}
+    for left in reasons.values():
+        assert {left[name] for name in ("offload", "lora_rank", "prefill_workers", "sessions",
+                                        "host_cache_gib")} == {"not modelled"}  # fmt: skip
+        assert {left[name] for name in ("batch", "concurrency", "prefix_hits")} == {"physics"}
+    assert LEFT_OUT["estimate"]["burstiness"] == "not modelled"
+    assert LEFT_OUT["estimate"]["seed"] == LEFT_OUT["ops"]["burstiness"] == "physics"
 
 
 def test_a_name_means_one_parameter():

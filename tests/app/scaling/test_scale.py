@@ -185,6 +185,13 @@ def test_losses_so_frequent_that_no_number_is_enough_are_told():
     assert json.loads(json.dumps(found.to_dict()))["replicas_on_average"] is None
 
 
+def test_too_few_replicas_for_the_losses_are_told():
+    bare = available(share=99.0).bare
+    found = available(share=99.0, mtbf_h=2, max_replicas=bare)
+    assert found.average is None
+    assert f"{bare} replicas do not keep it, since each is gone 5.0" in repr(found)
+
+
 def test_too_few_replicas_are_refused_with_what_they_reach():
     with pytest.raises(InvalidValue, match="give more max_replicas"):
         available(share=99.0, max_replicas=1)
@@ -199,6 +206,7 @@ def test_chances_are_binomial_and_the_expected_share_is_their_mean():
         counts = np.bincount(up.sum(axis=1), minlength=replicas + 1)[::-1] / 20_000
         assert enough.chances(replicas, gone) == pytest.approx(counts, abs=0.02)
         assert sum(enough.chances(replicas, gone)) == pytest.approx(1.0)
+    assert sum(enough.chances(10_000, 0.01)) == pytest.approx(1.0)
 
 
 @pytest.mark.draws

@@ -19,7 +19,7 @@ from app.tuning.loop import Tuned, tune
 from app.tuning.outcome import Outcome
 from app.tuning.run_points import points
 from app.tuning.space import space
-from app.tuning.study import Study
+from app.tuning.study import Record, Study
 from profilers.collect.serving import own_server
 
 NAMES = ("weights", "kv", "max_num_seqs", "max_num_batched_tokens")
@@ -68,8 +68,7 @@ def test_the_best_of_all_or_one_within_five_percent_is_found_in_eight_runs(targe
 def taught() -> tuple[Tuned, list[dict[str, str]]]:
     """A search, and the rows of its points file."""
     done, asked, _ = searched("output_tokens_per_s")
-    rows = list(csv.DictReader(points(asked, done.records).splitlines()))
-    return done, [{**row, "model": "Qwen/Qwen3-0.6B"} for row in rows]
+    return done, [{**row, "model": "Qwen/Qwen3-0.6B"} for row in points(asked, done.records)]
 
 
 def test_the_runs_of_a_search_are_rows_of_a_points_file():
@@ -93,4 +92,12 @@ def test_the_rows_of_a_search_calibrate():
 def test_runs_without_figures_teach_nothing():
     done, asked, _ = searched("output_tokens_per_s")
     failed = [type(one)(one.number, one.setting, Outcome("failed")) for one in done.records]
-    assert points(asked, failed) == ""
+    assert points(asked, failed) == []
+
+
+def test_a_points_file_names_the_system_that_was_not_stated():
+    asked = ask("tune", {"model": "Qwen/Qwen3-0.6B", "concurrency": 4, "max_num_seqs": "4,8"})
+    runs = [Record(1, {"max_num_seqs": 8}, Outcome("measured", {"ttft": 0.1, "tpot": 0.01}))]
+    (row,) = points(asked, runs)
+    assert row["system"] == asked.question.system and parse(row).question.isl == asked.question.isl
+    assert row["max_num_seqs"] == "8" and row["measured_ttft_s"] == "0.1"
