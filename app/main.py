@@ -15,11 +15,14 @@ st.logo(str(HERE / "logo.svg"), size="large", icon_image=str(HERE / "icon.svg"))
 
 
 def page(path: str, title: str, symbol: str, default: bool = False) -> StreamlitPage:
-    """The page of a file of `views`; its address is the file's stem.
+    """The page of a file of `views`; its address is the file's stem, the root for the default page.
 
     path: below `views`, without ".py".  symbol: name of a Material icon.
     """
-    return st.Page(f"views/{path}.py", title=title, icon=f":material/{symbol}:", default=default)
+    return st.Page(
+        f"views/{path}.py", title=title, icon=f":material/{symbol}:", default=default,
+        url_path="" if default else None,
+    )  # fmt: skip
 
 
 pages = {
@@ -41,7 +44,8 @@ pages = {
 }
 
 
-#: Addresses of pages of earlier releases, with the page and the part of it that hold them now.
+#: Addresses of pages of earlier releases, and the file's stem of the page at the root, with the
+#: page and the part of it that hold them now.
 MOVED: Mapping[str, tuple[str, str]] = {
     "reports": ("upload", ""),
     "measured": ("upload", "Beside its prediction"),
@@ -55,6 +59,7 @@ MOVED: Mapping[str, tuple[str, str]] = {
     "economics": ("plan", "Economics"),
     "sensitivity": ("chip_lab", "Sensitivity"),
     "overview": ("answer", ""),
+    "answer": ("answer", ""),
     "serving": ("answer", "Load curves"),
     "roofline": ("explain", "Roofline"),
     "breakdown": ("explain", "Breakdown"),

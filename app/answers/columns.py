@@ -336,7 +336,7 @@ def _of_parameters() -> Iterator[Column]:
         unit = {"1/s": "req/s", "%": "share"}.get(one.unit, one.unit)
         if one.kind == "whole":
             unit = _COUNTED.get(name, "count")
-        head = one.label.partition(" [")[0] or name.replace("_", " ").capitalize()
+        head = one.title.partition(" [")[0]
         yield Column(name, head, unit or ("factor" if one.numeric else ""), one.help)
 
 

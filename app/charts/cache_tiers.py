@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.answers.columns import COLUMNS
-from app.charts.figure import Figure, bar
+from app.charts.figure import Figure, Trace, bar
 from app.charts.style import Look, blank
-from app.wording import quantities
 
 #: Places of the palette by column of hits.
 _HITS: Mapping[str, int] = {
@@ -23,26 +22,12 @@ def hits(rows: Sequence[Mapping[str, Any]], name: str, look: Look) -> Figure:
     column that names a row.
     """
     figure = blank(look, "Prompt tokens found, by tier", 320)
-    names = [row[name] for row in rows]
     for column, place in _HITS.items():
-        values = [_share(row, column) for row in rows]
-        if not any(column in row for row in rows):
-            continue
-        head = COLUMNS[column].head
-        figure.add_trace(
-            bar(
-                x=names,
-                y=values,
-                name=head,
-                marker={"color": look.classes[place]},
-                customdata=[quantities.percent(value) for value in values],
-                hovertemplate=f"{head}: %{{customdata}}<extra>%{{x}}</extra>",
-            )
-        )
-    figure.update_yaxes(title_text="Share of the prompts", tickformat=".0%", rangemode="tozero")
-    figure.update_xaxes(type="category", showgrid=False)
-    figure.update_layout(barmode="stack", bargap=0.35, margin={"t": 44, "b": 92})
-    return figure
+        if any(column in row for row in rows):
+            values = {str(row[name]): _share(row, column) for row in rows}
+            figure.add_trace(_bars(column, values, look.classes[place]))
+    figure.update_yaxes(title_text="Share of the prompts", tickformat=".0%")
+    return _laid_out(figure, "stack")
 
 
 def _share(row: Mapping[str, Any], column: str) -> float:
@@ -54,20 +39,28 @@ def _share(row: Mapping[str, Any], column: str) -> float:
 def first_tokens(rows: Sequence[Mapping[str, Any]], name: str, look: Look) -> Figure:
     """Mean and 99th percentile of TTFT, two bars a row.  rows, name: as of `hits`."""
     figure = blank(look, "Time to first token", 320)
-    names = [row[name] for row in rows]
     for place, column in enumerate(("ttft_mean_s", "ttft_p99_s")):
-        head, values = COLUMNS[column].head, [row[column] for row in rows]
-        figure.add_trace(
-            bar(
-                x=names,
-                y=values,
-                name=head,
-                marker={"color": look.classes[place]},
-                customdata=[quantities.seconds(value) for value in values],
-                hovertemplate=f"{head}: %{{customdata}}<extra>%{{x}}</extra>",
-            )
-        )
-    figure.update_yaxes(title_text="TTFT [s]", rangemode="tozero")
+        values = {str(row[name]): float(row[column]) for row in rows}
+        figure.add_trace(_bars(column, values, look.classes[place]))
+    figure.update_yaxes(title_text="TTFT [s]")
+    return _laid_out(figure, "group")
+
+
+def _bars(column: str, values: Mapping[str, float], color: str) -> Trace:
+    """A bar for each named value of a column, in the column's words when pointed at."""
+    head, words = COLUMNS[column].head, COLUMNS[column].words
+    return bar(
+        x=list(values),
+        y=list(values.values()),
+        name=head,
+        marker={"color": color},
+        customdata=[words(value) for value in values.values()],
+        hovertemplate=f"{head}: %{{customdata}}<extra>%{{x}}</extra>",
+    )
+
+
+def _laid_out(figure: Figure, mode: str) -> Figure:
+    figure.update_yaxes(rangemode="tozero")
     figure.update_xaxes(type="category", showgrid=False)
-    figure.update_layout(barmode="group", bargap=0.35, margin={"t": 44, "b": 92})
+    figure.update_layout(barmode=mode, bargap=0.35, margin={"t": 44, "b": 92})
     return figure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -53,10 +54,11 @@ def replicas(
         line(_hours([0.0, end]), [fixed, fixed], "fixed", look.alarm,
              "%{y:,.0f} fixed<extra></extra>", line={"width": 1.5, "dash": "dash"})
     )  # fmt: skip
+    most = max([fixed, *course["there"]])
     figure.update_xaxes(title_text="Time [h]", anchor="y2")
     figure.update_layout(
-        yaxis={"title": {"text": "Replicas"}, "rangemode": "tozero", "domain": [0.42, 1.0],
-               "anchor": "x"},
+        yaxis={"title": {"text": "Replicas"}, "domain": [0.42, 1.0], "anchor": "x",
+               "range": [0, 1.1 * most], "tickformat": "d", "dtick": max(math.ceil(most / 5), 1)},
         yaxis2={"title": {"text": "Demand [1/s]"}, "rangemode": "tozero", "domain": [0.0, 0.34],
                 "anchor": "x"},
         hovermode="x unified",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import nan
@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.answers.columns import COLUMNS, in_words, span_words
+from app.answers.columns import COLUMNS, Column, in_words, span_words
 from app.charts.style import CLASS_NAMES, CLASSES, HOST
 from app.dashboard.widgets import draw_table
 from app.scenario import intervals
@@ -55,6 +55,31 @@ def operator_rows(table: Mapping[str, Sequence[object]], phase: str) -> pd.DataF
     shown["module"] = raw["module"]
     shown = shown[shown["predicted [µs]"] > 0]
     return shown.sort_values("predicted [µs]", ascending=False, ignore_index=True)
+
+
+def rows_in_words(
+    rows: Iterable[Mapping[str, Any]], more: Mapping[str, Column] | None = None
+) -> pd.DataFrame:
+    """Rows of an answer for a reader: columns under their heads, figures with their units.
+
+    more: columns besides the declared ones.  A name that has none gets a capital letter, and its
+    values stay as they are.
+    """
+    known = {**COLUMNS, **(more or {})}
+
+    def cell(name: str, value: Any) -> Any:
+        return value if isinstance(value, str) or name not in known else known[name].words(value)
+
+    def head(name: str) -> str:
+        if name not in known:
+            return name.capitalize()
+        one = known[name]
+        return one.title if one.unit == "$/h" else one.head  # whose words are those of dollars
+
+    return pd.DataFrame(
+        {head(name): cell(name, value) for name, value in row.items() if value is not None}
+        for row in rows
+    )
 
 
 def rounded(table: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import streamlit as st
 from app.dashboard import visitor
 from app.jobs import Job, Lane, server_queue
 from app.jobs.job_files import Work
+from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
 
@@ -32,6 +33,16 @@ def submitted(key: str, work: Work, argument: Any, title: str, lane: Lane) -> Jo
     return job
 
 
+def start(key: str, work: Work, argument: Any, title: str, lane: Lane) -> None:
+    """Queue a job in place of the one in the session state `key`, and redraw the page.
+
+    Errors and arguments as `app.jobs.Queue.submit`.
+    """
+    st.session_state.pop(key, None)
+    submitted(key, work, argument, title, lane)
+    st.rerun()
+
+
 @st.fragment(run_every=0.7)
 def show_progress(key: str, name: str, note: str = "") -> None:
     """Draw the progress of the job in the session state `key`; redraws the page when it ends.
@@ -52,8 +63,8 @@ def show_progress(key: str, name: str, note: str = "") -> None:
 
 
 def result_of(key: str, name: str, note: str = "") -> Any:
-    """The result of the job in the session state `key`, None without one; meanwhile its progress is
-    drawn, or what it failed of.
+    """The result of the job in the session state `key`, None if there is none; its progress is
+    drawn while it runs, its error if it failed.
 
     name, note: as of `show_progress`.
     """
@@ -65,6 +76,29 @@ def result_of(key: str, name: str, note: str = "") -> Any:
     if job.error:
         st.error(plain(job.error), icon=":material/error:")
     return job.result
+
+
+def kept_result(key: str, result_key: str, name: str) -> Any:
+    """The last result of a job in the session state `key`, None if none succeeded yet.
+
+    It is in the session state `result_key`, and remains while the next job runs and if that fails.
+    name: as of `show_progress`.
+    """
+    result = result_of(key, name)
+    if not is_running(key):
+        st.session_state.pop(key, None)
+    if result is not None:
+        st.session_state[result_key] = result
+    return st.session_state.get(result_key)
+
+
+def say_if_earlier(before: Setup, now: Setup) -> None:
+    """Draw a sentence if a result is that of an earlier question than the page's present one."""
+    if before != now:
+        st.info(
+            "This is the result of an earlier question; simulate again for the present one.",
+            icon=":material/history:",
+        )
 
 
 def _stage(job: Job) -> str:

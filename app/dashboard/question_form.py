@@ -73,7 +73,7 @@ def control(
         InvalidValue: the text in it is no value of the parameter.
     """
     one = PARAMETERS[name]
-    label = label or one.label or one.name.replace("_", " ").capitalize()
+    label = label or one.title
     common = {"key": name, "bind": "query-params", "help": _HELP.get(name, one.help), **more}
     options = options or _options(one)
     if one.kind == "truth":

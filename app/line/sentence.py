@@ -108,7 +108,7 @@ def _parts(
     yield "under", engine, ("engine", "engine_version")
     for name, value in {**q.changed(), **several}.items():
         if name not in _PLACED:
-            label = (PARAMETERS[name].label or name.replace("_", " ")).casefold()
+            label = PARAMETERS[name].title.casefold()
             shown = typed.text(value) if not isinstance(value, bool) else ("on" if value else "off")
             yield ",", f"{label} {shown}", (name,)
 

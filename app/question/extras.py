@@ -19,6 +19,7 @@ _LEVEL = "Percent of runs that an interval is to hold."
 _REPLICA = (
     Parameter(
         "weights_from", "text", "disk", "Where a replica that starts loads its weights from.",
+        label="Weights loaded from",
         choices=("disk", "disk_streamed", "network_disk", "object_store",
                  "object_store_streamed"),
     ),
@@ -30,7 +31,7 @@ _REPLICA = (
     Parameter(
         "replace_s", "number", 340.0,
         "Seconds from the loss of a replica until another is started in its place.", unit="s",
-        least=0.0, most=1e9,
+        least=0.0, most=1e9, label="Replacement of a replica",
     ),
     Parameter(
         "mtbf_h", "number", None,
@@ -119,7 +120,7 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
         Parameter(
             "policy", "text", "hpa",
             "Autoscaler: Kubernetes' HPA, KEDA, or the planner of Dynamo.",
-            choices=("hpa", "keda", "dynamo"),
+            choices=("hpa", "keda", "dynamo"), label="Autoscaler",
         ),
         Parameter(
             "metric", "text", "open",
@@ -165,11 +166,11 @@ EXTRAS: Mapping[str, tuple[Parameter, ...]] = {
     "availability": (
         Parameter(
             "share", "number", 99.9, "Percent of requests that are to meet the targets.",
-            unit="%", least=0.0, above=True, most=99.9999,
+            unit="%", least=0.0, above=True, most=99.9999, label="Requests within targets",
         ),
         Parameter(
             "lost", "whole", 1, "Replicas that may be lost at once and must not be missed (N+1).",
-            least=0, most=1000,
+            least=0, most=1000, label="Replicas lost at once",
         ),
         Parameter(
             "max_replicas", "whole", 100, "Replicas at most.", least=1, most=10_000,

@@ -104,7 +104,7 @@ class Load:
     )  # fmt: skip
     think_s: float = parameter(
         "number", 0.0, "Seconds between two turns.", unit="s", least=0.0, most=_SECONDS,
-        group=SHARED, aliases=("think_time",),
+        group=SHARED, aliases=("think_time",), label="Pause between turns",
     )  # fmt: skip
     think_spread: float = parameter(
         "number", 0.0,

@@ -54,6 +54,13 @@ class Parameter:
         return f"--{self.name.replace('_', '-')}"
 
     @property
+    def title(self) -> str:
+        """The label on a form: as declared, else the name in words, without its unit."""
+        if self.label:
+            return self.label
+        return self.name.removesuffix(f"_{self.unit}").replace("_", " ").capitalize()
+
+    @property
     def numeric(self) -> bool:
         return self.kind in ("whole", "number")
 

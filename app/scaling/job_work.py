@@ -16,24 +16,24 @@ from genz_core.progress import Cancel, Progress
 Work = tuple[Setup, Asked, Mapping[str, Any]]
 
 
-def follow(work: Work, progress: Progress, cancelled: Cancel) -> dict[str, Any]:
-    """The document of `scale`, with the figures as rows.
+def follow(work: Work, progress: Progress, cancelled: Cancel) -> tuple[Setup, dict[str, Any]]:
+    """The document of `scale`, with the figures as rows, after the setup that it is of.
 
-    work: the setup of a page, what is asked of it, and the extras.
+    work: the setup of a page, the question that is asked of it, and the extras.
 
     Raises:
         RidgelineError: as `scale`.
     """
-    _, asked, extras = work
+    setup, asked, extras = work
     found = scale(asked, extras, progress, cancelled, deployment=_deployment(work))
-    return {**found.to_dict(), "rows": shown_figures(found)}
+    return setup, {**found.to_dict(), "rows": shown_figures(found)}
 
 
-def enough(work: Work, progress: Progress, cancelled: Cancel) -> dict[str, Any]:
+def enough(work: Work, progress: Progress, cancelled: Cancel) -> tuple[Setup, dict[str, Any]]:
     """The document of `availability`; as `follow`."""
-    _, asked, extras = work
+    setup, asked, extras = work
     found = availability(asked, extras, progress, cancelled, deployment=_deployment(work))
-    return found.to_dict()
+    return setup, found.to_dict()
 
 
 def _deployment(work: Work) -> Resolved:

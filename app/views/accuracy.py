@@ -84,8 +84,9 @@ def operator_parity(points: Points) -> dict[str, Figure]:
 def measured_points_area(area: str) -> None:
     """Draw the area "Batch points" or "Serving": errors by split and column, worst rows, peers."""
     records, serving = cached_rows.measured_records(area.casefold()), area == "Serving"
-    metric = choice("Figure", ["tpot_s", "ttft_s"], "accuracy_metric") if serving else None
-    by = choice("By", GROUPS[area], f"accuracy_by_{'serving' if serving else 'batch'}")
+    with st.container(horizontal=True):
+        metric = choice("Figure", ["tpot_s", "ttft_s"], "accuracy_metric") if serving else None
+        by = choice("By", GROUPS[area], f"accuracy_by_{'serving' if serving else 'batch'}")
     shown = [row for row in records if metric in (None, row["metric"])]
     metrics = (metric,) if metric else shipped_errors.BATCH_METRICS
     splits = shipped_errors.fit_errors(metrics)

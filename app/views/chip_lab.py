@@ -20,7 +20,8 @@ def of_the_question(part: str) -> None:
     if loaded.scenario.kind == "trace":
         loaded = setup  # a trace has no one load to vary
     sidebar.say_trace()
-    st.caption(f"Under {plain(resolved.engine.name)}.")
+    if not setup.scenario.engine:
+        st.caption(f"Its usual engine is {plain(resolved.engine.name)}.")
     if part in ("Sensitivity", "Ridge"):
         if loaded.scenario.kind == "batch":
             loaded = sidebar.gated(setup, resolved, estimate)[0]

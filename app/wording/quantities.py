@@ -148,8 +148,9 @@ def chance(share: float) -> str:
 
 
 def dollars(value: float) -> str:
-    """An amount in US dollars: "$0.182"."""
-    return f"${digits(value)}" if math.isfinite(value) else "–"
+    """An amount in US dollars: "$0.182", "−$0.182"."""
+    sign = "−" if value < 0 else ""
+    return f"{sign}${digits(abs(value))}" if math.isfinite(value) else "–"
 
 
 def parameters(value: float) -> str:

@@ -47,6 +47,14 @@ def rows_of_table(page) -> int:
     return int(grid.get_attribute("aria-rowcount")) - 1
 
 
+def test_the_first_page_opens_by_its_name_too_with_what_stands_in_the_address(open_page):
+    page = open_page("answer", tp=2)
+    page.wait_for_selector("h1:has-text('Llama-3.1-8B')")
+    page.wait_for_function("() => location.pathname === '/'")
+    assert query(page)["tp"] == ["2"]
+    assert not page.get_by_text("Page not found").count()
+
+
 # ------------------------------------------------------------------------------- roofline
 
 

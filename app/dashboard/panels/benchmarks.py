@@ -70,7 +70,7 @@ def question_form(asked: Sequence[Deployment]) -> None:
             st.session_state[_GIVEN] = {name: value for name, value in said.items() if value}
             st.rerun()
     if needed:
-        st.caption("Nothing is predicted before this is said; the sidebar's scenario is proposed.")
+        st.caption("The form proposes the sidebar's scenario. State what ran, then press Predict.")
 
 
 def _field(name: str, assumed: str) -> Any:

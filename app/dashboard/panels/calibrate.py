@@ -7,7 +7,7 @@ import streamlit as st
 from app.calibration import from_reports as report_calibration
 from app.calibration import machine
 from app.dashboard import name_options, uploads, visitor
-from app.dashboard.job_progress import is_running, show_progress, submitted
+from app.dashboard.job_progress import is_running, result_of, start
 from app.dashboard.panels.fit import fit_panel
 from app.dashboard.panels.own_runs import own_runs_panel
 from app.jobs import MEASURING
@@ -42,20 +42,13 @@ def from_machine() -> None:
         return
     settings = form()
     if settings and not is_running(JOB):
-        st.session_state.pop(JOB, None)
-        submitted(JOB, machine.calibrate_with, settings, "Calibration of this machine", MEASURING)
-        st.rerun()
-    if is_running(JOB):
-        show_progress(JOB, "fit")
-    job = st.session_state.get(JOB)
-    if job is None:
+        start(JOB, machine.calibrate_with, settings, "Calibration of this machine", MEASURING)
+    if fitted := result_of(JOB, "fit"):
+        noise = ("Noise of the points", quantities.percent(fitted.suite.spread))
+        fit_panel(fitted, noise, lambda: machine.save(fitted))
+        st.caption(f"Predictions of it take the engine {plain(fitted.engine.name)}.")
+    elif JOB not in st.session_state:
         st.info("Nothing is fitted yet in this session.", icon=":material/tune:")
-    elif job.over and job.error:
-        st.error(plain(job.error), icon=":material/error:")
-    elif job.over:
-        noise = ("Noise of the points", quantities.percent(job.result.suite.spread))
-        fit_panel(job.result, noise, lambda: machine.save(job.result))
-        st.caption(f"Predictions of it take the engine {plain(job.result.engine.name)}.")
 
 
 def from_reports() -> None:

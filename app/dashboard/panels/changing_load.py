@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from app.answers.columns import COLUMNS
+from app.answers.columns import COLUMNS, Column
 from app.charts import scaling as charts
 from app.dashboard import export, sidebar, strip, traces
-from app.dashboard.job_progress import is_running, show_progress, submitted
+from app.dashboard.display_tables import rows_in_words
+from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
 from app.dashboard.widgets import card, draw_table
 from app.jobs import SIMULATING
 from app.question import typed
@@ -32,6 +33,18 @@ _MORE = (
     "metric", "metric_target", "interval_s", "stabilization_s", "tolerance", "cooldown_s",
     "predictor", "startup_s", "replace_s", "mtbf_h", "open_each",
 )  # fmt: skip
+#: Columns of both results besides the declared ones.
+_OWN_COLUMNS: Mapping[str, Column] = {
+    name: Column(name, head, unit)
+    for name, head, unit in (
+        ("replica_hours", "Replica-hours", "h"),
+        ("most_replicas", "Most replicas at once", "count"), ("starts", "Starts", "count"),
+        ("losses", "Replicas lost", "count"), ("held", "Requests without a replica", "count"),
+        ("usd", "Cost", "$"), ("share", "Within the targets", "share"),
+        ("share_with_lost", "With losses", "share"), ("share_on_average", "On average", "share"),
+        ("all_there", "Time without losses", "share"), ("usd_per_month", "Cost a month", "$"),
+    )
+}  # fmt: skip
 _VERBS = {"Follow the load": ("scale", follow), "How many last?": ("availability", enough)}
 
 
@@ -49,17 +62,13 @@ def page() -> None:
             for label in _VERBS:
                 if st.form_submit_button(label, disabled=is_running(JOB)):
                     _start(setup, label, given)
-    if is_running(JOB):
-        show_progress(JOB, "scaling")
-    _take_job()
-    shown = st.session_state.get(RESULT)
+    shown = kept_result(JOB, RESULT, "scaling")
     if shown is None:
         st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
         return
-    before, label, document = shown
-    if before != setup:
-        st.info("Of an earlier question: press again for this one.", icon=":material/history:")
-    (_follows if label == "Follow the load" else _lasts)(document, before)
+    before, document = shown
+    say_if_earlier(before, setup)
+    (_follows if "following" in document else _lasts)(document, before)
 
 
 def _form() -> dict[str, str]:
@@ -74,14 +83,13 @@ def _form() -> dict[str, str]:
 
 
 def _control(one: Parameter) -> str:
-    label = one.label or one.name.replace("_", " ").capitalize()
     key = f"scaling_{one.name}"
     if one.choices:
         first = one.choices.index(one.default)
-        return str(st.selectbox(label, one.choices, first, key=key, help=one.help))
+        return str(st.selectbox(one.title, one.choices, first, key=key, help=one.help))
     unit = f" [{one.unit}]" if one.unit else ""
     usual = "" if one.default is None else typed.text(one.default)
-    return st.text_input(f"{label}{unit}", usual, key=key, help=one.help, max_chars=40).strip()
+    return st.text_input(f"{one.title}{unit}", usual, key=key, help=one.help, max_chars=40).strip()
 
 
 def _start(setup: Setup, label: str, given: Mapping[str, str]) -> None:
@@ -90,13 +98,9 @@ def _start(setup: Setup, label: str, given: Mapping[str, str]) -> None:
         known = extras_of(verb)
         extras, _ = read_extras(known, {n: v for n, v in given.items() if n in known and v})
         asked = _asked(setup, verb)
-        st.session_state.pop(JOB, None)
-        submitted(JOB, work, (setup, asked, extras), label, SIMULATING)
-        st.session_state[f"{JOB}_of"] = (setup, label)
+        start(JOB, work, (setup, asked, extras), label, SIMULATING)
     except RidgelineError as error:
         st.error(plain(error), icon=":material/error:")
-        return
-    st.rerun()
 
 
 def _asked(setup: Setup, verb: str) -> Asked:
@@ -115,19 +119,6 @@ def _asked(setup: Setup, verb: str) -> Asked:
     if scenario.kind == "trace":
         kept["trace"] = traces.requests(scenario.requests or 0)
     return ask(verb, {"model": scenario.model} | kept)
-
-
-def _take_job() -> None:
-    """Keep what became of the job, once."""
-    job = st.session_state.get(JOB)
-    if job is None or not job.over:
-        return
-    del st.session_state[JOB]
-    setup, label = st.session_state.pop(f"{JOB}_of")
-    if job.error:
-        st.error(plain(job.error), icon=":material/error:")
-    else:
-        st.session_state[RESULT] = (setup, label, job.result)
 
 
 # ------------------------------------------------------------------------------- results
@@ -175,8 +166,18 @@ def _follows(document: Mapping[str, Any], setup: Setup) -> None:
         export.chart(figures["tpot"], "scaling-tpot", "TPOT by time of arrival")
     _say(document)
     table = pd.DataFrame(windows)
-    draw_table(pd.DataFrame(document["rows"]), "scaling_figures", height="auto")
+    draw_table(_figures_in_words(document["rows"]), "scaling_figures")
     export.downloads("changing-load", figures, table, setup)
+
+
+def _figures_in_words(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Rows of a figure each, with its values in both ways, for a reader."""
+    known = {**COLUMNS, **_OWN_COLUMNS}
+    return pd.DataFrame(
+        {way: known[row["figure"]].head if way == "figure" else known[row["figure"]].words(value)
+         for way, value in row.items()}
+        for row in rows
+    )  # fmt: skip
 
 
 def _seconds(value: float | None) -> str:
@@ -190,6 +191,5 @@ def _lasts(document: Mapping[str, Any], setup: Setup) -> None:
         card(f"With {document['lost']:,} lost", f"{document['replicas_with_lost']:,}", "replicas")
         card("On average over losses", "–" if average is None else f"{average:,}", "replicas")
     _say(document)
-    table = pd.DataFrame(document["rows"])
-    draw_table(table, "scaling_rows", height="auto")
-    export.downloads("availability", {}, table, setup)
+    draw_table(rows_in_words(document["rows"], _OWN_COLUMNS), "scaling_rows")
+    export.downloads("availability", {}, pd.DataFrame(document["rows"]), setup)

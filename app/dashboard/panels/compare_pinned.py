@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 import streamlit as st
 
@@ -19,18 +21,38 @@ from genz_core.errors import RidgelineError
 
 def show(setup: Setup) -> None:
     """Draw figures, steps by operator class and downloads of the pinned scenarios."""
-    candidates = [own_definitions.attach(setup_from(pin)) for pin in pinned.pinned_scenarios()]
-    setups = candidates or [setup]
-    priced: list[tuple[Setup, Estimate]] = []
+    pins = [own_definitions.attach(setup_from(pin)) for pin in pinned.pinned_scenarios()]
+    shown = {chr(ord("A") + at): one for at, one in enumerate(pins or [setup])}
+    batches, estimates = _priced(shown)
+    _pin_buttons(bool(pins))
+    if not estimates:
+        return
+    for name in estimates:
+        _scenario(name, shown[name], removable=bool(pins))
+    numbers = _figures(batches, estimates)
+    changed = what_changed(estimates) if len(estimates) > 1 else {}
+    charts = {**changed, **by_class(estimates, "compare")}
+    numbers = pd.concat([numbers, _classes(estimates)], ignore_index=True)
+    export.downloads("compare", charts, numbers, setup)
+
+
+def _priced(setups: Mapping[str, Setup]) -> tuple[dict[str, Setup], dict[str, Estimate]]:
+    """The batches that stand for scenarios, and their estimates, by name; draws the error of each
+    that cannot be priced.
+    """
     batches: dict[str, Setup] = {}
-    for at, one in enumerate(setups):
+    estimates: dict[str, Estimate] = {}
+    for name, setup in setups.items():
         try:
-            batch = as_batch(one)
-            priced.append((one, cached.priced(batch)))
-            batches[chr(ord("A") + at)] = batch
+            batch = as_batch(setup)
+            estimates[name], batches[name] = cached.priced(batch), batch
         except RidgelineError as error:
-            st.error(f"{chr(ord('A') + at)}: {plain(error)}", icon=":material/error:")
-    if not candidates:
+            st.error(f"{name}: {plain(error)}", icon=":material/error:")
+    return batches, estimates
+
+
+def _pin_buttons(any_pinned: bool) -> None:
+    if not any_pinned:
         st.info(
             "Nothing is pinned yet; below is the sidebar's scenario. "
             "Pin it, change it, and pin again.",
@@ -44,22 +66,24 @@ def show(setup: Setup) -> None:
             disabled=pinned.full(),
             key="pin_here",
         )
-        st.button("Unpin all", on_click=pinned.clear, disabled=not candidates, key="unpin_all")
-    if not priced:
-        return
+        st.button("Unpin all", on_click=pinned.clear, disabled=not any_pinned, key="unpin_all")
 
-    names = list(batches)
-    for name, (one, _) in zip(names, priced, strict=True):
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{name}** {sidebar.describe(one)}")
-            if candidates:
-                st.button(
-                    "Unpin", icon=":material/close:", type="tertiary", key=f"unpin_{name}",
-                    on_click=pinned.remove, args=(ord(name) - ord("A"),),
-                )  # fmt: skip
 
-    estimates = [estimate for _, estimate in priced]
-    table = display_tables.figures_by_scenario(names, estimates)
+def _scenario(name: str, setup: Setup, *, removable: bool) -> None:
+    """Draw a scenario in a line, with the button that unpins it."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{name}** {sidebar.describe(setup)}")
+        if removable:
+            st.button(
+                "Unpin", icon=":material/close:", type="tertiary", key=f"unpin_{name}",
+                on_click=pinned.remove, args=(ord(name) - ord("A"),),
+            )  # fmt: skip
+
+
+def _figures(batches: Mapping[str, Setup], estimates: Mapping[str, Estimate]) -> pd.DataFrame:
+    """Draw the figures of each scenario; returns them in SI units."""
+    names = list(estimates)
+    table = display_tables.figures_by_scenario(names, list(estimates.values()))
     words = display_tables.comparison_words(table)
     with st.container(
         height=display_tables.height(words), border=False
@@ -69,10 +93,12 @@ def show(setup: Setup) -> None:
         f"{batches_words(batches)} In square brackets the 80 % interval from held-out "
         f"measurements, in round ones the change against {names[0]}."
     )
+    return display_tables.comparison_numbers(table)
 
-    named = dict(zip(names, estimates, strict=True))
-    figures = {**(what_changed(named) if len(names) > 1 else {}), **by_class(named, "compare")}
-    changes = {
+
+def _classes(estimates: Mapping[str, Estimate]) -> pd.DataFrame:
+    """Draw the times of each scenario by operator class; returns them in SI units."""
+    times = {
         name: {
             figure: value
             for phase in phases_of(estimate.model)
@@ -80,12 +106,8 @@ def show(setup: Setup) -> None:
                 name
             ].items()
         }
-        for name, estimate in zip(names, estimates, strict=True)
+        for name, estimate in estimates.items()
     }
     st.subheader("Per operator class", anchor=False)
-    draw_table(display_tables.comparison_words(changes), "class_changes")
-    everything = pd.concat(
-        [display_tables.comparison_numbers(table), display_tables.comparison_numbers(changes)],
-        ignore_index=True,
-    )
-    export.downloads("compare", figures, everything, setup)
+    draw_table(display_tables.comparison_words(times), "class_changes")
+    return display_tables.comparison_numbers(times)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from app.answers.columns import Column
 from app.charts import fleet as charts
 from app.dashboard import export, strip
-from app.dashboard.job_progress import is_running, show_progress, submitted
+from app.dashboard.display_tables import rows_in_words
+from app.dashboard.job_progress import is_running, result_of, start
 from app.dashboard.widgets import draw_table
 from app.fleets import report
 from app.fleets.fleet_question import fleet_question
@@ -21,6 +24,14 @@ from genz_core.errors import RidgelineError
 from hardware_db import yaml_document
 
 JOB = "fleet_job"
+#: Heads of columns that no other answer has.
+_COLUMNS: Mapping[str, Column] = {
+    "each": Column("each", "Layout"),
+    "load_each": Column("load_each", "Load of a replica"),
+    "most_each": Column("most_each", "Most for a replica"),
+    "unit": Column("unit", "Unit of load"),
+    "probability": Column("probability", "Meets all targets", "share"),
+}
 _EXAMPLE = Path(__file__).parents[2] / "samples" / "fleets" / "two-tenants.yaml"
 
 
@@ -29,8 +40,8 @@ def page() -> None:
     strip.say_nothing()
     st.caption(
         "Several models and tenants with loads, targets and priorities on machines of several "
-        "kinds. Each model is a question of this page; the same file is taken by "
-        "`ridgeline fleet FILE`."
+        "kinds. Each model is a question as the part Plan takes it; `ridgeline fleet FILE` takes "
+        "the same text."
     )
     with st.form("fleet_form"):
         text = st.text_area("Fleet (YAML)", _example(), 420, key="fleet_text", max_chars=50_000)
@@ -38,21 +49,13 @@ def page() -> None:
     if sent:
         try:
             fleet_question(yaml_document.parse(text, "fleet"))  # refused here, in a sentence
+            start(JOB, assigned, text, "Fleet", SIMULATING)
         except RidgelineError as error:
             st.session_state.pop(JOB, None)
             st.error(plain(error), icon=":material/error:")
             return
-        st.session_state.pop(JOB, None)
-        submitted(JOB, assigned, text, "Fleet", SIMULATING)
-        st.rerun()
-    if is_running(JOB):
-        show_progress(JOB, "fleet", "Stopping after the present model or simulation.")
-    job = st.session_state.get(JOB)
-    if job is not None and job.over:
-        if job.error:
-            st.error(plain(job.error), icon=":material/error:")
-        else:
-            _answer(job.result)
+    if named := result_of(JOB, "fleet", "Stopping after the present model or simulation."):
+        _answer(named)
 
 
 @cache
@@ -62,16 +65,17 @@ def _example() -> str:
 
 def _answer(named: dict[str, Any]) -> None:
     st.markdown(plain(report.headline(named)))
-    draw_table(report.model_rows(named), "fleet_models")
+    draw_table(rows_in_words(report.model_rows(named)), "fleet_models")
     if named["deployments"]:
         st.markdown("**Who runs where**")
-        draw_table(report.shown_rows(named), "fleet_deployments")
+        draw_table(rows_in_words(report.shown_rows(named), _COLUMNS), "fleet_deployments")
         chart = charts.machines(named, export.look())
         export.chart(chart, "fleet-machines", named["title"])
     st.markdown("**Machines, and what one more of each kind would bring**")
-    draw_table(report.machine_rows(named), "fleet_machines")
+    draw_table(rows_in_words(report.machine_rows(named)), "fleet_machines")
     if named["refusals"]:
         st.markdown("**Does not run**")
-        draw_table(named["refusals"], "fleet_refusals")
+        for one in named["refusals"]:
+            st.markdown(plain(f"{one['name']} on {one['machine']}: {one['why']}."))
     for note in named["notes"]:
-        st.caption(plain(note))
+        st.caption(f"{note[0].upper()}{note[1:]}.")

@@ -50,11 +50,12 @@ def cards(figures: dict) -> None:
         "Device busy": seconds(figures["busy_time_s"]),
         "Idle": share(figures["idle_share"]),
         "Launch delay": seconds(figures["launch_delay_s"]),
-        "Not tied to an operator": share(figures["unattributed_share"]),
+        "Of no operator": share(figures["unattributed_share"]),
     }
+    help_of = {"Of no operator": "Kernel time that the report ties to no operator."}
     with st.grid(6, min_column_width=140):
         for name, value in values.items():
-            st.metric(name, value, border=True)
+            st.metric(name, value, border=True, help=help_of.get(name))
     devices = ", ".join(filter(None, figures["devices"])) or "device not named"
     version = figures["tool_version"] or "version not stated"
     st.caption(plain(f"{figures['format']} · {version} · {devices}"))

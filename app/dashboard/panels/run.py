@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.calibration.before_run import calibrate_and_run, is_calibrated
 from app.dashboard import visitor
-from app.dashboard.job_progress import is_running, result_of, show_interrupted, submitted
+from app.dashboard.job_progress import is_running, result_of, show_interrupted, start
 from app.dashboard.panels.kept_runs import all_kept_runs, look_at
 from app.dashboard.panels.sweep import show_sweep, sweep_fields
 from app.jobs import MEASURING
@@ -96,9 +96,7 @@ def start_run() -> None:
     asked = form(mode)
     if asked is not None and not is_running(JOB):
         config, work = asked
-        st.session_state.pop(JOB, None)
-        submitted(JOB, work, config, config.model.name, MEASURING)
-        st.rerun()
+        start(JOB, work, config, config.model.name, MEASURING)
 
 
 def workload() -> list[str]:

@@ -12,7 +12,8 @@ import streamlit as st
 from app.answers.columns import COLUMNS
 from app.charts import simulation as charts
 from app.dashboard import cached, export, traces
-from app.dashboard.job_progress import is_running, show_progress, submitted
+from app.dashboard.display_tables import rows_in_words
+from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
 from app.dashboard.widgets import card, draw_table
 from app.jobs import SIMULATING
 from app.question.asking import Asked, ask
@@ -52,16 +53,12 @@ def simulation_panel(setup: Setup) -> None:
             _start(setup, asked(setup.scenario))
         except RidgelineError as error:
             st.error(plain(error), icon=":material/error:")
-    if is_running(JOB):
-        show_progress(JOB, "simulation")
-    _take_job()
-    shown = st.session_state.get(RESULT)
+    shown = kept_result(JOB, RESULT, "simulation")
     if shown is None:
         st.info("Nothing is simulated yet in this session.", icon=":material/play_arrow:")
         return
     before, answer = shown
-    if before != setup:
-        st.info("Of an earlier scenario: press Simulate for this one.", icon=":material/history:")
+    say_if_earlier(before, setup)
     _show(before, answer)
 
 
@@ -94,8 +91,7 @@ def _start(setup: Setup, asked: Asked) -> None:
     try:
         if _pieces(asked) > _AT_ONCE:
             work = (setup, asked.question, asked.objects)
-            submitted(JOB, run_setup, work, "Simulating", SIMULATING)
-            st.rerun()
+            start(JOB, run_setup, work, "Simulating", SIMULATING)
         with st.spinner("Simulating …"):
             resolved = cached.resolved(replace(setup, scenario=asked.question))
             answer = run(resolved, asked.objects)
@@ -114,18 +110,6 @@ def _pieces(asked: Asked) -> float:
     return offered_load.sent(q) * (1.0 + (q.shared_tokens + q.isl * q.turns) / _PIECE_TOKENS)
 
 
-def _take_job() -> None:
-    """Show the result of the job, once."""
-    job = st.session_state.get(JOB)
-    if job is None or not job.over:
-        return
-    del st.session_state[JOB]
-    if job.error:
-        st.error(plain(job.error), icon=":material/error:")
-    else:
-        st.session_state[RESULT] = job.result
-
-
 # ------------------------------------------------------------------------------- results
 
 
@@ -139,7 +123,7 @@ def _show(setup: Setup, answer: Run) -> None:
     figures = _charts(answer)
     st.subheader("Latencies", anchor=False)
     table = pd.DataFrame(rows.latency_rows(answer))
-    draw_table(_in_words(table), "sim_latencies", height="auto")
+    draw_table(rows_in_words(rows.latency_rows(answer)), "sim_latencies", height="auto")
     for note in answer.notes:
         st.caption(f"Note: {plain(note)}.")
     _forget_button(answer)
@@ -214,13 +198,6 @@ def _charts(answer: Run) -> dict[str, Any]:
             key = f"sim-cdf-{names[0][:-2]}"
             export.chart(figure, key, f"Cumulative distribution of {title}")
     return figures
-
-
-def _in_words(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with latencies in words, and its columns under their titles."""
-    shown = table.rename(columns=lambda name: COLUMNS[name].head)
-    names = shown.columns[1:]
-    return shown.assign(**{name: shown[name].map(quantities.seconds) for name in names})
 
 
 def _forget_button(answer: Run) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.dashboard.job_progress import is_running, result_of, submitted
+from app.dashboard.job_progress import is_running, result_of, start
 from app.jobs import SIMULATING
 from app.question.asking import ask
 from app.question.extras import extras_of
@@ -39,9 +39,7 @@ def show_tuning() -> None:
         if sent:
             asked = {name: v for name, v in given.items() if name not in extras_of("tune")}
             ask("tune", asked)  # refused here, in a sentence
-            st.session_state.pop(JOB, None)
-            submitted(JOB, dry_run, given, "Search of settings", SIMULATING)
-            st.rerun()
+            start(JOB, dry_run, given, "Search of settings", SIMULATING)
     except RidgelineError as error:
         st.error(plain(str(error)), icon=":material/error:")
         return

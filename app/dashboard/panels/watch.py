@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from app.dashboard import sidebar
-from app.dashboard.job_progress import is_running, result_of, submitted
+from app.dashboard.job_progress import is_running, result_of, start
 from app.jobs import READING
 from app.question.pairs import pairs
 from app.question.question import STANDARD
@@ -39,9 +39,7 @@ def show_watch(name: str, content: bytes) -> None:
     if st.button("Watch", key="watch_start", disabled=is_running(JOB)):
         try:
             given = pairs(question)
-            st.session_state.pop(JOB, None)
-            submitted(JOB, watched, (given, name, content), "Watch of a recording", READING)
-            st.rerun()
+            start(JOB, watched, (given, name, content), "Watch of a recording", READING)
         except RidgelineError as error:
             st.error(plain(str(error)), icon=":material/error:")
             return

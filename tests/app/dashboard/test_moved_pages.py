@@ -15,11 +15,12 @@ ADDRESSES = (
 
 def test_every_address_of_an_earlier_release_leads_somewhere():
     files = {path.stem for path in (MAIN.parent / "views").glob("**/[a-z]*.py")}
+    files -= {"answer"}  # the page at the root
     assert set(ADDRESSES) <= set(MOVED) | files
     assert not set(MOVED) & files, "a page of today has that address"
 
 
-@pytest.mark.parametrize("address", MOVED)
+@pytest.mark.parametrize("address", sorted(set(MOVED) - {"answer"}))
 def test_an_old_address_opens_its_page_and_part_with_its_parameters(address: str):
     page, part = MOVED[address]
     query = {"model": "Qwen/Qwen3-8B", "batch": 8, "isl": 512}

@@ -26,8 +26,8 @@ def test_a_fleet_is_assigned_on_page_plan(own_data):
     app = finished(app, "fleet_job")
     assert any("1 of 2 models served in full" in one.value for one in app.markdown)
     models, where, machines = (table.value for table in app.dataframe[:3])
-    assert list(models["name"]) == ["chat", "rest"] and set(where["name"]) == {"chat", "rest"}
-    assert list(machines["in use"]) == ["1 of 1", "0 of 0"]
+    assert list(models["Name"]) == ["chat", "rest"] and set(where["Name"]) == {"chat", "rest"}
+    assert list(machines["In use"]) == ["1 of 1", "0 of 0"]
     (chart,) = charts(app)
     assert sum(sum(trace["x"]) for trace in chart["data"]) == 4
 

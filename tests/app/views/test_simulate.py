@@ -125,7 +125,7 @@ def test_a_result_stays_when_the_scenario_changes_and_says_so():
     assert {name: cards(app)[name] for name in before if "median" in name} == {
         name: value for name, value in before.items() if "median" in name
     }
-    assert "Of an earlier scenario" in app.info[0].value
+    assert "result of an earlier question" in app.info[0].value
 
 
 def test_an_uploaded_trace_is_served():
