@@ -35,14 +35,12 @@ gc.disable()
 
 TESTS = Path(__file__).parent
 #: The tests that run without -m, see pyproject.toml.
-BY_DAY = "not benchmark and not slow and not gpu"
-# In parallel one worker runs a file, so what a module sets up is set up once, and one worker
-# drives the browser, so there is one server and one browser. (With pytest 9.2 these groups are
-# ignored silently by pytest-xdist 3.8, which is why an older pytest is pinned.)
+BY_DAY = "not benchmark and not browser and not slow and not gpu"
+# In parallel one worker runs a file, so what a module sets up is set up once. (With pytest 9.2
+# these groups are ignored silently by pytest-xdist 3.8, which is why an older pytest is pinned.)
 #: Groups of the most seconds, which start first: none of them is left to one worker at the end.
 #: pytest-xdist keeps this order with --no-loadscope-reorder, and else takes those of most tests.
 LONGEST = (
-    "browser",
     "app/planning/test_brute_force.py",
     "measured rows",
     "app/views/test_pages.py",
@@ -137,7 +135,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder, group = inside.parts[0], str(inside)
         if folder == "browser":
             item.add_marker("browser")
-            group = "browser"
         elif group in MEASURED:
             group = "measured rows"
         elif folder == "benchmarks":
