@@ -117,7 +117,7 @@ def build_report(path: Path, events: TraceEvents, header: dict[str, Any]) -> Rep
     kernels = _kernels(events, origin, ranges)
     facts = {k: header[k] for k in FACTS if isinstance(header.get(k), (int, float, str))}
     own = _own_run(header.get(OWN_RUN))
-    own_device = (DeviceInfo(name=own["run_device"]),) if own.get("run_device") else ()
+    own_device = (DeviceInfo(name=str(own["run_device"])),) if own.get("run_device") else ()
     return Report(
         format=FORMAT,
         tool="torch",
