@@ -41,20 +41,21 @@ BY_DAY = "not benchmark and not browser and not slow and not gpu"
 #: Groups of the most seconds, which start first: none of them is left to one worker at the end.
 #: pytest-xdist keeps this order with --no-loadscope-reorder, and else takes those of most tests.
 LONGEST = (
-    "app/planning/test_brute_force.py",
-    "measured rows",
     "app/views/test_pages.py",
-    "app/views/test_plan.py",
-    "app/api/test_rest.py",
-    "test_documentation_site.py",
-    "app/commands/test_compare.py",
-    "app/api/test_mcp.py",
-    "app/watching/test_watch.py",
-    "ops/test_damaged_files.py",
-    "profilers/test_launch_join.py",
-    "app/jobs/test_jobs.py",
+    "measured rows",
     "test_packaging.py",
-    "test_notebooks.py",
+    "app/commands/test_compare.py",
+    "app/calibration/test_machine.py",
+    "app/api/test_rest.py",
+    "app/views/test_plan.py",
+    "app/jobs/test_jobs.py",
+    "model_registry/tracing/test_agreement.py",
+    "app/commands/test_cli.py",
+    "test_documents.py",
+    "ops/test_network.py",
+    "app/api/test_openapi_client.py",
+    "app/watching/test_watch.py",
+    "test_documentation_site.py",
 )
 #: Files that price every measured row; in one worker they are priced once.
 MEASURED = (
