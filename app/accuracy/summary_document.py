@@ -1,4 +1,4 @@
-"""The document docs/accuracy.md: how far off a prediction is by what is known, on one page."""
+"""The document docs/accuracy.md: prediction errors by what was known, on one page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.accuracy.decisions import kept as kept_decisions
 from app.accuracy.tables import Row
 from app.answers.table import TableFormat, render
 
-#: What is known, in a reader's words, by split of the engines' fit.
+#: Reader-facing description of each split of the engine fit.
 _KNOWN: Mapping[str, str] = {
     "configurations held out": "this model on this GPU was measured, at other loads or degrees",
     "one release left out": "the same, under other releases of the engine alone",
@@ -60,7 +60,7 @@ _DECISIONS = (
     "within the target are predicted to the step."
 )
 
-#: Why a kernel that runs alone still misses; tried on training shapes, in three folds.
+#: Why kernels timed alone still show errors; experiments on training shapes, in three folds.
 _WHAT_REMAINS = (
     "The second column prices products, latent attention and collectives from tables of times "
     "between measured sizes, other attention and experts with boosted trees; neither falls "
@@ -81,7 +81,7 @@ _WHAT_REMAINS = (
 
 
 def document(day: str) -> str:
-    """The page as Markdown.  day: ISO date on which the tables beside it were written."""
+    """The page as Markdown.  day: ISO date on which the tables were written."""
     parts = [
         "# Accuracy",
         f"Written by `ridgeline validate --write-docs docs/accuracy.md`, {day}. What a prediction "

@@ -1,7 +1,7 @@
 """The document docs/how-a-number-is-made.md: one operator from its shape to TTFT and TPOT.
 
-Every figure in it is read from the estimate that the commands and pages show; a test computes
-them again by hand.
+All its figures come from the same estimate that commands and pages show; a test recomputes them by
+hand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SCENARIO = Question(engine="generic", osl=128)
 
 
 def document() -> str:
-    """The document as Markdown, priced anew."""
+    """The document as Markdown, computed anew."""
     estimated = estimate(SCENARIO)
     prefill = work_through(estimated.prefill, _row(estimated.prefill))
     decode = work_through(estimated.decode, _row(estimated.decode))
