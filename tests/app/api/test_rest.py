@@ -401,7 +401,7 @@ def test_a_fleet_is_that_of_the_python_module(api):
 def test_a_fleet_is_refused_in_the_sentence_of_the_command_line(api):
     machines, models = [{"system": "h100", "cout": 2}], [{"model": MODEL, "rate": 1}]
     said = refused(api, "fleet", machines=machines, models=models)["message"]
-    assert said.startswith("machine 'h100' of the fleet: 'cout' is no key of a machine: did you")
+    assert said.startswith("machine 'h100' of the fleet: 'cout' is not a key of a machine: did you")
 
 
 def test_operators_of_a_report_are_grouped_by_shape_as_on_the_command_line(api):

@@ -181,7 +181,7 @@ def test_more_losses_need_more_replicas_and_never_fewer():
 
 def test_losses_so_frequent_that_no_number_is_enough_are_told():
     found = available(share=99.9, mtbf_h=0.1)
-    assert found.average is None and "no number keeps it" in repr(found)
+    assert found.average is None and "no number is enough" in repr(found)
     assert json.loads(json.dumps(found.to_dict()))["replicas_on_average"] is None
 
 
