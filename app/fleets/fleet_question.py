@@ -189,7 +189,7 @@ def _model(given: Mapping[str, Any], machines: Sequence[Machine], sources: Sourc
         target.figure.latency in ("ttft", "e2e") for target in targets_of(asked)
     ):
         raise InvalidValue(
-            "open requests may wait in a queue for ever: give a target of ttft or e2e, as in target: "
+            "open requests may wait for ever: give a target of ttft or e2e, as in target: "
             '"ttft < 2s", or give a rate'
         )
     if tuple(asked.question.pools) == ("disaggregated",):
