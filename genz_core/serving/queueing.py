@@ -43,8 +43,9 @@ class Pace:
     cycle_s: Array
 
 
-_JITTER = 0.1  # of the output, by which requests of one length drift apart where prompts and
-# decodes share steps: judgement
+#: Share of the output by which requests of equal length drift apart if prompts and decodes share
+#: steps: judgement.
+_JITTER = 0.1
 
 
 @dataclass(frozen=True, slots=True)
