@@ -144,10 +144,10 @@ class Target:
 
 
 def figure(name: str) -> Figure:
-    """A figure by its name or a synonym, its two words in either order: "p99 tpot".
+    """A figure by its name or a synonym; the words may come in either order: "p99 tpot".
 
     Raises:
-        InvalidValue: there is none of that name; the near ones are named.
+        InvalidValue: unknown; the message suggests close names.
     """
     words = name.strip().casefold().replace("-", "_").split()
     for folded in ("_".join(words), "_".join(reversed(words))):

@@ -175,7 +175,7 @@ def meaningless_for(resolved: Asking) -> Iterator[str]:
 
 
 def meaningless_in_rows(resolved: Asking, split: Parallelism, size: int) -> Array | None:
-    """The sentences of `meaningless_for`, of every row, [size]; None where there are none.
+    """The sentences of `meaningless_for` for every row, [size]; None if there are none.
 
     split: the degrees of the rows, numbers or arrays [size].
     """
