@@ -71,7 +71,7 @@ class Deployment:
 
     @property
     def question(self) -> str:
-        """A sentence on what is required but missing; "" where nothing is."""
+        """A sentence on what is required but missing; "" if nothing is."""
         file = self.measurement.file or self.measurement.format
         return f"{file}: {'; '.join(map(str, self.needed))}" if self.needed else ""
 

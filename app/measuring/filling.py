@@ -80,7 +80,7 @@ class Filled:
         if not self.differences:
             return ""
         named = "; ".join(map(str, self.differences))
-        return f"What ran is not what is priced, so no finding is stated: {named}."
+        return f"The run differs from what is priced, so no findings are stated: {named}."
 
 
 # ------------------------------------------------------------------------------- filling

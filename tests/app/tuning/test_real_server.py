@@ -111,5 +111,5 @@ def test_a_command_that_cannot_be_one_is_refused(changes, said):
 
 
 def test_a_program_that_is_not_there_is_named():
-    with pytest.raises(MeasurementError, match="no-such-server is not there"):
+    with pytest.raises(MeasurementError, match="no-such-server was not found"):
         commands(server="no-such-server --port {port}")
