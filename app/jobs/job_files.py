@@ -85,7 +85,7 @@ class JobFiles:
         return self._write_pickle(_RESULT, result)
 
     def read_result(self) -> Any:
-        """The result."""
+        """Read a result."""
         with (self.folder / _RESULT).open("rb") as file:
             return pickle.load(file)
 

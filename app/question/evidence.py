@@ -119,7 +119,9 @@ class Evidence:
         numbers = [text for text, _ in self._conditions() if text in true and text not in names]
         said = []
         if names:
-            said.append(f"not validated: nobody measured {' or '.join(names)} {LOADS[self.load]}")
+            said.append(
+                f"not validated: no measured run had {' or '.join(names)} {LOADS[self.load]}"
+            )
         if numbers:
             said.append(f"beyond the measured range: {', '.join(numbers)}")
         return "; ".join(said)

@@ -52,7 +52,7 @@ def _add(source: str, folder: Path) -> None:
     if not source:
         raise InvalidValue("name what to add: hf:OWNER/NAME, or the path of a config.json")
     if not folder.is_dir():
-        raise InvalidValue(f"{folder} is no folder; name one with --to")
+        raise InvalidValue(f"{folder} is not a folder; name one with --to")
     new = contribution(model_source(source))
     path = folder / new.file
     if path.exists():

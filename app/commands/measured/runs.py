@@ -126,7 +126,7 @@ def take(source: Path) -> None:
     from app.measuring.run_store import store
 
     if not source.is_file():
-        raise InvalidValue(f"{source} is no file; give one that `ridgeline runs export` wrote")
+        raise InvalidValue(f"{source} is not a file; give one that `ridgeline runs export` wrote")
     typer.echo(f"kept as {store().take(source)[:8]}")
 
 

@@ -25,7 +25,7 @@ from genz_core.limits import LIMITS
 from profilers.run_config import RunConfig, presets
 
 MODEL_HELP = (
-    "A preset, a registry name, or hf:owner/name, whose config.json the hub is then asked for. "
+    "A preset, a registry name, or hf:owner/name, whose config.json is then fetched from the hub. "
     "Files of the server: `ridgeline runs start`."
 )
 ONE, SWEEP = "One run", "Sweep"
@@ -69,7 +69,7 @@ def form(mode: str) -> tuple[RunConfig, Work] | None:
 def _send_buttons(bare: bool) -> tuple[bool, bool]:
     """Draw the submit buttons; returns whether to measure, and whether to calibrate first.
 
-    bare: whether this machine is not calibrated, so that nothing fitted to it can be predicted.
+    bare: whether this machine has no calibration, so that its runs cannot be predicted.
     """
     busy = is_running(JOB)
     sent = st.form_submit_button("Measure", icon=":material/play_arrow:", disabled=busy)

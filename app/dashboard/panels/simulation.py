@@ -70,7 +70,7 @@ def asked(scenario: Question) -> Asked:
         RidgelineError: it cannot be simulated.
     """
     known = parameters_of("simulate")
-    paid = bool(tiers_of(scenario))  # what tiers are worth is all that prices are for
+    paid = bool(tiers_of(scenario))  # prices are only used for the worth of tiers
     kept = {
         name: value
         for name, value in scenario.changed().items()
