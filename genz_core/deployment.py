@@ -94,7 +94,7 @@ _GRAPHS: ByIdentity[Graph] = ByIdentity()
 
 
 def deploy(model: Model, system: System, engine: EngineProfile | None = None) -> Deployment:
-    """Deployment of a model on a system under an engine (default: the generic profile)."""
+    """The deployment of a model on a system with an engine (default: the generic profile)."""
     if engine is None:
         engine = _GENERIC
     plain = engine.measurements is None and model.precision.kv_source != "convention"

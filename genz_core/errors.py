@@ -149,9 +149,9 @@ class NoOutput(UnsupportedModel):
 
 
 class NotADecoder(UnsupportedModel):
-    """A checkpoint of a kind that is not described: an estimate would be of something else.
+    """A checkpoint of an unsupported kind: an estimate would describe a different model.
 
-    kind: what it is ("encoder-only", "encoder-decoder").
+    kind: of the checkpoint ("encoder-only", "encoder-decoder").
     """
 
     code = "not_a_decoder"

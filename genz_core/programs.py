@@ -1,4 +1,4 @@
-"""Programs that compute wanted symbols from sizes, as numbers for many lanes at once."""
+"""Programs that compute selected symbols from sizes, as numbers for many lanes at once."""
 
 from __future__ import annotations
 

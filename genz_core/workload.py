@@ -168,7 +168,7 @@ class Estimate:
 
     @property
     def bound_tpot_s(self) -> Array:
-        """Least mean time of a token [s]; NaN of an encoder."""
+        """Least mean time per token [s]; NaN for an encoder."""
         return self._masked(self.decode.bound_total_s * self._steps_per_token, generated=True)
 
     def __repr__(self) -> str:

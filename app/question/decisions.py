@@ -115,7 +115,7 @@ class Prices:
         group=PRICES, also=("numbers",),
     )  # fmt: skip
     cached: float = parameter(
-        "number", 50.0, "Cached share of the prompt for which the price of cached tokens is computed.",
+        "number", 50.0, "Share of the prompt for which the price of cached tokens is computed.",
         unit="%", least=0.0, most=100.0, group=PRICES,
     )  # fmt: skip
 

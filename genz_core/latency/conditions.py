@@ -1,4 +1,4 @@
-"""Conditions that kernels run under: in the CUDA graphs of an engine, or alone in a benchmark."""
+"""Conditions under which kernels run: in the CUDA graphs of an engine, or alone in a benchmark."""
 
 from __future__ import annotations
 
