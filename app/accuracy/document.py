@@ -81,8 +81,8 @@ def _operators(series: Sequence[Row]) -> list[str]:
         meaning,
         "Held-out shapes by device:",
         _table(shipped_errors.operator_summary(held_out, ("operator", "system"))),
-        "80 % of measurements lie within these multiples of the prediction, from points that "
-        "fitted nothing:",
+        "80 % of measurements lie within these multiples of the prediction, from points not "
+        "used in the fit:",
         _table(shipped_errors.operator_intervals()),
         "Peers:",
         _table(_filled(shipped_errors.peers("operators"))),

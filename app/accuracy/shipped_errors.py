@@ -197,7 +197,7 @@ def operator_sentence(matrix: Sequence[Row]) -> str:
         if key in of_operator and of_operator[key]["roofline"]
     ]
     return (
-        "On measured devices, mean absolute error on shapes that fitted nothing: "
+        "On measured devices, mean absolute error on shapes not used in the fit: "
         + ", ".join(parts)
         + f". A roofline of datasheet peaks misses the same points by {min(roofs):.0f} to "
         f"{max(roofs):.0f} %."

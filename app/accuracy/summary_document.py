@@ -85,7 +85,7 @@ def document(day: str) -> str:
     parts = [
         "# Accuracy",
         f"Written by `ridgeline validate --write-docs docs/accuracy.md`, {day}. What a prediction "
-        "missed on measurements that fitted nothing, by what was known of the case; percent: the "
+        "missed on measurements not used in the fit, by what was known of the case; percent: the "
         "error is |predicted / measured - 1|. Every table behind it, by device, engine, model and "
         "format: [accuracy tables](accuracy-tables.md). One number worked through: [how a number "
         "is made](how-a-number-is-made.md). The simulation: [closed form](closed-form.md).",

@@ -194,8 +194,8 @@ def _latencies(priced: Estimate) -> str:
         f"{SCENARIO.isl + SCENARIO.osl:,} tokens = **{_ms(tpot)}**\n"
         f"- E2E = TTFT + TPOT × ({SCENARIO.osl} − 1) = **{_ms(e2e)}**\n\n"
         "Whole steps miss by more than their operators do: what the host, the scheduler and the "
-        "engine's version add is less well known than a kernel. From measured batches that fitted "
-        "nothing, on devices of this tier, four of five lie within "
+        "engine's version add is less well known than a kernel. From measured batches not used in "
+        "the fit, on devices of this tier, four of five lie within "
         + ", ".join(f"{name.upper()} {trust}" for name, trust in trusted.items())
         + "."
     )

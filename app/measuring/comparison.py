@@ -125,7 +125,7 @@ def compare_asked(
             determined.
     """
     if phase not in ("", "prefill", "decode"):
-        raise InvalidValue(f"{phase!r} is no phase; choose prefill or decode")
+        raise InvalidValue(f"{phase!r} is not a phase; choose prefill or decode")
     question = _of_a_batch(asked)
     found = with_device(what_ran([phased(report, "", patterns) for report in reports]), reports)
     reports = [phased(report, phase, patterns) for report in reports]

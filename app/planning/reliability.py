@@ -120,7 +120,7 @@ def document(records: Sequence[Mapping[str, Any]], day: str = "") -> str:
         "probability that [the planner](planning.md) gives to meeting each, and both together as "
         "if they erred independently, beside the share that the measured figures met. The rows "
         "are those that fitted the engines' constants; the intervals behind the probability come "
-        "from points that fitted nothing. Where met is less than the probability, the planner was "
+        "from points not used in the fit. Where met is less than the probability, the planner was "
         "too sure.",
         render(table(pairs), TableFormat.markdown),
         "The mean squared error of the probability, beside that of saying the mean of all:",

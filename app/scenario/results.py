@@ -153,7 +153,7 @@ class Estimate(FiguresByName):
 
     def _step(self, phase: str) -> StepEstimate:
         if phase not in ("prefill", "decode"):
-            raise InvalidValue(f"{phase!r} is no phase; choose prefill or decode")
+            raise InvalidValue(f"{phase!r} is not a phase; choose prefill or decode")
         return summary.step_of(self.engine_estimate, phase)
 
     def __repr__(self) -> str:

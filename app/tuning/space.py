@@ -84,7 +84,7 @@ class Space:
             if dict(one) == wanted:
                 return number
         raise InvalidValue(
-            f"{words(setting) or 'no parameter'} is no setting of this search: give each of "
+            f"{words(setting) or 'no parameter'} is not a setting of this search: give each of "
             f"{', '.join(self.asked.several)} one of the values that are tried"
         )
 
@@ -178,7 +178,7 @@ def _measured(one: Figure) -> Figure:
     if one.latency or one.name in RATES:
         return one
     known = ", ".join(name for name in FIGURES if FIGURES[name].latency or name in RATES)
-    raise InvalidValue(f"{one.name} is no figure that a benchmark client measures: give {known}")
+    raise InvalidValue(f"{one.name} is not a figure that a benchmark client measures: give {known}")
 
 
 def _priced(

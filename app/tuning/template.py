@@ -71,7 +71,7 @@ def checked(template: str) -> str:
     for name in names(template):
         if ALIASES.get(name, name) not in known:
             hint = typed.did_you_mean(typed.near(name, known), BESIDE)
-            raise InvalidValue(f"the command names {{{name}}}, which is no parameter: {hint}")
+            raise InvalidValue(f"the command names {{{name}}}, which is not a parameter: {hint}")
     return template
 
 

@@ -259,7 +259,7 @@ def _dispatch(block: Mixture, frame: DeviceFrame) -> Ops:
 
 
 def _combine(block: Mixture, frame: DeviceFrame) -> Ops:
-    """The experts' results back, in 16 bits."""
+    """Send the experts' results back to the tokens' devices, in 16 bits."""
     where = {"stride": frame.dp_stride, **frame.at("moe")}
     return (
         _exchange("moe_combine", MESSAGE_BYTES, block, frame),

@@ -36,7 +36,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class CountedStep:
-    """table: figures of each operator.  document: the third of the `step_documents`."""
+    """table: figures of each operator.  document: of schema `step_documents.SCHEMAS["ops"]`."""
 
     table: StaticTable
     document: Mapping[str, Any]

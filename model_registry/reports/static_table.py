@@ -129,7 +129,7 @@ def step_of(
     batch = len(queries) if batch_size is None else batch_size
     if checked_count("batch_size", batch) % len(queries):
         raise InvalidValue(
-            f"a batch of {batch} is no multiple of the {len(queries)} queries; "
+            f"a batch of {batch} is not a multiple of the {len(queries)} queries; "
             f"give {len(queries)} or {2 * len(queries)}"
         )
     each = float(batch // len(queries))

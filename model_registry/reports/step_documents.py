@@ -56,7 +56,7 @@ _MOST_OPERATORS = 100_000
 def carried(
     source: ModelSource, *, trace: bool = False, without: Collection[str] = (), **formats: str
 ) -> dict[str, Any]:
-    """What every document of a model carries: its config and the options given for it.
+    """The part that all documents of a model share: its config and the options given for it.
 
     Raises:
         RidgelineError: as `find_checkpoint`.
@@ -89,7 +89,7 @@ def document(text: str, *steps: str) -> dict[str, Any]:
         raise InvalidValue(f"standard input carries no config: pipe what {wanted} writes")
     for key, kind in {"formats": Mapping, "without": list, "trace": bool}.items():
         if not isinstance(data.setdefault(key, kind() if kind is not Mapping else {}), kind):
-            raise InvalidValue(f"standard input: {key} is no {kind.__name__}")
+            raise InvalidValue(f"standard input: {key} must be a {kind.__name__}")
     return data
 
 

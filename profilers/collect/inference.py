@@ -114,7 +114,7 @@ def _json_prompt(line: str, number: int, path: Path) -> Prompt:
         text = None
     if not isinstance(text, str):
         raise MeasurementError(
-            f"{path.name} line {number} is no prompt; give an object with a text `prompt`"
+            f"{path.name} line {number} is not a prompt; give an object with a text `prompt`"
         )
     image = record.get("image") or ""
     return Prompt(str(record.get("id", number)), text, str(path.parent / image) if image else "")

@@ -29,7 +29,7 @@ def machine(
     threads: Annotated[
         int, opt.sized("threads", "CPU threads; 0: all if the cores are free, otherwise one.")
     ] = 0,
-    save: Annotated[bool, typer.Option(help="Keep system, profile and engine.")] = True,
+    save: Annotated[bool, typer.Option(help="Store the fitted system, profile and engine.")] = True,
     validate: Annotated[
         bool, typer.Option("--validate", help="Predict a model, measure it, report the error.")
     ] = False,

@@ -21,7 +21,7 @@ kernel overlap in part: what the one that does not bind adds is in what the othe
 that twice a resource may save more than is called its own. **Host** is the scheduler's time a
 step, **pipeline wait** the time a micro-batch waits for the others. All parts sum to the step.
 
-**80 %**: four of five measurements that fitted nothing lie inside. An operator's interval comes
+**80 %**: four of five measurements not used in the fit lie inside. An operator's interval comes
 from kernels of its class, a class adds those of its operators as if all erred the same way, the
 whole step's comes from measured runs and is wider. Causes and host time were measured by nobody:
 not validated.

@@ -62,7 +62,7 @@ def chip_panel(setup: Setup) -> None:
 
 
 def _what_ifs(chip: Chip) -> dict[str, Chip]:
-    """Each slider alone, by its label; twice of each if none is moved."""
+    """The chip with only one slider applied, by slider label; each at 2 if no slider is moved."""
     moved = {name: getattr(chip, name) for name in _SLIDERS if getattr(chip, name) != 1.0}
     none: dict[str, Any] = dict.fromkeys(_SLIDERS, 1.0)
     others = replace(chip, **none)

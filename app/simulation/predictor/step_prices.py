@@ -71,7 +71,10 @@ def step_prices(resolved: Resolved, longest: int) -> StepPrices:
     scenario = resolved.scenario
     split = scenario.parallelism
     if int(np.max(split.pp)) > 1:
-        raise InvalidValue(f"pp {int(np.max(split.pp))}: steps of stages overlap; give pp 1")
+        raise InvalidValue(
+            f"pp {int(np.max(split.pp))}: the predictor does not model the "
+            "overlapping steps of pipeline stages; give pp 1"
+        )
     if checked_size("isl", longest, "--context") < _LEAST_CONTEXT:
         raise InvalidValue(f"--context {longest}: give {_LEAST_CONTEXT:,} tokens or more")
     site = Site.of(resolved.model, resolved.system, resolved.engine, split)

@@ -96,7 +96,7 @@ def test_words_of_a_command_are_filled_and_left_out():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"server": "vllm serve {modle} --port {port}"}, "{modle}, which is no parameter"),
+        ({"server": "vllm serve {modle} --port {port}"}, "{modle}, which is not a parameter"),
         ({"server": f"{sys.executable} serve"}, "names no {port}"),
         ({"server": "'"}, "cannot be split"),
         ({"server": ""}, "is empty"),
