@@ -66,6 +66,6 @@ def check_one_by_one(model: Model) -> None:
     check_generates(model, "a simulation of requests")
     if model_kind(model) != "decoder":
         raise UnsupportedModel(
-            f"{model.name} is of the kind {model_kind(model)}, but only requests of decoders can "
+            f"{model.name} is of kind {model_kind(model)}, but only requests of decoders can "
             f"be simulated; use estimate, sweep or serve"
         )

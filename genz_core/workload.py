@@ -328,8 +328,8 @@ def prefill(
         engine: the generic one by default.
 
     Raises:
-        MissingSpec: the system states no peak or link that an operator needs; so do the
-            functions below.
+        MissingSpec: the system states no peak or link that an operator needs; also raised by
+            the functions below.
     """
     deployed = deploy(model, system, engine)
     return scheduled(deployed, _prompts(model, workload, parallelism or Parallelism()))

@@ -30,8 +30,8 @@ BATCH_METRICS = ("prefill", "decode", "e2e", "published, all")
 
 #: The meaning of rows called "possible".
 POSSIBLE = (
-    "**possible**: without the runs of which a figure lies below the bound of the load that they "
-    "state, so that load cannot have run"
+    "**possible**: without runs that have a figure below the bound of their stated load, because "
+    "that load cannot have run"
 )
 PHYSICS = (
     "**physics alone**: of possible rows, with nothing learned from runs, the constants fitted "

@@ -50,8 +50,8 @@ _APART = (
     "of predicted over measured; what is not priced is refused with its reason."
 )
 _DECISIONS = (
-    "Which deployment gives the most output tokens a second and GPU within 10 to 100 ms a token, "
-    "for every model, GPU and lengths of which several deployments were measured "
+    "The choice of the deployment with the most output tokens per second and GPU within 10 to "
+    "100 ms per token, for every model, GPU and lengths with several measured deployments "
     "(`ridgeline validate decisions`). *Given away* is the share of the best measured throughput "
     "that the choice by prediction lacks: all of it where the choice misses its target by more "
     "than 10 %, or where nothing is predicted to meet it. *Fewest GPUs* takes the fewest that were "

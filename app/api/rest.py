@@ -72,7 +72,7 @@ class Refused(BaseModel):
 
 
 class Health(BaseModel):
-    """The server is alive; its release."""
+    """Answer of the health check: the release of the server."""
 
     status: str
     version: str

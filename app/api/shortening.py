@@ -95,7 +95,7 @@ def counted(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def imported(documents: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """The figures of files, those of the first runs of each."""
+    """The figures of files, with only the first runs of each."""
     return {"files": [row(one) for one in documents[:MOST_ROWS]], "count": len(documents)}
 
 

@@ -82,7 +82,7 @@ def _sound(deployments: Sequence[Deployment]) -> tuple[list[Deployment], tuple[s
     """The runs that pass every check, and a sentence on each other run.
 
     Raises:
-        InvalidValue: none does.
+        InvalidValue: no run passes every check.
     """
     points = [compare_one(one) for one in deployments]
     left_out = tuple(point.contradiction for point in points if point.failed)

@@ -177,7 +177,7 @@ def _model(given: Mapping[str, Any], machines: Sequence[Machine], sources: Sourc
     values, question = read_extras(fleets.OF_MODEL, given)
     for key in question:
         if why := fleets.DECIDED.get(key):
-            raise InvalidValue(f"{key} means nothing to a model of a fleet: {why}")
+            raise InvalidValue(f"{key} does not apply to a model of a fleet: {why}")
     asked = demand.at_means(ask("plan", question, sources))
     for target in targets_of(asked):
         if not (target.figure.latency or target.figure.name == "interactivity"):

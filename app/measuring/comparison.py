@@ -157,11 +157,11 @@ def _of_a_batch(asked: Asked) -> Question:
         InvalidValue: no model, or another load.
     """
     if "model" not in asked.given:
-        raise InvalidValue("name the model that the reports are of")
+        raise InvalidValue("give the name of the model that ran in the reports")
     question = asked.question
     if question.kind != "batch":
         raise InvalidValue(
-            f"{question.kind} means nothing to reports of single steps: give a batch, or leave it "
+            f"{question.kind} does not apply to reports of single steps: give a batch, or leave it "
             "out"
         )
     refuse_meaningless(question)

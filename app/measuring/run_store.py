@@ -97,7 +97,7 @@ def perform(
         scratch: a folder for the files of the run.
 
     Raises:
-        InvalidValue: it is of several kinds.
+        InvalidValue: the configuration asks for several kinds of runs.
         MeasurementError: the run failed.  Cancelled: it was stopped too early.
     """
     runners: dict[str, tuple[bool, Runner]] = {

@@ -135,7 +135,7 @@ def _among(asked: Asked, least: int, most: int) -> Asked:
 
 
 def _answer(asked: Asked) -> _Met | None:
-    """The candidates that meet the targets of a changed question, None where none does."""
+    """The candidates that meet the targets of a changed question; None if there are none."""
     asked = replace(asked, question=replace(asked.question, top=1))
     try:
         found = search(asked)

@@ -68,18 +68,18 @@ def meaningless(question: Question, verb: str = "", stated: Collection[str] = ()
     stated: see `refuse_meaningless`.
     """
     if verb not in ONE_BY_ONE and question.requests is not None and not question.burst_start:
-        yield "requests means nothing to a steady load: give burst_start, or leave it out"
+        yield "requests does not apply to a steady load: give burst_start, or leave it out"
     static = question.kind == "batch"
     if verb not in ("", "simulate") and not tiers_of(question):
         for name in ("think_s", "think_spread"):
             if getattr(question, name):
-                yield f"{name} means nothing here without a cache tier: give host_cache_gib"
+                yield f"{name} has no effect without a cache tier: give host_cache_gib"
     if verb == "simulate" and question.price and not tiers_of(question):
-        yield "price means nothing to a simulation without cache tiers: leave it out"
+        yield "price does not apply to a simulation without cache tiers: leave it out"
     for name in NOT_OF_A_BATCH if static else NOT_UNDER_LOAD:
         if name in stated or getattr(question, name) != getattr(STANDARD, name):
             what = "a static batch: give a concurrency or a rate" if static else "a load"
-            yield f"{name} means nothing to {what}, or leave it out"
+            yield f"{name} does not apply to {what}, or leave it out"
 
 
 def _contradictions(q: Question) -> Iterator[str]:

@@ -18,7 +18,7 @@ from app.question.parameters import PARAMETERS, in_group, names_of
 Reason = Literal["physics", "not modelled", "server files", "array only", "measured"]
 #: Why a verb or an interface leaves a parameter out.
 REASONS: Mapping[Reason, str] = {
-    "physics": "it means nothing to what the verb computes",
+    "physics": "it does not apply to what the verb computes",
     "not modelled": "it would change the answer, and the verb does not model it",
     "server files": "it would read a file of the server",
     "array only": "it is one number of a table's axis",
@@ -187,7 +187,7 @@ def refusal(verb: str, name: str) -> str:
     """The sentence on a parameter that a verb does not take."""
     if LEFT_OUT[verb][name] == "not modelled":
         return f"{name} is not modelled by {verb}: leave it out"
-    return f"{name} means nothing to {verb}: leave it out"
+    return f"{name} does not apply to {verb}: leave it out"
 
 
 def parameters_of(verb: str) -> dict[str, Parameter]:

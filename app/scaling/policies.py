@@ -59,7 +59,7 @@ class Scaling:
         for name, known in _ONLY.items():
             if self.policy not in known and getattr(self, name) != getattr(_PLAIN, name):
                 raise InvalidValue(
-                    f"{name} means nothing to {NAMES[self.policy]}: leave it out, or choose "
+                    f"{name} does not apply to {NAMES[self.policy]}: leave it out, or choose "
                     f"{' or '.join(known)}"
                 )
         if self.metric != "open" and not self.metric_target:

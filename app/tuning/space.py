@@ -158,7 +158,7 @@ def of_setting(asked: Asked, setting: Setting, verb: str) -> Asked:
         if name in asked.given and name not in asked.several and name not in ("target", "seed")
     }
     if strange := next((name for name in given if name not in known), ""):
-        raise InvalidValue(f"{strange} means nothing to {verb}: leave it out")
+        raise InvalidValue(f"{strange} does not apply to {verb}: leave it out")
     own = {name: value for name, value in setting.items() if value not in ("", None)}
     if not own.get("speculation", given.get("speculation")):
         for name in ("draft_tokens", "draft_model", "acceptance"):

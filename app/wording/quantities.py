@@ -201,7 +201,7 @@ def _overlap(named: Sequence[tuple[str, float]], parts: Mapping[str, float]) -> 
     """A clause for a doubled resource that saves more than half of the time assigned to it.
 
     An operator's time is assigned to the resource that binds it.  The other resource overlaps only
-    in part, so some of its time is in what the first one does not reach.
+    in part, so some of its time is counted as inefficiency of the first one.
     """
     total = sum(parts.values())
     for words, saved in named:

@@ -241,10 +241,10 @@ def _exchange(name: str, element_bytes: float, block: Mixture, frame: DeviceFram
 
 
 def _dispatch(block: Mixture, frame: DeviceFrame) -> Ops:
-    """Tokens to their experts; an all-to-all sends them in the format that the experts
-    multiply in.
+    """Send tokens to their experts; an all-to-all sends them in the format of the experts'
+    products.
 
-    A gather does so in four bits alone, which engines quantise to before it.
+    A gather sends them in 16 bits, except for four-bit products: engines quantise before it.
     Source: TensorRT-LLM, tensorrt_llm/_torch/modules/fused_moe/fused_moe_cutlass.py, post-quant
     all-gather; vLLM, fused_moe/flashinfer_cutlass_prepare_finalize.py.
     """

@@ -293,7 +293,7 @@ def as_text(table: StaticTable) -> str:
 
 
 def as_markdown(table: StaticTable) -> str:
-    """A Markdown table; figures of a row are of one block, those of the total of all blocks."""
+    """A Markdown table: rows have the figures of one block, the total those of all blocks."""
     body = [_cells(row) for row in (*table.rows, table.total)]
     rule = (":--", *["--:"] * (len(COLUMNS) - 1))
     lines = ["| " + " | ".join(map(markdown_cell, line)) + " |" for line in (COLUMNS, rule, *body)]

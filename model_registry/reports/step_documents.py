@@ -1,4 +1,4 @@
-"""The four steps from a model to seconds as JSON documents, each made of the one before it.
+"""The four steps from a model to seconds as JSON documents, each made from the one before.
 
     arch      ridgeline arch MODEL --json          layers and operators
     modules   ridgeline modules populate -         a formula for every figure, in symbols
@@ -83,7 +83,7 @@ def document(text: str, *steps: str) -> dict[str, Any]:
     schema = data.get("schema")
     if schema not in [SCHEMAS[step] for step in steps]:
         raise InvalidValue(
-            f"standard input is of schema {str(schema)[:40]!r}: pipe what {wanted} writes"
+            f"standard input has the schema {str(schema)[:40]!r}: pipe the output of {wanted}"
         )
     if not isinstance(data.get("config"), Mapping):
         raise InvalidValue(f"standard input carries no config: pipe what {wanted} writes")

@@ -209,9 +209,9 @@ def test_numbers_may_be_typed(api):
 
 def test_what_means_nothing_to_a_verb_or_a_load_is_refused_by_name(api):
     said = refused(api, "serve", model=MODEL, concurrency=4, cp=2)["message"]
-    assert said == "cp means nothing to serve: leave it out"
+    assert said == "cp does not apply to serve: leave it out"
     said = refused(api, "estimate", model=MODEL, batch=4, turns=3)["message"]
-    assert said.startswith("turns means nothing to a static batch: give a concurrency or a rate")
+    assert said.startswith("turns does not apply to a static batch: give a concurrency or a rate")
 
 
 @pytest.mark.by_day(3)

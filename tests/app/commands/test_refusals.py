@@ -20,7 +20,7 @@ WRONG = {
     "estimate gpt2 --batch 1e23": "batch = 1e23: give a whole number from 1",
     "estimate gpt2 --batch 100000000000000000000000": "batch = 1000000000000",
     "estimate gpt2 --batch 1 --batch 2": "--batch is typed 2 times",
-    "estimate gpt2 --turns 3": "turns means nothing to a static batch",
+    "estimate gpt2 --turns 3": "turns does not apply to a static batch",
     "estimate gpt2 --rank tpot": "No such option: --rank",
     "estimate gpt2 --max-num-batched-tokens 64 --token-budget 32": "is typed 2 times (64, 32)",
     "estimate gpt2 --batch 0": "batch = 0: give a whole number from 1 to 100,000,000",

@@ -67,8 +67,8 @@ def test_an_unknown_name_says_which_are_near():
 
 
 def test_a_name_that_means_nothing_to_the_verb_is_refused_by_name():
-    assert refusal("serve", concurrency=4, cp=2) == "cp means nothing to serve: leave it out"
-    assert "seed means nothing to estimate" in refusal("estimate", seed=4)
+    assert refusal("serve", concurrency=4, cp=2) == "cp does not apply to serve: leave it out"
+    assert "seed does not apply to estimate" in refusal("estimate", seed=4)
 
 
 # ------------------------------------------------------------------------------- loads

@@ -64,7 +64,7 @@ def test_what_only_a_load_has_means_nothing_to_a_static_batch(name: str):
               "cache_writes": "back"}  # fmt: skip
     value = others.get(name, 2)
     said = list(meaningless(Question(**{name: value})))
-    assert f"{name} means nothing to a static batch: give a concurrency or a rate" in said[-1]
+    assert f"{name} does not apply to a static batch: give a concurrency or a rate" in said[-1]
     assert not list(meaningless(Question(concurrency=4, **{name: value})))
 
 
@@ -77,14 +77,14 @@ def test_what_only_a_static_batch_has_means_nothing_to_a_load(name: str):
 
 def test_several_values_are_refused_as_one_is():
     given = {"model": MODEL, "batch": 4, "stream_interval": [1, 1]}
-    with pytest.raises(InvalidValue, match="stream_interval means nothing to a static batch"):
+    with pytest.raises(InvalidValue, match="stream_interval does not apply to a static batch"):
         ask("estimate", given)
     assert ask("estimate", given, strict=False).arrays
 
 
 def test_requests_are_those_of_a_burst_or_of_a_simulation():
     given = {"model": MODEL, "concurrency": 4, "requests": 40}
-    with pytest.raises(InvalidValue, match="requests means nothing to a steady load"):
+    with pytest.raises(InvalidValue, match="requests does not apply to a steady load"):
         ask("serve", given)
     assert ask("serve", {**given, "burst_start": True}).question.requests == 40
     assert ask("simulate", given).question.requests == 40

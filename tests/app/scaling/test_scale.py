@@ -117,8 +117,8 @@ REFUSED = {
     "min_replicas": ({"min_replicas": 5, "max_replicas": 2}, "min_replicas = 5 is more than"),
     "zero": ({"min_replicas": 0}, "Kubernetes HPA keeps one; choose keda"),
     "metric": ({"metric": "kv_use"}, "give its metric_target"),
-    "cooldown": ({"cooldown_s": 10}, "cooldown_s means nothing to Kubernetes HPA"),
-    "tolerance": ({"policy": "dynamo", "tolerance": 5}, "tolerance means nothing to Dynamo"),
+    "cooldown": ({"cooldown_s": 10}, "cooldown_s does not apply to Kubernetes HPA"),
+    "tolerance": ({"policy": "dynamo", "tolerance": 5}, "tolerance does not apply to Dynamo"),
     "predictor": ({"predictor": "kalman"}, "choose dynamo"),
 }
 
