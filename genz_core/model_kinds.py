@@ -15,7 +15,7 @@ ModelKind = Literal["decoder", "encoder", "encoder-decoder", "diffusion"]
 
 
 def model_kind(model: Model) -> ModelKind:
-    """The kind of a model; one that does not state it is a decoder."""
+    """The kind of a model; "decoder" if the model does not state it."""
     kind: ModelKind = getattr(model, "kind", "decoder")
     return kind
 

@@ -11,7 +11,7 @@ from genz_core.types import Model, Num, Parallelism, Precision
 
 @dataclass(frozen=True, slots=True)
 class ModelAround:
-    """The part of `Model` that is passed through; a subclass adds `graph` and `with_precision`."""
+    """Passes most of `Model` through; subclasses add `graph` and `with_precision`."""
 
     model: Model
 
@@ -65,5 +65,5 @@ class ModelAround:
         return self if inner is self.model else replace(self, model=inner)
 
     def invalid(self, parallelism: Parallelism) -> str | None:
-        """A sentence on degrees that cannot split it, None if they can."""
+        """A sentence on degrees that cannot split the model, None if they can."""
         return self.model.invalid(parallelism)

@@ -217,7 +217,7 @@ class StepEstimate:
 
     @property
     def pipeline_s(self) -> Array:
-        """Time a micro-batch waits for the others, [configs]; 0 without a pipeline."""
+        """Time that a micro-batch waits for others [s], [configs]; 0 without a pipeline."""
         return self.wait_s
 
     @property

@@ -39,7 +39,7 @@ class StepCorrection:
 
     @property
     def corrects(self) -> bool:
-        """Whether it changes any time."""
+        """Whether the correction changes any time."""
         return bool(np.any(self.steps != 1.0) or np.any(self.prompts != 1.0) or np.any(self.wait))
 
     @property

@@ -58,7 +58,7 @@ class Group:
 
     @property
     def generates(self) -> Mask:
-        """Whether its sequences generate: they have one new token beside those of a draft."""
+        """Whether the group generates: each sequence has one new token, plus any draft tokens."""
         return number(self.new_tokens) <= 1.0 + self.drafted
 
     def of_rank(self, ranks: Num) -> Array:

@@ -195,7 +195,7 @@ class Estimate:
         return steps_per_token(self.model, self.workload.osl)
 
     def _masked(self, values: Array, *, generated: bool = False) -> Array:
-        """Values, NaN where a configuration has none; generated: figures of generated tokens."""
+        """The values, NaN for configurations without.  generated: figures of generated tokens."""
         has = self.valid if not generated or generates(self.model) else np.zeros_like(self.valid)
         return np.where(has, values, np.nan)
 

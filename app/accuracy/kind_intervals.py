@@ -140,7 +140,7 @@ def coverage(compared: Sequence[Compared], metric: str) -> float:
 
 
 def measured() -> list[Compared]:
-    """Every run of every kind."""
+    """The measured runs of all kinds, each compared with its prediction."""
     return [*of_pools(), *of_drafts()]
 
 

@@ -48,7 +48,7 @@ _STATUS = {Busy: 429, Unavailable: 503, Stopping: 503, TooLong: 504}
 
 
 class Refused(RidgelineError):
-    """An error of another process, with its original message.  code, near: of it."""
+    """An error of another process, with its original message, code and near names."""
 
     def __init__(self, code: str, sentence: str, near: Sequence[str] = ()) -> None:
         super().__init__(sentence)

@@ -186,7 +186,7 @@ def _add_files(api: FastAPI, answers: Answers) -> None:
         asked: _Asked = "{}",
         baseline: Annotated[list[UploadFile] | None, File()] = None,
     ) -> Response:
-        """Whether results of benchmarks are worse than predicted, or than those of a baseline."""
+        """Check whether benchmark results are worse than predicted, or worse than a baseline."""
         body = _read(bodies.GuardBody, asked)
         sent = await _received(files), body, await _received(baseline or [])
         return _json(await run_in_threadpool(answers.of_files, *sent))
@@ -262,7 +262,7 @@ def _add_schemas(api: FastAPI) -> None:
 
     @api.get("/schemas/{name}", operation_id="schema", response_model=dict[str, Any])
     def one(name: str) -> Response:
-        """The JSON schema of one of them."""
+        """The JSON schema of one document."""
         return _document(schemas.schema(name))
 
 

@@ -100,7 +100,7 @@ def imported(documents: list[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def named(rows: Sequence[Mapping[str, Any]], column: str) -> dict[str, Any]:
-    """The names in a list, the first of them."""
+    """The first names of a list."""
     found = [one[column] for one in rows]
     return {"names": found[:MOST_NAMES], "count": len(found)}
 

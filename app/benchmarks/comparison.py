@@ -172,7 +172,7 @@ class Comparison:
     notes: tuple[str, ...] = field(default=())
 
     def label(self, point: Point) -> str:
-        """What identifies a run among the others; within one file, its label and load."""
+        """Text that identifies a run among the others; within one file, its label and load."""
         files = {one.measurement.file for one in self.points}
         return point.label if len(files) > 1 else point.in_its_file
 

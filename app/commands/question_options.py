@@ -40,7 +40,7 @@ class _Lists(TyperCommand):
     lists: ClassVar[tuple[str, ...]] = ()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The arguments, with the numbers after such an option joined by commas."""
+        """The arguments, with the several numbers of a list option joined by commas."""
         joined: list[str] = []
         for word in args:
             numbers = len(joined) > 1 and joined[-2] in self.lists

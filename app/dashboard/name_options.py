@@ -24,18 +24,18 @@ FILTER: Literal["contains"] = "contains"
 
 
 def models() -> list[str]:
-    """The visitor's models and all shipped ones."""
+    """The visitor's models and all shipped models."""
     return _beside(own_definitions.own_texts("models"), shipped_models(), model_spellings)
 
 
 def systems() -> list[str]:
-    """The visitor's systems and those of the library."""
+    """The visitor's systems and the library's systems."""
     own = own_definitions.own_texts("systems")
     return _beside(own, library_systems(), hardware_db.spellings)
 
 
 def library_systems() -> tuple[str, ...]:
-    """Systems that ship and those of the data folder."""
+    """Shipped systems and systems in the data folder."""
     return _systems(data_folder.stamp())
 
 

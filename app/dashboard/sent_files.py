@@ -46,7 +46,7 @@ class SentFile:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A file that is read where it is used.  kind: what it looks like."""
+    """A file that is read on use.  kind: format that its content suggests."""
 
     kind: Kind
 

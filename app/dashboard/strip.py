@@ -136,7 +136,7 @@ def say_nothing() -> None:
 
 
 def left_open(asked: Asked) -> tuple[str, ...]:
-    """The parameters that a search chooses: those of its space that were not given."""
+    """The parameters that a search chooses: parameters of its space without a given value."""
     among = ("engine", "tp")
     return tuple(name for name in among if name not in asked.given | set(asked.several))
 

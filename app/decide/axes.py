@@ -41,7 +41,7 @@ class Axis:
         return COLUMNS[self.column].smaller != self.invert
 
     def values(self, columns: Columns) -> Array:
-        """Its values, NaN where there are none."""
+        """The axis values of the rows, NaN where there are none."""
         column = np.asarray(columns[self.column], dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = self.scale / column if self.invert else self.scale * column

@@ -43,7 +43,7 @@ class Machine:
 
     @property
     def owned(self) -> bool:
-        """Whether using them adds no rent."""
+        """Whether the machines are owned, so that using them adds no rent."""
         return not self.usd_per_device_hour
 
     @property
@@ -210,5 +210,5 @@ def _model(given: Mapping[str, Any], machines: Sequence[Machine], sources: Sourc
 
 
 def _most_devices(asked: Asked) -> int | None:
-    """Number of devices that a model may use, None if it states none."""
+    """Number of devices that a model may use, None without a limit."""
     return devices(asked.question)[1] if "devices" in asked.given else None

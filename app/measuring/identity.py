@@ -109,7 +109,7 @@ def _told(
     candidates: tuple[str, ...] = (),
     certainty: Certainty = "certain",
 ) -> Known:
-    """A fact with its evidence.  why: reason why it is unknown, if it is."""
+    """A fact with its evidence.  why: reason why an unknown fact is unknown."""
     if fact is None:
         return Known(field, "", "unknown", why, candidates)
     return Known(field, str(fact.value), certainty, fact.evidence)

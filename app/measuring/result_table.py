@@ -28,7 +28,7 @@ _WORDS = {
 
 
 def full_rows(measurements: Sequence[ServingMeasurement]) -> list[dict[str, Any]]:
-    """One row per measurement with the columns that any of them has."""
+    """One row per measurement, with every column that at least one measurement has."""
     return without_empty(table(measurements))
 
 

@@ -163,7 +163,7 @@ def _comparison(outcome: Outcome) -> tuple[Comparison | None, list[str]]:
 
 
 def _priced_elsewhere(outcome: Outcome) -> list[str]:
-    """Why the system that is priced is not the one that ran, in sentences."""
+    """Sentences on why the priced system is not the system that ran."""
     system, threads = outcome.context.system, outcome.measurement.facts.get("threads")
     if system is None:
         return []

@@ -137,7 +137,7 @@ class TimeReport:
 
 
 def ranked(parts: Iterable[Spent]) -> tuple[Spent, ...]:
-    """Parts with the largest saving first, those of equal saving by their time."""
+    """Parts, largest saving first; equal savings by time."""
     return tuple(sorted(parts, key=lambda one: (-one.to_win_s, -one.measured_s)))
 
 

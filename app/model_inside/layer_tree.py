@@ -36,7 +36,7 @@ class GraphLine:
 
     @property
     def folds(self) -> bool:
-        """Whether it is a group or part, which folds, and no operator."""
+        """Whether the node can be folded: a group or a part, but not an operator."""
         return self.row < 0
 
 

@@ -163,6 +163,6 @@ def _columns(
 
 
 def empty(family: Family) -> Candidates:
-    """An empty set of candidates: no degrees split the model over so few devices."""
+    """An empty set of candidates, for a family that has no degrees on so few devices."""
     columns = {name: np.zeros(0) for name in COLUMNS}
     return Candidates((family,), np.zeros(0, dtype=np.intp), columns, np.zeros(0, dtype="U24"), {})

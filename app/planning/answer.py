@@ -47,7 +47,7 @@ class Answer:
 
     @property
     def model(self) -> str:
-        """The model as it was named."""
+        """The model's name as given."""
         return str(self.found.asked.question.model)
 
 

@@ -129,7 +129,7 @@ def _under(family: Family, asked: Asked) -> Family:
 
 
 def _fewest(family: Family, asked: Asked, ranked: Ranking) -> float:
-    """The fewest devices with which a family meets the targets, NaN for none."""
+    """The fewest devices with which a family meets the targets, NaN if it cannot."""
     of_kind = disaggregated if family.prefill is not None else aggregated
     try:
         priced: Candidates = of_kind.price(family, asked)

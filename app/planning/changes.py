@@ -105,7 +105,7 @@ def _eased(target: Target, best: float) -> str:
 
 
 def _other_spaces(found: Found) -> Iterator[Change]:
-    """More devices, less load, smaller weights: the first step of each that is enough."""
+    """The smallest sufficient change of each kind: more devices, less load, smaller weights."""
     asked = found.asked
     most = devices(asked.question)[1]
     for factor in _MORE:

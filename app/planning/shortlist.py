@@ -85,7 +85,7 @@ class Shortlist:
         return [*self.plans, *filter(None, (self.smaller, self.gamble, self.safe))]
 
     def is_simulated(self, at: int) -> bool:
-        """Whether a candidate's figures are those of a simulation."""
+        """Whether a candidate's figures come from a simulation."""
         return at in self.rejected or any(one.at == at and one.simulated for one in self.held)
 
 
@@ -156,7 +156,7 @@ def hopeful(ranked: Ranking) -> Ranking:
 
 
 class _Trials:
-    """Candidates simulated one after another, and corrections for others of their family."""
+    """Candidates simulated one after another, and corrections for other candidates of a family."""
 
     def __init__(self, found: Found) -> None:
         self.found = found

@@ -53,7 +53,7 @@ class Figure:
 
     @property
     def latency(self) -> str:
-        """The latency that it is a statistic of, "" for other figures."""
+        """The latency of which the figure is a statistic, "" for other figures."""
         base = self.name.partition("_")[0]
         return base if base in _LATENCIES else ""
 
@@ -121,7 +121,7 @@ class Target:
     value: float
 
     def met(self, values: Array) -> Mask:
-        """Whether values meet it; NaN never does."""
+        """Whether values meet the target; NaN never does."""
         with np.errstate(invalid="ignore"):
             return values <= self.value if self.below else values >= self.value
 

@@ -122,7 +122,7 @@ class Prices:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What a search tries, and how it ranks the results."""
+    """The space of a search, and the ranking of its results."""
 
     devices: Any = parameter(
         "text", "1:8", 'Smallest and largest number of devices of the whole deployment: "1:64".',

@@ -104,7 +104,7 @@ class Evidence:
         return np.array(texts, dtype=object)[of.ravel()]
 
     def _conditions(self) -> Iterator[tuple[str, Mask]]:
-        """(category, or words of a number; which configurations have it)."""
+        """(category or name of a number, mask of the configurations that have it)."""
         yield from self.unmeasured.items()
         for name, far in self.beyond.items():
             called = NUMBERS.get(name, name.replace("_", " "))

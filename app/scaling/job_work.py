@@ -37,6 +37,6 @@ def enough(work: Work, progress: Progress, cancelled: Cancel) -> tuple[Setup, di
 
 
 def _deployment(work: Work) -> Resolved:
-    """The resolved setup, under the question for it."""
+    """The resolved setup, with the question of the work."""
     setup, asked, _ = work
     return resolve_setup(replace(setup, scenario=asked.question))

@@ -160,7 +160,7 @@ def of_served(
 
 
 def single(interval: Interval | None, at: int = 0) -> Interval | None:
-    """The interval of one of several loads, None where it has none."""
+    """The interval of one of several loads, None if that load has none."""
     if interval is None:
         return None
     both = (interval.low, interval.high)

@@ -38,7 +38,7 @@ _MOST_SHOWN = 8  # most rows in a repr
 
 
 class ResultTable:
-    """Rows that print as a table; `rows` are those of the command line's JSON."""
+    """Rows that print as a table; `rows` are the rows of the command line's JSON."""
 
     @property
     def rows(self) -> list[dict[str, Any]]:

@@ -45,7 +45,7 @@ class Where:
     cluster: str = ""
 
     def here(self, pieces: int) -> bool:
-        """Whether this process does this number of pieces alone."""
+        """Whether this process computes this number of pieces alone."""
         return self.processes(pieces) == 1 and not self.cluster
 
     def processes(self, pieces: int) -> int:

@@ -107,7 +107,7 @@ def figures(run: Run) -> dict[str, float]:
 
 
 def devices(run: Run) -> int:
-    """Devices of all replicas plus those of the prefill pool."""
+    """Devices of all replicas and of the prefill pool."""
     return sum(pools.devices_of(run.question))
 
 

@@ -31,7 +31,7 @@ class Worth:
     """Runs of the same requests.
 
     cases: by name, with all tiers, without each of them, without any; the first is the question as
-    asked.  routers: that run with every router, if there are several ranks.
+    asked.  routers: the run with all tiers under every router, if there are several ranks.
     """
 
     cases: Mapping[str, Run]

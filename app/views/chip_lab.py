@@ -14,7 +14,7 @@ NAME = "page Chip lab"
 
 
 def of_the_question(part: str) -> None:
-    """Draw a part that is about the sidebar's question."""
+    """Draw the part of the page for the sidebar's question."""
     setup, resolved, estimate = sidebar.priced_setup(NAME)
     loaded = sidebar.chosen_setup()
     if loaded.scenario.kind == "trace":

@@ -74,7 +74,7 @@ class _Asked:
     made: _Programs | None = None
 
     def programs(self, deployed: Deployment, split: Parallelism) -> _Programs | None:
-        """The programs; None if there are none, or none yet."""
+        """The programs, compiled after `WORTH` uses; None before, or if they cannot be compiled."""
         self.times += 1
         if self.times > WORTH and not self.tried:
             self.made, self.tried = _Programs.of(deployed, split), True

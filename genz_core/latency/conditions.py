@@ -50,7 +50,7 @@ class Conditions:
 
     @property
     def profile(self) -> LatencyProfile:
-        """The fitted constants of the system, typical ones where it has no profile."""
+        """The fitted constants of the system, or typical ones if it has no profile."""
         return self.system.latency or _PLAIN
 
     def peak(self, op: Op) -> float:

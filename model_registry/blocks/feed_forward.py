@@ -190,7 +190,7 @@ def _experts(block: Mixture, frame: DeviceFrame) -> Op:
 
 
 def _with_other_down(op: Op, bank: Experts, up: float, down: float) -> Op:
-    """Weight bytes where the down projections have another format than the other projections."""
+    """The operator with its weight bytes, if down projections have their own format."""
     average = ((bank.matrices - 1) * up + down) / bank.matrices
     return replace(
         op,

@@ -56,7 +56,7 @@ class DescribedModel:
 
     @property
     def kind(self) -> ModelKind:
-        """What it does with its input."""
+        """The kind of the model: decoder, encoder, encoder-decoder or diffusion."""
         return self.spec.kind
 
     @property

@@ -42,7 +42,7 @@ class CountedStep:
     document: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Both in one object, as `ridgeline ops --json` prints it."""
+        """The table and the document in one object, as `ridgeline ops --json` prints it."""
         return {**json.loads(static_table.as_json(self.table)), **self.document}
 
 

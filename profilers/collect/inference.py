@@ -277,7 +277,7 @@ class _TokenClock:
         self.times.append(time.perf_counter())
 
     def end(self) -> None:
-        """Called at the end of generation; there is nothing to record."""
+        """End of generation, a callback of transformers; nothing is recorded."""
 
     def figures(self, start: float) -> dict[str, float | None]:
         """Seconds to the first token and mean gap between later ones, None where there are none."""

@@ -45,7 +45,7 @@ def models(
 
 
 def _add(source: str, folder: Path) -> None:
-    """Write the file that would ship a model, and print what it still lacks."""
+    """Write the draft of a model's library file, and print the facts that it still lacks."""
     from app.scenario.local_files import model_source
     from model_registry.finding.contribution import contribution
 

@@ -239,6 +239,6 @@ _VALIDATIONS: Mapping[str, Callable[[list[str], int, int], _Validated]] = {
 
 
 def _check(columns: Sequence[str], there_are: Sequence[str]) -> None:
-    """Raise `InvalidValue` if one of `columns` does not exist."""
+    """Raise `InvalidValue` if one of `columns` is not among `there_are`."""
     if unknown := [name for name in columns if name not in there_are]:
         raise InvalidValue(f"no column {unknown[0]!r}; there are {', '.join(there_are)}")

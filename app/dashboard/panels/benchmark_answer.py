@@ -37,7 +37,7 @@ class Answer:
 
 
 def controls() -> tuple[float, bool]:
-    """Draw level and whether to simulate; returns both."""
+    """Draw the controls for the interval level and for simulation; returns both values."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         level = st.segmented_control(
             "Interval", list(LEVELS), default="80 %", required=True, key="benchmark_level",

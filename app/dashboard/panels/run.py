@@ -80,7 +80,7 @@ def _send_buttons(bare: bool) -> tuple[bool, bool]:
 
 
 def abilities() -> str:
-    """What this machine can measure, by what is installed on it, in a sentence."""
+    """A sentence on the measurements that this machine supports with its installed tools."""
     tools = {
         "step times and operators (PyTorch)": find_spec("torch") is not None,
         "timelines (nsys)": which("nsys") is not None,
@@ -91,7 +91,7 @@ def abilities() -> str:
 
 
 def start_run() -> None:
-    """Draw the form; when it is submitted, start its run and redraw the page."""
+    """Draw the form; when it is submitted, start the run and redraw the page."""
     mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
     asked = form(mode)
     if asked is not None and not is_running(JOB):

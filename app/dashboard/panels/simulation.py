@@ -212,7 +212,7 @@ def _forget_button(answer: Run) -> None:
 
 
 def _downloads(answer: Run, figures: Mapping[str, Any], table: pd.DataFrame, setup: Setup) -> None:
-    """Draw the buttons that save every request, and those of charts and scenario."""
+    """Draw the buttons that save the requests, the charts and the scenario."""
 
     def requests() -> pd.DataFrame:
         return pd.DataFrame(rows.request_columns(answer))

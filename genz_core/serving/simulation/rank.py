@@ -102,7 +102,7 @@ class Lane:
         return self._sum_of_ends - self.count * self.step
 
     def enter(self, job: Job) -> None:
-        """Add a sequence whose prompt is prefilled to the decoding ones."""
+        """Add a sequence whose prompt is prefilled to the decoding sequences."""
         job.entered = self.step
         end = self.step + job.steps
         job.stays += 1
@@ -119,7 +119,7 @@ class Lane:
         self.tokens += steps * self.rate
 
     def steps_to_an_end(self) -> int:
-        """Steps until the next sequence ends; 0 if none decodes."""
+        """Steps until the next sequence ends; 0 if no sequence decodes."""
         ends = self._ends
         while ends:  # entries of sequences removed before, which may run elsewhere
             end, _, stay, job = ends[0]

@@ -200,7 +200,7 @@ class ReplicaSetSimulator(Simulator):
 
     @property
     def _going_on(self) -> bool:
-        """Whether any events other than looks and losses remain."""
+        """Whether events remain other than autoscaler checks and device losses."""
         return len(self._events) > self._periodic
 
     def _observed(self, now: float) -> Observed:

@@ -199,7 +199,7 @@ class Simulator:
     # --------------------------------------------------------------------------- the client
 
     def _begin(self) -> None:
-        """Send the first requests; those of a closed loop one after the other."""
+        """Send the first requests; a closed loop sends them one after the other."""
         users = self._client.concurrency if self._client.start_s else 0
         for user in range(min(users, len(self._to_send))):
             self._request(self._to_send.popleft(), user * self._client.start_s / users)
@@ -262,7 +262,7 @@ class Simulator:
             self._accept(now, pool, number, rank, job)
 
     def _place_of(self, number: int, at: int) -> int:
-        """The recorded number of a rank: its index among those of its pool."""
+        """The recorded number of a rank: its index among the ranks of its pool."""
         return at
 
     def _agreed(self, now: float, pool: int, number: int, rank: Rank, job: Job) -> None:

@@ -93,7 +93,7 @@ class Extent:
     context: float = 8192
 
     def rounded(self) -> Extent:
-        """Rounded up to powers of two, so that similar loads share their tables."""
+        """The extent rounded up to powers of two, so that similar loads share tables."""
         return Extent(*(float(2 ** np.ceil(np.log2(max(most, 16.0)))) for most in self._sizes))
 
     @property

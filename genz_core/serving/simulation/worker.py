@@ -128,7 +128,7 @@ class Worker:
         return self.jitter.late_s(flight.step_s) if self.jitter else 0.0
 
     def _holds(self) -> bool:
-        """Whether new requests are held for others while all ranks have work."""
+        """Whether new requests are held back until more arrive, while all ranks have work."""
         if self._waited >= self.batch_wait or not all(rank.running for rank in self.ranks):
             return False
         new = [[*rank.mail, *rank.waiting] for rank in self.ranks]

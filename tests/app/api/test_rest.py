@@ -257,7 +257,7 @@ def test_a_refusal_is_the_sentence_of_python(api, body):
 
 def test_a_field_that_is_misspelled_is_named_with_its_neighbours(api):
     error = refused(api, "estimate", model=MODEL, bacth=4)
-    assert error["message"] == "'bacth' is no parameter: did you mean batch?"
+    assert error["message"] == "'bacth' is not a parameter: did you mean batch?"
     assert error["near"] == ["batch"] and error["code"] == "unknown_parameter"
 
 

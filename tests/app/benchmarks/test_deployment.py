@@ -99,7 +99,7 @@ def test_nominal_lengths_have_the_mean_that_the_run_had():
 def test_two_loads_or_another_word_are_refused(read):
     with pytest.raises(InvalidValue, match="one of them"):
         deployment(read(RUN), {**HARDWARE, "rate": 1.0, "concurrency": 2})
-    with pytest.raises(InvalidValue, match="'gpu' is no parameter"):
+    with pytest.raises(InvalidValue, match="'gpu' is not a parameter"):
         deployment(read(RUN), {"gpu": "h100"})
 
 

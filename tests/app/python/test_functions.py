@@ -53,7 +53,7 @@ def test_arguments_without_a_name_are_few():
 
 
 def test_a_misspelled_argument_says_which_is_near():
-    with pytest.raises(InvalidValue, match="'bacth' is no parameter: did you mean batch"):
+    with pytest.raises(InvalidValue, match="'bacth' is not a parameter: did you mean batch"):
         ridgeline.estimate(MODEL, bacth=4)
 
 

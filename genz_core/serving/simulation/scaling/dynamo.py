@@ -22,7 +22,7 @@ _Q_LEVEL, _Q_TREND, _R, _LEAST_POINTS, _UNKNOWN = 1.0, 0.1, 10.0, 5, 1000.0
 
 
 class Predictor(Protocol):
-    """A prediction of the next value of a series, from those so far."""
+    """Predicts the next value of a series from its previous values."""
 
     def next(self, value: float) -> float:
         """Add a value; returns the predicted next one, at least 0."""
