@@ -230,18 +230,28 @@ class Batching(StepCycles):
 
         Where prompts share steps with so many decodes, the answers' time is in that of the prompts:
         at least that of full steps, and at least what the prompts add to the steps of the answers.
+        Where fewer than one other decodes, a step that reads has one beside it that often.
         """
         none = np.zeros_like(decodes)
-        others = decodes * self.others
-        beside = np.where(others < 1.0, 0.0, others) if self.mixed else none
+        beside = decodes * self.others if self.mixed else none
         room, tokens = self.room(beside), self.admitted * self.isl / self.lanes
         step = np.minimum(tokens, room)
-        reading = tokens / step * self.cycle_s(beside, step, step)
         answering = (self.steps - 1.0) * self.cycle_s(np.maximum(self.admitted, 1.0), none)
+        reading = tokens / step * self._beside_s(beside, step)
         if self.mixed:
-            added = self.cycle_s(beside, room, room) - self.cycle_s(beside, none)
+            added = self._beside_s(beside, room) - self._beside_s(beside, none)
             return np.maximum(reading, added * tokens / room + answering), none
         return reading, answering
+
+    def _beside_s(self, decodes: Array, tokens: Array) -> Array:
+        """Mean time of a step of so many prompt tokens [s], beside so many decodes in the mean: one
+        or none of them where they are fewer than one."""
+        time = self.cycle_s(decodes, tokens, tokens)
+        few = decodes < 1.0
+        if not np.any(few):
+            return time
+        without = self.cycle_s(np.zeros_like(decodes), tokens, tokens)
+        return np.where(few, without + decodes * (time - without), time)
 
     def running_s(self, decodes: Array) -> Array:
         """Time of the steps that run or are planned when a request arrives, each without prompts
