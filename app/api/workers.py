@@ -64,7 +64,7 @@ class Workers:
             process = self._free.get(timeout=self.waiting_s)
         except queue.Empty:
             raise Busy(
-                f"{self.at_once} long questions are running already; try again later",
+                f"all {self.at_once} places for long questions are taken; try again later",
                 self.waiting_s,
             ) from None
         keep = False
