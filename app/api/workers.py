@@ -64,7 +64,7 @@ class Workers:
             process = self._free.get(timeout=self.waiting_s)
         except queue.Empty:
             raise Busy(
-                f"all {self.at_once} places for long questions are taken; try again later",
+                f"all places for long questions ({self.at_once}) are taken; try again later",
                 self.waiting_s,
             ) from None
         keep = False
