@@ -4,6 +4,7 @@ is named.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -123,6 +124,7 @@ def test_a_latency_of_zero_is_not_judged():
 # ------------------------------------------------------------------------------- pages
 
 
+@functools.cache
 def pages(seconds: float = 600.0) -> list[Look]:
     return list(looks(in_turn([(LOAD, seconds, 1.0)]), "vllm", seconds, EVERY))
 
