@@ -247,7 +247,7 @@ def _add_library(api: FastAPI) -> None:
 
     @api.get("/systems/{name}", operation_id="system", response_model=dict[str, Any])
     def system(name: str) -> Response:
-        """One system, with the source of every figure."""
+        """A system with the source of every figure."""
         return _document(system_facts.sourced_facts(name))
 
 
