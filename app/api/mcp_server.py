@@ -98,7 +98,7 @@ def over_http(made: MCPServer, host: str, bounds: Bounds) -> ASGIApp:
         return Response(metrics.text(), media_type=MEDIA_TYPE)
 
     app.router.routes += [Route("/health", health), Route("/metrics", counters)]
-    return BoundedRequests(Counting(app, metrics), bounds)
+    return Counting(BoundedRequests(app, bounds, metrics), metrics)
 
 
 def _verb_tool(verb: str, kind: type[bodies.Body], answers: Answers) -> Tool:

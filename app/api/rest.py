@@ -106,8 +106,8 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
     _add_library(api)
     _add_schemas(api)
     _add_state(api, metrics)
-    api.add_middleware(Counting, metrics=metrics)
-    api.add_middleware(BoundedRequests, bounds=bounds)
+    api.add_middleware(BoundedRequests, bounds=bounds, metrics=metrics)
+    api.add_middleware(Counting, metrics=metrics)  # outermost: refused requests count too
     return api
 
 

@@ -236,19 +236,31 @@ class Batching(StepCycles):
         """Time to prefill and to answer all admitted requests [s].
 
         If prompts share steps with decodes, the prefill time includes the answers: it is at least
-        the time of full steps, and at least what the prompts add to the decode steps.
+        the time of full steps, and at least what the prompts add to the decode steps.  If fewer
+        than one other request decodes on average, that share of the prompts' steps has a decode.
         """
         none = np.zeros_like(decodes)
-        others = decodes * self.others
-        beside = np.where(others < 1.0, 0.0, others) if self.mixed else none
+        beside = decodes * self.others if self.mixed else none
         room, tokens = self.room(beside), self.admitted * self.isl / self.lanes
         step = np.minimum(tokens, room)
-        reading = tokens / step * self.cycle_s(beside, step, step)
         answering = (self.steps - 1.0) * self.cycle_s(np.maximum(self.admitted, 1.0), none)
+        reading = tokens / step * self._beside_s(beside, step)
         if self.mixed:
-            added = self.cycle_s(beside, room, room) - self.cycle_s(beside, none)
+            added = self._beside_s(beside, room) - self._beside_s(beside, none)
             return np.maximum(reading, added * tokens / room + answering), none
         return reading, answering
+
+    def _beside_s(self, decodes: Array, tokens: Array) -> Array:
+        """Mean time of a step with these prompt tokens and this mean number of decodes [s].
+
+        A mean below one is a mixture of steps with one decode and steps with none.
+        """
+        time = self.cycle_s(decodes, tokens, tokens)
+        few = decodes < 1.0
+        if not np.any(few):
+            return time
+        without = self.cycle_s(np.zeros_like(decodes), tokens, tokens)
+        return np.where(few, without + decodes * (time - without), time)
 
     def running_s(self, decodes: Array) -> Array:
         """Time of the running and planned steps when a request arrives, each without prompts

@@ -13,6 +13,7 @@ after these (`_gathered`).  The lanes of a pipeline wait for the first stage (`_
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -25,7 +26,9 @@ from genz_core.types import Array, Places
 
 _POISSON = 64  # terms of the sum for the largest of several Poisson numbers
 _NOTHING = 1e-20  # terms up to this size are negligible
-_MANY = 30.0  # prompts per step from which their number is taken as normally distributed
+_MANY = 30.0  # prompts per step from which their number is taken as nearly normal
+_DEVIATIONS = np.linspace(-8.0, 8.0, 401)  # standard deviations from the mean
+_BELOW = np.array([0.5 * (1.0 + math.erf(far / math.sqrt(2.0))) for far in _DEVIATIONS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +288,22 @@ def largest(mean: Array, of: Array) -> tuple[Array, Array]:
         total = total + 1.0 - below**of
         if term.max(initial=0.0) < _NOTHING and number > few.max(initial=0.0):
             break
-    normal = mean + np.sqrt(2.0 * mean * np.log(of))
-    largest = np.where(mean > _MANY, normal, total)
-    return any_at_all, np.where(mean > 1e-12, np.maximum(largest / safe, 1.0), 1.0)
+    if np.any(mean > _MANY):
+        total = np.where(mean > _MANY, _largest_of_many(mean, of), total)
+    return any_at_all, np.where(mean > 1e-12, np.maximum(total / safe, 1.0), 1.0)
+
+
+def _largest_of_many(mean: Array, of: Array) -> Array:
+    """Mean of the largest of `of` Poisson numbers of a large mean.
+
+    Quantiles of one are mean + sqrt(mean) z + (z^2 - 1) / 6, with those of a normal number z
+    (Cornish and Fisher, Revue de l'Institut International de Statistique 5 (1938), 307-320).
+    """
+    sizes, places = np.unique(of, return_inverse=True)
+    chances = np.diff(_BELOW ** sizes[:, None], axis=1)
+    middle = (_DEVIATIONS[1:] + _DEVIATIONS[:-1]) / 2.0
+    first, second = (
+        (chances @ power)[places].reshape(np.shape(of)) for power in (middle, middle**2)
+    )
+    largest: Array = mean + np.sqrt(mean) * first + (second - 1.0) / 6.0
+    return largest

@@ -312,6 +312,9 @@ def test_a_token_is_asked_of_all_but_health():
     assert answer.status_code == 401 and "token" in answer.json()["error"]["message"]
     good = {"Authorization": "Bearer secret"}
     assert client.get("/systems/h200", headers=good).status_code == 200
+    counted = client.get("/metrics", headers=good).text
+    assert 'ridgeline_requests_total{status="401",verb="other"} 3.0' in counted
+    assert 'ridgeline_refusals_total{code="no_token"} 3.0' in counted
 
 
 def test_another_hosts_name_is_refused():
