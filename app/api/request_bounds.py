@@ -89,7 +89,7 @@ class BoundedRequests:
         host = headers.get(b"host", b"").decode("latin-1")
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if self.bounds.hosts and name not in self.bounds.hosts:
-            return 421, "wrong_host", f"{name[:60]!r} is no name of this server"
+            return 421, "wrong_host", f"{name[:60]!r} is not a name of this server"
         if user is None and path not in OPEN:
             return 401, "no_token", "send the token: Authorization: Bearer TOKEN"
         most, stated = self._most(headers), headers.get(b"content-length", b"0")

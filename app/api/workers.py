@@ -64,8 +64,7 @@ class Workers:
             process = self._free.get(timeout=self.waiting_s)
         except queue.Empty:
             raise Busy(
-                f"long questions under way: {self.at_once}, all that this server works on at once; "
-                "ask again in a while",
+                f"all places for long questions ({self.at_once}) are taken; try again later",
                 self.waiting_s,
             ) from None
         keep = False
@@ -86,8 +85,8 @@ class Workers:
         except BrokenExecutor:
             self._check_going(title)
             raise Exhausted(
-                "the process of the answer ended before it was complete, as the system does where "
-                "memory runs out: ask for less at once; the server's log may say more"
+                "the process of the answer ended before it was complete, perhaps because memory "
+                "ran out: ask for less at once; the server's log may say more"
             ) from None
         except (RuntimeError, CancelledError):  # `stop` shut the executor down before it had begun
             self._check_going(title)
@@ -140,7 +139,9 @@ class Workers:
 
     def _check_going(self, title: str) -> None:
         if self._stopping:
-            raise Stopping(f"the server ends; {title} is cancelled: ask again when it is back")
+            raise Stopping(
+                f"the server is shutting down; {title} is cancelled: ask again when it is back"
+            )
 
     def _make_ready(self, process: ProcessPoolExecutor, module: str, title: str) -> None:
         """Wait until a process has imported what the work of a module needs.

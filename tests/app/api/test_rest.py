@@ -212,9 +212,9 @@ def test_numbers_may_be_typed(api):
 
 def test_what_means_nothing_to_a_verb_or_a_load_is_refused_by_name(api):
     said = refused(api, "serve", model=MODEL, concurrency=4, cp=2)["message"]
-    assert said == "cp means nothing to serve: leave it out"
+    assert said == "cp does not apply to serve: leave it out"
     said = refused(api, "estimate", model=MODEL, batch=4, turns=3)["message"]
-    assert said.startswith("turns means nothing to a static batch: give a concurrency or a rate")
+    assert said.startswith("turns does not apply to a static batch: give a concurrency or a rate")
 
 
 @pytest.mark.by_day(3)
@@ -269,7 +269,7 @@ def test_a_refusal_is_the_sentence_of_python(api, body):
 
 def test_a_field_that_is_misspelled_is_named_with_its_neighbours(api):
     error = refused(api, "estimate", model=MODEL, bacth=4)
-    assert error["message"] == "'bacth' is no parameter: did you mean batch?"
+    assert error["message"] == "'bacth' is not a parameter: did you mean batch?"
     assert error["near"] == ["batch"] and error["code"] == "unknown_parameter"
 
 
@@ -416,7 +416,7 @@ def test_a_fleet_is_that_of_the_python_module(api):
 def test_a_fleet_is_refused_in_the_sentence_of_the_command_line(api):
     machines, models = [{"system": "h100", "cout": 2}], [{"model": MODEL, "rate": 1}]
     said = refused(api, "fleet", machines=machines, models=models)["message"]
-    assert said.startswith("machine 'h100' of the fleet: 'cout' is no key of a machine: did you")
+    assert said.startswith("machine 'h100' of the fleet: 'cout' is not a key of a machine: did you")
 
 
 def test_operators_of_a_report_are_grouped_by_shape_as_on_the_command_line(api):
