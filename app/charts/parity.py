@@ -1,4 +1,4 @@
-"""Parity: predicted over measured on logarithmic axes, and a histogram of the errors."""
+"""Predicted over measured on logarithmic axes, a histogram of the errors, and errors by split."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ REST = "all others"
 #: Bands around y = x, widest first: predicted over measured within 1 +- that.
 BANDS = (0.2, 0.1)
 _MARKS = ("circle", "diamond", "square", "triangle-up", "cross", "triangle-down", "x", "star")
+_SPLIT_MARKS = (
+    "x", "circle-open", "circle", "star", "diamond", "square", "triangle-up", "triangle-down",
+)  # fmt: skip
 _MOST = 8
 _LEAST_RATIO, _MOST_RATIO = 0.25, 4.0
 
@@ -139,3 +142,36 @@ def _cloud(name: str, points: Sequence[Point], symbol: str, color: str) -> Trace
         hovertemplate="%{customdata[0]}<br>predicted %{customdata[1]}, measured %{customdata[2]} "
         "(%{customdata[3]})<extra></extra>",
     )
+
+
+def errors_by_split(
+    rows: Sequence[Mapping[str, Any]], splits: Mapping[str, str], look: Look
+) -> Figure:
+    """Mean absolute error [%] of each operator, a mark a split, on a logarithmic axis.
+
+    rows: of `app.accuracy.shipped_errors.operator_matrix`.  splits: meaning by name, in order.
+    """
+    figure = blank(look, "Mean absolute error by operator", 170 + 42 * len(rows))
+    names = [str(row["operator"]).replace("_", " ") for row in rows]
+    for at, (split, meaning) in enumerate(splits.items()):
+        figure.add_scatter(
+            x=[row[split] for row in rows],
+            y=names,
+            mode="markers",
+            name=split,
+            marker={
+                "color": look.faint if split == "roofline" else look.classes[at],
+                "symbol": _SPLIT_MARKS[at],
+                "size": 11,
+                "line": {"width": 1.5},
+            },
+            hovertemplate=f"%{{y}}, {split}: %{{x}} %<br>{meaning}<extra></extra>",
+        )
+    ticks = [5, 10, 20, 40, 80]
+    figure.update_xaxes(
+        title_text="Mean absolute error [%]", type="log", tickvals=ticks,
+        ticktext=[str(tick) for tick in ticks],
+    )  # fmt: skip
+    figure.update_yaxes(autorange="reversed", tickfont_color=look.ink)
+    figure.update_layout(margin={"t": 44, "b": 110}, hovermode="closest")
+    return figure

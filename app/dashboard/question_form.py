@@ -158,6 +158,8 @@ def _shown(name: str, value: Any) -> Any:
     one = PARAMETERS.get(name)
     if one is None or isinstance(value, bool):
         return value
+    if isinstance(value, (list, tuple)):
+        return list(value) if _options(one) else ", ".join(map(str, value))
     if value in (None, ""):
         return _text(one)
     return f"{value:.15g}" if isinstance(value, float) else str(value)

@@ -13,10 +13,9 @@ from app.benchmarks.comparison import Comparison, Point, compare
 from app.benchmarks.deployment import Deployment, deployments
 from app.dashboard.panels import benchmark_work
 from app.dashboard.panels import benchmarks as panels
-from app.dashboard.panels.identity import show_identity
-from app.dashboard.panels.sums import show_sums
-from app.dashboard.panels.time_report import show_time_report
+from app.dashboard.panels.run_facts import show_identity, show_sums, show_time_report
 from app.dashboard.uploads import Results
+from app.dashboard.widgets import one_of, say_error, saying_errors
 from app.measuring.time_report import TimeReport
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -70,12 +69,9 @@ def _drawn(
     draw: Callable[[Answer], None],
 ) -> None:
     answer = identified([one for _, measurements in results.values() for one in measurements])
-    if answer is None:
-        return
-    try:
-        draw(answer)
-    except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")
+    if answer is not None:
+        with saying_errors():
+            draw(answer)
 
 
 def identified(measured: Sequence[ServingMeasurement]) -> Answer | None:
@@ -86,7 +82,7 @@ def identified(measured: Sequence[ServingMeasurement]) -> Answer | None:
     try:
         runs = deployments(measured, panels.given())
     except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")
+        say_error(error)
         panels.question_form(deployments(measured))
         return None
     show_identity(identity.of_run(runs[0]), "benchmark_identity", panels.say)
@@ -109,13 +105,9 @@ def well_tuned(found: Answer) -> None:
     reports = report.reports(found.comparison)
     with left:
         if reports:
-            point, made = reports[0]
-            if len(reports) > 1:
-                at = st.selectbox(
-                    "Run", range(len(reports)), key="tuned_run",
-                    format_func=lambda n: found.comparison.label(reports[n][0]),
-                )  # fmt: skip
-                point, made = reports[at]
+            point, made = one_of(
+                "Run", reports, lambda one: found.comparison.label(one[0]), "tuned_run"
+            )
             st.markdown(here_and_best(point, made))
             show_time_report(made)
         panels.show_findings(found.comparison)

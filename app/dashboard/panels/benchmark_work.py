@@ -14,9 +14,10 @@ from app.benchmarks.deployment import Deployment, deployments
 from app.benchmarks.job_work import Asked
 from app.benchmarks.replay import can_replay
 from app.dashboard import visitor
-from app.dashboard.job_progress import show_progress, submitted
+from app.dashboard.job_progress import result_of, submitted
 from app.dashboard.panels import benchmarks as panels
 from app.dashboard.uploads import Results
+from app.dashboard.widgets import one_of
 from app.jobs import SIMULATING
 from app.wording.markdown import plain
 
@@ -42,14 +43,8 @@ def worked(name: str, work: Callable[..., Any], asked: Asked) -> Any:
     for other in [k for k in st.session_state if str(k).startswith(f"{name} ") and k != key]:
         st.session_state[other].cancel()
         del st.session_state[other]
-    job = submitted(key, work, asked, TITLES[name], SIMULATING)
-    if not job.over:
-        show_progress(key, name)
-        return None
-    if job.error:
-        st.error(plain(job.error), icon=":material/error:")
-        return None
-    return job.result
+    submitted(key, work, asked, TITLES[name], SIMULATING)
+    return result_of(key, name)
 
 
 def show_requests(runs: list[Deployment], level: float) -> None:
@@ -62,13 +57,10 @@ def show_requests(runs: list[Deployment], level: float) -> None:
             icon=":material/info:",
         )
         return
-    at = 0
-    if len(able) > 1:
-        at = st.selectbox(
-            "Run", range(len(able)), key="replay_run",
-            format_func=lambda n: f"{able[n].measurement.file}, {able[n].load.words}",
-        )  # fmt: skip
-    asked = replace(asked_now(runs, level), measurements=(able[at].measurement,))
+    chosen = one_of(
+        "Run", able, lambda run: f"{run.measurement.file}, {run.load.words}", "replay_run"
+    )
+    asked = replace(asked_now(runs, level), measurements=(chosen.measurement,))
     found = worked("replay", job_work.replayed, asked)
     if found is not None:
         panels.show_replay(found)

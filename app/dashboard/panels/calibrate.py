@@ -10,11 +10,11 @@ from app.dashboard import name_options, uploads, visitor
 from app.dashboard.job_progress import is_running, result_of, start
 from app.dashboard.panels.fit import fit_panel
 from app.dashboard.panels.own_runs import own_runs_panel
+from app.dashboard.widgets import saying_errors
 from app.jobs import MEASURING
 from app.measuring.comparison import system_of
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 
 MACHINE, REPORTS, RUNS = "This machine", "Profiler reports", "Runs of an engine"
 JOB = "calibration"
@@ -96,7 +96,5 @@ def calibrate_panel() -> None:
     source = st.segmented_control(
         "Fit to", (MACHINE, REPORTS, RUNS), default=MACHINE, required=True, key="fit_source"
     )
-    try:
+    with saying_errors():
         {MACHINE: from_machine, REPORTS: from_reports, RUNS: own_runs_panel}[source]()
-    except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")

@@ -12,7 +12,7 @@ from app.answers.columns import COLUMNS, THROUGHPUT_ENDS, ends
 from app.charts import serving
 from app.dashboard import cached, export, load_curves, sidebar
 from app.dashboard.does_not_fit import figure_card
-from app.dashboard.load import Load, as_batch, load_of, under
+from app.dashboard.load import Load, as_batch
 from app.dashboard.panels.static_answer import Answer, cost_card
 from app.planning.targets import Target, parse_targets
 from app.scenario.scenario import Resolved
@@ -30,7 +30,7 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     Raises:
         RidgelineError: the scenario cannot be priced.
     """
-    setup, load, row = gated_load(setup)
+    setup, load, row = sidebar.gated_load(setup)
     fits = not setup.if_fitted
     if fits and row["message"]:
         message = str(row["message"])
@@ -51,17 +51,6 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
     export.chart(figure, "load-latency", "TTFT and TPOT over the load, with the targets")
     st.caption(_caption(setup, load, bounds, most))
     return setup, load, ({"latency": figure}, pd.DataFrame([dict(row)]))
-
-
-def gated_load(setup: Setup) -> tuple[Setup, Load, Mapping[str, Any]]:
-    """The setup that is drawn under its load, see `sidebar.gated_load`, the load and its figures.
-
-    Raises:
-        RidgelineError: the scenario cannot be priced.
-    """
-    load = load_of(setup)
-    shown = sidebar.gated_load(under(setup, load))
-    return shown, load, load_curves.one_load(shown, load.name, load.value)
 
 
 # ------------------------------------------------------------------------------- figures

@@ -11,10 +11,9 @@ import streamlit as st
 from app.charts import serving
 from app.charts.figure import Figure
 from app.charts.style import Look
-from app.dashboard import display_tables, export, load_curves
+from app.dashboard import display_tables, export, load_curves, sidebar
 from app.dashboard.does_not_fit import figure_card
 from app.dashboard.load import Load
-from app.dashboard.panels.load_answer import gated_load
 from app.scenario.encoder_figures import of_kind
 from app.scenario.scenario import Resolved
 from app.scenario.setup import Setup
@@ -28,7 +27,7 @@ def reading_load(setup: Setup, resolved: Resolved, look: Look) -> None:
     Raises:
         RidgelineError: the scenario cannot be priced.
     """
-    setup, load, row = gated_load(setup)
+    setup, load, row = sidebar.gated_load(setup)
     curve = load_curves.curve(setup, load.name)
     table, _ = load_curves.with_load(curve, row, load.name)
     st.markdown(f"At **{load.words}**, each request read in one pass:")
@@ -75,8 +74,8 @@ def _charts(table: pd.DataFrame, load: Load, look: Look) -> dict[str, Figure]:
         ),
         "throughput": serving.sequences(table, load.name, "Throughput over the load", look),
     }
-    for place, (name, figure) in zip(st.columns(2, gap="medium"), figures.items(), strict=True):
+    for figure in figures.values():
         serving.mark_load(figure, load.value, load.words, look)
-        with place:
-            export.chart(figure, f"serving-{name}", f"{name.capitalize()} over the load")
+    export.beside(*((figure, f"serving-{name}", f"{name.capitalize()} over the load")
+                    for name, figure in figures.items()))  # fmt: skip
     return figures

@@ -12,6 +12,7 @@ from app.dashboard import visitor
 from app.dashboard.job_progress import is_running, result_of, show_interrupted, start
 from app.dashboard.panels.kept_runs import all_kept_runs, look_at
 from app.dashboard.panels.sweep import show_sweep, sweep_fields
+from app.dashboard.widgets import saying_errors
 from app.jobs import MEASURING
 from app.jobs.job_files import Work
 from app.measuring import run_store
@@ -19,8 +20,6 @@ from app.measuring.run_form import run_of_form
 from app.scenario.encoder_figures import phases_of
 from app.scenario.intervals import step_latency
 from app.wording import quantities
-from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 from genz_core.limits import LIMITS
 from profilers.run_config import RunConfig, presets
 
@@ -137,7 +136,7 @@ def predicted_beside_measured(run: str) -> None:
 def run_panel() -> None:
     """Draw the form of a run, its progress and result, and the kept runs."""
     st.caption(f"{abilities()} A run times random weights of a model's true shapes on this server.")
-    try:
+    with saying_errors():
         if visitor.may_measure("ridgeline runs start"):
             show_interrupted(MEASURING)
             start_run()
@@ -153,5 +152,3 @@ def run_panel() -> None:
                     on_click=look_at, args=(run,), icon=":material/balance:",
                 )  # fmt: skip
         all_kept_runs()
-    except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")

@@ -46,5 +46,4 @@ def show_sweep(swept: Swept) -> None:
     table = pd.DataFrame(swept.rows)
     shown = pd.DataFrame(map(folded, swept.rows)).drop(columns="bound_s")
     draw_table(shown, "sweep_rows", height="auto")
-    st.download_button("CSV", export.table_csv(table), "sweep.csv", "text/csv",
-                       on_click="ignore", icon=":material/download:")  # fmt: skip
+    export.save_button("CSV", export.table_csv(table), "sweep.csv")

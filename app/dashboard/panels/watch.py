@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from app.dashboard import sidebar
 from app.dashboard.job_progress import is_running, result_of, start
+from app.dashboard.widgets import saying_errors
 from app.jobs import READING
 from app.question.pairs import pairs
 from app.question.question import STANDARD
 from app.watching.job_work import watched
 from app.wording.markdown import plain
-from genz_core.errors import RidgelineError
 
 JOB = "watch_job"
 #: Parameters of the server that the box takes from the sidebar's question.
@@ -36,18 +35,11 @@ def show_watch(name: str, content: bytes) -> None:
     usual = {name: getattr(STANDARD, name) for name in _SERVES[2:]} | {"engine": None}
     words = [f"{k}={shlex.quote(str(v))}" for k, v in said.items() if v != usual.get(k) and v]
     question = st.text_input("What serves", " ".join([*words, "window=60"]), key="watch_question")
-    if st.button("Watch", key="watch_start", disabled=is_running(JOB)):
-        try:
+    with saying_errors():
+        if st.button("Watch", key="watch_start", disabled=is_running(JOB)):
             given = pairs(question)
             start(JOB, watched, (given, name, content), "Watch of a recording", READING)
-        except RidgelineError as error:
-            st.error(plain(str(error)), icon=":material/error:")
-            return
-    if document := result_of(JOB, "watch"):
-        _found(document)
-
-
-def _found(document: dict[str, Any]) -> None:
-    for sentence in document["sentences"]:
-        st.markdown(plain(sentence))
-    st.dataframe(pd.DataFrame(document["windows"]), key="watch_windows", hide_index=True)
+        if document := result_of(JOB, "watch"):
+            for sentence in document["sentences"]:
+                st.markdown(plain(sentence))
+            st.dataframe(pd.DataFrame(document["windows"]), key="watch_windows", hide_index=True)
