@@ -125,13 +125,13 @@ def wrapped(words: str, size: float, across: float) -> list[str]:
     return list(words)
 
 
-def axis_end(bars: Sequence[tuple[float, str]], size: float = 13.0) -> float:
+def axis_end(bars: Sequence[tuple[float, str]]) -> float:
     """The end of an axis from zero on whose bars have words beside their ends.
 
-    bars: the far end of each, and its words.  size: of the font [px].
+    bars: the far end of each, and its words.
     """
     return max(
-        end / max(1.0 - (_GAP + width(words, size)) / BESIDE_NAMES, 0.25) for end, words in bars
+        end / max(1.0 - (_GAP + width(words, 13.0)) / BESIDE_NAMES, 0.25) for end, words in bars
     )
 
 

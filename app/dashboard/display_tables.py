@@ -101,30 +101,28 @@ def _significant(value: float, places: int) -> float:
 
 def operator_columns() -> dict[str, Any]:
     """Streamlit's configuration of the columns of `operator_rows`."""
-    number, bar = st.column_config.NumberColumn, st.column_config.ProgressColumn
+    number = st.column_config.NumberColumn
     bound = "Speed of light: max(FLOPs / peak, bytes / bandwidth)"
     return {
         "id": None,
         "name": st.column_config.TextColumn("operator", pinned=True),
         "runs": number("runs", format="localized", help="Times it runs in one step"),
-        "share": bar(
-            "share",
-            format="percent",
-            min_value=0,
-            max_value=1,
+        "share": number(
+            "share", format="percent", width=60,
             help="Of the operators' time in the step; host time and pipeline wait are apart",
         ),
         "predicted [µs]": number(format="localized", help="All its runs in one step"),
         "80 % low [µs]": number(format="localized", help=_TRUST),
         "80 % high [µs]": number(format="localized", help=_TRUST),
         "bound [µs]": number(format="localized", help=bound),
-        "of bound": bar("bound / predicted", format="percent", min_value=0, max_value=1),
-        "GFLOP": number(format="localized", help="All runs, one device"),
-        "GB moved": number(
-            format="localized", help="Memory traffic of all runs, one device (GB = 1e9)"
+        "of bound": st.column_config.ProgressColumn(
+            "of bound", format="percent", min_value=0, max_value=1, width=90,
+            help="The bound over the predicted time",
         ),
+        "GFLOP": number(format="localized", help="All runs, one device"),
+        "GB moved": number(format="localized", help="Memory traffic of all runs, one device"),
         "FLOP/byte": number(format="localized"),
-    }
+    }  # fmt: skip
 
 
 def figure_columns(table: pd.DataFrame) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def control(
         text = str(place.text_input(f"{label}{unit}", **given) or "").strip()
         return typed.value(one, text) if text else one.default
     if one.names:
-        taking = {"on_change": near_names.take, "args": (name, options)}
+        taking = {"on_change": near_names.take, "args": (name, name, options)}
         first = options.index(one.default) if one.default in options else 0
         common = {"index": first, **taking, **common}
     chosen = place.selectbox(label, options, accept_new_options=not one.choices, **common)
@@ -108,7 +108,7 @@ def several(
         st.rerun()
     if one.names in ("model", "system"):
         more |= {
-            "on_change": near_names.take_all, "args": (key, name, options),
+            "on_change": near_names.take, "args": (key, name, options),
             "accept_new_options": True, "filter_mode": name_options.FILTER, "select_all": False,
         }  # fmt: skip
     now = getattr(question, name) or _blank(one)

@@ -57,7 +57,7 @@ def all_loads(setup: Setup) -> None:
             curves[f"TP{degree}"] = load_curves.without_waiting(other, load)
     marked = {mine: at} if at < len(shown) else {}
     figures = {
-        "throughput": serving.throughput(table, load, "Throughput over the load", look),
+        "throughput": serving.throughput(table, load, look),
         "trade": serving.throughput_over_interactivity(curves, load, marked, look),
     }
     serving.mark_load(figures["throughput"], asked.value, asked.words, look)

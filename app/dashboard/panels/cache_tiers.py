@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from app.charts import cache_tiers as charts
+from app.charts import simulation as charts
 from app.charts.figure import Figure
 from app.dashboard import export, strip
 from app.dashboard.display_tables import rows_in_words

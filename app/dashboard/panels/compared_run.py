@@ -13,7 +13,7 @@ from app.dashboard.load import as_batch
 from app.dashboard.panels.run_facts import show_time_report
 from app.dashboard.panels.sweep import show_sweep
 from app.dashboard.panels.what_ran import banner, known
-from app.dashboard.widgets import draw_table
+from app.dashboard.widgets import card, draw_table
 from app.measuring import endpoint_run, run_store
 from app.measuring.comparison import Compared, clocks_text, compared, steps_measured, verdict
 from app.measuring.filling import Difference, Filled, estimate_filled, phase_loads
@@ -214,25 +214,22 @@ def show_phases(comparison: Comparison) -> None:
         st.warning(plain(cut), icon=":material/content_cut:")
     with st.grid(4, min_column_width=230):
         for row in comparison.phases.to_dict("records"):
-            st.metric(
+            card(
                 f"{plain(row['phase'].capitalize())}, measured",
                 quantities.seconds(row["measured_s"]),
                 f"{quantities.change(row['predicted_s'], row['measured_s'])} against "
                 f"{quantities.seconds(row['predicted_s'])} predicted",
-                delta_color="off", delta_arrow="off", border=True,
-                help=f"Bound {quantities.seconds(row['bound_s'])} a step; "
-                f"{plain(row['basis'])} clock.",
-            )  # fmt: skip
+                f"Bound {quantities.seconds(row['bound_s'])} a step; {plain(row['basis'])} clock.",
+            )
             if row["wall_s"] > 0 and row["wall_s"] != row["measured_s"]:
-                st.metric(
+                card(
                     f"{plain(row['phase'].capitalize())}, wall time",
                     quantities.seconds(row["wall_s"]),
                     f"busy for {quantities.seconds(row['busy_s'])}, "
                     f"{quantities.seconds(row['predicted_wall_s'])} predicted",
-                    delta_color="off", delta_arrow="off", border=True,
-                    help="From the first to the last activity of a step on the device; the "
-                    "prediction has the host's time in it.",
-                )  # fmt: skip
+                    "From the first to the last activity of a step on the device; the prediction "
+                    "has the host's time in it.",
+                )
 
     for row in comparison.phases.to_dict("records"):
         st.caption(plain(verdict(row, comparison.classes)))

@@ -9,7 +9,6 @@ import pandas as pd
 import streamlit as st
 
 from app.charts import kernels as kernel_charts
-from app.charts.ranks import rank_bars
 from app.dashboard import display_tables, export
 from app.dashboard.panels.beside_prediction import beside_prediction_panel
 from app.dashboard.panels.compared_run import IDLE, comparison_of, report_pricing, show_findings
@@ -142,7 +141,7 @@ def show_ranks(compared: RankComparison) -> None:
     st.subheader(f"{len(compared.rows)} ranks", anchor=False)
     for sentence in compared.sentences:
         st.markdown(plain(sentence))
-    figure = rank_bars(compared.rows, export.look())
+    figure = kernel_charts.rank_bars(compared.rows, export.look())
     export.chart(figure, "ranks", "What each rank does of its span")
     shown = display_tables.in_microseconds(
         compared.rows.drop(columns="report"), quantities.MILLISECOND, "ms"

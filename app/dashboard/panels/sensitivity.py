@@ -9,7 +9,7 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
-from app.charts import sensitivity as charts
+from app.charts import chip_lab as charts
 from app.dashboard import cached, export, sidebar
 from app.dashboard.question_form import control
 from app.dashboard.widgets import draw_table, saying_errors

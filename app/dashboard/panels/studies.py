@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 import yaml
 
-from app.charts import study as charts
+from app.charts import chip_lab as charts
 from app.dashboard import cached, export, sidebar, strip
 from app.dashboard.load import as_batch
 from app.dashboard.widgets import choose, draw_table, saying_errors
