@@ -14,7 +14,7 @@ from app.decide.study import label
 from app.wording import quantities
 
 _SIZES: Mapping[str, str] = {"decode": "Batch [sequences]", "prefill": "Prompt [tokens]"}
-#: Figures that a chart of a study may show, by its rows' names.
+#: Figures that a study's chart can show, by column name of its rows.
 FIGURES: Mapping[str, Column] = {
     "output_tokens_per_s_per_device": COLUMNS["output_tokens_per_s_per_device"],
     "tpot_s": COLUMNS["tpot_s"],
@@ -26,7 +26,7 @@ FIGURES: Mapping[str, Column] = {
 def tornado(
     base: Figures, found: Sequence[Sensitivity], name: str, words: str, look: Look
 ) -> Figure:
-    """Change of a figure with more and less of each resource, the strongest on top."""
+    """Change of a figure with more and less of each resource, the largest effect on top."""
     ranked = sorted(found, key=lambda one: abs(one.elasticity[name]))
     figure = blank(look, words, 110 + 46 * len(ranked))
     for at, (side, side_words) in enumerate((("less", "less of it"), ("more", "more of it"))):
@@ -47,7 +47,7 @@ def tornado(
 
 
 def ridge(found: Ridge, now: float, look: Look) -> Figure:
-    """Least times of arithmetic and memory of a step over its size, and where they cross.
+    """Least compute time and least memory time of a step over its size, and their crossing.
 
     now: the scenario's own size.
     """
@@ -73,7 +73,8 @@ def ridge(found: Ridge, now: float, look: Look) -> Figure:
 
 
 def bars(rows: Sequence[Mapping[str, Any]], figure: str, title: str, look: Look) -> Figure:
-    """A figure of every combination that runs, the first on top, with what binds decode.
+    """One figure of every combination that runs, the first on top, with the bound of its decode
+    step.
 
     rows: of `app.decide.study.Study`.  figure: of `FIGURES`.
     """

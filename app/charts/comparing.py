@@ -17,7 +17,7 @@ from app.wording.quantities import GIGABYTE, MILLISECOND
 
 
 def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
-    """One figure of every setup as bars, the best in another colour; 80 % intervals on them."""
+    """One figure of every setup as bars with 80 % intervals; the best has another colour."""
     about, first = HEADLINES[name], best(table, name)
     known = {
         label: found[name] for label, found in table.items() if math.isfinite(found[name].seconds)
@@ -42,9 +42,10 @@ def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
 
 
 def memory(parts: Mapping[str, Mapping[str, float]], usable: Sequence[float], look: Look) -> Figure:
-    """Memory of a device in each setup by what holds it, and what may be used.
+    """Memory of a device in each setup by its use, with the usable memory marked.
 
-    parts: bytes by part of `genz_core.memory.Memory`, by setup.  usable: bytes, in their order.
+    parts: bytes by part of `genz_core.memory.Memory`, by setup.  usable: bytes per setup, in the
+    same order.
     """
     figure = blank(look, "Memory of the fullest device [GB]", 130 + 44 * len(parts))
     names = list(parts)
@@ -68,10 +69,10 @@ def stacked_by_class(
     title: str,
     look: Look,
 ) -> Figure:
-    """Time of a step in each scenario by operator class, as stacked bars on one axis.
+    """Time of a step in each scenario as stacked bars by operator class on one axis.
 
-    totals: the step of each scenario with its interval, drawn as an error bar.  tables: latency by
-    class, "host" for host and pipeline, one mapping a scenario.
+    totals: the step of each scenario; its interval is the error bar.  tables: one mapping per
+    scenario with latency by class; "host" holds host and pipeline time.
     """
     kinds = {kind for table in tables for kind, value in table.items() if value.seconds}
     figure = blank(look, title, 130 + 62 * len(totals) + 15 * len(kinds))

@@ -32,7 +32,7 @@ def form() -> dict:
         device = st.selectbox("Device", ("auto", "cpu", "cuda", "mps"), key="fit_device", width=160)
         threads = st.number_input(
             "CPU threads", 0, 1024, 0, key="fit_threads", width=160,
-            help="0: all where the cores are free, else one.",
+            help="0: all if the cores are free, otherwise one.",
         )  # fmt: skip
         sent = st.form_submit_button("Calibrate", icon=":material/tune:", disabled=is_running(JOB))
     return {"device": device, "threads": int(threads)} if sent else {}
@@ -60,9 +60,9 @@ def from_machine() -> None:
 def from_reports() -> None:
     """Draw the calibration of a system with uploaded reports: form, refused points, fit."""
     st.caption(
-        "The kernels of PyTorch traces of one device, where the trace tells their shapes: matrix "
-        "products, attention and element-wise passes. A CUDA graph tells none; add a trace of the "
-        "same model that ran without."
+        "The kernels of PyTorch traces of one device, if the trace has their shapes: matrix "
+        "products, attention and element-wise passes. A CUDA graph has none; add a trace of the "
+        "same model without it."
     )
     uploaded = uploads.picker("fit", list(uploads.REPORT_SAMPLES)).reports
     if not uploaded:
@@ -130,7 +130,7 @@ def fit_panel(
         title = f"Operators, predicted {state} the fit"
         figure = parity.parity(of_state, "operator", title, export.look())
         export.chart(figure, f"fit-{state}", title)
-    with st.expander("Constants, and how well the points tell them"):
+    with st.expander("Constants, and how well the points determine them"):
         draw_table(
             fit_tables.constant_rows(fitted), "fit_constants",
             height="auto", column_config={"before": NUMBER, "after": NUMBER, "uncertainty": SHARE},
@@ -218,7 +218,7 @@ def _runs_fit(calibration: from_runs.RecipeCalibration) -> None:
         rows, "own_table",
         height="auto", column_config={"error_before": SHARE, "error_after": SHARE},
     )  # fmt: skip
-    with st.expander("Constants, and how well the runs tell them"):
+    with st.expander("Constants, and how well the runs determine them"):
         constants = pd.DataFrame(from_runs.constant_rows(calibration))
         draw_table(
             constants, "own_constants",

@@ -99,10 +99,11 @@ def kept_run() -> tuple[Store, str]:
 
 
 def own_pricing() -> Priced:
-    """Draw the choice of a stored run and what it ran; returns it with what it is priced as.
+    """Draw the choice of a stored run and a description of it; returns it with the inputs of its
+    prediction.
 
-    That is its own model, system and engine, or with a warning the scenario's if those are unknown
-    here.
+    These are its own model, system and engine, or with a warning the scenario's if those are
+    unknown here.
     """
     store, identity = kept_run()
     chosen = store.load(identity)
@@ -246,7 +247,7 @@ def show_findings(
     look_at: a callback that moves the chart beside them to a finding; None if there is no chart.
     """
     if priced.apart:
-        st.caption("None is stated: what ran is not what is priced, see above.")
+        st.caption("There are none: the run differs from what is priced, see above.")
         return
     for at, finding in enumerate(comparison.findings[:_MOST]):
         gain = f"**{plain(quantities.seconds(finding.seconds))}**" if finding.seconds else ""

@@ -88,7 +88,7 @@ def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
     """Draw the causes of a load's latencies, and what would shorten them."""
     ttft, waits = float(row["ttft_s"]), float(row["wait_s"])
     said = (
-        f"TTFT is {quantities.seconds(float(row['prefill_s']))} of reading the prompt and "
+        f"TTFT is {quantities.seconds(float(row['prefill_s']))} for prefill and "
         f"{quantities.seconds(waits)} of waiting ({quantities.percent(waits / ttft)})."
     )
     batch = as_batch(setup)

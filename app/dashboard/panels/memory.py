@@ -33,7 +33,7 @@ A server admits as many users as **fit**: it sets aside a share of their output 
 may run than a static batch has room for.
 """
 _LEVELS = (
-    "What a decode step reads least often a byte lies in the second memory: experts that few "
+    "The bytes that a decode step reads least often are in the second memory: experts that few "
     "tokens reach, embeddings, the end of the cache. Operators read each share at the bandwidth "
     "of its memory; one whose arithmetic takes longer hides it."
 )

@@ -26,7 +26,7 @@ from profilers.run_config import RunConfig, presets
 from profilers.store import Store
 
 MODEL_HELP = (
-    "A preset, a registry name, or hf:owner/name, whose config.json the hub is then asked for. "
+    "A preset, a registry name, or hf:owner/name, whose config.json is then fetched from the hub. "
     "Files of the server: `ridgeline runs start`."
 )
 ONE, SWEEP = "One run", "Sweep"
@@ -72,7 +72,7 @@ def form(mode: str) -> tuple[RunConfig, Work] | None:
 def _send_buttons(bare: bool) -> tuple[bool, bool]:
     """Draw the submit buttons; returns whether to measure, and whether to calibrate first.
 
-    bare: whether this machine is not calibrated, so that nothing fitted to it can be predicted.
+    bare: whether this machine has no calibration, so that its runs cannot be predicted.
     """
     busy = is_running(JOB)
     sent = st.form_submit_button("Measure", icon=":material/play_arrow:", disabled=busy)
@@ -83,7 +83,7 @@ def _send_buttons(bare: bool) -> tuple[bool, bool]:
 
 
 def abilities() -> str:
-    """What this machine can measure, by what is installed on it, in a sentence."""
+    """A sentence on the measurements that this machine supports with its installed tools."""
     tools = {
         "step times and operators (PyTorch)": find_spec("torch") is not None,
         "timelines (nsys)": which("nsys") is not None,
@@ -94,7 +94,7 @@ def abilities() -> str:
 
 
 def start_run() -> None:
-    """Draw the form; when it is submitted, start its run and redraw the page."""
+    """Draw the form; when it is submitted, start the run and redraw the page."""
     mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
     asked = form(mode)
     if asked is not None and not is_running(JOB):
@@ -159,7 +159,7 @@ def run_panel() -> None:
 
 
 def all_kept_runs() -> None:
-    """Draw the runs that the visitor may change, and separately those of the server."""
+    """Draw the runs that the visitor may change and, separately, the server's runs."""
     own, *servers = run_store.stores()
     if not servers or rights_here().may_measure:
         _kept_runs(own, "Your runs" if servers else "Kept runs", "", may_change=True)

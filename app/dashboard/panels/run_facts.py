@@ -1,4 +1,4 @@
-"""What a measurement says of itself: what ran, its sums, where its time goes and what to change."""
+"""What a measurement says of itself: what ran, its consistency checks, where its time goes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def show_time_report(report: TimeReport) -> None:
 
 
 def show_sums(checks: Sequence[Check], *, in_words: bool = True) -> None:
-    """Draw the sums of a measurement.
+    """Draw the checks of a measurement.
 
     in_words: state the failed ones; False if findings state them.
     """
@@ -40,7 +40,7 @@ def show_sums(checks: Sequence[Check], *, in_words: bool = True) -> None:
     failing = account.failed(tuple(checks))
     for one in failing if in_words else ():
         st.warning(
-            f"A sum fails, so nothing is learnt from it: {plain(one.sentence)}",
+            f"A check failed, so this measurement is not used: {plain(one.sentence)}",
             icon=":material/report:",
         )
     counts = {name: sum(one.outcome == name for one in checks) for name in ("passed", "not made")}
@@ -59,7 +59,7 @@ def show_identity(
 ) -> None:
     """Draw the facts about what ran.
 
-    key: of its buttons.  choose: gets the name of a parameter and the clicked candidate
+    key: of its buttons.  choose: called with the name of a parameter and the clicked candidate
     before the page is redrawn; None if there is nothing to set.
     """
     unsure = [one for one in facts if one.certainty != "certain"]

@@ -203,6 +203,20 @@ def test_prompts_of_one_token_answers_are_read_as_fast_as_steps_are_full():
     assert two.prompts_per_s() == pytest.approx(2 * 1000 / 100 / (0.01 + 0.1))
 
 
+def test_a_step_that_reads_has_a_decode_beside_it_as_often_as_one_decodes():
+    """Eight prompts of 100 in steps of 101, and ten steps of 18 ms that answer: reading adds whole
+    steps of 20.1 ms where none decodes, the 10 ms of a step's 100 tokens where one does, and
+    nearly the mean of both where one decodes half of the time."""
+    load = batching(budget=101.0)
+    none, half, nearly, one = (
+        float(load.wave_s(n * ONE)[0][0]) - 10 * 0.018 for n in (0.0, 0.5, 0.999, 1.0)
+    )
+    assert none == pytest.approx(800 / 101 * (0.01 + 101e-4))
+    assert one == pytest.approx(800 / 100 * 100e-4)
+    assert half == pytest.approx((none + one) / 2, rel=0.02)
+    assert nearly == pytest.approx(one, rel=0.002)
+
+
 def test_no_more_decode_than_steps_can_keep_up_with():
     """A step of 1,000 tokens has room for ten prompts less the decodes' share: D/10 prompts per
     step.
