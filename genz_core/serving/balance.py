@@ -145,7 +145,8 @@ def _paced(batching: Batching, pace: Pace, mean: Array) -> tuple[Array, Array, A
 
     No more requests are served than the work on all that are admitted lets be.  Where prompts come
     first, half of those that are read together delay a first token, and the others those behind;
-    requests in step are all read together.
+    requests in step are all read together.  That moves time between first tokens and later ones:
+    as many requests are served, also where one waits outside as long as its first token takes.
     mean: TTFT of requests that decode at this pace [s].
     """
     decodes, cycle, gaps = pace.decodes, pace.cycle_s, batching.steps - 1.0
@@ -155,17 +156,17 @@ def _paced(batching: Batching, pace: Pace, mean: Array) -> tuple[Array, Array, A
     left = np.minimum(admitted - decodes, (users - decodes) / late)
     told = left / _requests_per_s(batching, pace)
     mean, median = np.where(steep, told, mean), np.where(steep, told, median)
-    lasts = mean + gaps * cycle
-    served = np.minimum(admitted / lasts, users / (mean * late + gaps * cycle))
+    served = np.minimum(admitted / (mean + gaps * cycle), users / (mean * late + gaps * cycle))
     slower = np.maximum(sum(batching.wave_s(decodes)) * served / admitted, 1.0)
-    mean, median, cycle, lasts = mean * slower, median * slower, cycle * slower, lasts * slower
+    mean, median, cycle, served = mean * slower, median * slower, cycle * slower, served / slower
     if not batching.mixed:
-        together = batching.joined
+        together, answer = batching.joined, gaps * pace.plain_s
         wave = batching.host_s + batching.half_wave_s(decodes)
         apart = np.minimum(mean, wave + batching.running_s(decodes))
-        least = np.maximum(lasts - gaps * pace.plain_s, 0.0)
-        mean = np.minimum(apart + together * (wave - apart), least)
+        least = np.minimum(admitted / served - answer, (users / served - answer) / late)
+        mean = np.minimum(apart + together * (wave - apart), np.maximum(least, 0.0))
         median = np.where(together > 0.5, mean, np.minimum(median, mean))
+        lasts = np.minimum(admitted / served, users / served - mean * (late - 1.0))
         cycle = (lasts - mean) / gaps
     return mean, median, cycle
 
