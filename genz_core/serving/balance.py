@@ -95,7 +95,7 @@ def _decoding(batching: Batching, clump: Array) -> tuple[Pace, Array]:
     Looked for more closely where a queue is so near its limit that few more would end it.
     """
     decodes, low, high = _root(
-        partial(_beyond, batching, clump), _LEAST * batching.admitted, batching.admitted,
+        partial(_beyond, batching, clump), _LEAST * batching.admitted, batching.most_decodes(),
         (_GRID, _FINER),
     )  # fmt: skip
     pace = batching.pace(decodes, clump)

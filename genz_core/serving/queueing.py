@@ -213,15 +213,21 @@ class Batching(StepCycles):
         return self.host_s + np.where(tokens > room * self.lanes, mean, one_step)
 
     def most_decodes(self) -> Array:
-        """Sequences that decode at most while the steps keep up with their prompts."""
+        """Sequences that decode at most while the steps keep up with their prompts.
+
+        Of n prompts a step in the budget B of a lane, n (steps - 1) decode: n (isl + steps - 1) is
+        B, or of whole prompts n the largest number of them for which it is less.
+        """
         if not self.mixed:
             return self.admitted
-        most = self.admitted
-        for _ in range(3):
-            room = self.room(most) * FULLEST
-            kept_up = room / self.isl * np.maximum(self.steps - 1.0, 1e-9) * self.lanes
-            most = np.minimum(self.admitted, kept_up)
-        return most
+        each = np.maximum(self.steps - 1.0, 1e-9) / np.maximum(self.others, 1e-9) * FULLEST
+        prompts = self.budget / (self.isl + each)
+        if self.whole:
+            prompts = np.maximum(np.floor(prompts), 1.0)
+        most = np.minimum(prompts, self.times.sizes.tokens / self.isl) * each
+        if self.whole:  # one prompt more while fewer decode
+            most = np.maximum(most, self.budget - (prompts + 1.0) * self.isl)
+        return np.minimum(self.admitted, most * self.lanes)
 
     # --------------------------------------------------------------------------- a wave
 

@@ -225,9 +225,30 @@ def test_no_more_decode_than_steps_can_keep_up_with():
     few = batching(admitted=5000.0, budget=1000.0)
     most = float(few.most_decodes()[0])
     room = 1000.0 - most
-    assert most / 10 == pytest.approx(room / 100, rel=0.25)
+    assert most / 10 == pytest.approx(room / 100, rel=1e-3)
     assert batching().most_decodes() == 8.0
     assert batching(mixed=False, admitted=5000.0).most_decodes() == 5000.0
+
+
+def test_whole_prompts_keep_up_with_as_many_decodes_as_leave_room_for_all_of_them():
+    """Ten gaps a prompt of 300 tokens: three prompts and 30 decodes fill less than 1,000 tokens;
+    of 330 tokens, three fit beside at most 10 decodes, and two keep up with 20."""
+    three = batching(admitted=5000.0, isl=300.0, whole=True)
+    assert three.most_decodes() == pytest.approx(30.0, rel=1e-3)
+    two = batching(admitted=5000.0, isl=330.0, whole=True)
+    assert two.most_decodes() == pytest.approx(20.0, rel=1e-3)
+    between = batching(admitted=5000.0, isl=325.0, whole=True)
+    assert between.most_decodes() == pytest.approx(25.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_of_users_beyond_what_steps_keep_up_with_no_more_decode(whole):
+    """A step of three prompts of 300 tokens: however many wait for it, as many are served."""
+    served = []
+    for users in (64.0, 512.0, 4096.0):
+        load = batching(admitted=users, others=1 - 1 / users, isl=300.0, whole=whole, waves=0.0)
+        served.append(float(balanced(load).requests_per_s[0]))
+    assert served == pytest.approx([served[0]] * 3, rel=0.02)
 
 
 # ------------------------------------------------------------------------------- the balance
