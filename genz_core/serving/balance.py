@@ -65,7 +65,8 @@ def closed_loop(
     served = np.minimum(admitted / (inside + gaps * cycle), users / (first + gaps * cycle))
     if np.any(reader):
         at_most = batching.prompts_per_s()[of] / steps
-        full = (batching.wave_steps() >= 2.0)[of]  # while a step is read the next one fills
+        several = np.minimum(batching.wave_steps(), batching.admitted)
+        full = (several >= 2.0)[of]  # while a step is read others fill the next one
         served = np.where(reader, np.where(full, at_most, np.minimum(served, at_most)), served)
         first = np.where(reader, users / served, first)
         median = np.where(reader, first / late, median)

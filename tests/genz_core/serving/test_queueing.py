@@ -302,6 +302,15 @@ def test_users_beyond_the_room_wait_for_it():
     assert (alone.running, crowded.running) == (8.0, 8.0)
 
 
+@pytest.mark.parametrize("admitted", [0.4, 0.7, 1.0])
+def test_of_fewer_readers_than_ranks_each_waits_for_its_own_prompt_alone(admitted):
+    """A prompt of 400 tokens takes four steps of 20 ms: of one request the next step is its own."""
+    load = batching(steps=1.0, isl=400.0, budget=100.0, admitted=admitted, others=0.0)
+    found = balanced(load)
+    assert found.ttft_s == pytest.approx(0.08, rel=0.01)
+    assert found.requests_per_s == pytest.approx(admitted / 0.08, rel=0.01)
+
+
 @pytest.mark.parametrize("waiting", [0.0, 0.3, 0.9])
 def test_a_wait_outside_of_the_engine_lets_no_more_be_served_than_the_work_on_all_admitted(waiting):
     """64 requests of a prompt of 20 ms and ten steps of 74 ms, whose first token comes sooner where
