@@ -102,7 +102,7 @@ def command_line(asked: Sequence[str] = ()) -> typer.Typer:
 
 
 def __getattr__(name: str) -> Any:
-    """`cli`: every command, registered where it is asked for first."""
+    """The attribute `cli`: all commands, registered on first access."""
     if name != "cli":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = cli = command_line()

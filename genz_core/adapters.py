@@ -100,8 +100,8 @@ class AdaptedModel(ModelAround):
         return self._held(down, touched), self._held(up, touched)
 
     def _held(self, op: Op, touched: Array) -> Op:
-        """The product holding all adapters of the device in memory, not only those that
-        it reads.
+        """The product with the memory of all adapters on the device, not only of those that it
+        reads.
         """
         return replace(
             op, held_weight_bytes=op.held_weight_bytes / touched * self.adapters.on_device

@@ -206,7 +206,7 @@ def fit(
     prior: bool = False,
     fixed: Collection[str] = (),
 ) -> FittedParameters:
-    """Constants that explain measured points of one operator class and format on one device.
+    """Constants fitted to measured points of one operator class and format on one device.
 
     Minimises the sum of rho(ln predicted - ln measured), rho quadratic up to `ROBUST_SCALE` and
     linear beyond, plus, with `prior`, ((ln c - ln start) / spread)^2 for every constant.

@@ -88,7 +88,7 @@ def _hide(time_s: Array, rows: list[int], repeat: Array, beside_s: Array) -> Non
 
 
 def _layers(graph: Graph, halves: bool) -> Iterator[tuple[list[int], list[int]]]:
-    """Rows of the exchanges of each set of equal layers, and rows of the work that runs beside
+    """Rows of the exchanges in each set of equal layers, and rows of the work that overlaps with
     them.
     """
     by_layers: dict[tuple[int, ...], list[int]] = defaultdict(list)

@@ -30,7 +30,7 @@ _MOST_FILES = 64
 _Text = Annotated[str, Query(max_length=bodies.LONGEST_NAME)]
 _Files = Annotated[list[UploadFile], File()]
 _Asked = Annotated[
-    str, Form(description="A JSON object: model, system, engine, tp ... of what ran.")
+    str, Form(description="A JSON object describing the run: model, system, engine, tp ...")
 ]
 _ROWS = ("estimate", "serve", "sweep", "routing", "models", "systems")
 _ABOUT = """What the command line of Ridgeline answers, for programs: the same names, units (SI, the
@@ -40,14 +40,14 @@ unit in the name), errors and numbers.  A refusal is one sentence under `error.m
 #: Descriptions of error responses.
 _REFUSALS = {
     400: "A body that cannot be read.",
-    401: "No token, or another than those that are known.",
-    404: "Nothing is at this address.",
+    401: "No token, or an unknown one.",
+    404: "There is nothing at this address.",
     413: "A body or files that are too large.",
-    421: "A name by which this server is not called.",
-    422: "What cannot be: a name, a value, a configuration; or an answer of too much memory.",
-    429: "Too many long questions at once; Retry-After says when to ask again.",
-    503: "No process can start, or the server ends.",
-    504: "The answer was not there in time.",
+    421: "A host name that this server does not answer to.",
+    422: "An invalid name, value or configuration; or an answer that needs too much memory.",
+    429: "Too many long questions at once; Retry-After states when to try again.",
+    503: "No process can start, or the server is shutting down.",
+    504: "The answer was not ready in time.",
 }
 
 
@@ -72,7 +72,7 @@ class Refused(BaseModel):
 
 
 class Health(BaseModel):
-    """The server is alive; its release."""
+    """Answer of the health check: the release of the server."""
 
     status: str
     version: str
@@ -106,13 +106,13 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
     _add_library(api)
     _add_schemas(api)
     _add_state(api, metrics)
-    api.add_middleware(Counting, metrics=metrics)
-    api.add_middleware(BoundedRequests, bounds=bounds)
+    api.add_middleware(BoundedRequests, bounds=bounds, metrics=metrics)
+    api.add_middleware(Counting, metrics=metrics)  # outermost: refused requests count too
     return api
 
 
 def _add_verb(api: FastAPI, verb: str, answers: Answers, metrics: Metrics) -> None:
-    """POST /verb with its body."""
+    """Add POST /verb with its body."""
     kind: Any = bodies.ASKED[verb]
     shown: Any = {name: {"value": value} for name, value in EXAMPLES[verb].items()}
 
@@ -131,7 +131,7 @@ def _add_verb(api: FastAPI, verb: str, answers: Answers, metrics: Metrics) -> No
 
 
 def _add_line(api: FastAPI, answers: Answers) -> None:
-    """POST /ask with a line."""
+    """Add POST /ask, which takes a line."""
     shown: Any = {name: {"value": {"line": line}} for name, line in LINES.items()}
 
     async def ask(body: Any) -> Response:
@@ -146,7 +146,7 @@ def _add_line(api: FastAPI, answers: Answers) -> None:
 
 
 def _add_study(api: FastAPI, answers: Answers) -> None:
-    """POST /study with a study's document."""
+    """Add POST /study, which takes a study's document."""
     shown: Any = {name: {"value": value} for name, value in STUDIES.items()}
 
     async def study(body: Any) -> Response:
@@ -158,7 +158,7 @@ def _add_study(api: FastAPI, answers: Answers) -> None:
 
 
 def _add_files(api: FastAPI, answers: Answers) -> None:
-    """POST /import, /chakra, /compare, /guard and /watch, which take files."""
+    """Add POST /import, /chakra, /compare, /guard and /watch, which take files."""
 
     @api.post("/import", operation_id="import", response_model=list[dict[str, Any]])
     async def import_(files: _Files, by_shape: Annotated[bool, Form()] = False) -> Response:
@@ -186,7 +186,7 @@ def _add_files(api: FastAPI, answers: Answers) -> None:
         asked: _Asked = "{}",
         baseline: Annotated[list[UploadFile] | None, File()] = None,
     ) -> Response:
-        """Whether results of benchmarks are worse than predicted, or than those of a baseline."""
+        """Check whether benchmark results are worse than predicted, or worse than a baseline."""
         body = _read(bodies.GuardBody, asked)
         sent = await _received(files), body, await _received(baseline or [])
         return _json(await run_in_threadpool(answers.of_files, *sent))
@@ -213,7 +213,7 @@ async def _received(files: list[UploadFile]) -> list[Sent]:
 
 
 def _add_library(api: FastAPI) -> None:
-    """GET /models, /modules and /systems, all or one."""
+    """Add GET /models, /modules and /systems, for all entries or one."""
     from model_registry.modules import entry_names, read_entry
 
     @api.get("/models", operation_id="models", response_model=Rows)
@@ -252,17 +252,17 @@ def _add_library(api: FastAPI) -> None:
 
 
 def _add_schemas(api: FastAPI) -> None:
-    """GET /schemas, all or one."""
+    """Add GET /schemas, for all or one."""
     from model_registry.reports import schemas
 
     @api.get("/schemas", operation_id="schemas", response_model=dict[str, Any])
     def every() -> Response:
-        """The documents that commands pass on and that have a JSON schema."""
+        """The documents exchanged by commands that have a JSON schema."""
         return _document({"schemas": schemas.names()})
 
     @api.get("/schemas/{name}", operation_id="schema", response_model=dict[str, Any])
     def one(name: str) -> Response:
-        """The JSON schema of one of them."""
+        """The JSON schema of one document."""
         return _document(schemas.schema(name))
 
 
@@ -279,7 +279,7 @@ def _add_state(api: FastAPI, metrics: Metrics) -> None:
 
 
 def _add_refusals(api: FastAPI, metrics: Metrics) -> None:
-    """Every refusal as one sentence, counted by its code."""
+    """Answer every refusal with one sentence, and count it by its code."""
 
     def refuse(
         status: int, said: dict[str, Any], headers: Mapping[str, str] | None = None
@@ -299,7 +299,7 @@ def _add_refusals(api: FastAPI, metrics: Metrics) -> None:
     async def of_request(request: Request, error: HTTPException) -> Response:
         sentences = {
             404: f"there is no {request.url.path[:60]!r}; /openapi.json lists what there is",
-            405: f"{request.url.path[:60]!r} is not asked by {request.method}",
+            405: f"{request.url.path[:60]!r} does not support {request.method}",
         }
         sentence = sentences.get(error.status_code, str(error.detail))
         said = errors.document("invalid_request", sentence)

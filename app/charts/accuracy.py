@@ -1,4 +1,4 @@
-"""Errors of the latency models by operator and split of the measured points."""
+"""Errors of the latency models, by operator and by split of the measured points."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _MARKS = (
 def errors_by_split(
     rows: Sequence[Mapping[str, Any]], splits: Mapping[str, str], look: Look
 ) -> Figure:
-    """Mean absolute error [%] of each operator, a mark a split, on a logarithmic axis.
+    """Mean absolute error [%] of each operator on a logarithmic axis, one marker per split.
 
-    rows: of `app.accuracy.shipped_errors.operator_matrix`.  splits: meaning by name, in order.
+    rows: see `app.accuracy.shipped_errors.operator_matrix`.  splits: description of each split by
+    name, in display order.
     """
     figure = blank(look, "Mean absolute error by operator", 170 + 42 * len(rows))
     names = [str(row["operator"]).replace("_", " ") for row in rows]

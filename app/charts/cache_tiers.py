@@ -1,4 +1,4 @@
-"""Cache tiers: where prompts were found, and the first token, with and without each tier."""
+"""Cache tiers: share of prompt tokens found in each tier, and TTFT with and without the tiers."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from app.answers.columns import COLUMNS
 from app.charts.figure import Figure, Trace, bar
 from app.charts.style import Look, blank
 
-#: Places of the palette by column of hits.
+#: Palette index of each hit column.
 _HITS: Mapping[str, int] = {
     "device_hit_share": 0, "host_hit_share": 1, "disk_hit_share": 2, "remote_hit_share": 4,
 }  # fmt: skip
 
 
 def hits(rows: Sequence[Mapping[str, Any]], name: str, look: Look) -> Figure:
-    """Shares of the prompts that came from each tier, a stacked bar a row.
+    """Shares of the prompt tokens that came from each tier, one stacked bar per row.
 
-    rows: with the columns of hits; a run without tiers has `cached_share` alone.  name: of the
-    column that names a row.
+    rows: with the hit columns; a run without tiers has only `cached_share`.  name: the column that
+    labels the rows.
     """
     figure = blank(look, "Prompt tokens found, by tier", 320)
     for column, place in _HITS.items():
@@ -31,13 +31,13 @@ def hits(rows: Sequence[Mapping[str, Any]], name: str, look: Look) -> Figure:
 
 
 def _share(row: Mapping[str, Any], column: str) -> float:
-    """A share of a row; without tiers all that was found was on the device."""
+    """A share of a row.  In a run without tiers all hits are in device memory."""
     alone = column == "device_hit_share" and column not in row
     return float(row["cached_share"] if alone else row.get(column, 0.0))
 
 
 def first_tokens(rows: Sequence[Mapping[str, Any]], name: str, look: Look) -> Figure:
-    """Mean and 99th percentile of TTFT, two bars a row.  rows, name: as of `hits`."""
+    """Mean and 99th percentile of TTFT, two bars per row.  rows, name: as for `hits`."""
     figure = blank(look, "Time to first token", 320)
     for place, column in enumerate(("ttft_mean_s", "ttft_p99_s")):
         values = {str(row[name]): float(row[column]) for row in rows}
@@ -47,7 +47,7 @@ def first_tokens(rows: Sequence[Mapping[str, Any]], name: str, look: Look) -> Fi
 
 
 def _bars(column: str, values: Mapping[str, float], color: str) -> Trace:
-    """A bar for each named value of a column, in the column's words when pointed at."""
+    """One bar per named value of a column; the hover formats the value as the column does."""
     head, words = COLUMNS[column].head, COLUMNS[column].words
     return bar(
         x=list(values),

@@ -15,7 +15,7 @@ from app.wording.quantities import GIGABYTE
 
 
 def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
-    """One figure of every setup as bars, the best in another colour; 80 % intervals on them."""
+    """One figure of every setup as bars with 80 % intervals; the best has another colour."""
     about, first = HEADLINES[name], best(table, name)
     known = {
         label: found[name] for label, found in table.items() if math.isfinite(found[name].seconds)
@@ -40,9 +40,10 @@ def headline(table: Mapping[str, Figures], name: str, look: Look) -> Figure:
 
 
 def memory(parts: Mapping[str, Mapping[str, float]], usable: Sequence[float], look: Look) -> Figure:
-    """Memory of a device in each setup by what holds it, and what may be used.
+    """Memory of a device in each setup by its use, with the usable memory marked.
 
-    parts: bytes by part of `genz_core.memory.Memory`, by setup.  usable: bytes, in their order.
+    parts: bytes by part of `genz_core.memory.Memory`, by setup.  usable: bytes per setup, in the
+    same order.
     """
     figure = blank(look, "Memory of the fullest device [GB]", 130 + 44 * len(parts))
     names = list(parts)

@@ -19,10 +19,10 @@ def stacked_by_class(
     title: str,
     look: Look,
 ) -> Figure:
-    """Time of a step in each scenario by operator class, as stacked bars on one axis.
+    """Time of a step in each scenario as stacked bars by operator class on one axis.
 
-    totals: the step of each scenario with its interval, drawn as an error bar.  tables: latency by
-    class, "host" for host and pipeline, one mapping a scenario.
+    totals: the step of each scenario; its interval is the error bar.  tables: one mapping per
+    scenario with latency by class; "host" holds host and pipeline time.
     """
     kinds = {kind for table in tables for kind, value in table.items() if value.seconds}
     figure = blank(look, title, 130 + 62 * len(totals) + 15 * len(kinds))

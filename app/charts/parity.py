@@ -1,4 +1,4 @@
-"""Parity: predicted over measured on logarithmic axes, and a histogram of the errors."""
+"""Parity: predicted against measured on logarithmic axes, and a histogram of the errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.wording import quantities
 
 Point = Mapping[str, Any]
 REST = "all others"
-#: Bands around y = x, widest first: predicted over measured within 1 +- that.
+#: Half-widths of the bands around y = x, widest first: predicted / measured within 1 +- each.
 BANDS = (0.2, 0.1)
 _MARKS = ("circle", "diamond", "square", "triangle-up", "cross", "triangle-down", "x", "star")
 _MOST = 8
@@ -23,10 +23,10 @@ _LEAST_RATIO, _MOST_RATIO = 0.25, 4.0
 
 
 def parity(points: Sequence[Point], by: str, title: str, look: Look) -> Figure:
-    """Predicted over measured seconds, around y = x with bands of 10 and 20 %.
+    """Predicted against measured seconds, with y = x and bands of 10 and 20 %.
 
-    points: mappings with predicted_s, measured_s, `label` for the hover, and the column `by`, a
-    colour and shape a group of `largest_groups`.
+    points: mappings with predicted_s, measured_s, `label` for the hover, and the column `by`.  Each
+    group of `largest_groups` has its own colour and shape.
     """
     figure = blank(look, title, 480)
     usable = [p for p in points if _positive(p["predicted_s"]) and _positive(p["measured_s"])]
@@ -90,7 +90,10 @@ def error_histogram(points: Sequence[Point], title: str, look: Look) -> Figure:
 
 
 def largest_groups(points: Sequence[Point], by: str) -> dict[str, list[Point]]:
-    """Points by the value of the column `by`, largest group first; beyond eight share `REST`."""
+    """Points grouped by the value of column `by`, largest group first.
+
+    All groups beyond the eighth are combined under `REST`.
+    """
     members: dict[str, list[Point]] = {}
     for point in points:
         members.setdefault(str(point.get(by, "")) or "not stated", []).append(point)
@@ -107,7 +110,9 @@ def _positive(value: Any) -> bool:
 
 
 def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
-    """Colours by group: those of the operator classes where groups are classes, else in order."""
+    """Colour of each group: its operator class's colour if groups are classes, otherwise in
+    order.
+    """
     kinds = {words: kind for kind, words in CLASS_NAMES.items()}
     if kinds.keys() & set(names):
         return {name: look.class_color(kinds.get(name, name)) for name in names}

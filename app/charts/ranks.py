@@ -1,4 +1,4 @@
-"""Ranks of a run: what each does of its span, and who waits for whom."""
+"""Ranks of a run: how each spends its time, and which waits for which."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from app.charts.style import Look, blank
 
 
 def rank_bars(rows: pd.DataFrame, look: Look) -> Figure:
-    """Stacked bars, one a rank: kernels that compute, communication behind them, exposed, idle.
+    """One stacked bar per rank: compute kernels, overlapped communication, exposed communication,
+    idle.
 
     rows: of `profilers.ranks.RankComparison`.
     """

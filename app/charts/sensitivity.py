@@ -1,4 +1,6 @@
-"""What figures answer to: a tornado of resources, and the ridge where arithmetic takes over."""
+"""Sensitivity of figures: a tornado of resources, and the ridge between memory- and
+compute-bound.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _SIZES: Mapping[str, str] = {"decode": "Batch [sequences]", "prefill": "Prompt [
 def tornado(
     base: Figures, found: Sequence[Sensitivity], name: str, words: str, look: Look
 ) -> Figure:
-    """Change of a figure with more and less of each resource, the strongest on top."""
+    """Change of a figure with more and less of each resource, the largest effect on top."""
     ranked = sorted(found, key=lambda one: abs(one.elasticity[name]))
     figure = blank(look, words, 110 + 46 * len(ranked))
     for at, (side, label) in enumerate((("less", "less of it"), ("more", "more of it"))):
@@ -37,7 +39,7 @@ def tornado(
 
 
 def ridge(found: Ridge, now: float, look: Look) -> Figure:
-    """Least times of arithmetic and memory of a step over its size, and where they cross.
+    """Least compute time and least memory time of a step over its size, and their crossing.
 
     now: the scenario's own size.
     """

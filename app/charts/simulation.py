@@ -1,4 +1,4 @@
-"""A simulation of serving: its course over time, latencies over time, their distributions."""
+"""A serving simulation: queue and cache over time, latencies over time, their distributions."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from app.wording import quantities
 from genz_core.types import Array
 
 Columns = Mapping[str, Array]
-#: Points of a line that a browser draws with ease.
+#: Number of line points that a browser draws without delay.
 _MOST_POINTS = 1500
-#: Lower and upper edge of the frames of a course, from the top down, as shares of its height.
+#: Lower and upper edge of the stacked panels, from the top down, as shares of the height.
 _ROWS = ((0.58, 1.0), (0.29, 0.52), (0.0, 0.2))
 
 
 def course(series: Columns, look: Look) -> Figure:
-    """Queue, running requests, use of the KV cache and preemptions over time.
+    """Queue, running requests, KV-cache use and preemptions over time.
 
-    series: columns time_s, running, waiting, kv_use and preemptions (so far), [samples].
+    series: columns time_s, running, waiting, kv_use and preemptions (cumulative), [samples].
     """
     figure = blank(look, "Queue, cache and preemptions over time", 520)
-    count = len(series["time_s"])  # first and last are kept
+    count = len(series["time_s"])  # the first and last sample are kept
     kept = np.linspace(0, count - 1, min(count, _MOST_POINTS)).round().astype(int)
     time = np.asarray(series["time_s"])[kept]
     lines = (
@@ -62,7 +62,7 @@ def course(series: Columns, look: Look) -> Figure:
 
 
 def over_time(windows: Columns, name: str, target_s: float, look: Look) -> Figure:
-    """Percentiles of a latency by time of arrival, and its target.
+    """Percentiles of a latency by arrival time, with its target.
 
     windows: columns time_s, p50, p90 and p99.  target_s: 0 for none.
     """
@@ -89,9 +89,9 @@ def cumulative(
     title: str,
     look: Look,
 ) -> Figure:
-    """Cumulative distributions of latencies, the targets as lines.
+    """Cumulative distributions of latencies, with the targets as lines.
 
-    curves: (seconds, share of requests that take no longer) by name.  targets: [s].
+    curves: (seconds, share of requests that take at most that long) by name.  targets: [s].
     """
     figure = blank(look, title, 360)
     for at, (name, (seconds, share)) in enumerate(curves.items()):

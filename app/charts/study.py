@@ -1,4 +1,4 @@
-"""A technology study as bars: a combination each, in the colour of its technique."""
+"""A technology study as bars: one per combination, coloured by technique."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.charts.parts import lying_bars
 from app.charts.style import Look, blank
 from app.decide.study import label
 
-#: Figures that a chart of a study may show, by its rows' names.
+#: Figures that a study's chart can show, by column name of its rows.
 FIGURES: Mapping[str, Column] = {
     "output_tokens_per_s_per_device": COLUMNS["output_tokens_per_s_per_device"],
     "tpot_s": COLUMNS["tpot_s"],
@@ -21,7 +21,8 @@ FIGURES: Mapping[str, Column] = {
 
 
 def bars(rows: Sequence[Mapping[str, Any]], figure: str, title: str, look: Look) -> Figure:
-    """A figure of every combination that runs, the first on top, with what binds decode.
+    """One figure of every combination that runs, the first on top, with the bound of its decode
+    step.
 
     rows: of `app.decide.study.Study`.  figure: of `FIGURES`.
     """

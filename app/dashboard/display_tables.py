@@ -215,7 +215,7 @@ def estimate_figures(estimate: Estimate) -> dict[str, Quantity]:
 
 
 def _latency_figures(estimate: Estimate, rate_per_device: float) -> dict[str, Any]:
-    """Latencies, bounds and throughput: those of generation, or of an encoder's one pass."""
+    """Latencies, bounds and throughput of generation, or of an encoder's single pass."""
     first, least = intervals.latency(estimate, "ttft_s"), estimate.bound_ttft_s[0]
     if not generates(estimate.model):
         sequences = estimate.sequences_per_s[0]

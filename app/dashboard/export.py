@@ -192,7 +192,9 @@ def _unseen() -> Trace:
 
 
 def _named(figure: Figure) -> list[Trace]:
-    """The traces that the legend names: none of one alone unless the chart says so, as Plotly."""
+    """The traces shown in the legend.  As in Plotly, a single trace has no entry unless
+    `showlegend` is set.
+    """
     asked = figure.layout.get("showlegend")
     named = [trace for trace in figure.data if trace.get("showlegend", True) and trace.get("name")]
     return [] if asked is False or (len(named) < 2 and not asked) else named

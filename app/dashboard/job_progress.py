@@ -93,7 +93,7 @@ def kept_result(key: str, result_key: str, name: str) -> Any:
 
 
 def say_if_earlier(before: Setup, now: Setup) -> None:
-    """Draw a sentence if a result is that of an earlier question than the page's present one."""
+    """Draw a note if a result belongs to an earlier question than the page's present one."""
     if before != now:
         st.info(
             "This is the result of an earlier question; simulate again for the present one.",

@@ -25,7 +25,9 @@ _WIDE = ("bf16", "fp16", "tf32", "fp32")
 
 
 def readable_systems() -> dict[str, System]:
-    """Every system that can be read: the visitor's own, those that ship, the user's folder."""
+    """Every readable system: the visitor's own, the shipped ones, and those in the user's
+    folder.
+    """
     texts = own_definitions.own_texts("systems")
     own = {name: hardware_db.load_yaml(text) for name, text in texts.items()}
     return own | _on_disk(*visitor.own_edition())
@@ -33,7 +35,7 @@ def readable_systems() -> dict[str, System]:
 
 @st.cache_resource(ttl=30, max_entries=16, show_spinner=False)
 def _on_disk(own_folder: str, own_edition: str) -> dict[str, System]:
-    """Systems in files, those of the visitor's folder among them; without what cannot be read."""
+    """Systems in files, including those in the visitor's folder; unreadable files are left out."""
     found: dict[str, System] = {}
     for name in hardware_db.names():
         with suppress(RidgelineError):

@@ -23,7 +23,7 @@ from model_registry.finding.hub import hub_id
 from model_registry.finding.sources import cached_config
 
 Kind = Literal["models", "systems"]
-#: The name by which a definition is selected, or why it has none.
+#: The name under which a definition is selected, or the reason why it has none.
 Outcome = str | RidgelineError
 MAX_UPLOAD_MB = 5
 #: Behind the names of the visitor's own definitions.
@@ -68,8 +68,8 @@ def config_of(model: str) -> str:
 
 
 def keep_once(kind: Kind, file_id: str, name: str, content: bytes) -> Outcome:
-    """The outcome of an upload, which is stored once although it stays in its box while the page is
-    drawn again.
+    """The outcome of an upload, which is stored only once although it stays in its box when the
+    page is redrawn.
     """
     read: dict[str, Outcome] = st.session_state.setdefault("own_read", {})
     if file_id not in read:

@@ -10,7 +10,7 @@ import pandas as pd
 from app.wording import quantities
 
 WORDS = (
-    "What a decode step reads least often a byte lies in the second memory: experts that few "
+    "The bytes that a decode step reads least often are in the second memory: experts that few "
     "tokens reach, embeddings, the end of the cache. Operators read each share at the bandwidth "
     "of its memory; one whose arithmetic takes longer hides it."
 )

@@ -50,8 +50,9 @@ Other degrees can be typed.
 
 
 def sidebar() -> None:
-    """Draw what is left out of the user's files, and the scenario's controls; keep their setup, or
-    the error of it, for the page."""
+    """Draw unreadable files of the user and the scenario's controls; store their setup, or its
+    error, for the page.
+    """
     old_links.take()
     open_point.take_next()
     export.mark_charts("")
@@ -72,7 +73,7 @@ def sidebar() -> None:
 
 
 def chosen_setup() -> Setup:
-    """The setup of the sidebar; where its controls are in error, the page stops with a sentence."""
+    """The sidebar's setup; if its controls have an error, the page stops with a sentence."""
     setup = st.session_state.get("setup", Setup())
     if isinstance(setup, RidgelineError):
         stop(setup)
@@ -80,12 +81,12 @@ def chosen_setup() -> Setup:
 
 
 def priced_setup(generation: str = "") -> tuple[Setup, Resolved, Estimate]:
-    """The setup of the sidebar with its model, system and engine, and its estimate.
+    """The sidebar's setup with its model, system and engine, and its estimate.
 
-    Where it cannot be priced, the page stops with a sentence; where its model is yet to be traced,
-    with the progress of that.
-    generation: what of the page is about generation alone, as the subject of a sentence; it stops
-    at a model that generates nothing.
+    If it cannot be priced, the page stops with a sentence; if its model must be traced first, with
+    the progress of the trace.
+    generation: the part of the page that applies only to generation, as the subject of a sentence;
+    the page stops there for a model that generates nothing.
     """
     setup, _ = deployed_setup(generation)
     with stopping():
@@ -94,9 +95,9 @@ def priced_setup(generation: str = "") -> tuple[Setup, Resolved, Estimate]:
 
 
 def deployed_setup(generation: str = "") -> tuple[Setup, Resolved]:
-    """The setup of the sidebar with its model, system and engine; nothing is priced.
+    """The sidebar's setup with its model, system and engine, without pricing.
 
-    The page stops, and generation means, as in `priced_setup`.
+    The page stops as in `priced_setup`, with the same meaning of `generation`.
     """
     setup = chosen_setup()
     with stopping():
@@ -109,7 +110,7 @@ def deployed_setup(generation: str = "") -> tuple[Setup, Resolved]:
 
 
 def gated(setup: Setup, resolved: Resolved, estimate: Estimate) -> tuple[Setup, Resolved, Estimate]:
-    """What a page draws of a static batch; where it cannot run, the page stops with the reason.
+    """A static batch to draw; if it cannot run, the page stops with the reason.
 
     With the switch "If it fitted" it is priced as if its memory were large enough, and every chart
     is marked.
@@ -122,9 +123,9 @@ def gated(setup: Setup, resolved: Resolved, estimate: Estimate) -> tuple[Setup, 
 
 
 def gated_load(setup: Setup, *, switch: bool = True) -> Setup:
-    """As `gated`, of a setup under load.
+    """`gated` for a setup under load.
 
-    switch: whether the page offers what would be if it fitted.
+    switch: whether the page has the switch "If it fitted".
 
     Raises:
         RidgelineError: the scenario cannot be priced.
@@ -136,17 +137,19 @@ def gated_load(setup: Setup, *, switch: bool = True) -> Setup:
 
 
 def say_trace() -> None:
-    """Draw a caption where `priced_setup` is of a batch that stands for a trace."""
+    """Draw a caption if `priced_setup` uses a batch that represents a trace."""
     if chosen_setup().scenario.kind == "trace":
-        st.caption("A trace has no one load: here it is priced as a batch of one, at the lengths "
-                   "of the form.")  # fmt: skip
+        words = (
+            "A trace has no single load: it is priced as a batch of one, with the form's lengths."
+        )
+        st.caption(words)
 
 
 def say_unread(resolved: Resolved) -> None:
-    """Draw a caption of what was stated and neither the load nor the model reads."""
+    """Draw a caption on stated parameters that neither the load nor the model uses."""
     said = [*meaningless(resolved.scenario), *meaningless_for(resolved)]
     if said:
-        st.caption(f"Not read here: {plain('; '.join(said))}.")
+        st.caption(f"Not used here: {plain('; '.join(said))}.")
 
 
 def stop(error: RidgelineError) -> NoReturn:
@@ -160,7 +163,7 @@ def stop(error: RidgelineError) -> NoReturn:
 
 @contextmanager
 def stopping() -> Iterator[None]:
-    """End the page with a sentence, see `stop`, where what is inside cannot be."""
+    """End the page with a sentence, see `stop`, if the block raises an error."""
     try:
         yield
     except RidgelineError as error:
@@ -171,10 +174,10 @@ def stopping() -> Iterator[None]:
 
 
 def _scenario(model: str, system: str) -> Question:
-    """Draw what stands in view and the drawer of the rest; returns the question of them.
+    """Draw the visible controls and the drawer; returns their question.
 
     Raises:
-        InvalidValue: a text that is no value of its parameter.
+        InvalidValue: a text that is not a value of its parameter.
     """
     asked: dict[str, Any] = {"model": model, "system": system}
     of_degree, of_engine = st.columns((2, 3), gap="xxsmall")
@@ -199,7 +202,7 @@ def _scenario(model: str, system: str) -> Question:
 
 
 def _usual_loads() -> None:
-    """Draw a button for each usual load, closed until it is asked for."""
+    """Draw a button for each usual load, in a collapsed list."""
     with st.expander("Usual loads", icon=":material/bolt:"), st.grid(2, min_column_width=120):
         for name, values in PRESETS.items():
             words = [f"{name[0].upper()}{name[1:]}"]
@@ -212,13 +215,13 @@ def _usual_loads() -> None:
 
 
 def _apply_preset(values: Mapping[str, Any]) -> None:
-    """Set the controls of a usual load, of which it leaves out none to an earlier one."""
+    """Set the controls of a usual load, and reset those of an earlier one that it leaves out."""
     usual = {name: getattr(STANDARD, name) for name in ("isl", "osl", "prefix_hits")}
     set_controls({**usual, **values})
 
 
 def _public_rent(system: str) -> str:
-    """What stands in the empty box of the rent: the public price of the system, if it has one."""
+    """The text of the empty rent box: the system's public price, if it has one."""
     try:
         price = hardware_db.load(system).price_usd_per_hour
     except RidgelineError:  # said by the page

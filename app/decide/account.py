@@ -70,7 +70,7 @@ class Beside:
 
 
 def beside(system: System, question: Question) -> Beside:
-    """The figures that the question states, otherwise those of the system."""
+    """The figures stated in the question, otherwise the system's figures."""
     known = site_power(system)
     stated = {
         "host_w": question.host_power, "network_w": question.network_power, "pue": question.pue,

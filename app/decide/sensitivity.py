@@ -88,7 +88,7 @@ def _faster(engine: EngineProfile, factor: float) -> EngineProfile:
 
 
 def _reader(resolved: Resolved) -> Resolved:
-    """The deployment that reads the prompts: the prefill pool, or the deployment itself."""
+    """The deployment that prefills: the prefill pool, or the deployment itself."""
     return prefill_pool(resolved).resolved if has_pool(resolved.scenario) else resolved
 
 

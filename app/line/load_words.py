@@ -39,7 +39,7 @@ def target(rest: Sequence[str], stated: Stated) -> int:
 
 
 def _figure(words: str) -> str:
-    """The name of a figure, "" of others."""
+    """The name of the figure that the words mean, "" if they mean none."""
     try:
         return figure(words).name
     except InvalidValue:

@@ -125,5 +125,5 @@ def any_of(rest: Sequence[str], stated: Stated) -> int:
 
 
 def filler(rest: Sequence[str], _stated: Stated) -> int:
-    """A word that only connects others."""
+    """Skip a word that only connects others."""
     return 1 if joined(rest) in FILLERS else 0

@@ -13,7 +13,7 @@ from app.planning.targets import Figure, Target, figure
 from genz_core.types import Array, Mask
 
 Order = NDArray[np.intp]
-#: Choices that do not make a deployment different for a reader of a list of plans.
+#: Choices that do not make a deployment a different entry in a list of plans.
 _SAME = tuple(name for name in CHOICES if name != "max_num_seqs")
 #: Least probability for targets on percentiles without a simulation, derived from intervals.
 SURE = 0.8

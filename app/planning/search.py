@@ -103,7 +103,7 @@ def price(
 
 
 def fewest_devices(found: Found) -> int | None:
-    """The candidate with the fewest devices among those that meet every target, None without."""
+    """The candidate with the fewest devices that meets every target; None if there is none."""
     order = np.flatnonzero(found.feasible)
     if not order.size:
         return None

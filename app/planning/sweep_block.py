@@ -123,7 +123,7 @@ def _text(size: int, text: Any) -> np.ndarray:
 
 
 def _asked(block: Block, name: str, numbers: Mapping[str, Array], size: int) -> Array:
-    """A numeric column as it is written: the given value, its default, or nothing."""
+    """A numeric column as written in the file: the given value, its default, or nothing."""
     if name in numbers:
         return numbers[name]
     value = getattr(block.asked.question, name)

@@ -22,7 +22,7 @@ GROUPS = {
 }
 NAMES = {"fmt": "format", "tpot_s": "TPOT", "ttft_s": "TTFT"}
 FITTED_ON = (
-    "Measured over predicted on points that fitted nothing, by what the device's constants are "
+    "Measured over predicted on points not used in the fit, by what the device's constants are "
     "fitted on."
 )
 COVERAGE = (

@@ -229,7 +229,7 @@ def _mla_decode(folder: Path) -> _Tables:
 
 
 def _moe(folder: Path) -> _Tables:
-    """The gated grouped products; other engines only add formats that the first one lacks."""
+    """The gated grouped products; other engines only add formats that the first engine lacks."""
     tables = []
     for path in _load(folder, "moe", "moe_perf", _ENGINES):
         raw = pd.read_parquet(_fullest(path, folder) if "trtllm" in path.parts else path)

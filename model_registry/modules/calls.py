@@ -243,7 +243,7 @@ def value(node: ast.expr, sizes: Mapping[str, int]) -> Any:
         return node.value
     if isinstance(node, ast.Name):
         if node.id not in sizes:
-            raise InvalidValue(f"{node.id!r} is no symbol of the call: {', '.join(sizes)}")
+            raise InvalidValue(f"{node.id!r} is not a symbol of the call: {', '.join(sizes)}")
         return sizes[node.id]
     if isinstance(node, (ast.Tuple, ast.List)):
         return tuple(value(each, sizes) for each in node.elts)

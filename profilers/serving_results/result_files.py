@@ -228,7 +228,7 @@ def _unknown(content: Content) -> str:
     refusal = refusal_of(content.first) if content.is_json else refusal_of_text(content.head)
     if refusal is None and _looks_like_yaml(content.head):
         refusal = refusal_of(content.yaml)
-    return refusal or f"this is no benchmark's result that can be read; what can: {ACCEPTED}"
+    return refusal or f"this is not a benchmark result that can be read; readable are: {ACCEPTED}"
 
 
 def _has_figures(measurement: ServingMeasurement) -> bool:

@@ -103,9 +103,9 @@ def run(
 
     over_prompts = bool(prompts or lengths)
     if trace is not None and over_prompts:
-        raise InvalidValue("--trace is of one workload: leave out --prompts and --lengths")
+        raise InvalidValue("--trace works for a single workload: leave out --prompts and --lengths")
     if trace is not None and not profile:
-        raise InvalidValue("--trace keeps what the profiler saw: leave out --no-profile")
+        raise InvalidValue("--trace stores the profiler's trace: leave out --no-profile")
     config = run_config.compose().with_fields(
         model={**opt.measured_model(model), "checkpoint": checkpoint, "layers": layers},
         run={

@@ -1,4 +1,6 @@
-"""Throughput over the load and over what a user sees, for several degrees, and the runs behind."""
+"""Throughput over the load and over interactivity, for several degrees, with the measured runs
+used.
+"""
 
 from __future__ import annotations
 

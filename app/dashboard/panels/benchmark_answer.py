@@ -29,7 +29,7 @@ LEVELS = {"80 %": 0.8, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Runs as they are priced, the level of their intervals, and what the predictions say."""
+    """Priced runs, the level of their intervals, and the comparison with their predictions."""
 
     runs: list[Deployment]
     level: float
@@ -37,15 +37,15 @@ class Answer:
 
 
 def controls() -> tuple[float, bool]:
-    """Draw level and whether to simulate; returns both."""
+    """Draw the controls for the interval level and for simulation; returns both values."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         level = st.segmented_control(
             "Interval", list(LEVELS), default="80 %", required=True, key="benchmark_level",
-            help="Held-out points give 80 %; other levels take the ratio for lognormal.",
+            help="Held-out points give 80 %; other levels assume a lognormal ratio.",
         )  # fmt: skip
         simulate = st.toggle(
             "Simulate percentiles", key="benchmark_simulate",
-            help="Every run, request by request; simulated latencies carry no interval.",
+            help="Every run, request by request; simulated latencies have no interval.",
         )  # fmt: skip
     return LEVELS[level], simulate
 
@@ -132,8 +132,8 @@ def here_and_best(point: Point, made: TimeReport) -> str:
     known = [one for one in made.spent if one.best_s > 0]
     if not known or len(known) < len(made.spent):
         return (
-            f"You are at **{here}** for {made.of}. No measured run of this model, device, format "
-            "and load is known that it could be held against."
+            f"You are at **{here}** for {made.of}. There is no measured run of this model, "
+            f"device, format and load to compare with."
         )
     best = sum(one.best_s for one in known)
     runs = "; ".join(dict.fromkeys(plain(one.run) for one in known))

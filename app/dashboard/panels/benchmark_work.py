@@ -29,7 +29,7 @@ TITLES = {
 
 
 def asked_now(runs: list[Deployment], level: float) -> Asked:
-    """The runs as a job takes them."""
+    """The runs and the interval level as the input of a job."""
     folder = str(visitor.own_folder() or "")
     return Asked(tuple(run.measurement for run in runs), panels.given(), level, folder)
 

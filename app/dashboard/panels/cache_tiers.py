@@ -33,8 +33,9 @@ nothing: its hits make TTFT longer.
 
 
 def draw(setup: Setup) -> tuple[dict[str, Figure], pd.DataFrame]:
-    """Draw what the tiers of the question find and are worth; returns the charts by name, and the
-    figures of each case, an empty table before any are simulated.
+    """Draw the hits and the value of the question's tiers.
+
+    Returns the charts by name, and the figures of each case, an empty table before any simulation.
     """
     strip.say(setup.scenario, "simulate")
     nothing: tuple[dict[str, Figure], pd.DataFrame] = ({}, pd.DataFrame())

@@ -26,7 +26,7 @@ def form() -> dict:
         device = st.selectbox("Device", ("auto", "cpu", "cuda", "mps"), key="fit_device", width=160)
         threads = st.number_input(
             "CPU threads", 0, 1024, 0, key="fit_threads", width=160,
-            help="0: all where the cores are free, else one.",
+            help="0: all if the cores are free, otherwise one.",
         )  # fmt: skip
         sent = st.form_submit_button("Calibrate", icon=":material/tune:", disabled=is_running(JOB))
     return {"device": device, "threads": int(threads)} if sent else {}
@@ -54,9 +54,9 @@ def from_machine() -> None:
 def from_reports() -> None:
     """Draw the calibration of a system with uploaded reports: form, refused points, fit."""
     st.caption(
-        "The kernels of PyTorch traces of one device, where the trace tells their shapes: matrix "
-        "products, attention and element-wise passes. A CUDA graph tells none; add a trace of the "
-        "same model that ran without."
+        "The kernels of PyTorch traces of one device, if the trace has their shapes: matrix "
+        "products, attention and element-wise passes. A CUDA graph has none; add a trace of the "
+        "same model without it."
     )
     uploaded = uploads.picker("fit", list(uploads.REPORT_SAMPLES)).reports
     if not uploaded:

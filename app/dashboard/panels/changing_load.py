@@ -27,7 +27,7 @@ from app.wording.markdown import plain
 from genz_core.errors import InvalidValue, RidgelineError
 
 JOB, RESULT = "scaling_job", "scaling_result"
-#: Extras in view, and those folded away.
+#: Options in view, and collapsed ones.
 _IN_VIEW = ("policy", "min_replicas", "max_replicas", "weights_from", "share", "lost")
 _MORE = (
     "metric", "metric_target", "interval_s", "stabilization_s", "tolerance", "cooldown_s",
@@ -49,7 +49,7 @@ _VERBS = {"Follow the load": ("scale", follow), "How many last?": ("availability
 
 
 def page() -> None:
-    """Draw the form, the job that it starts, and what that came to."""
+    """Draw the form, the job that it starts, and the result."""
     setup, _ = sidebar.deployed_setup("how many replicas there are")
     strip.say(setup.scenario, "scale")
     st.caption(
@@ -104,16 +104,16 @@ def _start(setup: Setup, label: str, given: Mapping[str, str]) -> None:
 
 
 def _asked(setup: Setup, verb: str) -> Asked:
-    """The question of the sidebar as the verb takes it, a trace with its requests.
+    """The sidebar's question for the verb, with the requests of a trace.
 
     Raises:
-        RidgelineError: users or a batch, or what cannot be simulated.
+        RidgelineError: users or a batch, or a question that cannot be simulated.
     """
     scenario, known = setup.scenario, parameters_of(verb)
     if scenario.kind not in ("rate", "trace"):
         raise InvalidValue(
-            "replicas follow requests that come by themselves: give a rate or a trace in place of "
-            "users, as 4/s"
+            "replicas can follow only arriving requests: give a rate or a trace instead of users, "
+            "such as 4/s"
         )
     kept = {name: value for name, value in scenario.changed().items() if name in known}
     if scenario.kind == "trace":
@@ -171,7 +171,7 @@ def _follows(document: Mapping[str, Any], setup: Setup) -> None:
 
 
 def _figures_in_words(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Rows of a figure each, with its values in both ways, for a reader."""
+    """Rows of one figure each, with its values in both deployments, for a reader."""
     known = {**COLUMNS, **_OWN_COLUMNS}
     return pd.DataFrame(
         {way: known[row["figure"]].head if way == "figure" else known[row["figure"]].words(value)

@@ -37,8 +37,8 @@ def show(setup: Setup) -> None:
 
 
 def _priced(setups: Mapping[str, Setup]) -> tuple[dict[str, Setup], dict[str, Estimate]]:
-    """The batches that stand for scenarios, and their estimates, by name; draws the error of each
-    that cannot be priced.
+    """The static batches that represent scenarios, and their estimates, by name; draws the error of
+    each that cannot be priced.
     """
     batches: dict[str, Setup] = {}
     estimates: dict[str, Estimate] = {}

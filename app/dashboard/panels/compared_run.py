@@ -91,10 +91,11 @@ def kept_run() -> tuple[Store, str]:
 
 
 def own_pricing() -> Priced:
-    """Draw the choice of a stored run and what it ran; returns it with what it is priced as.
+    """Draw the choice of a stored run and a description of it; returns it with the inputs of its
+    prediction.
 
-    That is its own model, system and engine, or with a warning the scenario's if those are unknown
-    here.
+    These are its own model, system and engine, or with a warning the scenario's if those are
+    unknown here.
     """
     store, identity = kept_run()
     chosen = store.load(identity)

@@ -62,7 +62,7 @@ def page() -> None:
     setup, resolved = sidebar.deployed_setup("the cost of tokens")
     s = setup.scenario
     if s.kind == "trace":
-        sidebar.stop(InvalidValue("a trace has no one load to account for: give users or a rate"))
+        sidebar.stop(InvalidValue("a trace has no single load to price: give users or a rate"))
     strip.say(under_load(s), "economics")
     st.caption(
         f"One replica: {plain(resolved.model.name)} on {s.tp * s.pp * s.dp} × "

@@ -28,7 +28,7 @@ def show_findings(
     look_at: a callback that moves the chart beside them to a finding; None if there is no chart.
     """
     if priced.apart:
-        st.caption("None is stated: what ran is not what is priced, see above.")
+        st.caption("There are none: the run differs from what is priced, see above.")
         return
     for at, finding in enumerate(comparison.findings[:_MOST]):
         gain = f"**{plain(quantities.seconds(finding.seconds))}**" if finding.seconds else ""

@@ -42,7 +42,7 @@ def fit_panel(
         title = f"Operators, predicted {state} the fit"
         figure = parity.parity(of_state, "operator", title, export.look())
         export.chart(figure, f"fit-{state}", title)
-    with st.expander("Constants, and how well the points tell them"):
+    with st.expander("Constants, and how well the points determine them"):
         draw_table(
             fit_tables.constant_rows(fitted), "fit_constants",
             height="auto", column_config={"before": NUMBER, "after": NUMBER, "uncertainty": SHARE},

@@ -1,4 +1,4 @@
-"""A fleet: several models on one set of machines, as a text to change, and who runs where."""
+"""A fleet: several models on one set of machines, as editable text, and what runs where."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _EXAMPLE = Path(__file__).parents[2] / "samples" / "fleets" / "two-tenants.yaml"
 
 
 def page() -> None:
-    """Draw the fleet's text, the progress of its job, and what it came to."""
+    """Draw the fleet's text, the progress of its job, and the result."""
     strip.say_nothing()
     st.caption(
         "Several models and tenants with loads, targets and priorities on machines of several "
-        "kinds. Each model is a question as the part Plan takes it; `ridgeline fleet FILE` takes "
+        "kinds. Each model is a question as in part Plan; `ridgeline fleet FILE` takes "
         "the same text."
     )
     with st.form("fleet_form"):

@@ -25,7 +25,7 @@ def show_identity(
 ) -> None:
     """Draw the facts about what ran.
 
-    key: of its buttons.  choose: gets the name of a parameter and the clicked candidate
+    key: of its buttons.  choose: called with the name of a parameter and the clicked candidate
     before the page is redrawn; None if there is nothing to set.
     """
     unsure = [one for one in facts if one.certainty != "certain"]

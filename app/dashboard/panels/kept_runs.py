@@ -15,7 +15,7 @@ BESIDE = "Beside its prediction"
 
 
 def all_kept_runs() -> None:
-    """Draw the runs that the visitor may change, and separately those of the server."""
+    """Draw the runs that the visitor may change and, separately, the server's runs."""
     own, *servers = run_store.stores()
     if not servers or visitor.rights().may_measure:
         _kept_runs(own, "Your runs" if servers else "Kept runs", "", may_change=True)

@@ -54,7 +54,7 @@ def load_answer(setup: Setup, resolved: Resolved) -> tuple[Setup, Load, Answer]:
 
 
 def gated_load(setup: Setup) -> tuple[Setup, Load, Mapping[str, Any]]:
-    """The setup that is drawn under its load, see `sidebar.gated_load`, the load and its figures.
+    """The setup drawn under its load, see `sidebar.gated_load`, the load and its figures.
 
     Raises:
         RidgelineError: the scenario cannot be priced.
@@ -94,7 +94,7 @@ def _causes(setup: Setup, row: Mapping[str, Any]) -> str:
     """Draw the causes of a load's latencies, and what would shorten them."""
     ttft, waits = float(row["ttft_s"]), float(row["wait_s"])
     said = (
-        f"TTFT is {quantities.seconds(float(row['prefill_s']))} of reading the prompt and "
+        f"TTFT is {quantities.seconds(float(row['prefill_s']))} for prefill and "
         f"{quantities.seconds(waits)} of waiting ({quantities.percent(waits / ttft)})."
     )
     batch = as_batch(setup)

@@ -64,7 +64,7 @@ def modules_panel(words: str, setup: Setup) -> None:
 
 
 def _subject(entry: ModuleEntry) -> None:
-    """Draw what an entry is of, and who reviewed it."""
+    """Draw what an entry describes, and who reviewed it."""
     st.subheader(plain(entry.module.rpartition(".")[2]), anchor=False)
     st.markdown(f"{plain(entry.module)}  \nfrom {plain(entry.source)}")
     if entry.validated:
@@ -72,7 +72,7 @@ def _subject(entry: ModuleEntry) -> None:
         st.success(plain(reviewed), icon=":material/verified:")
     else:
         st.caption(
-            "Reviewed by nobody yet: compare the formulas with the source, then "
+            "Not reviewed yet: compare the formulas with the source, then "
             "`ridgeline modules validate NAME --by WHO`."
         )
 

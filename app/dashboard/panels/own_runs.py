@@ -93,7 +93,7 @@ def _show(calibration: from_runs.RecipeCalibration) -> None:
         rows, "own_table",
         height="auto", column_config={"error_before": SHARE, "error_after": SHARE},
     )  # fmt: skip
-    with st.expander("Constants, and how well the runs tell them"):
+    with st.expander("Constants, and how well the runs determine them"):
         constants = pd.DataFrame(from_runs.constant_rows(calibration))
         draw_table(
             constants, "own_constants",

@@ -45,7 +45,9 @@ def page(setup: Setup) -> None:
 
 
 def show(searched: Searched, answer: Answer, setup: Setup) -> None:
-    """Draw the answer to a question.  setup: the form's, whose deployment stands before it."""
+    """Draw the answer to a question.  setup: the form's, whose deployment is the one before the
+    plan.
+    """
     if not answer.short.plans:
         answer = _nothing(searched, answer)
     named = planned.document_of(searched, answer)
@@ -107,7 +109,8 @@ def _best(named: Named) -> None:
             if known or share is None
             else quantities.NOT_VALIDATED,
             "Probability from the intervals of held-out measurements, corrected for having chosen "
-            "the best of many; of a kind that nothing validates, from intervals twice as wide.",
+            "the best of many; kinds of deployments without validation have intervals twice as "
+            "wide.",
         )
     for words in beside(named):
         st.markdown(f"{plain(words[:1].upper() + words[1:])}.")
@@ -273,7 +276,7 @@ def _downloads(named: Named, answer: Answer, startable: Named, before: Callable[
             "Before and after (ZIP)",
             lambda: report.before_and_after(before(), startable, kind), "before_and_after.zip",
             "application/zip", on_click="ignore", icon=":material/difference:", key="save_both",
-            help="How to start the deployment that the form states, and the best plan: launch "
+            help="How to start the form's deployment, and the best plan: launch "
             "lines, and the manifests of the kind that is chosen above.",
         )  # fmt: skip
     st.caption("The same on the command line:")

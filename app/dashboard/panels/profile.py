@@ -52,7 +52,7 @@ def cards(figures: dict) -> None:
         "Launch delay": seconds(figures["launch_delay_s"]),
         "Of no operator": share(figures["unattributed_share"]),
     }
-    help_of = {"Of no operator": "Kernel time that the report ties to no operator."}
+    help_of = {"Of no operator": "Kernel time that the report assigns to no operator."}
     with st.grid(6, min_column_width=140):
         for name, value in values.items():
             st.metric(name, value, border=True, help=help_of.get(name))
@@ -93,7 +93,7 @@ def where_time_goes(report: Report, reports: Mapping[str, Report]) -> None:
             priced = report_pricing(list(reports.values()))
             comparison = comparison_of(priced)
         except RidgelineError as error:
-            st.caption(f"Not beside a prediction: {plain(error)}")
+            st.caption(f"Not compared with a prediction: {plain(error)}")
         show_classes(report)
     if priced and comparison:
         with findings:

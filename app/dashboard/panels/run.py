@@ -25,7 +25,7 @@ from genz_core.limits import LIMITS
 from profilers.run_config import RunConfig, presets
 
 MODEL_HELP = (
-    "A preset, a registry name, or hf:owner/name, whose config.json the hub is then asked for. "
+    "A preset, a registry name, or hf:owner/name, whose config.json is then fetched from the hub. "
     "Files of the server: `ridgeline runs start`."
 )
 ONE, SWEEP = "One run", "Sweep"
@@ -69,7 +69,7 @@ def form(mode: str) -> tuple[RunConfig, Work] | None:
 def _send_buttons(bare: bool) -> tuple[bool, bool]:
     """Draw the submit buttons; returns whether to measure, and whether to calibrate first.
 
-    bare: whether this machine is not calibrated, so that nothing fitted to it can be predicted.
+    bare: whether this machine has no calibration, so that its runs cannot be predicted.
     """
     busy = is_running(JOB)
     sent = st.form_submit_button("Measure", icon=":material/play_arrow:", disabled=busy)
@@ -80,7 +80,7 @@ def _send_buttons(bare: bool) -> tuple[bool, bool]:
 
 
 def abilities() -> str:
-    """What this machine can measure, by what is installed on it, in a sentence."""
+    """A sentence on the measurements that this machine supports with its installed tools."""
     tools = {
         "step times and operators (PyTorch)": find_spec("torch") is not None,
         "timelines (nsys)": which("nsys") is not None,
@@ -91,7 +91,7 @@ def abilities() -> str:
 
 
 def start_run() -> None:
-    """Draw the form; when it is submitted, start its run and redraw the page."""
+    """Draw the form; when it is submitted, start the run and redraw the page."""
     mode = st.segmented_control("Measure", (ONE, SWEEP), default=ONE, required=True, key="run_mode")
     asked = form(mode)
     if asked is not None and not is_running(JOB):

@@ -22,9 +22,9 @@ _HEADS = {
     for what, words in (("learned", ""), ("weight", "weight in "))
 }
 _HELP = (
-    "Each run teaches two factors: of all steps, and of a first token beyond its steps. The steps "
-    "of this load are multiplied by each run's factor to the power of its weight, and so is the "
-    "first token: runs of the same GPU, format and release, of near lengths, loads and degrees "
+    "Each run gives two correction factors: one for all steps, and one for TTFT beyond its steps. "
+    "The steps of this load are multiplied by each run's factor to the power of its weight, and "
+    "so is TTFT: runs of the same GPU, format and release, of near lengths, loads and degrees "
     "weigh most."
 )
 
@@ -41,8 +41,8 @@ def runs_behind_list(setup: Setup, load: str, value: float) -> None:
     with st.expander("Measured runs behind this number", icon=":material/format_list_numbered:"):
         if not rows:
             st.caption(
-                f"Nobody measured this model under {plain(resolved.engine.name)} in what ships: "
-                "the engine's profile alone speaks. Runs of your own join in on page Measure."
+                f"No shipped run measured this model under {plain(resolved.engine.name)}, so the "
+                f"figures use the engine's profile only. Add your own runs on page Measure."
             )
             return
         st.caption(_HELP)

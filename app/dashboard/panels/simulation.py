@@ -70,7 +70,7 @@ def asked(scenario: Question) -> Asked:
         RidgelineError: it cannot be simulated.
     """
     known = parameters_of("simulate")
-    paid = bool(tiers_of(scenario))  # what tiers are worth is all that prices are for
+    paid = bool(tiers_of(scenario))  # prices are only used for the worth of tiers
     kept = {
         name: value
         for name, value in scenario.changed().items()
@@ -212,7 +212,7 @@ def _forget_button(answer: Run) -> None:
 
 
 def _downloads(answer: Run, figures: Mapping[str, Any], table: pd.DataFrame, setup: Setup) -> None:
-    """Draw the buttons that save every request, and those of charts and scenario."""
+    """Draw the buttons that save the requests, the charts and the scenario."""
 
     def requests() -> pd.DataFrame:
         return pd.DataFrame(rows.request_columns(answer))

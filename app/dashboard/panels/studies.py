@@ -68,8 +68,8 @@ def show(setup: Setup) -> None:
                 icon=":material/info:")  # fmt: skip
     draw_table([_words(row) for row in found.rows], "study_table")
     st.caption(
-        "A static batch of each combination; cost is of the rent of the chip that it is made of, "
-        "unless the study states a price. Nothing measured validates a chip that is not there."
+        "A static batch of each combination; cost uses the rent of the base chip, unless the "
+        "study states a price. No measurement validates a hypothetical chip."
     )
 
 

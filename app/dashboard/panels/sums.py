@@ -1,4 +1,4 @@
-"""The sums that a measurement must satisfy: failed ones in words, all of them in a table."""
+"""Consistency checks of a measurement: failed ones as sentences, all of them in a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from profilers.account import Check
 
 
 def show_sums(checks: Sequence[Check], *, in_words: bool = True) -> None:
-    """Draw the sums of a measurement.
+    """Draw the checks of a measurement.
 
     in_words: state the failed ones; False if findings state them.
     """
@@ -21,7 +21,7 @@ def show_sums(checks: Sequence[Check], *, in_words: bool = True) -> None:
     failing = account.failed(tuple(checks))
     for one in failing if in_words else ():
         st.warning(
-            f"A sum fails, so nothing is learnt from it: {plain(one.sentence)}",
+            f"A check failed, so this measurement is not used: {plain(one.sentence)}",
             icon=":material/report:",
         )
     counts = {name: sum(one.outcome == name for one in checks) for name in ("passed", "not made")}

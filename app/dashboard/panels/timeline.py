@@ -63,7 +63,7 @@ def show_timeline(report: Report) -> None:
     """Draw the streams over time, and below them the figures of the visible span."""
     prepared = _prepared(report)
     if not len(prepared.events.lane):
-        st.info("This report is a summary: it says how long kernels took and not when.")
+        st.info("This report is a summary: it states how long kernels took, but not when.")
         return
     if st.session_state.get("timeline_of") != report.label:
         _look_at(None)
