@@ -153,9 +153,14 @@ def _paced(batching: Batching, pace: Pace, mean: Array) -> tuple[Array, Array, A
     decodes, cycle, gaps = pace.decodes, pace.cycle_s, batching.steps - 1.0
     median = batching.ttft_s(pace, median=True)
     admitted, users, late = batching.admitted, batching.users, 1.0 + batching.wait
-    steep = _unbalanced(batching, pace, mean)
+    steep, most = _unbalanced(batching, pace, mean), batching.most_decodes()
     left = np.minimum(admitted - decodes, (users - decodes) / late)
-    told = left / _requests_per_s(batching, pace)
+    rate = _requests_per_s(batching, pace)
+    full = steep & (left > 0) & (decodes >= most * (1.0 - 1e-6)) & (most < admitted)
+    if np.any(full):  # a queue that never empties fills every step
+        rate = np.where(full, np.maximum(batching.full_steps_per_s(decodes), rate), rate)
+        cycle = np.where(full, decodes / (gaps * rate), cycle)
+    told = left / rate
     mean, median = np.where(steep, told, mean), np.where(steep, told, median)
     served = np.minimum(admitted / (mean + gaps * cycle), users / (mean * late + gaps * cycle))
     slower = np.maximum(sum(batching.wave_s(decodes)) * served / admitted, 1.0)

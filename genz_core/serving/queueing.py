@@ -236,6 +236,12 @@ class Batching(StepCycles):
             most = np.maximum(most, self.budget - (prompts + 1.0) * self.isl)
         return np.minimum(self.admitted, most * self.lanes)
 
+    def full_steps_per_s(self, decodes: Array) -> Array:
+        """Requests prefilled per second if each step with these decodes has no room left [1/s]."""
+        prompts = FULLEST * self.room(decodes * self.others) / self.isl
+        per_s: Array = prompts * self.lanes / self.mixed_cycle_s(np.maximum(decodes, 1.0), prompts)
+        return per_s
+
     # --------------------------------------------------------------------------- a wave
 
     def wave_s(self, decodes: Array) -> tuple[Array, Array]:
