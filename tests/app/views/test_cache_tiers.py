@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.charts import cache_tiers as charts
+from app.charts import simulation as charts
 from app.dashboard.panels import cache_tiers as panel
 from app.question.asking import ask
 from app.scenario.setup import Setup
