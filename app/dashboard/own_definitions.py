@@ -99,7 +99,10 @@ def show_latest(kind: Kind) -> None:
 
 
 def show_outcome(kind: Kind, outcome: Outcome, key: str) -> None:
-    """Draw the error of a definition, or its name and a button, of that key, to use it."""
+    """Draw the error of a definition, or its name and a button to use it.
+
+    key: of the button.
+    """
     if isinstance(outcome, RidgelineError):
         st.error(plain(outcome), icon=":material/error:")
     else:

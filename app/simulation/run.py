@@ -83,7 +83,7 @@ class Run:
 
     @property
     def question(self) -> Question:
-        """What was asked."""
+        """The question of the run."""
         return self.resolved.scenario
 
     @property

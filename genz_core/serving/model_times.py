@@ -306,7 +306,7 @@ class _Steps:
         split = few if alike else parallelism
         stages = int(numbers["pp"][0])
         kept = [
-            "" if _belongs(op, without) else share
+            "" if without and op.module == without else share
             for op, share in zip(graph.ops, shares, strict=True)
         ]
         split = replace(split, overlap="none")
@@ -353,10 +353,6 @@ def _shares(deployed: Deployment, parallelism: Parallelism) -> tuple[Graph, list
     group = Group(sequences * np.asarray(split.dp, dtype=float), new, cached)
     graph = of_busiest_rank(deployed.graph(Step((group,)), split), split)
     return graph, [_share(op, size) for op in graph.ops]
-
-
-def _belongs(op: Op, module: str) -> bool:
-    return bool(module) and op.module == module
 
 
 def _share(op: Op, size: int) -> Share:

@@ -134,7 +134,7 @@ def latency_bounds(setup: Setup, *, all_: bool = False) -> list[Target]:
 
 
 def limits_of(bounds: Sequence[Target]) -> tuple[tuple[str, float], ...]:
-    """Columns of a curve with the most that each may be."""
+    """Columns of a curve with their upper limits."""
     return tuple(
         (f"{one.figure.latency}{'_median' if one.figure.percentile else ''}_s", one.value)
         for one in bounds

@@ -48,7 +48,7 @@ def test_the_part_shows_what_python_answers(worth):
     shown = cards(app)
     assert shown["Found, all tiers"] == quantities.percent(worth.case_rows[0]["cached_share"])
     tables = [frame.value for frame in app.dataframe]
-    assert any("Net" in table and list(table["Tier"]) == ["host", "disk"] for table in tables)
+    assert any("Net [$/h]" in table and list(table["Tier"]) == ["host", "disk"] for table in tables)
 
 
 @both_looks
