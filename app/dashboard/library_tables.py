@@ -101,7 +101,7 @@ def system_facts(name: str) -> pd.DataFrame:
     """
     record = hardware_db.facts(name)
 
-    def row(path: str, fact: Any, note: str, **more: Any) -> dict[str, Any]:
+    def row(path: str, fact: Any, note: str | None, **more: Any) -> dict[str, Any]:
         source = record.sources[fact.source]
         told = {"kind": fact.kind, "source": source.title, "link": source.url, "note": note}
         return {"figure": path, **more, **told}
