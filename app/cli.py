@@ -83,7 +83,7 @@ def _root(
 
 
 def command_line(asked: Sequence[str] = ()) -> typer.Typer:
-    """The command that is asked for, or every command where the words name none.
+    """The command that the words name, or all commands if they name none.
 
     asked: what was typed after the program's name.
     """

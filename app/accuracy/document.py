@@ -24,7 +24,7 @@ _WORST = 20
 
 
 def write_documents(target: Path, published: Sequence[Row], serving: Sequence[Row]) -> list[Path]:
-    """Write the summary page to `target`, and its tables and the worked example beside it.
+    """Write the summary page to `target`, and its tables and the worked example to the same folder.
 
     published, serving: records of `app.accuracy.measured_points`.  Returns the paths.
 

@@ -104,6 +104,8 @@ def _spooled(files: Sequence[Sent]) -> Iterator[list[Path]]:
                 path.parent.mkdir()
                 path.write_bytes(sent.content)
             except OSError as error:
-                raise ReportError(f"{sent.name}: cannot be spooled ({error.strerror})") from None
+                raise ReportError(
+                    f"{sent.name}: cannot be written to a temporary file ({error.strerror})"
+                ) from None
             paths.append(path)
         yield paths

@@ -1,8 +1,8 @@
 """The deployment that a benchmark measured, from the file and from the user.
 
 A file's names are looked up; a given parameter takes precedence, and contradictions are reported.
-Anything that neither states is asked for: some of it is required for a price, for the rest a named
-assumption is used.
+Facts that neither states are listed as missing: some are required for a price, the others get a
+named assumption.
 """
 
 from __future__ import annotations

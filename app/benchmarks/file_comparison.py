@@ -20,7 +20,7 @@ def are_results(files: Iterable[Any]) -> bool:
     """Whether files are results of benchmarks, judged by content; parsed objects are not.
 
     Raises:
-        InvalidValue: some are and some are not.
+        InvalidValue: results are mixed with other files.
     """
     files = list(files)
     paths = [one for one in files if isinstance(one, (str, Path))]

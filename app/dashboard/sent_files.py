@@ -85,7 +85,9 @@ def read_sent(sent: SentFile, progress: Progress = silent, cancelled: Cancel = n
     try:
         kind = kind_of(sent)
     except OSError as error:
-        raise ReportError(f"{sent.name}: cannot be spooled ({error.strerror})") from None
+        raise ReportError(
+            f"{sent.name}: cannot be written to a temporary file ({error.strerror})"
+        ) from None
     if kind == "report":
         report = SentReport(sent.name, sent.content, sent.patterns)
         return report_reading.read_sent(report, progress, cancelled)

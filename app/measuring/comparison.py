@@ -263,7 +263,7 @@ def with_subjects(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def clocks_text(row: Mapping[str, Any]) -> str:
-    """A sentence on wall, busy and idle time of a phase, and the share that joined.
+    """A sentence on wall, busy and idle time of a phase, and the share of time in matched rows.
 
     row: of `Comparison.phases`; "" where none of it is known.
     """

@@ -83,7 +83,7 @@ def table(pairs: Mapping[str, tuple[Array, Array]]) -> list[Row]:
 
 
 def scores(pairs: Mapping[str, tuple[Array, Array]]) -> list[Row]:
-    """Mean squared error of the probability (Brier score), beside that of always stating the mean.
+    """Mean squared error of the probability (Brier score), and the same for a constant prediction.
 
     gap: largest difference between mean probability and share met over the classes that hold at
     least a hundredth of the targets, in percent.

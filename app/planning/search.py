@@ -86,7 +86,7 @@ def price(
 ) -> Priced:
     """Every candidate that a question may choose under its load, and what could not be tried.
 
-    folder: what is priced is kept there and taken up again; None keeps nothing.
+    folder: stores priced families, so that a stopped search can continue; None stores nothing.
 
     Raises:
         RidgelineError: as `search`.

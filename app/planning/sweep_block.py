@@ -111,7 +111,7 @@ def _priced(
 
 
 def _shown(block: Block, found: Resolved | RidgelineError, name: str) -> str:
-    """A name as a cell: that of the priced engine, otherwise as given; "" for nothing."""
+    """The cell of a name: from the priced engine, otherwise as given; "" if no name is given."""
     if isinstance(found, Resolved) and name in _OF_ENGINE:
         return str(getattr(found.engine, _OF_ENGINE[name]))
     value = block.asked.named(name)

@@ -257,7 +257,7 @@ class Watcher:
                 learned.settle()
 
     def _judge(self, window: Window) -> None:
-        """Whether a window is outside of the interval; raises an alarm after several."""
+        """Compare a window with the interval; raise an alarm after several windows outside."""
         assert self._base is not None
         at_base = self.pricing.at(self._base).values
         left: list[str] = []

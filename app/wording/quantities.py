@@ -86,7 +86,7 @@ def size(value: float) -> str:
 
 
 def two_gigabytes(value: float) -> str:
-    """A sentence on bytes of a memory in both units that are written GB."""
+    """A sentence with a memory size in both units that are called GB (10^9 and 2^30 bytes)."""
     return (
         f"GB is 1e9 bytes here; names of devices often count GiB: {size(value)} are "
         f"{digits(value / 2**30)} GiB."

@@ -86,7 +86,7 @@ def document(text: str, *steps: str) -> dict[str, Any]:
             f"standard input has the schema {str(schema)[:40]!r}: pipe the output of {wanted}"
         )
     if not isinstance(data.get("config"), Mapping):
-        raise InvalidValue(f"standard input carries no config: pipe what {wanted} writes")
+        raise InvalidValue(f"standard input has no config: pipe the output of {wanted}")
     for key, kind in {"formats": Mapping, "without": list, "trace": bool}.items():
         if not isinstance(data.setdefault(key, kind() if kind is not Mapping else {}), kind):
             raise InvalidValue(f"standard input: {key} must be a {kind.__name__}")
@@ -200,7 +200,7 @@ def counted_graph(
     if not isinstance(rows, list) or [_name(row) for row in rows] != [op.name for op in own]:
         raise InvalidValue(
             "the operators on standard input are not those of the config that it carries: pipe "
-            f"what {_COMMANDS['modules']} writes"
+            f"the output of {_COMMANDS['modules']}"
         )
     (group,) = step.groups
     sizes = tuple(
@@ -306,7 +306,7 @@ def stated_model(data: Mapping[str, Any]) -> StatedModel:
         layers, tp = int(data["layer_count"]), int(data["tp"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidValue(
-            f"standard input states no step ({error!r:.80}): pipe what {_COMMANDS['ops']} writes"
+            f"standard input states no step ({error!r:.80}): pipe the output of {_COMMANDS['ops']}"
         ) from None
     if not groups or not ops or tp < 1:
         raise InvalidValue("standard input states no operators: give those of one step")

@@ -30,7 +30,7 @@ Threads = Annotated[
     int, typer.Option(help="CPU threads; 0: all if the cores are free, otherwise one.")
 ]
 System = Annotated[
-    str, typer.Option(help="What to predict with; auto: this machine, or the GPU's datasheet.")
+    str, typer.Option(help="System to predict with; auto: this machine, or the GPU's datasheet.")
 ]
 Checkpoint = Annotated[
     bool, typer.Option("--checkpoint", help="Load the hub's weights instead of random ones.")

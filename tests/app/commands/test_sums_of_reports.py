@@ -34,7 +34,7 @@ def test_import_makes_the_sums_of_reports_and_of_results(answer, printed, double
     assert "sums: 2 hold, 2 cannot be made" in printed("import", QWEN)
     [bad] = answer("import", doubled)
     [check] = [one for one in bad["checks"] if one["outcome"] == "failed"]
-    assert check["left"] > check["right"] > 0 and "another clock" in check["sentence"]
+    assert check["left"] > check["right"] > 0 and "different clocks" in check["sentence"]
     assert "sum fails: kernels of a stream" in printed("import", doubled)
 
 
