@@ -209,7 +209,10 @@ class Rank:
     @property
     def load(self) -> int:
         """Requests that it has, running or not."""
-        return self.running + len(self.waiting) + len(self.mail) + self.coming
+        load = len(self.waiting) + len(self.mail) + self.coming
+        for lane in self.lanes:
+            load += lane.count + len(lane.prefilling)
+        return load
 
     def hit(self, job: Job) -> int:
         """Tokens of a prompt that others share: whole blocks, never the last token."""
@@ -260,7 +263,8 @@ class Rank:
 
     def spare(self, lane: Lane) -> float:
         """Bytes that are left when the sequences of a lane have taken a decode step."""
-        return self.cache.free - self.grown(lane)
+        cache = self.cache
+        return cache.capacity - cache.used - lane.rate * self._token_bytes
 
     def admit(self, job: Job, lane: Lane, hit: int) -> None:
         """Move a request from the queue into a lane, sharing what the cache has of it.
@@ -303,9 +307,11 @@ class Rank:
 
     def hold(self, job: Job, held: float) -> None:
         """A sequence holds so many bytes for itself."""
-        self.cache.used += held - job.held
+        cache = self.cache
+        cache.used += held - job.held
         job.held = held
-        self.cache.trim()
+        if cache.shares:
+            cache.trim()
 
     def read(self, job: Job) -> None:
         """The prompt of a job is read: others may share its blocks from now on."""
@@ -316,8 +322,10 @@ class Rank:
     def advance(self, lane: Lane, steps: int) -> None:
         """The sequences of a lane decode for some steps, and their cache grows."""
         lane.advance(steps)
-        self.cache.used += steps * (lane.rate * self._token_bytes)
-        self.cache.trim()
+        cache = self.cache
+        cache.used += steps * (lane.rate * self._token_bytes)
+        if cache.shares:
+            cache.trim()
 
     def finish(self, job: Job) -> None:
         """A sequence ends; what others may share of it stays."""
@@ -363,5 +371,6 @@ class Rank:
     def _give_back(self, job: Job) -> None:
         self.cache.used -= job.held + job.ran * job.growth * self._token_bytes
         job.held = 0.0
-        blocks, job.blocks = job.blocks, []
-        self.cache.drop(blocks)
+        if job.blocks:
+            blocks, job.blocks = job.blocks, []
+            self.cache.drop(blocks)
