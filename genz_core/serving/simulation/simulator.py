@@ -214,7 +214,7 @@ class Simulator:
         self._hold_back_arrivals()
 
     def _hold_back_arrivals(self) -> None:
-        """Of the arrivals that are known only the next stands among the events, to keep them few."""
+        """Only the next of the known arrivals stands among the events: a short heap is fast."""
         arrivals = [event for event in self._events if event[1] == _ARRIVES]
         arrivals.sort(reverse=True)
         self._events = [event for event in self._events if event[1] != _ARRIVES]

@@ -145,7 +145,7 @@ class _Stage:
     kept: dict[tuple[float, float, float], float] = field(default_factory=dict, repr=False)
 
     def products_s(self, tokens: float, mean: float, sampled: float) -> float:
-        """Seconds of products, messages, experts and head; those of the last loads are kept."""
+        """Seconds of products, messages, experts and head; those of the last counts are kept."""
         counts = tokens, mean, sampled
         seconds = self.kept.get(counts)
         if seconds is None:

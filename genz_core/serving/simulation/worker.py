@@ -212,10 +212,7 @@ class Worker:
 
     def _runs(self) -> bool:
         """Whether a sequence runs on any rank."""
-        for rank in self.ranks:
-            if rank.running:
-                return True
-        return False
+        return any(rank.running for rank in self.ranks)
 
     @staticmethod
     def _decode(rank: Rank, flight: Flight) -> None:
