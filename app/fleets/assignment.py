@@ -102,7 +102,8 @@ def assign(
 ) -> Assignment:
     """The best assignment of a problem.
 
-    start: the best of the same problem with no more machines; who is served in full there is here.
+    start: the best of the same problem with no more machines; who is served in full there, as is
+    everyone of higher priority, is here: of the others more may go to those of higher priority.
 
     Raises:
         Cancelled: between two programs.
@@ -115,7 +116,7 @@ def assign(
         level = [m for m in known if problem.demands[m].priority == priority]
         if cancelled():
             raise Cancelled(f"priority {priority}")
-        if full[level].all():
+        if full[known].all():
             held[level] = 1.0
         else:
             held[level] = program.served(level, known, held)[level]

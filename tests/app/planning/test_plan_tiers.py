@@ -43,8 +43,8 @@ def test_a_larger_host_cache_makes_no_first_token_of_a_deployment_later():
 
 
 def test_a_recommended_deployment_is_simulated_with_its_tiers_while_its_sessions_last():
-    question = asked(MODEL, **SESSIONS | {"rate": 0.5, "isl": 2000, "devices": "1:1", "tp": "1",
-                                          "pools": "aggregated", "host_cache_gib": 50.0})  # fmt: skip
+    small = {"rate": 0.5, "isl": 2000, "devices": "1:1", "tp": "1", "pools": "aggregated"}
+    question = asked(MODEL, **SESSIONS | small, host_cache_gib=50.0)
     found = percentiles.simulate(search.search(question).candidates, 0, question)
     assert found.sustained and found.requests > 200
     e2e_s = found.means["e2e_s"]
