@@ -1,4 +1,4 @@
-"""The dashboard, the command line, the programs' interfaces: what users meet of Ridgeline."""
+"""The user interfaces of Ridgeline: dashboard, command line, Python, HTTP and MCP."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _root(
 
 
 def command_line(asked: Sequence[str] = ()) -> typer.Typer:
-    """The command that is asked for, or every command where the words name none.
+    """The command that the words name, or all commands if they name none.
 
     asked: what was typed after the program's name.
     """
@@ -102,7 +102,7 @@ def command_line(asked: Sequence[str] = ()) -> typer.Typer:
 
 
 def __getattr__(name: str) -> Any:
-    """`cli`: every command, registered where it is asked for first."""
+    """The attribute `cli`: all commands, registered on first access."""
     if name != "cli":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = cli = command_line()

@@ -1,6 +1,6 @@
-"""What the visitors of a dashboard may do: all of it on one's own machine, less on a shared server.
+"""Rights of a dashboard's visitors: everything on one's own machine, less on a shared server.
 
-`ridgeline app` hands the rights to the server it starts in an environment variable, as words.
+`ridgeline app` passes the rights, as words, to its server in an environment variable.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class Sessions:
 
 
 def counters(metrics: Metrics | None) -> Callable[[Request], Awaitable[Response]]:
-    """The page /metrics: for who bears the token, or for this machine where there is none."""
+    """The page /metrics: for requests with the token, or from this machine if there is no token."""
 
     async def shown(request: Request) -> Response:
         token = os.environ.get(TOKEN, "")

@@ -65,7 +65,7 @@ class Acceptance:
 
     @property
     def draft_tokens(self) -> int:
-        """Tokens of a draft."""
+        """Number of tokens in a draft."""
         return len(self.positions)
 
     @property

@@ -1,4 +1,4 @@
-"""Cells of tables for other programs: spreadsheets and Markdown."""
+"""Table cells for other programs: spreadsheets and Markdown."""
 
 from __future__ import annotations
 

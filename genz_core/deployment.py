@@ -2,7 +2,8 @@
 
 `deploy` is the one place where the three meet.  It applies, in this order:
 
-1. on a CPU, the engine's figures for CPUs;
+1. the tokens of a step that the engine's server chooses on a system of this memory, and on a CPU
+   the engine's figures for CPUs;
 2. the formats in which the engine loads a published checkpoint (`EngineProfile.loads`);
 3. the engine's own cache format where the user chose a format for the weights and none for the
    cache;
@@ -94,11 +95,11 @@ _GRAPHS: ByIdentity[Graph] = ByIdentity()
 
 
 def deploy(model: Model, system: System, engine: EngineProfile | None = None) -> Deployment:
-    """Deployment of a model on a system under an engine (default: the generic profile)."""
+    """The deployment of a model on a system with an engine (default: the generic profile)."""
     if engine is None:
         engine = _GENERIC
     plain = engine.measurements is None and model.precision.kv_source != "convention"
-    plain = plain and not (engine.pads or engine.loads)
+    plain = plain and not (engine.pads or engine.loads or _steps_on_start(engine))
     if plain and (system.kind != "cpu" or not engine.on_cpu):
         return Deployment(model, system, engine)
     return _DEPLOYMENTS.get(lambda: _deploy(model, system, engine), model, system, engine)
@@ -123,6 +124,7 @@ def _numbers(step: Step, parallelism: Parallelism) -> tuple[bytes, ...] | None:
 
 def _deploy(model: Model, system: System, engine: EngineProfile) -> Deployment:
     said: tuple[str, ...] = ()
+    engine = _with_step(engine, system)
     if system.kind == "cpu":
         engine, said = _on_cpu(engine)
     model, narrowed = _as_loaded(model, engine)
@@ -161,6 +163,29 @@ def as_server(engine: EngineProfile, system: System) -> EngineProfile:
 
 
 _SERVERS: ByIdentity[EngineProfile] = ByIdentity()
+
+
+def _with_step(engine: EngineProfile, system: System) -> EngineProfile:
+    """The engine with the token budget per step that its server chooses on a system.
+
+    The budget also applies to static batches; the other defaults apply to servers only.
+    """
+    if not _steps_on_start(engine):
+        return engine
+    others = [
+        replace(start, figures={n: v for n, v in start.figures.items() if n != _TOKENS})
+        for start in engine.on_start
+    ]
+    tokens = as_server(engine, system).chunk_tokens
+    return replace(engine, chunk_tokens=tokens, on_start=tuple(others))
+
+
+_TOKENS = "chunk_tokens"
+
+
+def _steps_on_start(engine: EngineProfile) -> bool:
+    """Whether the token budget per step depends on the system."""
+    return any(_TOKENS in start.figures for start in engine.on_start)
 
 
 def _as_server(engine: EngineProfile, system: System) -> EngineProfile:

@@ -48,7 +48,7 @@ class Denoising:
 
 
 def denoising(model: Model) -> Denoising | None:
-    """How a model refines its answers, None for one that does not."""
+    """How a model refines its answers by denoising; None if it does not."""
     if model_kind(model) != "diffusion":
         return None
     chosen: Denoising = getattr(model, "denoising", None) or Denoising()

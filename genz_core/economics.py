@@ -192,7 +192,7 @@ class PowerModel:
     def parts_w(
         self, tdp_w: float, compute: float, memory: float, links: float = 0.0
     ) -> dict[str, float]:
-        """The same power by component [W]: idle, compute, memory, links; they sum to it."""
+        """Power by component [W]: idle, compute, memory, links; the parts sum to the total."""
         used = {"compute": compute, "memory": memory, "links": links}
         busy = {name: getattr(self, name) * use for name, use in used.items()}
         scale = tdp_w * (1.0 - self.idle) / max(sum(busy.values()), 1.0)

@@ -18,9 +18,9 @@ TRIED_RUNS = 3
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Ratios of measured to predicted figures for one engine, model, system and weight format.
+    """Measured over predicted figures for one engine, model, system and weight format.
 
-    points: measured runs behind the scales.
+    points: number of measured runs behind the scales.
     """
 
     tpot_scale: float = 1.0

@@ -44,14 +44,14 @@ class ErrorSummary:
 def error_summary(
     predicted: Array, measured: Array, low: Array | None = None, high: Array | None = None
 ) -> ErrorSummary:
-    """Errors of predictions, [points] in the unit of the measurements.
+    """Errors of predictions, [points], in the unit of the measurements.
 
     Pairs that are not finite, or whose measurement is not positive, are left out; if none is left,
     the summary has 0 points and NaN figures.
 
     Args:
         predicted, measured: [points].
-        low, high: interval of each prediction, [points]; NaN for those that state none.
+        low, high: interval of each prediction, [points]; NaN if it has none.
     """
     predicted, measured = np.asarray(predicted, float), np.asarray(measured, float)
     usable = np.isfinite(predicted) & np.isfinite(measured) & (measured > 0)

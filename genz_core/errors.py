@@ -77,13 +77,13 @@ class UnknownName(RidgelineError, LookupError):
 
 
 class UnknownModel(UnknownName):
-    """A model that is neither shipped nor found where its name points."""
+    """Raised for a model that is neither shipped nor found at the place that its name gives."""
 
     code = "unknown_model"
 
 
 class UnknownSystem(UnknownName):
-    """A system that is neither shipped nor among the user's own."""
+    """Raised for a system that is neither shipped nor among the user's own systems."""
 
     code = "unknown_system"
 
@@ -107,7 +107,7 @@ class InvalidValue(RidgelineError, ValueError):
 
 
 class InvalidParallelism(InvalidValue):
-    """Degrees that do not divide the model; the message names the nearest that do."""
+    """Raised for degrees that do not divide the model; the message names valid ones nearby."""
 
     code = "invalid_parallelism"
 
@@ -125,13 +125,13 @@ class ContextTooLong(RidgelineError):
 
 
 class MissingSpec(RidgelineError):
-    """A figure that the estimate needs and the system's datasheet does not state."""
+    """Raised where the estimate needs a figure that the system's datasheet does not state."""
 
     code = "missing_spec"
 
 
 class UnsupportedEngine(RidgelineError):
-    """An engine on a system that it does not run on."""
+    """Raised for an engine on a system that it does not support."""
 
     code = "unsupported_engine"
 
@@ -149,9 +149,9 @@ class NoOutput(UnsupportedModel):
 
 
 class NotADecoder(UnsupportedModel):
-    """A checkpoint of a kind that is not described: an estimate would be of something else.
+    """A checkpoint of an unsupported kind: an estimate would describe a different model.
 
-    kind: what it is ("encoder-only", "encoder-decoder").
+    kind: of the checkpoint ("encoder-only", "encoder-decoder").
     """
 
     code = "not_a_decoder"

@@ -1,4 +1,6 @@
-"""Locks between processes: a file has one holder, and is released when its process ends."""
+"""File locks between processes: one process holds a file, which is released when the process
+ends.
+"""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Formulas(Results):
 
 
 def _beside(formulas: Formulas, ufunc: np.ufunc, given: Sequence[Any]) -> Any:
-    """The result where arrays of constants are among the arguments."""
+    """The result if some of the arguments are arrays of constants."""
     a, b = (value.plain() if isinstance(value, Symbol) else value for value in given)
     least = -inf
     if ufunc in _LEAST and min(low := (lower_bound(a), lower_bound(b))) >= 0.0:
@@ -103,8 +103,10 @@ def _times(a: Any, b: Any) -> Any:
 
 
 def _over(a: Any, b: Any) -> Any:
-    """Quotients by a count become factors only where they are exact: a rounded factor could lift a
-    whole number over the next one.
+    """The quotient of two symbols or constants.
+
+    Division by a count becomes a factor only if that is exact: a rounded factor could lift a whole
+    number over the next one.
     """
     if isinstance(b, Symbol):
         least = 0.0 if lower_bound(a) >= 0.0 and b.least > 0.0 else -inf

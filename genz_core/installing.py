@@ -1,4 +1,4 @@
-"""Where this program is installed: commands that install what is missing, and its own modules."""
+"""Where this program is installed: commands that install missing packages, and its own modules."""
 
 from __future__ import annotations
 

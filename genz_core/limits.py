@@ -15,14 +15,14 @@ from genz_core.errors import InvalidValue
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Whole numbers from `least` to `most`.  words: what is counted, for the message."""
+    """Whole numbers from `least` to `most`.  words: the counted thing, for the message."""
 
     least: int
     most: int
     words: str
 
     def sentence(self, name: str, typed: object) -> str:
-        """The message: what was given, and what is allowed."""
+        """The error message: the given value, and the allowed range."""
         shown = f"{typed:.15g}" if isinstance(typed, float) else " ".join(str(typed).split())
         shown = shown if len(shown) <= 40 else f"{shown[:40]}…"
         return (

@@ -23,12 +23,12 @@ dependence would let more users lower the throughput or speed up a first token; 
 user the first token does not depend on the answer.  Instead, a correction becomes less certain
 beyond the users and answers of all runs.
 
-A run that differs from its neighbours weighs less: the noise is Student's t, with the weights of
-`genz_core.engine_calibration`.  Runs with an error of physics above `NEAR_PHYSICS` teach only their
-own recipe and release, if most runs there have such errors: they share a constant of their own.  A
-single such run among others teaches nothing, nor does any run with an error above `MOST`: something
-else may have run than is described, and with such runs included the predictions of every left-out
-device and release got worse.
+A run that differs from its neighbours has less weight: the noise is Student's t, with the weights
+of `genz_core.engine_calibration`.  Runs whose uncorrected error exceeds `NEAR_PHYSICS` correct only
+their own recipe and release, and only if most runs there have such errors: then they share a cause
+of their own.  A single such run among others is ignored, and so is any run with an error above
+`MOST`: it may not be the deployment described, and with such runs included the predictions of every
+left-out device and release got worse.
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), 2.2 and 4.2.
 """
 
@@ -162,12 +162,12 @@ class Correction:
 
 @dataclass(frozen=True)
 class MeasuredRuns:
-    """Runs of one engine with one model, and the error of physics for each of them.
+    """Runs of one engine with one model, and the uncorrected error of each.
 
     Share one object: results that are solved once are stored in it.
 
     names: of the runs.  facts: [runs].  sizes: logarithms of `SIZES`, [runs, sizes].
-    latents: each of `LATENTS`, NaN where a run teaches none, [runs].  kernels: of each.
+    latents: each of `LATENTS`, NaN if a run gives none, [runs].  kernels: of each.
     """
 
     names: tuple[str, ...]
@@ -260,7 +260,7 @@ class MeasuredRuns:
         return Correction(weights @ taught, np.maximum(left, 0.0) + kernel.noise**2, weights)
 
     def _near(self, latent: str, facts: RunFacts, sizes: Array) -> Array:
-        """Covariance with each run, 0 for those that teach nothing, [configs, runs]."""
+        """Covariance with each run, 0 for runs that give no correction, [configs, runs]."""
         near, alike = self._weights(latent, facts)
         lengths, runs, squares = self._scaled[latent]
         found = _faded(sizes / lengths, runs, squares) * near + alike
@@ -310,7 +310,7 @@ class MeasuredRuns:
 
     @cached_property
     def _solved(self) -> Mapping[str, tuple[Array, Array]]:
-        """Inverse covariance of the runs with noise, and the value that each teaches, by latent."""
+        """Inverse covariance of the runs with noise, and the correction from each, by latent."""
         return {latent: self._solved_for(latent) for latent in self.latents}
 
     def variance(self, latent: str, facts: RunFacts) -> float:
@@ -320,8 +320,8 @@ class MeasuredRuns:
         return kernel.variance + own + kernel.noise**2
 
     def far(self, latent: str) -> Mask:
-        """Runs whose error of physics in a latent, or in an earlier one, exceeds `NEAR_PHYSICS`,
-        [runs].
+        """Whether the uncorrected error of each run in a latent, or in an earlier one, exceeds
+        `NEAR_PHYSICS`, [runs].
         """
         names = LATENTS[: LATENTS.index(latent) + 1]
         far = [np.abs(self.latents[name]) > NEAR_PHYSICS[name] for name in names]
@@ -329,7 +329,7 @@ class MeasuredRuns:
 
     @cached_property
     def _apart(self) -> Mapping[str, frozenset[RunFacts]]:
-        """Recipes and releases where most runs are `far`, by latent."""
+        """Recipes and releases in which most runs are `far`, by latent."""
         groups = {}
         for latent, logs in self.latents.items():
             balance: Counter[RunFacts] = Counter()
@@ -341,7 +341,9 @@ class MeasuredRuns:
 
     @cached_property
     def _teaches(self) -> Mapping[str, Mask]:
-        """Runs that teach a latent, to others or only to their own recipe, [runs] by latent."""
+        """Whether each run gives a correction of a latent, to others or only to its own recipe,
+        [runs] by latent.
+        """
         return {
             latent: np.isfinite(logs) & (~self.far(latent) | self._of(self._apart[latent]))
             for latent, logs in self.latents.items()
@@ -371,7 +373,7 @@ class MeasuredRuns:
         return np.asarray(np.linalg.inv(signal + np.diag(noise)), dtype=float), taught
 
     def _signal(self, latent: str) -> tuple[Array, Array]:
-        """Covariance of the runs without noise, and the value that each teaches, 0 where it teaches
+        """Covariance of the runs without noise, and the correction from each, 0 if it gives
         none.
         """
         known, apart = self._teaches[latent], self._apart[latent]

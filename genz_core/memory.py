@@ -247,7 +247,8 @@ def max_batch(
     *,
     second: bool = False,
 ) -> int:
-    """The largest batch of the workload's isl and osl that fits (0: a batch of one does not).
+    """The largest batch that fits with the workload's isl and osl (0 if not even one sequence
+    fits).
 
     Args:
         workload, par: numbers; the workload's batch is ignored.  second: as `memory`.
@@ -269,7 +270,8 @@ def max_context(
     *,
     second: bool = False,
 ) -> int:
-    """The longest prompt of the workload's batch and osl that fits (0: one token does not).
+    """The longest prompt that fits with the workload's batch and osl (0 if not even one token
+    fits).
 
     Args:
         workload, par: numbers; the workload's isl is ignored.  second: as `memory`.

@@ -19,9 +19,8 @@ Held = Literal["weights", "cache"]
 class MemoryLevel:
     """A memory below the first.
 
-    bytes_per_s: rate at which the device reads and writes it, limited by its link.  holds: what may
-    be placed there.  reached: share of the rate that is reached in practice, None where nobody
-    states it.
+    bytes_per_s: rate at which the device reads and writes it, limited by its link.  holds: data
+    that may be placed there.  reached: share of the rate reached in practice, None if unknown.
     """
 
     name: str

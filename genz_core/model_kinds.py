@@ -1,4 +1,4 @@
-"""What a model does with its input: generate from it token by token, or something else."""
+"""The kind of a model: whether it generates tokens one by one, or something else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ModelKind = Literal["decoder", "encoder", "encoder-decoder", "diffusion"]
 
 
 def model_kind(model: Model) -> ModelKind:
-    """The kind of a model; one that does not state it is a decoder."""
+    """The kind of a model; "decoder" if the model does not state it."""
     kind: ModelKind = getattr(model, "kind", "decoder")
     return kind
 
@@ -42,7 +42,7 @@ def padded(model: Model, what: frozenset[str]) -> Model:
 
 
 def check_generates(model: Model, asked: str) -> None:
-    """Refuse a question that only a model that generates can answer.  asked: the subject of the
+    """Refuse a question that only a generating model can answer.  asked: the subject of the
     message.
 
     Raises:
@@ -50,9 +50,9 @@ def check_generates(model: Model, asked: str) -> None:
     """
     if not generates(model):
         raise NoOutput(
-            f"{model.name} reads its input at once and generates no tokens, and {asked} is about "
-            "generation; use estimate, sweep or serve, which give its latency and sequences a "
-            "second"
+            f"{model.name} reads its input at once and generates no tokens, but {asked} is about "
+            f"generation; use estimate, sweep or serve, which give its latency and sequences per "
+            f"second"
         )
 
 
@@ -66,6 +66,6 @@ def check_one_by_one(model: Model) -> None:
     check_generates(model, "a simulation of requests")
     if model_kind(model) != "decoder":
         raise UnsupportedModel(
-            f"{model.name} is of the kind {model_kind(model)}; requests are simulated one by one "
-            "for decoders alone, so use estimate, sweep or serve"
+            f"{model.name} is of kind {model_kind(model)}, but only requests of decoders can "
+            f"be simulated; use estimate, sweep or serve"
         )

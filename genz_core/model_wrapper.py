@@ -11,18 +11,18 @@ from genz_core.types import Model, Num, Parallelism, Precision
 
 @dataclass(frozen=True, slots=True)
 class ModelAround:
-    """The part of `Model` that is passed through; a subclass adds `graph` and `with_precision`."""
+    """Passes most of `Model` through; subclasses add `graph` and `with_precision`."""
 
     model: Model
 
     @property
     def name(self) -> str:
-        """Name of the wrapped model; all properties below are the wrapped model's, too."""
+        """Name of the wrapped model, which all properties below also come from."""
         return self.model.name
 
     @property
     def kind(self) -> ModelKind:
-        """What it does with its input."""
+        """Kind of the model, see `genz_core.model_kinds`."""
         return model_kind(self.model)
 
     @property
@@ -32,22 +32,22 @@ class ModelAround:
 
     @property
     def parameters(self) -> float:
-        """Parameters."""
+        """Number of parameters."""
         return self.model.parameters
 
     @property
     def active_parameters(self) -> float:
-        """Parameters that one token uses."""
+        """Number of parameters that one token uses."""
         return self.model.active_parameters
 
     @property
     def max_context(self) -> int | None:
-        """Tokens that its positions are made for."""
+        """Largest number of tokens that its positions allow."""
         return self.model.max_context
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Assumptions, in words."""
+        """Assumptions, in sentences."""
         return self.model.notes
 
     @property
@@ -65,5 +65,5 @@ class ModelAround:
         return self if inner is self.model else replace(self, model=inner)
 
     def invalid(self, parallelism: Parallelism) -> str | None:
-        """A sentence on degrees that cannot split it, None if they can."""
+        """A sentence on degrees that cannot split the model, None if they can."""
         return self.model.invalid(parallelism)

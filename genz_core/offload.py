@@ -91,8 +91,9 @@ def offload(memory: Memory, system: System, what: What, step: StepEstimate) -> O
         raise MissingSpec(f"{system.name} states no host link, so nothing can be offloaded over it")
     if what == "experts" and system.host_memory_bytes_per_s is None:
         raise MissingSpec(
-            f"{system.name} states no bandwidth of its host's memory, which experts on the host "
-            "are read from; offload weights instead, or add host.memory_gb_per_s to its YAML"
+            f"{system.name} does not state the bandwidth of its host's memory, from which experts "
+            f"on the host are read; offload weights instead, or add host.memory_gb_per_s to its "
+            f"YAML"
         )
     over = np.maximum(memory.total_bytes - memory.usable_bytes, 0.0)
     held = np.minimum(_held_experts(step), memory.weights_bytes)
@@ -106,7 +107,7 @@ def offload(memory: Memory, system: System, what: What, step: StepEstimate) -> O
         if system.disk_bytes_per_s is None:
             raise MissingSpec(
                 f"{disk.max() / 1e9:,.0f} GB do not fit the host memory of {system.name}, "
-                "and it states no disk; use more devices or fewer bits a weight"
+                "and it states no disk; use more devices or fewer bits per weight"
             )
         seconds = seconds + disk / min(system.disk_bytes_per_s, system.host_bytes_per_s)
     experts = np.zeros_like(moved) if what == "kv" else np.minimum(moved, held)
@@ -153,9 +154,7 @@ def _held_experts(step: StepEstimate) -> Array:
 
 
 def _expert_reads(step: StepEstimate, held: Array) -> tuple[Array, Array]:
-    """Reads of experts in a step as a share of all experts, and the number of passes that the step
-    makes.
-    """
+    """Share of all experts that a step reads, and the number of passes that the step makes."""
     weights = np.ones((1, step.configs)) if step.node_weights is None else step.node_weights
     read = np.zeros(step.configs)
     for op, count in _banks(step):

@@ -1,4 +1,4 @@
-"""Programs that compute wanted symbols from sizes, as numbers for many lanes at once."""
+"""Programs that compute selected symbols from sizes, as numbers for many lanes at once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Program:
 
     @classmethod
     def of(cls, formulas: Results, numbers: Iterable[Any]) -> Program:
-        """The program for the results behind some numbers; numbers that are not symbols need none.
+        """The program that computes the symbols among some numbers; other numbers are skipped.
 
         A symbol's own factor and constant are not applied; `Rows` does that.
         """

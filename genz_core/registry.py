@@ -55,7 +55,7 @@ class Registry(Generic[Entry]):
         """The entry of a name.
 
         Raises:
-            InvalidValue: there is none; all names are listed.
+            InvalidValue: unknown; the message lists all names.
         """
         try:
             return self._entries[name]

@@ -16,7 +16,8 @@ from genz_core.types import Array
 
 
 def checked_counts(counts: Array) -> Array:
-    """Routed rows as [steps, layers, experts]; two axes mean one step, one axis also one layer.
+    """Routed rows as [steps, layers, experts]; two axes are taken as one step, a single axis also
+    as one layer.
 
     Raises:
         InvalidValue: more axes, negative or missing counts, or a layer without any rows.

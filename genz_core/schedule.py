@@ -1,8 +1,8 @@
 """Schedules of a step: prompts in chunks, and sequences in the micro-batches of a pipeline.
 
 Chunks   a step takes at most the engine's token budget: the prompts of a batch are read in full
-         steps and one with the rest, each priced after the mean of what comes before (attention is
-         linear in it).
+         steps and one with the rest, each priced at the mean number of preceding tokens (attention
+         is linear in it).
 Pipeline whole sequences in m micro-batches, the larger ones first.  A prefill takes the best of m =
          stages, four times as many, and one per sequence; a decode step uses m = stages.
 Least    a bound for every schedule of whole sequences: the whole batch crosses one stage, and one
@@ -79,7 +79,7 @@ class Batches:
 
 
 def context(isl: Num, osl: Num, node: Num) -> Num:
-    """Tokens before a decode step at a node of the output; numbers or arrays that broadcast."""
+    """Context of a decode step at a node of the output; numbers or arrays that broadcast."""
     return isl + node * np.maximum(osl - 2.0, 0.0)
 
 
@@ -120,9 +120,7 @@ def priced(deployed: Deployment, lanes: Lanes, weights: Array) -> StepEstimate:
 
 
 def reading_engine(deployed: Deployment) -> EngineProfile:
-    """The engine as it reads prompts: without chunking where a model needs one pass over the whole
-    prompt.
-    """
+    """The engine for prefill: without chunking if a model needs one pass over the whole prompt."""
     if model_kind(deployed.model) == "decoder":
         return deployed.engine
     return replace(deployed.engine, scheduler="tensorrt_llm")
@@ -244,8 +242,10 @@ def least_s(deployed: Deployment, batches: Batches) -> Array:
 @dataclass(frozen=True, slots=True)
 class _Way:
     """A split of whole sequences, [configs]: a number of parts, of which `larger` have `large`
-    sequences and the others `small`, one fewer, if the parts do not divide them.  Without a
-    pipeline there is one part.
+    sequences and the others `small`.
+
+    If the parts do not divide the sequences, `small` is one fewer.  Without a pipeline there is one
+    part.
     """
 
     parts: Array
@@ -304,9 +304,9 @@ def _in_pipeline(
 def _schedule_s(way: _Way, through: Array, stage: Array, *, follows: bool) -> Array:
     """Time of all micro-batches [s], [configs].
 
-    A single step takes the way of the first, large micro-batch, and the others then leave the
-    slowest stage one after another.  Where steps follow one another, the time is the longer of that
-    way and of the slowest stage's work on all.
+    A single step takes as long as the first, large micro-batch needs through all stages; the others
+    then leave the slowest stage one after another.  If steps follow one another, the time is the
+    longer of that and of the slowest stage's work on all micro-batches.
 
     through: time of a large one over all stages.  stage: time of the slowest stage for a large one
     and for a small one.

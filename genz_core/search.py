@@ -68,7 +68,7 @@ def sweep(
 def pareto(costs: Array, gains: Array) -> NDArray[np.bool_]:
     """Whether each point is on the Pareto frontier, [points].
 
-    No other point has a lower cost at no lower gain.  NaN points are never on the frontier.
+    A point is on it if no other has a lower cost without a lower gain.  NaN points never are.
 
     Args:
         costs, gains: [points].

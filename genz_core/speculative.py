@@ -140,7 +140,7 @@ class SpeculativeModel(ModelAround):
         )
 
     def _drafting(self, step: Step, parallelism: Parallelism) -> tuple[Op, ...]:
-        """The draft's passes; `repeat` counts equal ones."""
+        """The draft's passes; `repeat` counts equal passes."""
         draft, speculation = self.speculation.draft, self.speculation
         if draft is None:
             return ()

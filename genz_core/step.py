@@ -63,7 +63,7 @@ class Laid:
 
     @cached_property
     def graph(self) -> Graph:
-        """The operators, their numbers scalars or arrays."""
+        """The operators, with their numbers as scalars or arrays."""
         return self.outline if self._make is None else self._make()
 
 
@@ -157,7 +157,7 @@ class StepEstimate:
 
     @property
     def graph(self) -> Graph:
-        """The operators of the step, their numbers scalars or arrays [configs]."""
+        """The operators of the step, with their numbers as scalars or arrays [configs]."""
         lanes = self.laid.graph
         if self.lane is None:
             return lanes
@@ -217,7 +217,7 @@ class StepEstimate:
 
     @property
     def pipeline_s(self) -> Array:
-        """Time a micro-batch waits for the others, [configs]; 0 without a pipeline."""
+        """Time that a micro-batch waits for others [s], [configs]; 0 without a pipeline."""
         return self.wait_s
 
     @property
@@ -272,8 +272,8 @@ class StepEstimate:
         return mean_s
 
     def bounds(self, config: int = 0) -> list[str]:
-        """The main use of each operator's time in one configuration, [ops]: a resource together
-        with its inefficiency, or "overhead", its launch.
+        """What takes most of each operator's time in one configuration, [ops]: a resource including
+        its inefficiency, or "overhead", its launch.
         """
         return _bounds({name: part[:, config] for name, part in self.parts().items()})
 
@@ -340,11 +340,9 @@ def price(
     bound = np.maximum(np.maximum(compute, memory), communication)
     runs = np.array([op.count for op in graph.ops], dtype=float)
     stages = spread(np.asarray(parallelism.pp, dtype=float), size)
-    host = (
-        engine.host_step_s
-        + engine.sampling_s
-        + engine.host_sequence_s * _rank_sequences(step, parallelism)
-    )
+    # Each attention rank has a scheduler and a host of its own, and the fullest is waited for.
+    sequences = sum((g.of_rank(parallelism.dp) for g in step.groups), start=np.float64(0.0))
+    host = engine.host_step_s + engine.sampling_s + engine.host_sequence_s * sequences
     flops = stack((op.flops for op in graph.ops), size)
     moved = stack((op.memory_bytes for op in graph.ops), size)
     figures = (compute, memory, communication, flops, moved)
@@ -363,11 +361,6 @@ def price(
         host_s=spread(np.asarray(host, dtype=float), size),
         learned_s=np.zeros(size),
     )
-
-
-def _rank_sequences(step: Step, parallelism: Parallelism) -> Num:
-    """Sequences of the fullest attention rank; each rank has a scheduler and a host of its own."""
-    return sum((g.of_rank(parallelism.dp) for g in step.groups), start=np.float64(0.0))
 
 
 def of_busiest_rank(graph: Graph, parallelism: Parallelism) -> Graph:

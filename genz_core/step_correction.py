@@ -1,8 +1,7 @@
 """Correction of an engine's steps by measured runs, as used in every price.
 
-There is one correction: a scale of all steps, and a wait of a request outside of them.  Where a
-first token came sooner than the steps explain, it reduces the time that prompts add to steps
-instead.
+It consists of a scale of all steps, and a wait of a request outside of them.  If TTFT was shorter
+than its steps explain, the correction reduces the time that prompts add to steps instead.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class StepCorrection:
 
     @property
     def corrects(self) -> bool:
-        """Whether it changes any time."""
+        """Whether the correction changes any time."""
         return bool(np.any(self.steps != 1.0) or np.any(self.prompts != 1.0) or np.any(self.wait))
 
     @property

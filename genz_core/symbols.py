@@ -1,12 +1,12 @@
-"""Sizes that are not known yet: formulas run on them once, and on numbers as often as wanted.
+"""Symbolic sizes: formulas run on them once, and can then be evaluated for any numbers.
 
 A graph is built by plain formulas of its sizes (`Group`).  Run on `Symbol`s, they record `Results`:
-every distinct result once, in order of creation, with everything that depends on no size computed
-as a constant.  A `Program` (`genz_core.programs`) then evaluates the wanted ones, for numbers or
+every distinct result once, in order of creation; anything that depends on no size is computed as a
+constant.  A `Program` (`genz_core.programs`) then evaluates the selected ones, for numbers or
 arrays.
 
-Formulas of kernels try several variants at once: combined with arrays of constants, a symbol stands
-for an array, where its results allow it.
+Formulas of kernels try several variants at once: combined with arrays of constants, a symbol
+represents an array, if its results allow it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 
 class Unresolved(Exception):
-    """A formula needed the number behind a symbol, to decide what to do."""
+    """Raised when a formula needs the number behind a symbol in order to decide what to do."""
 
 
 @dataclass(slots=True)
@@ -250,7 +250,7 @@ def constant(value: Any) -> float | bool:
         return value
     array = np.asarray(value)
     if array.size != 1:
-        raise Unresolved("an array of constants beside symbols")
+        raise Unresolved("an array of constants cannot be combined with symbols here")
     one: float | bool = array.reshape(()).item()
     return one
 

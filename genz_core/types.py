@@ -58,11 +58,13 @@ class Group:
 
     @property
     def generates(self) -> Mask:
-        """Whether its sequences generate: they have one new token beside those of a draft."""
+        """Whether the group generates: each sequence has one new token, plus any draft tokens."""
         return number(self.new_tokens) <= 1.0 + self.drafted
 
     def of_rank(self, ranks: Num) -> Array:
-        """Sequences of the fullest of `ranks` attention ranks; the only place that rounds them."""
+        """Number of sequences on the fullest of `ranks` attention ranks; only here are they
+        rounded.
+        """
         if self.fullest is not None:
             return number(self.fullest)
         many = number(ranks)

@@ -28,7 +28,7 @@ OnError = Literal["raise", "status"]
 
 
 def length(*values: Num) -> int:
-    """Number of configurations that the values describe; 1 where all are numbers."""
+    """Number of configurations described by the values; 1 if all are plain numbers."""
     sizes = {np.size(value) for value in values} - {1}
     if len(sizes) < 2:
         return sizes.pop() if sizes else 1

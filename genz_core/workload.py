@@ -168,7 +168,7 @@ class Estimate:
 
     @property
     def bound_tpot_s(self) -> Array:
-        """Least mean time of a token [s]; NaN of an encoder."""
+        """Least mean time per token [s]; NaN for an encoder."""
         return self._masked(self.decode.bound_total_s * self._steps_per_token, generated=True)
 
     def __repr__(self) -> str:
@@ -195,7 +195,7 @@ class Estimate:
         return steps_per_token(self.model, self.workload.osl)
 
     def _masked(self, values: Array, *, generated: bool = False) -> Array:
-        """Values, NaN where a configuration has none; generated: figures of generated tokens."""
+        """The values, NaN for configurations without.  generated: figures of generated tokens."""
         has = self.valid if not generated or generates(self.model) else np.zeros_like(self.valid)
         return np.where(has, values, np.nan)
 
@@ -328,8 +328,8 @@ def prefill(
         engine: the generic one by default.
 
     Raises:
-        MissingSpec: the system states no peak or link that an operator needs; so do the
-            functions below.
+        MissingSpec: the system states no peak or link that an operator needs; also raised by
+            the functions below.
     """
     deployed = deploy(model, system, engine)
     return scheduled(deployed, _prompts(model, workload, parallelism or Parallelism()))

@@ -159,7 +159,7 @@ def _check_measured(record: EngineRecord, version: str) -> None:
 def engines_for(system: System) -> tuple[str, ...]:
     """Engines that run on a system according to their documentation, the default first.
 
-    The generic engine where none does.
+    Returns the generic engine if no engine's documentation lists the system.
     """
     found = [
         record.id

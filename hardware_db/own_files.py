@@ -20,7 +20,7 @@ Record = TypeVar("Record")
 
 
 class LeftOutWarning(UserWarning):
-    """A file of the user's is damaged; predictions are made without it."""
+    """Warns of a damaged user file; predictions are made without it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,14 +81,14 @@ def fitted_profile(data: Any, label: str, tier: Tier) -> FittedProfile:
     except RidgelineError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise InvalidValue(f"{label} is no latency profile ({error!r})") from None
+        raise InvalidValue(f"{label} is not a latency profile ({error!r})") from None
 
 
 def _fitted_profile(data: Any, label: str, tier: Tier) -> FittedProfile:
     if not isinstance(data, dict) or not isinstance(data.get("classes"), dict):
-        raise InvalidValue(f"{label} is no latency profile: it has no mapping `classes`")
+        raise InvalidValue(f"{label} is not a latency profile: it has no mapping `classes`")
     if not data["classes"] or not isinstance(data.get("systems", []), list):
-        raise InvalidValue(f"{label} is no latency profile: give classes, and systems as a list")
+        raise InvalidValue(f"{label} is not a latency profile: give classes, and systems as a list")
     parameters: dict[tuple[str, str], Parameters] = {}
     fits: dict[tuple[str, str], Fit] = {}
     for operator, formats in data["classes"].items():

@@ -207,7 +207,7 @@ def own_recipes() -> OwnFiles[Mapping[RecipeKey, MeasuredRecipe]]:
 
 
 def _own_recipes() -> Mapping[RecipeKey, MeasuredRecipe]:
-    """The user's own recipes; those of later folders replace those of earlier ones."""
+    """The user's own recipes; recipes in later folders replace recipes in earlier ones."""
     found: dict[RecipeKey, MeasuredRecipe] = {}
     for recipes in own_recipes().announced().records.values():
         found |= recipes

@@ -1,6 +1,6 @@
-"""What the start of a replica takes, how often devices are lost, and how long until a new start.
+"""Start-up times of replicas, and how often devices are lost and how much notice is given.
 
-`technology/startup.csv` has a row a figure, with its kind and source.
+`technology/startup.csv` has one row per figure, with its kind and source.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ _TABLE, _RATE = "startup", "bytes_per_s"
 
 
 def stores() -> tuple[str, ...]:
-    """Where weights may be loaded from."""
+    """Names of the stores that weights can be loaded from."""
     return tuple(row["of"] for row in table("technology", _TABLE) if row["figure"] == _RATE)
 
 
 def load_rate(store: str) -> SourcedFigure:
-    """Bytes a second at which weights are loaded from a store.
+    """Rate at which weights are loaded from a store [bytes/s].
 
     Raises:
-        InvalidValue: no such store; those that there are are named.
+        InvalidValue: no such store; the message lists the known ones.
     """
     if store not in stores():
         raise InvalidValue(f"weights_from = {store[:60]!r}: choose {', '.join(stores())}")
@@ -28,10 +28,10 @@ def load_rate(store: str) -> SourcedFigure:
 
 
 def of_engine(engine: str, figure: str) -> SourcedFigure | None:
-    """compile_s, compile_kept_s or capture_s of an engine [s]; None where it is not known."""
+    """One of compile_s, compile_kept_s and capture_s of an engine [s]; None if it is unknown."""
     return sourced_figures(_TABLE, engine).get(figure)
 
 
 def of_loss(figure: str) -> SourcedFigure:
-    """device_mtbf_s, notice_s or evict_s [s]."""
+    """One of device_mtbf_s, notice_s and evict_s [s]."""
     return sourced_figures(_TABLE, "*")[figure]

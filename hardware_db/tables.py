@@ -1,7 +1,7 @@
 """Tables that ship: published measurements, and the errors and factors of the fits.
 
     measurements/   published and serving points, acceptance of drafts, what peers publish
-    profiles/       errors of the operators' fit, points that fitted nothing
+    profiles/       errors of the operators' fit, points not used in the fit
     engines/        factors of devices and recipes, errors and intervals of the engines' fit
     technology/     memory generations, power of sites, cache tiers, starts and losses, with sources
 

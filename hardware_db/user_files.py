@@ -20,7 +20,7 @@ def write_system(document: Mapping[str, Any]) -> Path:
     """Write a system's document under its id; returns the path.
 
     Raises:
-        MeasurementError: the folder cannot be written; so do the two functions below.
+        MeasurementError: the folder cannot be written; also raised by the two functions below.
     """
     return _write_yaml(data_folder() / "systems" / f"{document['id']}.yaml", document)
 

@@ -112,7 +112,7 @@ def _first_line(error: yaml.YAMLError) -> str:
 
 
 def _kind(data: object) -> str:
-    """Kind of a document that is no mapping, for a message."""
+    """Kind of a document that is not a mapping, for a message."""
     return {type(None): "nothing", list: "a list", str: "a text"}.get(type(data), "a number")
 
 

@@ -163,7 +163,7 @@ def _whole_request(m: ServingMeasurement) -> Check:
 
 
 def _judged_tpot(name: str, implied: float, stated: float, slack: float) -> Check:
-    why = f"{_CHUNKS}, or E2E and TPOT are of different requests"
+    why = f"{_CHUNKS}, or E2E and TPOT are from different requests"
     solved, implied_ms, stated_ms = f"{name}, solved for the gap", implied * 1e3, stated * 1e3
     return judged(solved, implied_ms, stated_ms, "ms", why, slack * 1e3)
 
@@ -215,8 +215,8 @@ def _little(m: ServingMeasurement) -> Check:
 
 
 _LITTLE_CAUSE = (
-    "requests of a warm-up stand in one of both figures, or E2E holds time in which the request "
-    "had not been sent"
+    "one of the two figures includes warm-up requests, or E2E includes time before the request "
+    "was sent"
 )
 _IDLE_CAUSE = (
     f"E2E leaves out a part of a request ({_CHUNKS}), or users waited in the client between "

@@ -188,7 +188,7 @@ def assumptions_text(material: Material) -> str:
 
 
 def _phase_rows(material: Material) -> list[dict[str, Any]]:
-    """A row a phase with its statistics, and its prediction where there is one."""
+    """One row per phase with its statistics and, if there is one, its prediction."""
     rows = []
     compared = {}
     if material.comparison is not None:
@@ -214,7 +214,7 @@ def _phase_rows(material: Material) -> list[dict[str, Any]]:
 
 
 def _step_rows(material: Material) -> list[dict[str, Any]]:
-    """A row a step of a sweep, measured and predicted."""
+    """One row per step of a sweep, measured and predicted."""
     return [
         {
             **{name: row[name] for name in ("phase", "batch", "length", "status")},

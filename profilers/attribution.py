@@ -68,7 +68,7 @@ DEFAULT_PHASES: tuple[PhasePattern, ...] = (
 
 
 def phase_of(label: str, patterns: Sequence[PhasePattern] = DEFAULT_PHASES) -> str | None:
-    """The phase of the first pattern that matches a range's name; None where none does."""
+    """The phase of the first pattern that matches a range's name; None if none matches."""
     return next((p.phase for p in patterns if p.compiled().found_in(label)), None)
 
 

@@ -62,7 +62,7 @@ class Comparison:
 
     @property
     def failed(self) -> tuple[Check, ...]:
-        """The failed checks; nothing is learnt from a measurement that has any."""
+        """The failed checks; no finding is drawn from a measurement that has any."""
         return failed(self.checks)
 
     @property

@@ -125,7 +125,7 @@ def _parsed(key: str, text: str, default: Any) -> Any:
     try:
         value = yaml.safe_load(text) if text else ""
     except (yaml.YAMLError, RecursionError):
-        raise InvalidValue(f"{key}={text!r} is no value that YAML reads") from None
+        raise InvalidValue(f"{key}={text!r} is not a value that YAML can read") from None
     # because YAML reads 1:8:2 as 3722
     as_typed = isinstance(default, str) and isinstance(value, (int, float))
     return _checked(key, text if as_typed else value, default)

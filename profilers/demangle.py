@@ -169,7 +169,7 @@ class _Parser:
         return read if self._take("E") else self._break()
 
     def _literal(self) -> str:
-        """L <type> <value> E."""
+        """A literal: L <type> <value> E."""
         self._at += 1
         if self._take("_Z"):
             outer = self._arguments

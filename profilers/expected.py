@@ -42,7 +42,7 @@ class Expected:
 
     @property
     def planned(self) -> tuple[Planned, ...]:
-        """The operators for joining, one a row of the table."""
+        """The operators for joining, one per row of the table."""
         if len(self.program) == len(self.operators["name"]):
             return self.program
         return planned_of_table(self.operators)

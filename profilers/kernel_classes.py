@@ -129,7 +129,7 @@ _SEARCHED_CHARS = 2000
 
 
 def class_of_name(name: str | None) -> str | None:
-    """Operator class of the first rule that a name matches; None where none does."""
+    """Operator class of the first rule that a name matches; None if it matches none."""
     if not name:
         return None
     text = demangled(name)[:_SEARCHED_CHARS]

@@ -73,4 +73,4 @@ def _refusal(text: str, error: Exception) -> str:
             "the words out, as in prefill|decode"
         )
     (reason,) = error.args
-    return f"pattern {text!r} is no regular expression ({reason.decode('utf-8', 'replace')})"
+    return f"pattern {text!r} is not a regular expression ({reason.decode('utf-8', 'replace')})"

@@ -44,7 +44,7 @@ _HARDWARE = "nothing faster than the hardware"
 _BYTES = "bytes of products = parameters in the format"
 _FORMAT = "products outside of the priced format <= its limit"
 _ANOTHER_DEVICE = (
-    "another device ran than is stated, or the times are of another clock than the counts"
+    "the device that ran is not the stated one, or times and counts are from different clocks"
 )
 
 
@@ -79,7 +79,7 @@ def _one_stream(kernels: pd.DataFrame) -> Check:
     )
     span = (sums["last"] - sums["first"]).to_numpy()
     at = int(np.argmax(sums["spent"].to_numpy() / np.maximum(span, 1e-12)))
-    why = "durations are of another clock than starts, or streams were merged"
+    why = "durations and starts are from different clocks, or streams were merged"
     return _most(_ONE_STREAM, float(sums["spent"].iloc[at]) * 1e3, float(span[at]) * 1e3, "ms", why)
 
 

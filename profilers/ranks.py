@@ -41,7 +41,7 @@ COLUMNS = (
 class RankComparison:
     """Ranks of a run.
 
-    rows: a row a rank with `COLUMNS`: launches of kernels; span_s from its first kernel to its
+    rows: one row per rank with `COLUMNS`: launches of kernels; span_s from its first kernel to its
         last; compute_s and communication_s, the unions of their kernels; exposed_s, communication
         while no other kernel runs; overlap_share, of communication; idle_s, no kernel at all;
         waiting_s for the last rank at collectives, and last_share, of collectives at which this

@@ -287,7 +287,7 @@ def _key_and_text(override: str) -> tuple[str, str]:
         raise InvalidValue(f"{override[:40]!r}… is too long for an override; write field=value")
     key, separator, value = override.partition("=")
     if not (separator and key.strip()):
-        raise InvalidValue(f"{override!r} is no override; write field=value")
+        raise InvalidValue(f"{override!r} is not an override; write field=value")
     return key.strip(), value.strip()
 
 

@@ -152,7 +152,7 @@ def tags_of(folder: Path) -> list[str]:
     except FileNotFoundError:
         return []
     if not isinstance(tags, list) or len(tags) > _MAX_FILES:
-        raise ValueError(f"{TAGS} is no list of tags")
+        raise ValueError(f"{TAGS} is not a list of tags")
     return [str(tag)[:_MAX_TAG] for tag in tags]
 
 
@@ -201,6 +201,6 @@ def in_words(place: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise MeasurementError(f"the index of runs in {place} cannot be used: {error}") from None
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
-        raise MeasurementError(f"the file is no exported run, or is cut off: {error}") from None
+        raise MeasurementError(f"the file is truncated or not an exported run: {error}") from None
     except _DAMAGE as error:
-        raise MeasurementError(f"this is no run that can be read: {error}") from None
+        raise MeasurementError(f"this run cannot be read: {error}") from None

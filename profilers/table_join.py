@@ -195,8 +195,8 @@ def _launched(ours: dict[str, object], theirs: pd.DataFrame, steps: float) -> di
 
 
 def _left_over(theirs: pd.DataFrame, steps: float) -> list[dict[str, object]]:
-    """Rows of launches that nothing predicted, by operator or kernel, the longest in rows of their
-    own.
+    """Rows of launches without a predicted operator; the longest operators or kernels get one row
+    each, the rest share rows.
     """
     if not len(theirs):
         return []

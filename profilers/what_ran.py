@@ -327,7 +327,9 @@ def _by_shapes(facts: StepFacts, shapes: ShapeFacts) -> StepFacts:
         found["batch"] = Fact(shapes.sequences, "the rows of its LM head")
         if shapes.tokens and shapes.tokens % shapes.sequences == 0:
             length = shapes.tokens // shapes.sequences
-            found["length"] = Fact(length, "the rows of its matrix products over those of its head")
+            found["length"] = Fact(
+                length, "the rows of its matrix products over the rows of its LM head"
+            )
     if shapes.tokens:
         found["tokens"] = Fact(shapes.tokens, "the rows of its matrix products")
     open_: dict[str, Any] = {k: v for k, v in found.items() if getattr(facts, k) is None}

@@ -1,1 +1,1 @@
-"""Errors of the predictions on the measurements that ship."""
+"""Errors of the predictions on the shipped measurements."""

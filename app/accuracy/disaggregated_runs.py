@@ -1,12 +1,12 @@
-"""Measured runs with prompts on workers of their own, beside their simulation.
+"""Measured runs with separate prefill workers, compared with their simulation.
 
-Runs of a public benchmark with what was launched (`hardware_db/measurements/disaggregated.csv`):
-lengths uniform from 80 to 100 % of nominal, all users at once, ten requests each.  Of these five
-are simulated: the first, which all send at once, two over which its crowd dissolves, one that
-stands for those that follow, and the last, behind which nobody comes.  Runs of pools teach one
-number, the same for all engines: the steps of a hand-over (`hand_over_steps`).  A split learns it
-without what it leaves out, and leaves out all that aggregated runs teach of the steps of both
-pools.
+The runs are from a public benchmark, with their launch configuration
+(`hardware_db/measurements/disaggregated.csv`): lengths uniform from 80 to 100 % of nominal, all
+users start at once, ten requests per user.  Five requests per user are simulated: the first, which
+all users send at once; two during which that burst dissolves; one that stands for the following
+ones; and the last, after which no request arrives.  Disaggregated runs fit a single number, the
+same for all engines: the steps of a hand-over (`hand_over_steps`).  A split fits it without the
+runs left out, and also drops all corrections from aggregated runs for the steps of both pools.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from genz_core.progress import Cancel, never
 
 METRICS = ("tpot_s", "ttft_s")
 AS_SHIPPED = "all, as shipped"
-#: Splits, by the fact that is left out; see `app.engine_fit.splits`.
+#: Splits, by the column whose value is left out; see `app.engine_fit.splits`.
 SPLITS: Mapping[str, str] = {
     "one GPU left out": "system",
     "one model left out": "model",
     "one engine left out": "engine",
 }
-#: Columns that a run is told apart by.
+#: Columns that identify a run.
 BY = ("engine", "system", "model", "drafts", "users", "lengths")
 KEPT = "disaggregated_errors"  # the table that documents read
-RAN = 10  # requests of a user
-_EACH, _LEAST = 5, 64  # requests of a user, of a run, that are simulated
-_EARLY = 3  # of a user, until the crowd of the start has dissolved; judgement
+RAN = 10  # requests per user
+_EACH, _LEAST = 5, 64  # requests per user that are simulated
+_EARLY = 3  # per user, until the initial burst has dissolved; judgement
 _CLASSES = (16, 128, 1024)  # users
-_MOST_STEPS = 40  # of a hand-over that the fit tries; judgement
+_MOST_STEPS = 40  # steps of a hand-over that the fit tries; judgement
 
 
 def asked(row: Mapping[str, str], *, learned: bool = True) -> dict[str, str]:
-    """A measured run as a row of a file of simulations.
+    """A measured run as a row of a simulation file.
 
-    learned: whether steps are as measured runs teach, or as physics alone says.
+    learned: whether step times are corrected by measured runs, or by physics alone.
     """
     users = int(row["concurrency"])
     requests = max(_EACH * users, _LEAST)
@@ -65,11 +65,11 @@ def records(
     *,
     learned: bool = True,
 ) -> list[Row]:
-    """Every run with its simulation: labels, status and message, and of each metric the measured
-    and the predicted value [s], None where it is refused.
+    """Every run with its simulation: labels, status and message, and for each metric the measured
+    and the predicted value [s], None if the run is refused.
 
     Raises:
-        Cancelled: `cancelled` said so before the last.
+        Cancelled: `cancelled` returned True before the last run.
     """
     rows = measured_rows("disaggregated")
     price = partial(record, learned=learned)
@@ -79,7 +79,7 @@ def records(
 def record(row: Mapping[str, str], *, learned: bool = True) -> Row:
     """One run with its simulation, see `records`.
 
-    step_s: of a decode worker, 0 for one user, who waits for nobody's.
+    step_s: step time of a decode worker; 0 with one user, who never waits for another's step.
     """
     status, message, means = "ok", "", dict.fromkeys(METRICS)
     step_s, agreed = 0.0, 0.0
@@ -108,9 +108,10 @@ def record(row: Mapping[str, str], *, learned: bool = True) -> Row:
 
 
 def mean_of_all(run: Run, metric: str) -> float:
-    """The mean of a latency [s] over all requests that the benchmark sent, from those simulated.
+    """The mean latency [s] over all requests of the benchmark, from the simulated ones.
 
-    The first ones and the last of each user count once, those between as often as there were.
+    The first requests and the last of each user count once; the ones between are weighted by the
+    number that they represent.
     """
     users = int(run.question.concurrency or 1)
     order = np.argsort(run.simulation.arrival_s, kind="stable")
@@ -133,8 +134,9 @@ def _users(count: int) -> str:
 
 
 def errors(found: Sequence[Row]) -> Row:
-    """Runs, the share that is priced [%], and of each metric mean and median of the absolute error
-    [%] and the median of predicted over measured."""
+    """Number of runs, priced share [%], and for each metric the mean and median absolute error [%]
+    and the median of predicted over measured.
+    """
     priced = [row for row in found if row["status"] == "ok"]
     row: Row = {"runs": len(found), "priced %": round(100.0 * len(priced) / len(found), 1)}
     for metric, name in (("tpot_s", "TPOT"), ("ttft_s", "TTFT")):
@@ -149,9 +151,9 @@ def errors(found: Sequence[Row]) -> Row:
 
 
 def split_table(shipped: Sequence[Row], physics: Sequence[Row]) -> list[Row]:
-    """Errors of all runs as the product prices them, and with what they share left out.
+    """Errors of all runs with the shipped constants, and with related runs left out.
 
-    shipped, physics: `records` with and without what runs teach.
+    shipped, physics: `records` with and without corrections from measured runs.
     """
     whole = {"split": AS_SHIPPED, **errors(shipped)}
     return [
@@ -161,8 +163,7 @@ def split_table(shipped: Sequence[Row], physics: Sequence[Row]) -> list[Row]:
 
 
 def hand_over_steps(found: Sequence[Row]) -> int:
-    """The steps of a hand-over that first tokens say: those of their least mean absolute error, 0
-    of no runs."""
+    """The steps of a hand-over that minimise the mean absolute error of TTFT, 0 without runs."""
     priced = [row for row in found if row["status"] == "ok"]
 
     def error(steps: int) -> float:
@@ -174,14 +175,16 @@ def hand_over_steps(found: Sequence[Row]) -> int:
 
 
 def with_hand_over(row: Row, steps: float) -> Row:
-    """A priced run with hand-overs of so many steps: each adds one of its steps to a first token
-    (others come later for it, too, which this leaves as it is)."""
+    """A priced run with hand-overs of `steps` steps, each of which adds a step time to TTFT.
+
+    Later requests also arrive later because of it; this effect is ignored.
+    """
     more = (steps - row["hand_over_steps"]) * row["step_s"]
     return {**row, "predicted_ttft_s": row["predicted_ttft_s"] + more, "hand_over_steps": steps}
 
 
 def left_out(found: Sequence[Row], by: str) -> list[Row]:
-    """Runs with the hand-over that those teach which do not share the column `by`."""
+    """Runs with the hand-over fitted on runs that do not share the column `by`."""
     known = [row for row in found if row[by] and row["status"] == "ok"]
     taught = {
         value: hand_over_steps([row for row in known if row[by] != value])
@@ -192,13 +195,13 @@ def left_out(found: Sequence[Row], by: str) -> list[Row]:
 
 
 def group_table(found: Sequence[Row], by: Sequence[str]) -> list[Row]:
-    """Errors of the runs that share the columns `by`, most runs first."""
+    """Errors of the runs grouped by the columns `by`, most runs first."""
     ordered = sorted(found, key=lambda row: [str(row[name]) for name in by])
     return [{**shared, **errors(members)} for shared, members in tables.grouped(ordered, by)]
 
 
 def refusals(found: Sequence[Row]) -> list[Row]:
-    """Why runs are refused, and how many."""
+    """Reasons why runs are refused, with counts."""
     counted = Counter((row["status"], row["message"]) for row in found if row["status"] != "ok")
     return [
         {"status": status, "runs": count, "reason": message}
@@ -207,7 +210,7 @@ def refusals(found: Sequence[Row]) -> list[Row]:
 
 
 def worst(found: Sequence[Row], count: int) -> list[Row]:
-    """The priced runs whose TPOT or TTFT is furthest from what was measured."""
+    """The priced runs whose TPOT or TTFT is furthest from the measurement."""
 
     def distance(row: Row) -> float:
         ratios = (row[f"predicted_{m}"] / row[f"measured_{m}"] for m in METRICS)
@@ -229,7 +232,7 @@ def worst(found: Sequence[Row], count: int) -> list[Row]:
 
 
 def kept_rows(shipped: Sequence[Row], physics: Sequence[Row]) -> list[Row]:
-    """What documents show, as one table: a row a split, and a row a value of each of `BY`."""
+    """All tables that documents show as one: a row per split, and per value of each of `BY`."""
     rows = [{"by": "split", "of": row.pop("split"), **row} for row in split_table(shipped, physics)]
     for by in BY:
         rows += [{"by": by, "of": row.pop(by), **row} for row in group_table(shipped, (by,))]
@@ -237,11 +240,13 @@ def kept_rows(shipped: Sequence[Row], physics: Sequence[Row]) -> list[Row]:
 
 
 def kept_path() -> Path:
-    """Where `kept_rows` are kept."""
+    """The file of `kept_rows`."""
     return tables.path_of("measurements", KEPT)
 
 
 def shipped_table(by: str) -> list[Row]:
-    """The kept rows of "split" or of one of `BY`, numbers as floats; [] before any was written."""
+    """The kept rows for "split" or for one of `BY`, numbers as floats; [] if none were written
+    yet.
+    """
     rows = tables.kept("measurements", KEPT, ("by", "of"))
     return [{by: row.pop("of"), **row} for row in rows if row.pop("by") == by]

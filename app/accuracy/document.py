@@ -1,4 +1,4 @@
-"""The documents on accuracy: a page in short, every table of the page Accuracy, a number worked."""
+"""The accuracy documents: a one-page summary, all tables of the page Accuracy, a worked example."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORST = 20
 
 
 def write_documents(target: Path, published: Sequence[Row], serving: Sequence[Row]) -> list[Path]:
-    """Write the page in short to `target`, its tables and the worked example beside it.
+    """Write the summary page to `target`, and its tables and the worked example to the same folder.
 
     published, serving: records of `app.accuracy.measured_points`.  Returns the paths.
 
@@ -46,9 +46,9 @@ def write_documents(target: Path, published: Sequence[Row], serving: Sequence[Ro
 
 
 def markdown(published: Sequence[Row], serving: Sequence[Row], day: str) -> str:
-    """The tables of accuracy as Markdown: operators, batch points, serving, limits.
+    """The accuracy tables as Markdown: operators, batch points, serving, limits.
 
-    published, serving: records of `app.accuracy.measured_points`.  day: ISO date of their pricing.
+    published, serving: records of `app.accuracy.measured_points`.  day: ISO date of the pricing.
     """
     series = shipped_errors.operator_series()
     parts = [
@@ -81,8 +81,8 @@ def _operators(series: Sequence[Row]) -> list[str]:
         meaning,
         "Held-out shapes by device:",
         _table(shipped_errors.operator_summary(held_out, ("operator", "system"))),
-        "80 % of measurements lie within these multiples of the prediction, from points that "
-        "fitted nothing:",
+        "80 % of measurements lie within these multiples of the prediction, from points not "
+        "used in the fit:",
         _table(shipped_errors.operator_intervals()),
         "Peers:",
         _table(_filled(shipped_errors.peers("operators"))),
@@ -141,9 +141,9 @@ def _read_apart() -> list[str]:
 
 
 def _common(records: Sequence[Row], metrics: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """Tables of batch points and serving alike: errors by split and by column, then coverage.
+    """Tables that batch points and serving share: errors by split and by column, then coverage.
 
-    metrics: those of the fit errors.  columns: of `records`, a table of in-sample errors each.
+    metrics: those of the fit errors.  columns: of `records`; each gets a table of in-sample errors.
     """
     parts = ["By what the points were to the fit:"]
     splits = shipped_errors.fit_errors(metrics)
@@ -169,7 +169,7 @@ def _worst(records: Sequence[Row], shown: Sequence[Row]) -> list[str]:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows as a Markdown table; NaN (the rank correlation of one point) is an empty cell."""
+    """The rows as a Markdown table; NaN is an empty cell (rank correlation of a single point)."""
     cells = [{n: None if value != value else value for n, value in row.items()} for row in rows]
     return render(cells, TableFormat.markdown) if rows else "Not written yet."
 

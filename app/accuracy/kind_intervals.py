@@ -1,9 +1,9 @@
-"""Intervals of deployments that were measured apart from plain ones: prefill pools, and drafts.
+"""Intervals for two kinds of deployment with measurements of their own: prefill pools and drafts.
 
-Measured over predicted of runs that taught the prediction nothing: those of pools, in closed form,
-and those whose launch states drafted tokens, with their configuration left out.  An interval is
-from the tenth to the ninetieth of 100; its coverage is of runs whose deployment, at all numbers of
-users, was left out of the quantiles.
+They use measured over predicted of runs left out of the fit: runs of prefill pools, predicted by
+the closed form, and runs whose launch states drafted tokens, with their configuration left out.  An
+interval goes from the 10th to the 90th percentile.  Its coverage is measured on runs whose
+deployment, at all numbers of users, was left out of the percentiles.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hardware_db.intervals import LEVEL, LONG_PROMPT
 KEPT = "kinds"  # the table that intervals read
 METRICS = ("tpot_s", "ttft_s", "e2e_s")
 _HELD_OUT = "configurations held out"
-_LEAST = 20  # runs of a cell
+_LEAST = 20  # least number of runs in a cell
 _OF_A_DEPLOYMENT = (
     "model", "system", "weights", "engine", "isl", "osl", "prefill_workers", "prefill_tp",
     "prefill_dp", "prefill_ep", "replicas", "tp", "dp", "ep", "mtp_tokens",
@@ -37,10 +37,10 @@ _OF_A_DEPLOYMENT = (
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A measured run beside its prediction.
+    """A measured run with its prediction.
 
-    deployment: what it is of, at any number of users.  log_ratio: ln of measured over predicted,
-    by metric.
+    deployment: identifies the deployment, at any number of users.  log_ratio: ln of measured over
+    predicted, by metric.
     """
 
     kind: str
@@ -50,7 +50,7 @@ class Compared:
 
 
 def of_pools() -> Iterator[Compared]:
-    """The measured runs with prompts on workers of their own, in closed form."""
+    """The measured runs with separate prefill workers, with closed-form predictions."""
     for row in measured_rows("disaggregated"):
         try:
             found = _closed_form(row)
@@ -61,15 +61,18 @@ def of_pools() -> Iterator[Compared]:
 
 
 def _closed_form(row: Mapping[str, str]) -> tuple[float, float]:
-    """TTFT and TPOT of a measured run in closed form [s]: all its requests, users in a burst."""
+    """TTFT and TPOT of a measured run in closed form [s]: all requests, users starting in a
+    burst.
+    """
     told = {**runs.asked(row), "requests": str(runs.RAN * int(row["concurrency"]))}
     load = served_rows.served(served_rows.deployed(points.parse(told)))
     return float(load.ttft_s[0]), float(load.tpot_s[0])
 
 
 def of_drafts() -> Iterator[Compared]:
-    """The measured serving runs whose launch states drafted tokens, with what is like them left
-    out of the fit."""
+    """The measured serving runs whose launch states drafted tokens; similar runs are left out of
+    the fit.
+    """
     predicted = held_out(_HELD_OUT)
     for row in measured_rows("serving"):
         if int(row["mtp_tokens"] or 0) and row["id"] in predicted:
@@ -86,7 +89,7 @@ def _compared(kind: str, row: Mapping[str, str], predicted: tuple[float, float])
     return Compared(kind, of, int(row["isl"]), ratios)
 
 
-#: Prompts of a cell of each kind; where few runs were measured all are one.
+#: Prompt-length edges of the cells of each kind; kinds with few runs have a single cell.
 _CELLS: Mapping[str, Mapping[str, Callable[[int], bool]]] = {
     "pools": {"short": lambda isl: isl <= LONG_PROMPT, "long": lambda isl: isl > LONG_PROMPT},
     "drafts": {"all": lambda isl: True},
@@ -94,10 +97,10 @@ _CELLS: Mapping[str, Mapping[str, Callable[[int], bool]]] = {
 
 
 def table(compared: Sequence[Compared], day: str = "") -> list[Row]:
-    """A row a kind, metric and length of prompts: ends as factors of the prediction, runs, the
-    share inside with deployments left out [%], and high over low end.
+    """One row per kind, metric and prompt length: interval ends as factors of the prediction,
+    number of runs, coverage with deployments left out [%], and ratio of the ends.
 
-    day: ISO date, today's unless given.
+    day: ISO date, default today.
     """
     rows = []
     for kind, cells in _CELLS.items():
@@ -118,14 +121,14 @@ def table(compared: Sequence[Compared], day: str = "") -> list[Row]:
 
 
 def ends(log_ratios: Sequence[float]) -> tuple[float, float]:
-    """The quantiles of an interval, which holds the prediction itself, in natural logarithms."""
+    """The interval's quantiles in natural logarithms, widened to include the prediction itself."""
     tail = (1.0 - LEVEL) / 2.0
     low, high = np.quantile(log_ratios, [tail, 1.0 - tail])
     return min(float(low), 0.0), max(float(high), 0.0)
 
 
 def coverage(compared: Sequence[Compared], metric: str) -> float:
-    """Share of runs inside an interval of the others' deployments."""
+    """Share of runs inside an interval made from the other deployments."""
     groups: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for one in compared:
         groups[one.deployment].append(one.log_ratio[metric])
@@ -137,10 +140,10 @@ def coverage(compared: Sequence[Compared], metric: str) -> float:
 
 
 def measured() -> list[Compared]:
-    """Every run of every kind."""
+    """The measured runs of all kinds, each compared with its prediction."""
     return [*of_pools(), *of_drafts()]
 
 
 def kept_path() -> Path:
-    """Where the table is kept."""
+    """The file of the table."""
     return path_of("engines", KEPT)

@@ -1,7 +1,7 @@
 """Likely causes of large errors: rules over a measured row and the rows that share its labels.
 
-Each answer is a suspicion, never a finding; most could be settled by the flags of the run, which
-no label names.
+Each answer is a suspicion, not a finding; the flags of the run would settle most of them, but no
+label states them.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from app.wording import quantities
 from genz_core.errors import RidgelineError
 
 _FAR = 3.0  # ratio from which two figures of one run contradict each other
-_OFF = 1.5  # ratio from which an error asks for a reason
-_SEVERAL = 4  # rows from which a common label is judged
-_ALIKE = 0.25  # median error of rows with a common label that says the label is behind it
+_OFF = 1.5  # ratio from which an error needs a reason
+_SEVERAL = 4  # fewest rows for judging a common label
+_ALIKE = 0.25  # median error from which the common label is suspected
 
 
 def suspicion(
     record: Mapping[str, Any], other: Mapping[str, Any] | None = None, common: float = 1.0
 ) -> str:
-    """The likely cause of a record's error in a sentence, "not understood" where no rule fits.
+    """The likely cause of a record's error in a sentence, "not understood" if no rule applies.
 
     record: of `measured_points.serving` or `measured_points.published`.  other: the record of the
-    same run's other metric, where there is one.  common: median predicted / measured of the
-    records that share its source, model and device.
+    same run's other metric, if there is one.  common: median predicted / measured of the records
+    that share its source, model and device.
     """
     ratio = record["predicted_s"] / record["measured_s"]
     if record["status"] == "out_of_memory":
@@ -51,9 +51,9 @@ def _served(record: Mapping[str, Any], ratio: float, beside: float) -> str:
     if record["metric"] == "ttft_s" and ttft < 1 / _FAR:
         return "requests waited long before they ran: KV capacity, or warm-up inside the run"
     if record["metric"] == "tpot_s" and tpot > _OFF and _predicts_tokens(str(record["model"])):
-        return "multi-token prediction: the model ships prediction layers, the label is silent"
+        return "multi-token prediction: the model has prediction layers, the label does not say"
     if record["metric"] == "ttft_s" and ttft > _FAR:
-        return "runs near this one waited far longer and correct it"
+        return "similar runs waited far longer, and the correction uses them"
     if record["origin"] == "vendor_grid":
         return "vendor's grid: engine flags and date unknown, runs of one recipe disagree"
     return "not understood"
@@ -83,9 +83,9 @@ def _predicts_tokens(model: str) -> bool:
 
 
 def suspected_records(records: Sequence[Row], worst: Sequence[Row]) -> list[Row]:
-    """The records `worst`, each with its likely cause as "suspected".
+    """The records `worst`, each with its likely cause in the column "suspected".
 
-    records: all that were priced; those of the same run and of the same labels decide.
+    records: all priced records; rules compare with those of the same run and labels.
     """
     suspected = []
     for record in worst:
@@ -99,7 +99,7 @@ def suspected_records(records: Sequence[Row], worst: Sequence[Row]) -> list[Row]
 
 
 def brief(worst: Sequence[Row]) -> list[dict[str, str]]:
-    """A row a record for a reader: error, predicted, measured, suspected, run, id."""
+    """One short row per record for a reader: error, predicted, measured, suspected, run, id."""
     return [
         {
             "error": f"{row['error']:+.0%}",
@@ -114,7 +114,7 @@ def brief(worst: Sequence[Row]) -> list[dict[str, str]]:
 
 
 def run_words(row: Mapping[str, Any]) -> str:
-    """Model, formats, system, engine, degree, lengths and load of a measured row in a line."""
+    """Model, formats, system, engine, degree, lengths and load of a measured row in one line."""
     load = f"{row['concurrency']} users" if row.get("concurrency") else f"batch {row['batch']}"
     words = (row["model"], row["weights"], row["system"], row["engine"], f"TP{row['tp'] or 1}")
     return ", ".join([*filter(None, words), f"{row['isl']}/{row['osl']} tokens", load])
@@ -128,7 +128,7 @@ def _label(record: Mapping[str, Any]) -> tuple[Any, ...]:
 
 _DOUBTS: Mapping[str, str] = {
     "mla_decode": "few head shapes were measured; kernels differ by version",
-    "collective": "host-bound links: what one host reaches says little about another",
+    "collective": "host-bound links: bandwidth on one host says little about another",
     "moe": "kernel choice switches with the number of tokens an expert gets",
     "pointwise": "few points; small kernels lie near the clock's resolution",
     "scan": "chains of kernels that libraries fuse differently",
@@ -136,7 +136,7 @@ _DOUBTS: Mapping[str, str] = {
 
 
 def suspected_series(series: Sequence[Row]) -> list[Row]:
-    """Operator series with one decimal, each with its likely cause as "suspected".
+    """Operator series with one decimal, each with its likely cause in the column "suspected".
 
     series: rows of `shipped_errors.operator_series`.
     """
@@ -151,7 +151,7 @@ def suspected_series(series: Sequence[Row]) -> list[Row]:
 def _doubt(row: Row) -> str:
     if abs(row["bias %"]) > 0.7 * row["mape %"]:
         side = "slower" if row["bias %"] < 0 else "faster"
-        return f"all points alike {side} than predicted: another kernel than the constants know"
+        return f"all points equally {side} than predicted: a kernel unlike the fitted ones"
     if row["p90 %"] > 3 * row["median %"]:
         return "a few shapes far off: a kernel switch the model does not have"
     return _DOUBTS.get(row["operator"], "not understood")

@@ -1,4 +1,4 @@
-"""Measured points that ship, with predictions of them: the records and their errors by column."""
+"""The shipped measured points with their predictions: records, and their errors by column."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from genz_core.error_metrics import ErrorSummary, error_summary
 from genz_core.errors import InvalidValue
 from hardware_db.tables import table
 
-#: The figures a serving row measures.
+#: The metrics that a serving row measures.
 SERVING_METRICS = ("ttft_s", "tpot_s")
 
 
@@ -24,7 +24,7 @@ def measured_rows(name: str) -> list[dict[str, str]]:
     name: "serving", "published" or "disaggregated".
 
     Raises:
-        InvalidValue: no measured points of that name.
+        InvalidValue: unknown name.
     """
     rows = table("measurements", name)
     if not rows:
@@ -36,10 +36,10 @@ def measured_rows(name: str) -> list[dict[str, str]]:
 
 
 def as_run(row: Mapping[str, str]) -> dict[str, str]:
-    """A measured row with the load that was run, where the table leaves it to convention.
+    """A measured row with the load stated explicitly where the table relies on convention.
 
-    All users of a benchmark start at once and send ten requests each.  Lengths are equal where the
-    row names no range, and a batch without an engine ran under none that is known.
+    All users of a benchmark start at once and send ten requests each.  Lengths are equal if the row
+    states no range; a batch row without an engine was run under an unknown engine.
     """
     engine = row.get("engine") or hardware_db.GENERIC
     if not row.get("concurrency"):
@@ -49,7 +49,7 @@ def as_run(row: Mapping[str, str]) -> dict[str, str]:
 
 
 def serving(progress: Callable[[int, int], None] = lambda done, of: None) -> list[Row]:
-    """Predictions of the serving rows: a record a metric and row, all of one metric first."""
+    """Predictions of the serving rows: one record per metric and row, ordered by metric."""
     rows = measured_rows("serving")
     priced = points_file.price([as_run(row) for row in rows], progress)
     return [
@@ -60,7 +60,7 @@ def serving(progress: Callable[[int, int], None] = lambda done, of: None) -> lis
 
 
 def published(progress: Callable[[int, int], None] = lambda done, of: None) -> list[Row]:
-    """Predictions of the published batch points: a record a row, of the phase it measured."""
+    """Predictions of the published batch points: one record per row, for the measured phase."""
     rows = measured_rows("published")
     priced = points_file.price([as_run(row) for row in rows], progress)
     return [
@@ -70,7 +70,7 @@ def published(progress: Callable[[int, int], None] = lambda done, of: None) -> l
 
 
 def columns(name: str) -> list[str]:
-    """Columns of the records of `serving` or `published`; one row is priced, not the table."""
+    """Columns of the records of `serving` or `published`; prices only one row."""
     row, *_ = measured_rows(name)
     (priced,) = points_file.price([as_run(row)])
     metric = SERVING_METRICS[0] if name == "serving" else row["phase"]
@@ -100,7 +100,7 @@ def _record(row: Mapping[str, str], priced: Mapping[str, str], metric: str, meas
 
 
 def error_table(records: Sequence[Row], by: Sequence[str] = ()) -> list[Row]:
-    """Errors in percent of each group of records that share the columns `by`, largest first."""
+    """Errors in percent for each group of records with equal columns `by`, largest group first."""
     return [{**shared, **_percent(_accuracy(of))} for shared, of in grouped(records, by)]
 
 
@@ -125,7 +125,7 @@ def _accuracy(records: Iterable[Row]) -> ErrorSummary:
 
 
 def _percent(figures: ErrorSummary) -> Row:
-    """Fractions as percent, one decimal; the count and the rank correlation as they are."""
+    """Fractions as percent with one decimal; count and rank correlation unchanged."""
     row: Row = {}
     for name, value in figures.row().items():
         if name in ("points", "rank"):

@@ -1,8 +1,8 @@
-"""Measured runs that send all requests at once, and the tokens a second that they reached.
+"""Measured runs that send all requests at once, and their output tokens per second.
 
-`hardware_db/measurements/throughput.csv` has them with their sources.  Each is priced by the closed
-form as a closed loop of all its requests, or of the concurrency that it states: lengths are equal,
-as the sources say, and no run of it fitted anything.
+`hardware_db/measurements/throughput.csv` holds them with their sources.  The closed form prices
+each as a closed loop of all its requests, or of the concurrency that the source states.  Lengths
+are equal, as the sources say; no constant was fitted on these runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from app.accuracy.tables import Row, grouped
 from app.scenario import points_file, points_row
 from genz_core.error_metrics import error_summary
 
-#: Columns that runs are grouped by where nothing else is asked.
+#: Default grouping columns.
 BY = ("source", "engine", "system", "model")
 _FIGURES = {"mape": "mean %", "median": "median %", "bias": "bias %", "within_20": "within 20 %"}
 
@@ -28,7 +28,7 @@ def as_run(row: Mapping[str, str]) -> dict[str, str]:
 
 
 def records() -> list[Row]:
-    """Every run: its labels, status, and output tokens/s measured and predicted (NaN: refused)."""
+    """Every run: labels, status, and measured and predicted output tokens/s (NaN if refused)."""
     rows = measured_rows("throughput")
     priced = points_file.price([as_run(row) for row in rows])
     found = []
@@ -49,7 +49,7 @@ def records() -> list[Row]:
 
 
 def error_table(found: Sequence[Row], by: Sequence[str] = ()) -> list[Row]:
-    """Errors [%] of each group of runs that share the columns `by`; most runs first.
+    """Errors [%] of each group of runs with equal columns `by`, most runs first.
 
     found: of `records`.
     """

@@ -1,7 +1,7 @@
-"""Errors of the shipped fits: the tables that the page, the command and the document share.
+"""Errors of the shipped fits: the tables shown by the page, the command and the document.
 
 Nothing is measured or priced here: the fits write their errors beside the constants, and this
-reads them.  A table that was not written yet is empty.
+module reads them.  A table that was not written yet is empty.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hardware_db.profiles import residual_quantiles
 from hardware_db.profiles.validation import OPERATOR_SPLITS, validation_rows
 from hardware_db.tables import TableFolder, table
 
-#: Splits of what was measured under load, with what each means.
+#: Splits of the serving measurements, each with its meaning.
 SERVING_SPLITS: Mapping[str, str] = {
     "in sample": "the points that fitted the constants, each among the runs that correct it",
     "configurations held out": "other loads and degrees of the same model and GPU may be known",
@@ -25,13 +25,13 @@ SERVING_SPLITS: Mapping[str, str] = {
     "newest release left out": "of each model its newest release of the engine, one at a time",
     "one source left out": "nothing that the same source published was seen",
 }
-LEAST_SHOWN = 30  # points of a cell of coverage on the short page
+LEAST_SHOWN = 30  # least points of a coverage cell on the summary page
 BATCH_METRICS = ("prefill", "decode", "e2e", "published, all")
 
-#: The meaning of "possible" rows.
+#: The meaning of rows called "possible".
 POSSIBLE = (
-    "**possible**: without the runs of which a figure lies below the bound of the load that they "
-    "state, so that load cannot have run"
+    "**possible**: without runs that have a figure below the bound of their stated load, because "
+    "that load cannot have run"
 )
 PHYSICS = (
     "**physics alone**: of possible rows, with nothing learned from runs, the constants fitted "
@@ -45,7 +45,7 @@ _TEXT_COLUMNS = (
 
 
 def operator_series() -> list[Row]:
-    """Errors of every measured series (operator, device, format) and split, in percent."""
+    """Errors in percent of every measured series (operator, device, format), by split."""
     series = []
     for row in validation_rows():
         numbers = {f"{name} %": 100.0 * row[name] for name in _OPERATOR_FIGURES}
@@ -56,7 +56,9 @@ def operator_series() -> list[Row]:
 
 
 def operator_points() -> list[Row]:
-    """Predicted and measured times [s] of operators on held-out shapes, a draw of every series."""
+    """Predicted and measured times [s] of operators on held-out shapes, sampled from every
+    series.
+    """
     numbers = ("predicted_s", "measured_s", "roofline_s")
     return [
         {**row, **{name: float(row[name]) for name in numbers}, "label": _operator_label(row)}
@@ -69,7 +71,7 @@ def _operator_label(row: Mapping[str, str]) -> str:
 
 
 def operator_summary(series: Sequence[Row], by: Sequence[str]) -> list[Row]:
-    """Mean errors [%] of the series that share the columns `by`; every series counts alike.
+    """Mean errors [%] of the series with equal columns `by`; every series has the same weight.
 
     series: rows of `operator_series`.
     """
@@ -91,7 +93,7 @@ def operator_summary(series: Sequence[Row], by: Sequence[str]) -> list[Row]:
 
 
 def operator_matrix(series: Sequence[Row]) -> list[Row]:
-    """MAPE [%]: a row an operator, a column a split, in the order of the splits."""
+    """MAPE [%]: one row per operator, one column per split, in the order of the splits."""
     rows = operator_summary(series, ("operator", "split"))
     cells = {(row["operator"], row["split"]): row["mape %"] for row in rows}
     names = sorted({name for name, _ in cells})
@@ -101,7 +103,7 @@ def operator_matrix(series: Sequence[Row]) -> list[Row]:
 
 
 def fit_errors(metrics: Iterable[str]) -> list[Row]:
-    """Errors [%] of the engine fits by split, for these metrics and subsets of their rows."""
+    """Errors [%] of the engine fits by split, for these metrics and their subsets of rows."""
     wanted = tuple(metrics)
     return [
         {
@@ -121,7 +123,7 @@ def _percent(name: str) -> str:
 
 
 def own_run_errors(metrics: Iterable[str]) -> list[Row]:
-    """Errors [%] on models left out of the fit, after a calibration with a few runs of them."""
+    """Errors [%] for models left out of the fit, after calibration with a few of their runs."""
     wanted = tuple(name for metric in metrics for name in (metric, f"{metric}, possible"))
     return [
         {_percent(name) if name in _FIT_FIGURES else name: value for name, value in row.items()}
@@ -131,13 +133,13 @@ def own_run_errors(metrics: Iterable[str]) -> list[Row]:
 
 
 def interval_coverage(metrics: Iterable[str]) -> list[Row]:
-    """Share [%] of held-out points inside their 80 % interval, by metric, tier and state."""
+    """Share [%] of held-out points inside the 80 % interval, by metric, tier and state."""
     wanted = tuple(metrics)
     return [row for row in _parsed("engines", "coverage") if row["metric"] in wanted]
 
 
 def peers(area: str, metric: str = "") -> list[Row]:
-    """Other predictors' stated errors on the same kind of rows, with their source.
+    """Stated errors of other predictors on the same kind of rows, with their source.
 
     area: "operators", "published" or "serving".  metric: of a serving row; default: all.
     """
@@ -173,7 +175,7 @@ _TIER_WORDS: Mapping[str, str] = {
 
 
 def operator_sentence(matrix: Sequence[Row]) -> str:
-    """Held-out errors of the main operators beside a roofline's, in a sentence.
+    """Held-out errors of the main operators compared with a roofline's, in a sentence.
 
     matrix: rows of `operator_matrix`; "" without any of these operators.
     """
@@ -195,7 +197,7 @@ def operator_sentence(matrix: Sequence[Row]) -> str:
         if key in of_operator and of_operator[key]["roofline"]
     ]
     return (
-        "On measured devices, mean absolute error on shapes that fitted nothing: "
+        "On measured devices, mean absolute error on shapes not used in the fit: "
         + ", ".join(parts)
         + f". A roofline of datasheet peaks misses the same points by {min(roofs):.0f} to "
         f"{max(roofs):.0f} %."
@@ -205,7 +207,7 @@ def operator_sentence(matrix: Sequence[Row]) -> str:
 
 
 def split_sentence(splits: Sequence[Row], metric: str) -> str:
-    """Held-out errors of a metric in a sentence, or how to compute them.
+    """Held-out errors of a metric in a sentence, or the command that computes them.
 
     splits: rows of `fit_errors`.
     """
@@ -226,7 +228,7 @@ def split_sentence(splits: Sequence[Row], metric: str) -> str:
     return sentence + (f"; median with {', with '.join(others)}." if others else ".")
 
 
-#: Why two in-sample figures stand beside each other.
+#: Explanation of why two in-sample figures are shown together.
 AS_SHIPPED = (
     "Priced with the constants as they ship, rounded in their files. The table by split solves the "
     "fit again without the points left out, a step from the whole fit, and prices what it leads to."
@@ -244,7 +246,7 @@ KNOWN = (
 
 
 def split_words(splits: Sequence[Row]) -> list[str]:
-    """The meaning of each split, and of "possible" where rows of `splits` have it."""
+    """The meaning of each split, and of "possible" if rows of `splits` have it."""
     shown = {row["split"] for row in splits}
     words = [f"**{name}**: {words}" for name, words in SERVING_SPLITS.items() if name in shown]
     subsets = {"possible": POSSIBLE, "physics alone": PHYSICS}

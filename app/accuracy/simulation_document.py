@@ -1,4 +1,4 @@
-"""The document docs/closed-form.md: how far the closed form of serving lies from the simulation."""
+"""The document docs/closed-form.md: how far the closed form differs from the simulation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHORT = ("model", "system", "engine", "prefill", "tp", "pp", "dp", "ep", "isl",
 def document(rows: Sequence[Row], day: str = "") -> str:
     """The document as Markdown.
 
-    rows: of `simulation_grid.compared`.  day: ISO date of their pricing, today's unless given.
+    rows: of `simulation_grid.compared`.  day: ISO date of their pricing, default today.
     """
     apart = sum(bool(row["prefill"]) for row in rows)
     parts = [

@@ -1,7 +1,7 @@
-"""The closed form of serving beside the simulation, on deployments drawn at random.
+"""The closed form of serving compared with the simulation, on random deployments.
 
-Both price steps with the same model, without what was measured of an engine on a device, so that
-what differs is the schedule alone.
+Both price steps with the same model, without measured corrections of an engine on a device, so that
+only the schedule differs.
 """
 
 from __future__ import annotations
@@ -41,23 +41,24 @@ SPLITS = (
     (1, 1, 1), (2, 1, 1), (4, 1, 1), (8, 1, 1), (4, 2, 1), (2, 4, 1), (2, 1, 4), (1, 1, 8),
     (4, 1, 2),
 )  # fmt: skip
-#: (tp, dp) of workers that read prompts.
+#: (tp, dp) of prefill workers.
 READERS = ((1, 1), (2, 1), (4, 1), (8, 1), (1, 4), (1, 8), (2, 2))
-#: Workers that read prompts, and that decode.
+#: Numbers of prefill and decode workers.
 WORKERS = ((1, 1, 2, 3, 6), (1, 1, 2, 4))
-#: Shortest over longest length, None for lengths that vary as they do by default.
+#: Shortest over longest length; None for the default variation of lengths.
 RATIOS = (None, 1.0, 0.8, 0.5)
 LOOPS = ("closed", "open")
-#: How far the closed form may lie from the simulation, by figure.
+#: Largest accepted difference between closed form and simulation, by figure.
 LIMITS: Mapping[str, float] = {"tpot_s": 0.10, "requests_per_s": 0.10, "ttft_s": 0.15}
-_WAVES = 5  # requests of each user that count
-_SHARES = (0.1, 0.9)  # of what a deployment sustains, that a rate lies between
-_FILLING, _EMPTYING = 1.5, 1.0  # times of a request around those of an open loop that count
+_WAVES = 5  # counted requests per user
+_SHARES = (0.1, 0.9)  # range of arrival rates, relative to the sustained rate
+# request lifetimes simulated before and after the counted part of an open loop
+_FILLING, _EMPTYING = 1.5, 1.0
 _LEAST_REQUESTS, _LEAST_AT_A_RATE, _MOST_REQUESTS = 80, 800, 3000
 _NAMED = ("system", "engine", "tp", "pp", "dp", "ep", "isl", "osl")
-_LENGTHS = ((4, 15), (0, 12))  # powers of two that prompts and outputs lie between
-_APART = ((7, 14), (4, 11))  # the same where prompts have workers of their own
-_PART = 4  # of the deployments, one has a prefill pool
+_LENGTHS = ((4, 15), (0, 12))  # log2 of the range of prompts and outputs
+_APART = ((7, 14), (4, 11))  # the same with separate prefill workers
+_PART = 4  # one in this many deployments has a prefill pool
 _FEW_GAPS = 20
 _FEW_USERS = 8
 _NEAR_ITS_RATE = 0.75  # share of it
@@ -67,8 +68,8 @@ _NEAR_ITS_RATE = 0.75  # share of it
 class Case:
     """A deployment under a steady load: a closed loop, or arrivals at a rate.
 
-    room: sequences that it runs at once, by cache and by engine.  share: of the rate that it
-    sustains, 0 in a closed loop.  life_s: of a request by the closed form, at a rate.
+    room: sequences that can run at once, limited by cache and engine.  share: arrival rate over the
+    sustained rate, 0 in a closed loop.  life_s: closed-form duration of a request, in an open loop.
     """
 
     question: Question
@@ -83,17 +84,17 @@ class Case:
 
     @property
     def pools(self) -> bool:
-        """Whether prompts have workers of their own."""
+        """Whether prefill has separate workers."""
         return self.question.prefill_workers > 0
 
     @property
     def lengths(self) -> str:
-        """The length ratio in words."""
+        """The length ratio as text."""
         return _words(self.question.length_ratio)
 
     @property
     def resolved(self) -> Resolved:
-        """What the question names, without what was measured of the engine."""
+        """The resolved question, without measured corrections of the engine."""
         q = self.question
         engine = replace(hardware_db.load_engine(q.engine), measurements=None)
         model, system = model_registry.load(q.model), hardware_db.load(q.system)
@@ -107,15 +108,15 @@ def _words(ratio: float | None) -> str:
 def cases(
     count: int, seed: int = 1, loops: Sequence[str] = LOOPS, *, pools: bool = False
 ) -> list[Case]:
-    """Deployments drawn at random: from one user to twice as many as fit, or at a rate.
+    """Random deployments: from one user to twice as many as fit, or at an arrival rate.
 
-    Every length ratio and loop comes in turn.  pools: prompts have workers of their own.
+    Length ratios and loops alternate.  pools: with separate prefill workers.
     """
     return list(itertools.islice(_drawn(seed, loops, pools), count))
 
 
 def with_pools(count: int, seed: int = 1) -> list[Case]:
-    """As `cases`, and a quarter as many with a prefill pool."""
+    """`cases`, plus a quarter as many with a prefill pool."""
     return [*cases(count, seed), *cases(max(count // _PART, 1), seed, pools=True)]
 
 
@@ -166,7 +167,9 @@ def _closed_case(question: Question, room: int, share: float, _: int) -> Case:
 
 
 def _open_case(question: Question, room: int, share: float, seed: int) -> Case:
-    """Arrivals at a share of what the closed form sustains, enough of them to fill it before."""
+    """Arrivals at a share of the sustained rate, with enough of them to reach steady state
+    first.
+    """
     share = _SHARES[0] + share * (_SHARES[1] - _SHARES[0])
     idle = Case(replace(question, rate=1e-6), room)
     rate = share * 1e-6 / float(served(idle.resolved).utilisation[0])
@@ -179,7 +182,7 @@ def _open_case(question: Question, room: int, share: float, seed: int) -> Case:
 
 
 def _room(case: Case) -> int:
-    """Sequences that a deployment runs at once; 0 where it cannot run."""
+    """Number of sequences that a deployment can run at once; 0 if it cannot run."""
     q, resolved = case.question, case.resolved
     if resolved.model.invalid(q.parallelism):
         return 0
@@ -194,7 +197,9 @@ def _room(case: Case) -> int:
 
 
 def compare(case: Case) -> Row:
-    """One row: the case, its figures by both, their ratios, and why they differ, if they do."""
+    """One row: the case, its figures by both methods, their ratios, and the reason of a
+    difference.
+    """
     q, simulated = case.question, simulation(case)
     closed = closed_form(case, simulated["arrivals_per_s"])
     ratios = {f"{name} ratio": closed[name] / simulated[name] for name in LIMITS}
@@ -215,12 +220,12 @@ def compare(case: Case) -> Row:
 
 
 def outside(row: Row) -> list[str]:
-    """Figures of a row in which the closed form lies further from the simulation than `LIMITS`."""
+    """Names of the figures for which the closed form differs by more than `LIMITS`."""
     return [name for name, limit in LIMITS.items() if abs(row[f"{name} ratio"] - 1.0) > limit]
 
 
 def reason(case: Case, row: Row, preemptions: float) -> str:
-    """Why the closed form lies outside its limits, as far as it is known; "" where it does not."""
+    """The likely reason why a figure is outside the limits; "" if none is."""
     q = case.question
     if not outside(row):
         return ""
@@ -246,7 +251,7 @@ def reason(case: Case, row: Row, preemptions: float) -> str:
 
 
 def closed_form(case: Case, arrivals_per_s: float) -> dict[str, float]:
-    """Figures of the closed form, at a rate for the arrivals that were drawn."""
+    """Figures of the closed form; in an open loop for the arrivals that were drawn."""
     if case.loop == "open":
         case = replace(case, question=replace(case.question, rate=arrivals_per_s))
     load = served(case.resolved)
@@ -273,7 +278,7 @@ def simulation(case: Case) -> dict[str, float]:
 
 
 def _in_between(case: Case, simulated: Simulation) -> Mask:
-    """Requests at a rate that find the deployment filled, and leave before it empties."""
+    """Mask of requests in an open loop that run entirely in steady state."""
     arrival = simulated.arrival_s
     first, last = _FILLING * case.life_s, float(arrival[-1]) - _EMPTYING * case.life_s
     inside = (arrival >= first) & (arrival <= last)
@@ -286,16 +291,18 @@ def compared(
     progress: Callable[[int, int], None] = lambda done, of: None,
     cancelled: Cancel = never,
 ) -> list[Row]:
-    """`compare` of every case, over processes where there are several workers.
+    """`compare` for every case, in parallel processes if `workers` is above one.
 
     Raises:
-        Cancelled: `cancelled` said so before the last.
+        Cancelled: `cancelled` returned True before the last case.
     """
     return over_processes(compare, drawn, workers, progress, cancelled, "deployments")
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
-    """Errors of the closed form against the simulation, a row a figure: in all, and by group."""
+    """Errors of the closed form relative to the simulation, one row per figure: overall and by
+    group.
+    """
     kinds = {f"{loop}, lengths {_words(ratio)}": (loop, _words(ratio))
              for loop in LOOPS for ratio in RATIOS}  # fmt: skip
     pooled = [row for row in rows if row["prefill"]]
@@ -335,7 +342,7 @@ def summary(rows: Sequence[Row]) -> list[Row]:
 
 
 def exceptions(rows: Sequence[Row]) -> list[Row]:
-    """Deployments outside the limits, by reason: how many, and the worst of each."""
+    """Deployments outside the limits, by reason: count, and the worst of each."""
     table = []
     for shared, members in grouped((row for row in rows if row["reason"]), ("reason",)):
         worst = max(members, key=_furthest)

@@ -1,4 +1,4 @@
-"""The document docs/accuracy.md: how far off a prediction is by what is known, on one page."""
+"""The document docs/accuracy.md: prediction errors by what was known, on one page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.accuracy.decisions import kept as kept_decisions
 from app.accuracy.tables import Row
 from app.answers.table import TableFormat, render
 
-#: What is known, in a reader's words, by split of the engines' fit.
+#: Reader-facing description of each split of the engine fit.
 _KNOWN: Mapping[str, str] = {
     "configurations held out": "this model on this GPU was measured, at other loads or degrees",
     "one release left out": "the same, under other releases of the engine alone",
@@ -50,8 +50,8 @@ _APART = (
     "of predicted over measured; what is not priced is refused with its reason."
 )
 _DECISIONS = (
-    "Which deployment gives the most output tokens a second and GPU within 10 to 100 ms a token, "
-    "for every model, GPU and lengths of which several deployments were measured "
+    "The choice of the deployment with the most output tokens per second and GPU within 10 to "
+    "100 ms per token, for every model, GPU and lengths with several measured deployments "
     "(`ridgeline validate decisions`). *Given away* is the share of the best measured throughput "
     "that the choice by prediction lacks: all of it where the choice misses its target by more "
     "than 10 %, or where nothing is predicted to meet it. *Fewest GPUs* takes the fewest that were "
@@ -60,7 +60,7 @@ _DECISIONS = (
     "within the target are predicted to the step."
 )
 
-#: Why a kernel that runs alone still misses; tried on training shapes, in three folds.
+#: Why kernels timed alone still show errors; experiments on training shapes, in three folds.
 _WHAT_REMAINS = (
     "The second column prices products, latent attention and collectives from tables of times "
     "between measured sizes, other attention and experts with boosted trees; neither falls "
@@ -81,11 +81,11 @@ _WHAT_REMAINS = (
 
 
 def document(day: str) -> str:
-    """The page as Markdown.  day: ISO date on which the tables beside it were written."""
+    """The page as Markdown.  day: ISO date on which the tables were written."""
     parts = [
         "# Accuracy",
         f"Written by `ridgeline validate --write-docs docs/accuracy.md`, {day}. What a prediction "
-        "missed on measurements that fitted nothing, by what was known of the case; percent: the "
+        "missed on measurements not used in the fit, by what was known of the case; percent: the "
         "error is |predicted / measured - 1|. Every table behind it, by device, engine, model and "
         "format: [accuracy tables](accuracy-tables.md). One number worked through: [how a number "
         "is made](how-a-number-is-made.md). The simulation: [closed form](closed-form.md).",

@@ -1,4 +1,4 @@
-"""What validations share: work over processes, groups of rows, and tables that are kept."""
+"""Shared by validations: parallel work, groups of rows, and stored tables."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def over_processes(
     cancelled: Cancel,
     what: str,
 ) -> list[Row]:
-    """`price` of every case, in their order, over processes where there are several workers.
+    """`price` of every case, in order, in parallel processes if `workers` is above one.
 
-    what: the cases in a word, for who cancels.
+    what: plural noun for the cases, used in the message of `Cancelled`.
 
     Raises:
-        Cancelled: `cancelled` said so before the last.
+        Cancelled: `cancelled` returned True before the last case.
     """
     found: list[Row] = []
     with ProcessPoolExecutor(workers) if workers > 1 else nullcontext() as pool:
@@ -45,7 +45,7 @@ def over_processes(
 
 
 def grouped(rows: Iterable[Mapping[str, Any]], by: Sequence[str]) -> list[tuple[Row, list[Any]]]:
-    """The rows that share the columns `by`, behind what they share; most rows first."""
+    """Rows grouped by the columns `by`: (common values, rows), most rows first."""
     groups: dict[tuple[Any, ...], list[Any]] = {}
     for row in rows:
         groups.setdefault(tuple(row.get(name, "") for name in by), []).append(row)
@@ -54,7 +54,7 @@ def grouped(rows: Iterable[Mapping[str, Any]], by: Sequence[str]) -> list[tuple[
 
 
 def today() -> str:
-    """The day in ISO 8601, UTC."""
+    """Today's date in ISO 8601, UTC."""
     return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
@@ -64,7 +64,7 @@ def path_of(folder: TableFolder, name: str) -> Path:
 
 
 def kept(folder: TableFolder, name: str, texts: Sequence[str]) -> list[Row]:
-    """The rows of a kept table without their day, numbers as numbers; [] before it was written.
+    """The rows of a stored table without the date, numbers as floats; [] if it was not written yet.
 
     texts: columns that hold no numbers.
     """

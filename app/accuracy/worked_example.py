@@ -1,7 +1,7 @@
-"""One operator's time worked through: from its shape to seconds, with the values put in.
+"""One operator's time step by step, from its shape to seconds, with the values inserted.
 
-The equation is the one in the latency model's own docstring, the constants are those of the
-profile that prices it, and the terms are those of `Pricer.explain`: nothing is computed twice.
+The equation is taken from the latency model's docstring, the constants from the profile that prices
+it, and the terms from `Pricer.explain`: nothing is computed twice.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _TIER_WORDS = {
 class WorkedExample:
     """One operator of one configuration, per run, in SI units.
 
-    dims: sizes of its shape, mean over the contexts of a decode.  price: bound, stages, terms and
-    constants behind its time.  floor_s: the engine's floor of a kernel.  runs: in one step.
-    interval: 80 % interval from held-out residuals, None where there are none.
+    dims: sizes of its shape, averaged over the contexts of a decode.  price: bound, stages, terms
+    and constants of its time.  floor_s: the engine's minimum time per kernel.  runs: in one step.
+    interval: 80 % interval from held-out residuals, None if there are none.
     """
 
     op: Op
@@ -63,36 +63,36 @@ class WorkedExample:
 
     @property
     def bound_s(self) -> float:
-        """Least time of one run [s]: the largest of the three below."""
+        """Lower bound of one run [s]: the largest of the three times below."""
         return float(self.price.bound.bound_s)
 
     @property
     def compute_s(self) -> float:
-        """FLOPs over the dense peak [s]."""
+        """FLOPs divided by the dense peak [s]."""
         return float(self.price.bound.compute_s)
 
     @property
     def bound_flops_per_s(self) -> float:
-        """The peak of the bound [FLOP/s], at the highest clock that is known."""
+        """Peak used by the bound [FLOP/s], at the highest known clock."""
         return self.flops / self.compute_s if self.compute_s else self.peak_flops_per_s
 
     @property
     def memory_s(self) -> float:
-        """Bytes over the memory bandwidth [s]."""
+        """Bytes divided by the memory bandwidth [s]."""
         return float(self.price.bound.memory_s)
 
     @property
     def communication_s(self) -> float:
-        """Message over the link bandwidth [s]."""
+        """Message bytes divided by the link bandwidth [s]."""
         return float(self.price.bound.communication_s)
 
     def stage(self, name: str) -> float:
-        """Seconds of a stage by its name; stages run side by side."""
+        """Seconds of a stage by name; stages run in parallel."""
         return float(self.price.stages[name])
 
     @property
     def equation(self) -> str:
-        """The latency model's equation as its docstring states it."""
+        """The latency model's equation, from its docstring."""
         return equation_text(self.price.formula)
 
     @property
@@ -102,7 +102,7 @@ class WorkedExample:
 
 
 def work_through(step: StepEstimate, row: int, config: int = 0) -> WorkedExample:
-    """Take apart the operator in row `row` of a priced step, for configuration `config`."""
+    """The details of the operator in row `row` of a priced step, for configuration `config`."""
     op, pricer = step.op(row, config), Pricer(step.system, step.engine)
     price = step.explain(row, config)
     return WorkedExample(
@@ -121,8 +121,10 @@ def work_through(step: StepEstimate, row: int, config: int = 0) -> WorkedExample
 
 
 def _sizes(op: Op, weights: Array | None, config: int) -> dict[str, float]:
-    """Mean sizes of an operator over the contexts of a decode or the chunks of prompts; the rows of
-    a product are those of all chunks."""
+    """Mean sizes of an operator over the contexts of a decode or the chunks of a prompt.
+
+    The rows of a matrix product are summed over all chunks.
+    """
     each = np.ones(1) if weights is None else weights[:, config]
     sizes = {
         name: float((np.broadcast_to(np.ravel(value), each.shape) * each).sum() / each.sum())
@@ -132,7 +134,7 @@ def _sizes(op: Op, weights: Array | None, config: int) -> dict[str, float]:
 
 
 def operators_by_time(step: StepEstimate) -> dict[int, str]:
-    """Names and shares of a step's operators that take time, by row, the costliest first."""
+    """Names and time shares of a step's operators that take time, by row, the longest first."""
     seconds = step.operators_s[:, 0]
     order = [int(at) for at in np.argsort(-seconds) if seconds[at] > 0]
     return {at: f"{step.graph.ops[at].name} ({seconds[at] / seconds.sum():.0%})" for at in order}
@@ -158,7 +160,7 @@ def equation_text(formula: Callable[..., Any]) -> str:
 def markdown(work: WorkedExample, step_name: str) -> str:
     """Shape, counts, bound, expected time and constants of an operator, as Markdown.
 
-    step_name: "prefill" or "decode", the step that its runs are counted in.
+    step_name: "prefill" or "decode", the step in which its runs are counted.
     """
     parts = [_counts(work), _bound(work), _expected(work, step_name), _origin(work)]
     return "\n\n".join(parts)
@@ -196,7 +198,7 @@ def _bound(work: WorkedExample) -> str:
     )
 
 
-#: Each term of a price in words; see the stages of `genz_core.latency`.
+#: Description of each term of a price; see the stages of `genz_core.latency`.
 _TERM_WORDS: Mapping[str, str] = {
     "compute": "arithmetic, tiles rounded up",
     "memory": "traffic at the bandwidth that kernels reach",
@@ -204,7 +206,7 @@ _TERM_WORDS: Mapping[str, str] = {
     "key_steps": "latency of the steps over the keys",
     "blocks": "start and end of blocks",
     "chunks": "chunks of the sequence, one after the other",
-    "overlap": "what does not hide behind the longest",
+    "overlap": "the rest that does not overlap with the longest",
     "split_k": "splitting K over units",
     "split_keys": "splitting the keys over units",
     "append": "write to the cache",
@@ -282,7 +284,7 @@ def _constant(value: float, unit: str) -> str:
 
 
 def step_markdown(estimate: Estimate, phase: str) -> str:
-    """Sum of the operators to the step, and of the step to TTFT or TPOT, as Markdown."""
+    """How operator times sum to the step, and the step to TTFT or TPOT, as Markdown."""
     step = estimate.prefill if phase == "prefill" else estimate.decode
     operators, host = float(step.operators_s[:, 0].sum()), float(step.host_s[0])
     wait = float(step.pipeline_s[0])

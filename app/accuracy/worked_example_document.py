@@ -1,7 +1,7 @@
 """The document docs/how-a-number-is-made.md: one operator from its shape to TTFT and TPOT.
 
-Every figure in it is read from the estimate that the commands and pages show; a test computes
-them again by hand.
+All its figures come from the same estimate that commands and pages show; a test recomputes them by
+hand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SCENARIO = Question(engine="generic", osl=128)
 
 
 def document() -> str:
-    """The document as Markdown, priced anew."""
+    """The document as Markdown, computed anew."""
     estimated = estimate(SCENARIO)
     prefill = work_through(estimated.prefill, _row(estimated.prefill))
     decode = work_through(estimated.decode, _row(estimated.decode))
@@ -194,8 +194,8 @@ def _latencies(priced: Estimate) -> str:
         f"{SCENARIO.isl + SCENARIO.osl:,} tokens = **{_ms(tpot)}**\n"
         f"- E2E = TTFT + TPOT × ({SCENARIO.osl} − 1) = **{_ms(e2e)}**\n\n"
         "Whole steps miss by more than their operators do: what the host, the scheduler and the "
-        "engine's version add is less well known than a kernel. From measured batches that fitted "
-        "nothing, on devices of this tier, four of five lie within "
+        "engine's version add is less well known than a kernel. From measured batches not used in "
+        "the fit, on devices of this tier, four of five lie within "
         + ", ".join(f"{name.upper()} {trust}" for name, trust in trusted.items())
         + "."
     )

@@ -1,7 +1,8 @@
-"""Every figure of an answer: one declaration per column, found by its name.
+"""Every figure of an answer: one declaration per column, found by name.
 
-Tables of the command line, pages, files and programs take names, headings, units, help and what is
-better from here.  Names end in their unit and are the keys of JSON and the headings of CSV.
+Tables of the command line, pages, files and programs take names, headings, units, help and the
+better direction from here.  Names end in their unit and are the keys of JSON and the headings of
+CSV.
 """
 
 from __future__ import annotations
@@ -191,7 +192,7 @@ def _interval(one: Column) -> Iterator[Column]:
         yield replace(one, name=name, head=shown, help=said, statistic=end, base=one.name)
 
 
-#: Throughput, rent, energy and memory: head, unit, what is better, and help by name.
+#: Throughput, rent, energy and memory: head, unit, better direction, and help by name.
 _FIGURES: Mapping[str, tuple[str, str, Better, str]] = {
     "devices": ("Devices", "count", "low", "Devices."),
     "output_tokens_per_s": ("Output throughput", "tok/s", "high", "Output tokens a second."),
@@ -223,15 +224,15 @@ _FIGURES: Mapping[str, tuple[str, str, Better, str]] = {
         "Memory per device",
         "bytes",
         "low",
-        "All that the fullest device holds.",
+        "Total memory in use on the fullest device.",
     ),
     "memory_bytes": ("Memory under load", "bytes", "low", "Memory of the fullest device."),
     "weights_bytes": ("Weights per device", "bytes", "low", "Weights on a device."),
     "kv_bytes": ("KV cache per device", "bytes", "low", "KV cache on a device."),
     "activations_bytes": ("Activations", "bytes", "low", "Activations on a device."),
-    "reserve_bytes": ("Reserve", "bytes", "low", "What the runtime keeps on a device."),
-    "offloaded_bytes": ("Offloaded", "bytes", "low", "What was moved off the devices."),
-    "usable_bytes": ("Usable", "bytes", "high", "What the engine may use of a device."),
+    "reserve_bytes": ("Reserve", "bytes", "low", "Memory that the runtime keeps on a device."),
+    "offloaded_bytes": ("Offloaded", "bytes", "low", "Bytes moved off the devices."),
+    "usable_bytes": ("Usable", "bytes", "high", "Memory of a device that the engine may use."),
 }
 _TRUSTED = (
     "output_tokens_per_s", "sequences_per_s", "usd_per_million_tokens", "joules_per_token",
@@ -241,26 +242,29 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
     "id": ("Id", "Id of the row in the points file."),
     "kind": ("Kind", "Kind of the model, or of the deployment."),
     "status": ("Status", '"ok", or the reason why it cannot run.'),
-    "message": ("Message", "What was assumed, and why it cannot run."),
-    "fits": ("Fits", "Whether a device holds what it needs."),
-    "profile": ("Profile", "What the constants of the system were fitted on."),
+    "message": ("Message", "Assumptions, and the reason why it cannot run."),
+    "fits": ("Fits", "Whether everything fits in the memory of a device."),
+    "profile": ("Profile", "Data on which the system's constants were fitted."),
     "not_validated": ("Not validated", "Latencies without an interval."),
-    "latency": ("Latency", "The latency that a row of statistics is of."),
+    "latency": ("Latency", "The latency that a row of statistics describes."),
     "good": ("Good", "Whether the request met all targets."),
-    "load": ("Load", "The requests that were asked for."),
+    "load": ("Load", "The requested load."),
     "targets": ("Targets", "Limits on latencies."),
     "prefill": ("Prefill pool", "Workers that read the prompts."),
-    "beyond_measurements": ("Beyond", "What no measured run had."),
+    "beyond_measurements": ("Beyond", "Properties that no measured run had."),
     "probability_validated": ("Validated", "Whether runs validate the probability."),
     "margins": ("Margins", "Share of each target that is left."),
     "percentiles": ("Percentiles", "Where the percentiles come from."),
-    "choices_like_it": ("Choices like it", "What they gave away on measured frontiers."),
+    "choices_like_it": (
+        "Choices like it",
+        "Throughput that such choices lost on measured frontiers.",
+    ),
     "cache_tiers": ("Cache tiers", "Stores of cached prefixes below the device."),
-    "worth": ("Worth", "What each cache tier and router is worth."),
+    "worth": ("Worth", "The value of each cache tier and router."),
     "case": ("Case", "What was simulated."),
     "tier": ("Tier", "Where cached prefixes lie."),
     "launch": ("Launch", "Lines that start the deployment."),
-    "launch_notes": ("Launch notes", "What the lines leave open."),
+    "launch_notes": ("Launch notes", "Notes on what the lines leave open."),
     "launch_files": ("Launch files", "Files that the lines read."),
     "launch_servers": ("Launch servers", "The servers that the lines start."),
     "launch_version": ("Launch version", "Release that the lines are for."),
@@ -311,13 +315,13 @@ _NUMBERS: Mapping[str, tuple[str, str, str]] = {
     "probability_alone": (
         "Probability alone",
         "share",
-        "The same of a plan that was not chosen as the best of many.",
+        "The same probability without the correction for choosing the best of many.",
     ),
     "wait_s": ("Wait", "s", "TTFT beyond the prefill of the prompt alone."),
     "seconds": ("Duration", "s", "Time from the first arrival to the last answer."),
     "arrival_s": ("Arrival", "s", "Time at which the request arrived."),
     "time_s": ("Time", "s", "Time since the first arrival."),
-    "encoder_s": ("Encoder", "s", "Time of what encodes images or sound, within TTFT."),
+    "encoder_s": ("Encoder", "s", "Time of the image or sound encoder, within TTFT."),
 }
 
 
@@ -326,8 +330,8 @@ _COUNTED = {"isl": "tokens", "osl": "tokens", "max_num_batched_tokens": "tokens"
 
 
 def _of_parameters() -> Iterator[Column]:
-    """A column for each parameter, from its declaration; figures that are also stated have their
-    own.
+    """A column for each parameter, from its declaration; figures that are also parameters have
+    their own column.
     """
     own = {*_TEXTS, *_NUMBERS, *_FIGURES}
     for name, one in PARAMETERS.items():

@@ -1,13 +1,13 @@
-"""What programs ask over HTTP, and assistants over MCP: the verbs of the command line.
+"""HTTP and MCP interfaces: the verbs of the command line, for programs and assistants.
 
-bodies   what may be asked, by the names of `import ridgeline`
-uploads  files that are sent, never named
-verbs    a body in, the document of the command line out; nothing is computed here
-workers  processes for what may take long, ended when their time is over
-answers  documents as JSON, the latest ones kept
+bodies   the accepted fields, named as in `import ridgeline`
+uploads  uploaded files; a path is never accepted
+verbs    from a body to the document that the command line prints; nothing is computed here
+workers  processes for long questions, with a time limit
+answers  documents as JSON, the latest ones cached
 request_bounds   limits on a request: its size, its token, its host name
-errors   refusals as one sentence
-metrics  what is counted
-rest     all of it as an application
-    mcp_server, shortening   the same as tools of an assistant, in short
+errors   errors as one sentence
+metrics  counters
+rest     the whole as an application
+    mcp_server, shortening   the same as tools for an assistant, shortened
 """

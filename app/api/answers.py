@@ -1,4 +1,6 @@
-"""Answers as JSON: short questions here, long ones in processes, the latest ones kept."""
+"""Answers as JSON: short questions are answered here, long ones in processes; the latest are
+cached.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from app.api.workers import Workers
 from app.line import answering
 from hardware_db.data_folder import stamp
 
-#: Verbs that answer in well under a second, and those that may take long.
+#: Verbs that answer in well under a second, and verbs that may take long.
 SHORT: Mapping[str, Callable[[Any], Any]] = {
     "estimate": verbs.estimate, "serve": verbs.serve, "sensitivity": verbs.sensitivity,
     "economics": verbs.economics, "ops": verbs.ops,
@@ -32,7 +34,7 @@ LONG: Mapping[str, Callable[[Any], Any]] = {
 
 @dataclass(eq=False)
 class Answers:
-    """Questions answered.  most_bytes: of the answers that are kept."""
+    """Answers questions.  most_bytes: size limit of the cache of answers."""
 
     workers: Workers = field(default_factory=Workers)
     most_bytes: int = 64 << 20
@@ -41,7 +43,7 @@ class Answers:
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def kept(self, verb: str, body: Body) -> bytes | None:
-        """The answer to a question that was asked before, if it still holds."""
+        """The cached answer to a question, if it is still valid."""
         with self._guard:
             key = _key(verb, body)
             if key in self._kept:
@@ -63,11 +65,11 @@ class Answers:
         return found
 
     def of_line(self, text: str) -> bytes:
-        """A line, what it was understood as, and the answer of its verb.
+        """A typed line, its interpretation, and the answer of its verb.
 
         Raises:
-            RidgelineError: something in it is not understood; else as `answer`.
-            ValidationError: a value of a shape that the body of the verb does not take.
+            RidgelineError: a part of it is not understood; otherwise as `answer`.
+            ValidationError: a value whose type the verb's body does not accept.
         """
         line = answering.readable(text)
         body = ASKED[line.verb].model_validate(
@@ -86,11 +88,11 @@ class Answers:
         return bytes(self.workers.call(_imported, (files, by_shape), f"import of {_named(files)}"))
 
     def trace(self, file: Sent) -> bytes:
-        """What a Chakra trace holds.  Errors as `step_trace.read_rows` and `Workers.call`."""
+        """The content of a Chakra trace.  Errors as `step_trace.read_rows` and `Workers.call`."""
         return bytes(self.workers.call(_traced, file.content, f"trace {_named([file])}"))
 
     def of_files(self, files: list[Sent], body: Body, baseline: list[Sent] | None = None) -> bytes:
-        """Files compared or judged.  Errors as `uploads.answered` and `Workers.call`."""
+        """The comparison or verdict for files.  Errors as `uploads.answered` and `Workers.call`."""
         title = f"{body.verb} of {_named(files)}"
         return bytes(self.workers.call(_of_files, (files, body, baseline or []), title))
 
@@ -105,12 +107,14 @@ class Answers:
 
 
 def _key(verb: str, body: Body) -> Any:
-    """What the answer to a question depends on: the question, and the user's own files."""
+    """Everything that the answer to a question depends on: the question, and the user's own
+    files.
+    """
     return verb, body.model_dump_json(), json.dumps(dict(body.given)), stamp()
 
 
 def _named(files: list[Sent]) -> str:
-    """Files in a few words; names are those of who sent them."""
+    """Files as a short text; names come from the sender."""
     return f"{len(files)} files" if len(files) > 1 else f"{files[0].name[:60]!r}"
 
 

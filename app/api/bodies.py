@@ -1,9 +1,9 @@
-"""Bodies of requests, made from the declarations: names, limits, defaults and help of each field.
+"""Request bodies, made from the declarations: name, limits, default and help of each field.
 
-pydantic's `create_model` makes them, since classes with annotated fields would name again, for each
-verb, what it takes of `app.question.parameters`.  A text is a name and never a path.  Here stands
-of which kind a value is, and how many; whether it can be is for `app.question.asking.ask` to say,
-in the sentence of the command line.
+They are made with pydantic's `create_model`, because annotated classes would repeat for each verb
+the parameters declared in `app.question.parameters`.  A text is a name and never a path.  Bodies
+check only the type and number of values; `app.question.asking.ask` checks the values, with the
+command line's error messages.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from app.question.forms import Form, forms_of
 from app.question.parameter import Parameter
 from app.question.verbs import VERBS, parameters_of
 
-#: Configurations of one estimate, characters of a name, and of a trace.
+#: Limits: configurations of one estimate, characters of a name, and of a trace.
 MOST_ROWS, LONGEST_NAME, LONGEST_TRACE = 1_000, 300, 8_000_000
-#: Rows of measured lengths, and devices or systems of one list.
+#: Limits: rows of measured lengths, and devices or systems of one list.
 MOST_LENGTHS, MOST_LISTED = 100_000, 64
 _RANGE = {"from", "to", "step"}
 
 
 class Body(BaseModel):
-    """A question; a field that no function has is refused.
+    """A question; unknown fields are refused.
 
-    verb: that it is asked of.  extras: fields that are no parameter of the question.
+    verb: that answers it.  extras: fields that are not parameters of the question.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -57,7 +57,7 @@ class Body(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _by_name(cls, values: Any, made: ModelWrapValidatorHandler[Body]) -> Body:
-        """Other names as the parameters' own, and which were given."""
+        """Rename aliases to the parameters' own names, and record which were given."""
         if not isinstance(values, dict):
             return made(values)
         beside = {name: value for name, value in values.items() if name in cls.extras}
@@ -69,7 +69,7 @@ class Body(BaseModel):
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """The parameters of the question that were given, in the order of declaration."""
+        """The given parameters of the question, in the order of declaration."""
         return self._given
 
 
@@ -81,12 +81,12 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_text(value: Any, most: int = LONGEST_NAME) -> bool:
-    """Whether a value is a text that can be written, of so many characters at most."""
+    """Whether a value is a valid text of at most `most` characters."""
     if not isinstance(value, str) or len(value) > most:
         return False
     try:
         value.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair
+    except UnicodeEncodeError:  # a lone surrogate
         return False
     return True
 
@@ -108,7 +108,7 @@ def _are_prices(value: Any) -> bool:
     return few and all(map(_is_number, value.values()))
 
 
-#: By shape of a value: whether it has it, and the shape in words.
+#: For each form of a value: its check, and its description.
 _SHAPES: Mapping[Form, tuple[Callable[[Any], bool], str]] = {
     "number": (_is_number, "a number"),
     "numbers": (lambda v: _is_list(v, _is_typed, MOST_ROWS), f"a list of 1 to {MOST_ROWS:,}"),
@@ -128,7 +128,7 @@ _SHAPES: Mapping[Form, tuple[Callable[[Any], bool], str]] = {
 
 
 def _checked(forms: tuple[Form, ...], longest: int) -> Callable[[Any], Any]:
-    """A validator of values of these shapes; it changes nothing."""
+    """A validator for these forms; it leaves the value unchanged."""
     words = ", or ".join(_SHAPES[form][1] for form in forms)
     long = longest > LONGEST_NAME
 
@@ -141,7 +141,7 @@ def _checked(forms: tuple[Form, ...], longest: int) -> Callable[[Any], Any]:
 
 
 def schema_of(one: Parameter, verb: str = "") -> dict[str, Any]:
-    """The JSON schema of a parameter as a verb takes it."""
+    """The JSON schema of a parameter for a verb."""
     number: dict[str, Any] = {"type": "integer" if one.kind == "whole" else "number"}
     if one.numeric:
         number["exclusiveMinimum" if one.above else "minimum"] = one.least
@@ -193,7 +193,7 @@ def _field(one: Parameter, verb: str, default: Any) -> Any:
 
 
 def _made(verb: str, about: str, **own: Any) -> type[Body]:
-    """The body of a verb.  own: fields beside those that are declared."""
+    """The body of a verb.  own: additional fields."""
     beside = extras_of(verb, programs=True).values()
     needed = () if VERBS[verb].measured else ("model",)  # a file may name it
     fields = {
@@ -209,24 +209,28 @@ def _made(verb: str, about: str, **own: Any) -> type[Body]:
     return made
 
 
-_STEPS = Annotated[dict[str, Any], Field(description="Steps that a summary adds up, by phase.")]
+_STEPS = Annotated[dict[str, Any], Field(description="Number of steps in a summary, by phase.")]
 EstimateBody = _made(
-    "estimate", "A static batch, or a load, as `ridgeline.estimate`; lists lie side by side."
+    "estimate",
+    "A static batch, or a load, as `ridgeline.estimate`; lists give one configuration per element.",
 )
-ServeBody = _made("serve", "A deployment under load; a trace is asked of simulate.")
+ServeBody = _made("serve", "A deployment under load; for a trace use simulate.")
 SimulateBody = _made(
     "simulate",
-    "Requests served one by one.  trace: the text of a trace, CSV or JSON lines.  lengths: rows of "
+    "A simulation of individual requests.  trace: the text of a trace, CSV or JSON lines.  "
+    "lengths: rows of "
     "prompt and answer tokens.",
 )
 SweepBody = _made("sweep", "Every combination of some axes: lists, or ranges.")
 PlanBody = _made("plan", "The best deployments for a load.  trace: the text of one.")
-SensitivityBody = _made("sensitivity", "What figures answer to, and the hardware that they need.")
+SensitivityBody = _made(
+    "sensitivity", "How figures depend on each resource, and the hardware that targets need."
+)
 EconomicsBody = _made("economics", "Cost, energy and carbon of tokens.")
 ScaleBody = _made(
     "scale",
-    "Replicas that follow a load beside a fixed number.  A rate is that of the busiest hour of a "
-    "day; a trace is served as it is, or made a day of by `day`.",
+    "Autoscaled replicas compared with a fixed number.  A rate is that of the busiest hour of a "
+    "day; a trace is served as recorded, or repeated over a day with `day`.",
 )
 AvailabilityBody = _made(
     "availability", "How many replicas keep a share of requests within the targets, with losses."
@@ -234,28 +238,30 @@ AvailabilityBody = _made(
 OpsBody = _made("ops", "FLOPs and bytes of every operator of one step, no hardware needed.")
 CompareBody = _made(
     "compare",
-    "What files are compared with; what is not given is read from them.",
+    "The question to compare files with; missing values are read from the files.",
     steps=(_STEPS, Field(default_factory=dict)),
 )
-GuardBody = _made("guard", "What results are judged by; what is not given is read from them.")
+GuardBody = _made(
+    "guard", "The question to judge results by; missing values are read from the results."
+)
 _STATISTICS = Annotated[
     Annotated[str, Field(max_length=LONGEST_TRACE)] | list[Any] | dict[str, Any],
     Field(
-        description="Rows that each expert got: nested lists, [steps][layers][experts] or fewer, "
+        description="Rows routed to each expert: nested lists, [steps][layers][experts] or fewer, "
         "or the text of a CSV with layer_id, expert_id, count.",
     ),
 ]
 _Entries = Annotated[
     list[dict[str, Any]] | None,
-    Field(max_length=MOST_LISTED, description="Entries with a name each, and what differs."),
+    Field(max_length=MOST_LISTED, description="Entries, each with a name and its differences."),
 ]
 RoutingBody = _made(
     "routing",
-    "The load of the busiest rank by the copies of experts, what it costs and what copies gain.",
+    "The load of the busiest rank by number of expert copies, its cost, and the gain from copies.",
     statistics=(_STATISTICS, ...),
 )
 ExportBody = _made(
-    "export", "A step of one static batch as Chakra traces, one a device, with a network."
+    "export", "A step of one static batch as Chakra traces, one per device, with a network."
 )
 _MEASURED = Annotated[
     list[dict[str, Any]],
@@ -267,12 +273,13 @@ _MEASURED = Annotated[
 ]
 TuneBody = _made(
     "tune",
-    "What setting of a server to run next, by the runs so far; with dry_run the whole search, the "
-    "simulator in the place of a server.",
+    "The server setting to run next, given the runs so far; with dry_run the whole search, with "
+    "the simulator instead of a server.",
     measured=(_MEASURED, Field(default_factory=list)),
 )
 WatchBody = _made(
-    "watch", "What the pages of a server's metrics are watched by; what is not given is read."
+    "watch",
+    "The question to watch a server's metrics pages by; missing values are read from the pages.",
 )
 
 
@@ -288,7 +295,7 @@ def _schema_of_entries(known: Mapping[str, Parameter], verb: str, most: int, nee
 
 
 class FleetBody(Body):
-    """Several models on one set of unlike machines, as `ridgeline.fleet`.
+    """Several models on one set of different machines, as `ridgeline.fleet`.
 
     machines: each with a system, its devices, their count, and owned or a price.  models: questions
     of plan with a name and a priority.  question: what these share.
@@ -319,14 +326,16 @@ class FleetBody(Body):
     @model_validator(mode="wrap")
     @classmethod
     def _by_name(cls, values: Any, made: ModelWrapValidatorHandler[Self]) -> Self:
-        """A fleet's keys are its own; those of its entries are read where they are asked."""
+        """Accept the fleet's own keys only; the keys of its entries are checked when it is
+        answered.
+        """
         body = made(values)
         body._given = {n: getattr(body, n) for n in cls.model_fields if n in body.model_fields_set}
         return body
 
     @property
     def model(self) -> str:
-        """What is asked about, in words."""
+        """The subject of the question, as text."""
         return f"{len(self.models)} models"
 
 
@@ -357,7 +366,7 @@ class LineBody(BaseModel):
     ]  # fmt: skip
 
 
-#: The bodies of the verbs that are asked by a body alone, and those that come with files.
+#: Bodies of verbs that take only a body, and of verbs that also take files.
 ASKED: Mapping[str, type[Body]] = {
     one.verb: one
     for one in (EstimateBody, ServeBody, SimulateBody, SweepBody, PlanBody, SensitivityBody,

@@ -48,7 +48,7 @@ _STATUS = {Busy: 429, Unavailable: 503, Stopping: 503, TooLong: 504}
 
 
 class Refused(RidgelineError):
-    """An error of another process, with its original message.  code, near: of it."""
+    """An error of another process, with its original message, code and near names."""
 
     def __init__(self, code: str, sentence: str, near: Sequence[str] = ()) -> None:
         super().__init__(sentence)
@@ -80,11 +80,11 @@ def of_body(errors: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     place = [str(part) for part in first["loc"] if part not in ("body", "query", "path")]
     name = place[0][:_CLIPPED] if place else ""
     if first["type"] == "missing":
-        sentence = f"{name or 'the body'}: it is needed, and it is not given"
+        sentence = f"{name or 'the body'}: this field is required"
     elif first["type"] == "json_invalid":
-        sentence = "the body is no valid JSON"
+        sentence = "the body is not valid JSON"
     elif not name:
-        sentence = "the body is no JSON object; send one, with Content-Type: application/json"
+        sentence = "the body is not a JSON object; send one, with Content-Type: application/json"
     else:
         said = str(first["msg"])
         sentence = f"{name} = {_shown(first.get('input'))}: {said[:1].lower()}{said[1:]}"

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 _LLAMA = "meta-llama/Llama-3.1-8B"
-#: Lines by what they ask.
+#: Example lines by description.
 LINES: Mapping[str, str] = {
     "users": "llama 8b on h100 vllm 16 users 1k/256",
     "a rate and a target": "llama 70b fp8 on 8 h100 vllm 20/s 2k/500 p99 tpot<30ms",
 }
-#: Studies by what they ask.
+#: Example studies by description.
 STUDIES: Mapping[str, Any] = {
     "more bandwidth": {
         "title": "H200 with more bandwidth",
@@ -20,7 +20,7 @@ STUDIES: Mapping[str, Any] = {
         "formats": [{"name": "bf16"}, {"name": "fp8", "weights": "fp8", "kv": "fp8"}],
     },
 }
-#: By verb: bodies by what they ask.
+#: For each verb: example bodies by description.
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "estimate": {
         "one batch": {"model": _LLAMA, "system": "h100", "engine": "vllm", "batch": 16,

@@ -1,4 +1,4 @@
-"""MCP: the verbs as tools of an assistant, over stdio or HTTP, by the official SDK.
+"""MCP: the verbs as tools for an assistant, over stdio or HTTP, with the official SDK.
 
 Answers are short, with intervals and sources.  A text is a name; reports are sent as text, and no
 file of the machine can be named.
@@ -32,50 +32,51 @@ from app.scenario import system_facts
 from genz_core.errors import RidgelineError
 
 _INSTRUCTIONS = """Ridgeline predicts how fast language models run on hardware.  Times are seconds,
-sizes bytes, cost US dollars; *_low_s and *_high_s hold 80 % of measured runs, and what stands under
-not_validated has no interval.  `profile` says whose constants priced it.  Names of models and
-systems are found by models and systems; a refusal names those that are near."""
+sizes bytes, cost US dollars; *_low_s and *_high_s enclose 80 % of measured runs, and figures listed
+under not_validated have no interval.  `profile` names the constants used.  Names of models and
+systems are found with the tools models and systems; an error suggests close names."""
 _LONGEST_REPORT = 2_000_000
 Told = TypeVar("Told")
-#: What the tools of the verbs say that they are for.
+#: Descriptions of the tools.
 _FOR = {
     "estimate": "Time, memory and cost of a static batch, with intervals.",
     "serve": "TTFT, TPOT and throughput of a deployment under a load: give concurrency or rate.",
-    "simulate": "Percentiles of requests served one by one, at a concurrency, a rate or of a "
-                "trace's text.",
+    "simulate": "Percentiles of simulated requests, at a concurrency, at a rate or from a trace's "
+    "text.",
     "sweep": "The best of all combinations of some axes: lists or ranges.",
     "plan": "The best deployments for a load within targets, and how to launch them: rate or "
             'concurrency, target="tpot < 20ms", system=["h100"].',
     "fleet": "Which of several models runs on which machines, by priority: machines=[{system, "
              "devices, count}], models=[a question of plan with name and priority].",
-    "sensitivity": "What TTFT, TPOT and throughput answer to, and the hardware that targets need.",
+    "sensitivity": "How TTFT, TPOT and throughput depend on each resource, and the hardware that "
+    "targets need.",
     "economics": "What tokens cost: rented, owned, against an API; energy and carbon.",
     "ops": "FLOPs and bytes of every operator of one step of a model, without hardware.",
-    "routing": "What uneven experts of a run cost, by counts of rows an expert, and what redundant "
-               "experts gain.",
-    "export": "Files of a step for network simulators: names, sizes, groups and the network; the "
-              "traces themselves are got by REST or the command line.",
-    "compare": "A report's or a result's text beside the prediction; what is not given is read in "
-               "it.",
-    "scale": "Replicas that follow a day or a trace under Kubernetes' HPA, KEDA or Dynamo's "
-    "planner: cost and percentiles beside a fixed number, with cold starts and losses.",
+    "routing": "The cost of uneven expert routing, from counts of rows per expert, and the gain "
+    "from redundant experts.",
+    "export": "Files of a step for network simulators: names, sizes, groups and the network; for "
+    "the traces themselves use REST or the command line.",
+    "compare": "A report's or a result's text compared with the prediction; missing values are "
+    "read from it.",
+    "scale": "Replicas over a day or a trace, scaled by Kubernetes' HPA, KEDA or Dynamo's "
+    "planner: cost and percentiles compared with a fixed number, with cold starts and losses.",
     "availability": "How many replicas keep a share of requests within targets, with some lost.",
-    "tune": "What setting of a server to run next, by the runs so far: give lists of settings; "
-            "dry_run for the simulator in a server's place.",
-    "watch": "When and why a server leaves its prediction, by a recording of its metrics page.",
+    "tune": "The server setting to run next, given the runs so far: give lists of settings; "
+    "dry_run uses the simulator instead of a server.",
+    "watch": "When and why a server leaves its prediction, from a recording of its metrics page.",
     "guard": "Whether a result, given as its text, is worse than predicted or than a baseline.",
 }  # fmt: skip
 
 
 class _Given(FuncMetadata):
-    """Arguments as they were sent; the body checks them."""
+    """Arguments as sent; the body checks them."""
 
     def validate_arguments(self, arguments_to_validate: dict[str, Any]) -> dict[str, Any]:
         return {"given": self.pre_parse_json(arguments_to_validate)}
 
 
 def server(answers: Answers) -> MCPServer:
-    """The MCP server of some answers."""
+    """The MCP server for some answers."""
     tools = [_verb_tool(verb, kind, answers) for verb, kind in bodies.ASKED.items()]
     tools += [_file_tool(verb, kind, answers) for verb, kind in bodies.WITH_FILES.items()]
     made = MCPServer("ridgeline", instructions=_INSTRUCTIONS, tools=tools)
@@ -86,7 +87,7 @@ def server(answers: Answers) -> MCPServer:
 
 
 def over_http(made: MCPServer, host: str, bounds: Bounds) -> ASGIApp:
-    """The server on HTTP: /mcp, and as the REST interface has them /health and /metrics."""
+    """The server on HTTP: /mcp, with the /health and /metrics of the REST interface."""
     metrics = Metrics()
     app = made.streamable_http_app(host=host)
 
@@ -97,7 +98,7 @@ def over_http(made: MCPServer, host: str, bounds: Bounds) -> ASGIApp:
         return Response(metrics.text(), media_type=MEDIA_TYPE)
 
     app.router.routes += [Route("/health", health), Route("/metrics", counters)]
-    return BoundedRequests(Counting(app, metrics), bounds)
+    return Counting(BoundedRequests(app, bounds, metrics), metrics)
 
 
 def _verb_tool(verb: str, kind: type[bodies.Body], answers: Answers) -> Tool:
@@ -112,7 +113,7 @@ def _verb_tool(verb: str, kind: type[bodies.Body], answers: Answers) -> Tool:
 
 
 def _file_tool(verb: str, kind: type[bodies.Body], answers: Answers) -> Tool:
-    """A tool that takes a file's text beside the fields of a body."""
+    """A tool that takes a file's text in addition to the fields of a body."""
     texts = dict.fromkeys(("text", *(("baseline",) if verb == "guard" else ()), "name"), "")
 
     def ask(given: dict[str, Any]) -> dict[str, Any]:
@@ -135,7 +136,7 @@ def _tool(
     ask: Callable[..., dict[str, Any]],
     texts: Mapping[str, str] | None = None,
 ) -> Tool:
-    """A tool by the schema of a body, and of texts beside it."""
+    """A tool with the schema of a body, and of additional texts."""
     schema = kind.model_json_schema()
     if texts:
         beside = {name: {"type": "string", "default": given} for name, given in texts.items()}
@@ -169,11 +170,11 @@ def _library_tools() -> tuple[Callable[..., Any], ...]:
         return shortening.named(model_registry.listed(find[: bodies.LONGEST_NAME]), "name")
 
     def systems(find: str = "", vendor: str = "") -> dict[str, Any]:
-        """Names of hardware, by a text in the name and a vendor."""
+        """Names of hardware, filtered by a text in the name and by vendor."""
         return _told(lambda: shortening.named(system_facts.listed(vendor, "", find), "slug"))
 
     def model(name: str) -> dict[str, Any]:
-        """One model: its parameters and where they are from."""
+        """One model: its parameters and their source."""
         return _told(lambda: _plain(dict(model_registry.describe(name))))
 
     def system(name: str) -> dict[str, Any]:
@@ -230,7 +231,7 @@ def _sent(name: str, text: str) -> Sent:
 
 
 def _told(ask: Callable[[], Told]) -> Told:
-    """An answer, or the sentence that says why there is none."""
+    """An answer, or an error message."""
     try:
         return ask()
     except RidgelineError as error:
@@ -238,5 +239,5 @@ def _told(ask: Callable[[], Told]) -> Told:
 
 
 def _plain(document: dict[str, Any]) -> dict[str, Any]:
-    """A document as JSON has it."""
+    """A document reduced to JSON types."""
     return dict(json.loads(to_json(document)))

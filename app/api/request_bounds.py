@@ -6,12 +6,15 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import document
+
+if TYPE_CHECKING:
+    from app.api.metrics import Metrics  # the dashboard imports this module without the extra api
 
 #: Paths that need no token: whether the server is alive.
 OPEN = ("/health",)
@@ -43,10 +46,14 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class BoundedRequests:
-    """Middleware that refuses requests that are too large, or lack a valid token or host name."""
+    """Middleware that refuses requests that are too large, or lack a valid token or host name.
+
+    metrics: counts the refusals.
+    """
 
     app: ASGIApp
     bounds: Bounds
+    metrics: Metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -57,7 +64,9 @@ class BoundedRequests:
         refusal = self._refusal(scope["path"], headers, user)
         scope[USER] = user or ""
         if refusal is not None:
-            await _send(send, *refusal)
+            status, code, sentence = refusal
+            self.metrics.refusals.labels(code).inc()
+            await _send(send, status, code, sentence)
             return
         most = self._most(headers)
         await self.app(scope, _bounded(receive, most), send)
@@ -80,7 +89,7 @@ class BoundedRequests:
         host = headers.get(b"host", b"").decode("latin-1")
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if self.bounds.hosts and name not in self.bounds.hosts:
-            return 421, "wrong_host", f"{name[:60]!r} is no name of this server"
+            return 421, "wrong_host", f"{name[:60]!r} is not a name of this server"
         if user is None and path not in OPEN:
             return 401, "no_token", "send the token: Authorization: Bearer TOKEN"
         most, stated = self._most(headers), headers.get(b"content-length", b"0")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Body as BodyOf
 from fastapi import FastAPI, File, Form, Query, Request, Response, UploadFile
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, WithJsonSchema
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
@@ -30,8 +30,11 @@ _MOST_FILES = 64
 _Text = Annotated[str, Query(max_length=bodies.LONGEST_NAME)]
 _Files = Annotated[list[UploadFile], File()]
 _Asked = Annotated[
-    str, Form(description="A JSON object: model, system, engine, tp ... of what ran.")
+    str, Form(description="A JSON object describing the run: model, system, engine, tp ...")
 ]
+#: An object of any fields.  Clients that are generated take `additionalProperties: true`, which
+#: pydantic would state, for numbers and texts alone, and refuse lists.
+Document = Annotated[dict[str, Any], WithJsonSchema({"type": "object"})]
 _ROWS = ("estimate", "serve", "sweep", "routing", "models", "systems")
 _ABOUT = """What the command line of Ridgeline answers, for programs: the same names, units (SI, the
 unit in the name), errors and numbers.  A refusal is one sentence under `error.message`."""
@@ -40,21 +43,21 @@ unit in the name), errors and numbers.  A refusal is one sentence under `error.m
 #: Descriptions of error responses.
 _REFUSALS = {
     400: "A body that cannot be read.",
-    401: "No token, or another than those that are known.",
-    404: "Nothing is at this address.",
+    401: "No token, or an unknown one.",
+    404: "There is nothing at this address.",
     413: "A body or files that are too large.",
-    421: "A name by which this server is not called.",
-    422: "What cannot be: a name, a value, a configuration; or an answer of too much memory.",
-    429: "Too many long questions at once; Retry-After says when to ask again.",
-    503: "No process can start, or the server ends.",
-    504: "The answer was not there in time.",
+    421: "A host name that this server does not answer to.",
+    422: "An invalid name, value or configuration; or an answer that needs too much memory.",
+    429: "Too many long questions at once; Retry-After states when to try again.",
+    503: "No process can start, or the server is shutting down.",
+    504: "The answer was not ready in time.",
 }
 
 
 class Rows(BaseModel):
     """Rows with the columns of the command line's JSON."""
 
-    rows: list[dict[str, Any]]
+    rows: list[Document]
 
 
 class Reason(BaseModel):
@@ -72,7 +75,7 @@ class Refused(BaseModel):
 
 
 class Health(BaseModel):
-    """The server is alive; its release."""
+    """Answer of the health check: the release of the server."""
 
     status: str
     version: str
@@ -106,13 +109,13 @@ def application(bounds: Bounds | None = None, answers: Answers | None = None) ->
     _add_library(api)
     _add_schemas(api)
     _add_state(api, metrics)
-    api.add_middleware(Counting, metrics=metrics)
-    api.add_middleware(BoundedRequests, bounds=bounds)
+    api.add_middleware(BoundedRequests, bounds=bounds, metrics=metrics)
+    api.add_middleware(Counting, metrics=metrics)  # outermost: refused requests count too
     return api
 
 
 def _add_verb(api: FastAPI, verb: str, answers: Answers, metrics: Metrics) -> None:
-    """POST /verb with its body."""
+    """Add POST /verb with its body."""
     kind: Any = bodies.ASKED[verb]
     shown: Any = {name: {"value": value} for name, value in EXAMPLES[verb].items()}
 
@@ -126,12 +129,12 @@ def _add_verb(api: FastAPI, verb: str, answers: Answers, metrics: Metrics) -> No
 
     answer.__annotations__["body"] = Annotated[kind, BodyOf(openapi_examples=shown)]
     answer.__doc__ = kind.__doc__
-    model: Any = Rows if verb in _ROWS else dict[str, Any]
+    model: Any = Rows if verb in _ROWS else Document
     api.post(f"/{verb}", response_model=model, operation_id=verb, summary=verb)(answer)
 
 
 def _add_line(api: FastAPI, answers: Answers) -> None:
-    """POST /ask with a line."""
+    """Add POST /ask, which takes a line."""
     shown: Any = {name: {"value": {"line": line}} for name, line in LINES.items()}
 
     async def ask(body: Any) -> Response:
@@ -142,11 +145,11 @@ def _add_line(api: FastAPI, answers: Answers) -> None:
             raise RequestValidationError(error.errors()) from None
 
     ask.__annotations__["body"] = Annotated[bodies.LineBody, BodyOf(openapi_examples=shown)]
-    api.post("/ask", response_model=dict[str, Any], operation_id="ask", summary="ask")(ask)
+    api.post("/ask", response_model=Document, operation_id="ask", summary="ask")(ask)
 
 
 def _add_study(api: FastAPI, answers: Answers) -> None:
-    """POST /study with a study's document."""
+    """Add POST /study, which takes a study's document."""
     shown: Any = {name: {"value": value} for name, value in STUDIES.items()}
 
     async def study(body: Any) -> Response:
@@ -158,21 +161,21 @@ def _add_study(api: FastAPI, answers: Answers) -> None:
 
 
 def _add_files(api: FastAPI, answers: Answers) -> None:
-    """POST /import, /chakra, /compare, /guard and /watch, which take files."""
+    """Add POST /import, /chakra, /compare, /guard and /watch, which take files."""
 
-    @api.post("/import", operation_id="import", response_model=list[dict[str, Any]])
+    @api.post("/import", operation_id="import", response_model=list[Document])
     async def import_(files: _Files, by_shape: Annotated[bool, Form()] = False) -> Response:
         """The figures of uploaded profiler reports and results of serving benchmarks.
         by_shape: also the operators of reports by the shapes of their inputs."""
         sent = await _received(files)
         return _json(await run_in_threadpool(answers.imported, sent, by_shape))
 
-    @api.post("/chakra", operation_id="chakra", response_model=dict[str, Any])
+    @api.post("/chakra", operation_id="chakra", response_model=Document)
     async def chakra(file: UploadFile) -> Response:
         """Operators of a Chakra trace: runs, seconds, FLOPs, bytes, messages."""
         return _json(await run_in_threadpool(answers.trace, (await _received([file]))[0]))
 
-    @api.post("/compare", operation_id="compare", response_model=dict[str, Any])
+    @api.post("/compare", operation_id="compare", response_model=Document)
     async def compare(files: _Files, asked: _Asked = "{}") -> Response:
         """Reports of one run, or results of benchmarks, compared with the prediction of
         what ran.
@@ -180,18 +183,18 @@ def _add_files(api: FastAPI, answers: Answers) -> None:
         body = _read(bodies.CompareBody, asked)
         return _json(await run_in_threadpool(answers.of_files, await _received(files), body))
 
-    @api.post("/guard", operation_id="guard", response_model=dict[str, Any])
+    @api.post("/guard", operation_id="guard", response_model=Document)
     async def guard(
         files: _Files,
         asked: _Asked = "{}",
         baseline: Annotated[list[UploadFile] | None, File()] = None,
     ) -> Response:
-        """Whether results of benchmarks are worse than predicted, or than those of a baseline."""
+        """Check whether benchmark results are worse than predicted, or worse than a baseline."""
         body = _read(bodies.GuardBody, asked)
         sent = await _received(files), body, await _received(baseline or [])
         return _json(await run_in_threadpool(answers.of_files, *sent))
 
-    @api.post("/watch", operation_id="watch", response_model=dict[str, Any])
+    @api.post("/watch", operation_id="watch", response_model=Document)
     async def watch(files: _Files, asked: _Asked = "{}") -> Response:
         """Recordings of a server's metrics page: when and why it leaves its prediction."""
         body = _read(bodies.WatchBody, asked)
@@ -213,7 +216,7 @@ async def _received(files: list[UploadFile]) -> list[Sent]:
 
 
 def _add_library(api: FastAPI) -> None:
-    """GET /models, /modules and /systems, all or one."""
+    """Add GET /models, /modules and /systems, for all entries or one."""
     from model_registry.modules import entry_names, read_entry
 
     @api.get("/models", operation_id="models", response_model=Rows)
@@ -221,17 +224,17 @@ def _add_library(api: FastAPI) -> None:
         """The models that ship; find: only names that contain this text."""
         return _document({"rows": model_registry.listed(find)})
 
-    @api.get("/models/{name:path}", operation_id="model", response_model=dict[str, Any])
+    @api.get("/models/{name:path}", operation_id="model", response_model=Document)
     def model(name: str) -> Response:
         """One model."""
         return _document(dict(model_registry.describe(name)))
 
-    @api.get("/modules", operation_id="modules", response_model=dict[str, Any])
+    @api.get("/modules", operation_id="modules", response_model=Document)
     def modules() -> Response:
         """The module classes that have formulas."""
         return _document({"modules": list(entry_names())})
 
-    @api.get("/modules/{name}", operation_id="module", response_model=dict[str, Any])
+    @api.get("/modules/{name}", operation_id="module", response_model=Document)
     def module(name: str) -> Response:
         """The formulas of one, by its full path or bare name."""
         return _document(read_entry(name).to_json())
@@ -245,24 +248,24 @@ def _add_library(api: FastAPI) -> None:
         """The available hardware, filtered by texts in vendor, kind and name."""
         return _document({"rows": system_facts.listed(vendor, kind, find)})
 
-    @api.get("/systems/{name}", operation_id="system", response_model=dict[str, Any])
+    @api.get("/systems/{name}", operation_id="system", response_model=Document)
     def system(name: str) -> Response:
-        """One system, with the source of every figure."""
+        """A system with the source of every figure."""
         return _document(system_facts.sourced_facts(name))
 
 
 def _add_schemas(api: FastAPI) -> None:
-    """GET /schemas, all or one."""
+    """Add GET /schemas, for all or one."""
     from model_registry.reports import schemas
 
-    @api.get("/schemas", operation_id="schemas", response_model=dict[str, Any])
+    @api.get("/schemas", operation_id="schemas", response_model=Document)
     def every() -> Response:
-        """The documents that commands pass on and that have a JSON schema."""
+        """The documents exchanged by commands that have a JSON schema."""
         return _document({"schemas": schemas.names()})
 
-    @api.get("/schemas/{name}", operation_id="schema", response_model=dict[str, Any])
+    @api.get("/schemas/{name}", operation_id="schema", response_model=Document)
     def one(name: str) -> Response:
-        """The JSON schema of one of them."""
+        """The JSON schema of one document."""
         return _document(schemas.schema(name))
 
 
@@ -279,7 +282,7 @@ def _add_state(api: FastAPI, metrics: Metrics) -> None:
 
 
 def _add_refusals(api: FastAPI, metrics: Metrics) -> None:
-    """Every refusal as one sentence, counted by its code."""
+    """Answer every refusal with one sentence, and count it by its code."""
 
     def refuse(
         status: int, said: dict[str, Any], headers: Mapping[str, str] | None = None
@@ -299,7 +302,7 @@ def _add_refusals(api: FastAPI, metrics: Metrics) -> None:
     async def of_request(request: Request, error: HTTPException) -> Response:
         sentences = {
             404: f"there is no {request.url.path[:60]!r}; /openapi.json lists what there is",
-            405: f"{request.url.path[:60]!r} is not asked by {request.method}",
+            405: f"{request.url.path[:60]!r} does not support {request.method}",
         }
         sentence = sentences.get(error.status_code, str(error.detail))
         said = errors.document("invalid_request", sentence)

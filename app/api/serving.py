@@ -1,4 +1,4 @@
-"""A server for programs, which shuts down in time."""
+"""A server for programs that shuts down in bounded time."""
 
 from __future__ import annotations
 

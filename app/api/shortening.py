@@ -1,4 +1,4 @@
-"""Documents made short enough for an assistant: figures with intervals and sources, few rows."""
+"""Documents shortened for an assistant: figures with intervals and sources, few rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 MOST_ROWS, MOST_SENTENCES, MOST_NAMES = 20, 10, 60
-#: Columns that say little to somebody who asks in words.
+#: Columns of little use in a conversation.
 _LONG = (
     "weights_bytes", "kv_bytes", "activations_bytes", "reserve_bytes", "operators", "launch_files",
     "launch_servers", "launch_sources", "beyond_measurements", "percentile_notes",
@@ -18,13 +18,13 @@ _TABLES = (
 
 
 def rows(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The first rows, without what is empty, and how many there are."""
+    """The first rows without empty columns, and the number of rows."""
     found = document["rows"]
     return {"rows": [row(one) for one in found[:MOST_ROWS]], "count": len(found)}
 
 
 def row(one: Mapping[str, Any]) -> dict[str, Any]:
-    """A row without long columns and without those that say nothing."""
+    """A row without long columns and without empty ones."""
     return {name: v for name, v in one.items() if name not in _LONG and v not in (None, "", [], {})}
 
 
@@ -65,14 +65,16 @@ def planned(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def followed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the course of the replicas; the windows in few columns."""
+    """The document without the replicas over time, and with few columns per window."""
     kept = ("start_s", "requests_per_s", "replicas", "good_share", "ttft_p99_s")
     few = [{name: one[name] for name in kept} for one in document["windows"]]
     return row({**{n: v for n, v in document.items() if n != "course"}, "windows": few})
 
 
 def fleet(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Who is served and who runs where, why others do not, and what one more machine brings."""
+    """Which models are served and where they run, why others are not, and the effect of one more
+    machine.
+    """
     shown = [{name: value for name, value in one.items() if not name.startswith("launch")}
              for one in document["deployments"][:MOST_ROWS]]  # fmt: skip
     kept = ("usd_per_hour", "models", "refusals", "one_more", "notes")
@@ -93,12 +95,12 @@ def counted(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def imported(documents: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """The figures of files, those of the first runs of each."""
+    """The figures of files, with only the first runs of each."""
     return {"files": [row(one) for one in documents[:MOST_ROWS]], "count": len(documents)}
 
 
 def named(rows: Sequence[Mapping[str, Any]], column: str) -> dict[str, Any]:
-    """The names in a list, the first of them."""
+    """The first names of a list."""
     found = [one[column] for one in rows]
     return {"names": found[:MOST_NAMES], "count": len(found)}
 
@@ -109,7 +111,7 @@ def files(document: Mapping[str, Any]) -> dict[str, Any]:
     return {"files": kept[:MOST_ROWS], "count": len(kept)}
 
 
-#: By verb of a body.
+#: The shortening function by verb.
 SHORT: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "estimate": rows, "serve": rows, "sweep": frontier, "simulate": simulated, "plan": planned,
     "scale": followed, "availability": row,

@@ -93,7 +93,7 @@ def _reports(paths: Sequence[Path], asked: Asked, body: Body) -> dict[str, Any]:
 
 @contextmanager
 def _spooled(files: Sequence[Sent]) -> Iterator[list[Path]]:
-    """The files in a temporary folder, each under the last part of its name."""
+    """The files in a temporary folder, each under its base name."""
     if not files:
         raise ReportError("no file was sent: give one or more as `files`")
     with tempfile.TemporaryDirectory(prefix="ridgeline-") as folder:
@@ -104,6 +104,8 @@ def _spooled(files: Sequence[Sent]) -> Iterator[list[Path]]:
                 path.parent.mkdir()
                 path.write_bytes(sent.content)
             except OSError as error:
-                raise ReportError(f"{sent.name}: cannot be spooled ({error.strerror})") from None
+                raise ReportError(
+                    f"{sent.name}: cannot be written to a temporary file ({error.strerror})"
+                ) from None
             paths.append(path)
         yield paths

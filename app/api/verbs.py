@@ -1,7 +1,7 @@
-"""The verbs: a body in, the document that the command line prints out.  Nothing is computed here.
+"""The verbs: from a body to the document that the command line prints.  Nothing is computed here.
 
-No function below opens what a text names: models and systems are looked up by name alone
-(`app.scenario.local_files` is out of reach, a contract says so), traces and reports are sent.
+No function below opens a file named in a text: models and systems are looked up by name only (a
+contract forbids importing `app.scenario.local_files`), and traces and reports are uploaded.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from app.scenario.encoder_figures import phases_of
 from app.scenario.summary import operator_rows
 from genz_core.errors import InvalidValue
 
-#: Rows of a sweep, and requests of a simulation, in one answer.
+#: Limits of one answer: rows of a sweep, and requests of a simulation.
 MOST_SWEPT = 10_000
 
 
 def sent(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given, with the requests of a trace's text and lengths as an array."""
+    """The given values, with a trace's text parsed into requests and lengths as an array."""
     from app.simulation import trace_file
 
     opened = dict(given)
@@ -42,10 +42,10 @@ def sent(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def asked_by(body: Body) -> Asked:
-    """The question of a body.
+    """The question in a body.
 
     Raises:
-        RidgelineError: as `ask`, or more configurations than one answer holds.
+        RidgelineError: as `ask`, or more configurations than one answer may have.
     """
     found = ask(body.verb, body.given, sent)
     if body.verb != "sweep" and found.size > MOST_ROWS:
@@ -54,7 +54,7 @@ def asked_by(body: Body) -> Asked:
 
 
 def extras_by(body: Body) -> dict[str, Any]:
-    """What a body asks beside its question, by name."""
+    """The extras in a body, by name."""
     known = extras_of(body.verb)
     return {name: read(one, getattr(body, name)) for name, one in known.items()}
 
@@ -65,7 +65,7 @@ def estimate(body: Body) -> dict[str, Any]:
     rows = found.rows
     if body.operators:
         if isinstance(found, results.Served) or not found.scalar:
-            raise InvalidValue("operators are of one static batch: give numbers, not lists")
+            raise InvalidValue("operators need a single static batch: give numbers, not lists")
         priced = found.engine_estimate
         steps = {phase: getattr(priced, phase) for phase in phases_of(priced.model)}
         rows[0]["operators"] = {phase: operator_rows(step) for phase, step in steps.items()}
@@ -78,14 +78,14 @@ def serve(body: Body) -> dict[str, Any]:
 
 
 def simulate(body: Body) -> dict[str, Any]:
-    """What `ridgeline simulate --json` prints."""
+    """The output of `ridgeline simulate --json`."""
     from app.simulation import result
 
     return result.simulate(asked_by(body), **extras_by(body)).to_dict()
 
 
 def ops(body: Body) -> dict[str, Any]:
-    """What `ridgeline ops --json` prints."""
+    """The output of `ridgeline ops --json`."""
     from app.model_inside import counting
 
     return counting.count(asked_by(body), **extras_by(body)).to_dict()
@@ -109,7 +109,7 @@ def export(body: Body) -> dict[str, Any]:
 
 
 def _file(name: str, content: bytes) -> dict[str, Any]:
-    """A file in a document: traces in base64, what can be read as it is."""
+    """A file in a document: traces in base64, readable files as text."""
     about = {"name": name, "bytes": len(content)}
     if name.endswith(".et"):
         return {**about, "base64": base64.b64encode(content).decode("ascii")}
@@ -141,7 +141,7 @@ def sweep(body: Body) -> dict[str, Any]:
 
 
 def plan(body: Body) -> dict[str, Any]:
-    """What `ridgeline plan --json` prints; with a deployment, its files and notes."""
+    """The output of `ridgeline plan --json`; with a deployment, also its files and notes."""
     from app.planning import result
     from app.planning.manifests.bundle import check_kind
 
@@ -156,42 +156,44 @@ def plan(body: Body) -> dict[str, Any]:
 
 
 def fleet(body: Body) -> dict[str, Any]:
-    """What `ridgeline fleet --json` prints."""
+    """The output of `ridgeline fleet --json`."""
     from app.fleets import result
 
     return result.fleet(body.given, sent).to_dict()
 
 
 def sensitivity(body: Body) -> dict[str, Any]:
-    """What `ridgeline sensitivity --json` prints."""
+    """The output of `ridgeline sensitivity --json`."""
     from app.decide import sensitivity_rows
 
     return sensitivity_rows.document(asked_by(body))
 
 
 def economics(body: Body) -> dict[str, Any]:
-    """What `ridgeline economics --no-kept-runs --json` prints."""
+    """The output of `ridgeline economics --no-kept-runs --json`."""
     from app.decide import economics as decide
 
     return decide.economics(asked_by(body))
 
 
 def scale(body: Body) -> dict[str, Any]:
-    """What `ridgeline scale --json` prints."""
+    """The output of `ridgeline scale --json`."""
     from app.scaling import scale as following
 
     return following.scale(asked_by(body), extras_by(body)).to_dict()
 
 
 def availability(body: Body) -> dict[str, Any]:
-    """What `ridgeline availability --json` prints."""
+    """The output of `ridgeline availability --json`."""
     from app.scaling import availability as enough
 
     return enough.availability(asked_by(body), extras_by(body)).to_dict()
 
 
 def tune(body: Body) -> dict[str, Any]:
-    """What `ridgeline tune --json` prints: what to run next, or a search by the simulator."""
+    """The output of `ridgeline tune --json`: the next setting to run, or a search with the
+    simulator.
+    """
     from app.tuning import report
     from app.tuning.answer import answer
 

@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,13 +64,13 @@ class Workers:
             process = self._free.get(timeout=self.waiting_s)
         except queue.Empty:
             raise Busy(
-                f"{self.at_once} long questions are under way already; ask again in a while",
+                f"all places for long questions ({self.at_once}) are taken; try again later",
                 self.waiting_s,
             ) from None
         keep = False
         try:
             process = self._taken(process, title)
-            self._make_ready(process, work.__module__)
+            self._make_ready(process, work.__module__, title)
             answer = process.submit(_outcome, work, argument).result(self.limit_s)
             keep = True
         except TimeoutError:
@@ -85,9 +85,12 @@ class Workers:
         except BrokenExecutor:
             self._check_going(title)
             raise Exhausted(
-                "the process of the answer ended before it was complete, as the system does where "
-                "memory runs out: ask for less at once; the server's log may say more"
+                "the process of the answer ended before it was complete, perhaps because memory "
+                "ran out: ask for less at once; the server's log may say more"
             ) from None
+        except (RuntimeError, CancelledError):  # `stop` shut the executor down before it had begun
+            self._check_going(title)
+            raise
         finally:
             if process and not keep:
                 _end(process)
@@ -136,9 +139,11 @@ class Workers:
 
     def _check_going(self, title: str) -> None:
         if self._stopping:
-            raise Stopping(f"the server ends; {title} is cancelled: ask again when it is back")
+            raise Stopping(
+                f"the server is shutting down; {title} is cancelled: ask again when it is back"
+            )
 
-    def _make_ready(self, process: ProcessPoolExecutor, module: str) -> None:
+    def _make_ready(self, process: ProcessPoolExecutor, module: str, title: str) -> None:
         """Wait until a process has imported what the work of a module needs.
 
         Raises:
@@ -153,7 +158,7 @@ class Workers:
         except (BrokenExecutor, OSError) as error:
             why = str(error) or type(error).__name__
         if why:
-            self._check_going("the question")
+            self._check_going(title)
             raise _unavailable(why)
         self._ready.add(process)
 

@@ -1,3 +1,1 @@
-"""Results of serving benchmarks against their prediction: compared, judged, replayed,
-learnt from.
-"""
+"""Benchmark results and their predictions: comparison, verdict, replay, and calibration."""

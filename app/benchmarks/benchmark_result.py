@@ -66,9 +66,7 @@ def read(path: Path) -> BenchmarkResult:
         )
     if apart := account.failed(account.of_result(measurement)):
         said = "; ".join(check.sentence for check in apart)
-        raise InvalidValue(
-            f"{measurement.file}: nothing is learnt from a result that fails a check: {said}"
-        )
+        raise InvalidValue(f"{measurement.file}: a result that fails a check is not used: {said}")
     return BenchmarkResult(tpot, measured_figures(measurement), _load(measurement))
 
 

@@ -26,9 +26,9 @@ from profilers.serving_results import ServingMeasurement
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """What was learnt: recipes from several runs, or the scale of the steps from one.
+    """The result of a calibration: recipes from several runs, or the step scale from one.
 
-    date: of the calibration, YYYY-MM-DD.  left_out: a sentence on each run that taught nothing.
+    date: of the calibration, YYYY-MM-DD.  left_out: a sentence on each unused run.
     """
 
     recipes: tuple[from_runs.RecipeCalibration, ...] = ()
@@ -38,7 +38,7 @@ class Calibrated:
 
     @property
     def sentence(self) -> str:
-        """A sentence on what was learnt, and which runs taught nothing."""
+        """A sentence on the calibration and on unused runs."""
         learnt = [
             f"{one.measured.model}, {from_runs.recipe_words(one.key)}: {from_runs.sentence(one)}"
             for one in self.recipes
@@ -53,7 +53,7 @@ def calibrate(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> Calibrated:
-    """Learn from measured runs; those that fail a check are left out.
+    """Calibrate with measured runs; runs that fail a check are left out.
 
     Raises:
         InvalidValue: something required is missing, a file contradicts what is priced, no run
@@ -82,7 +82,7 @@ def _sound(deployments: Sequence[Deployment]) -> tuple[list[Deployment], tuple[s
     """The runs that pass every check, and a sentence on each other run.
 
     Raises:
-        InvalidValue: none does.
+        InvalidValue: no run passes every check.
     """
     points = [compare_one(one) for one in deployments]
     left_out = tuple(point.contradiction for point in points if point.failed)
@@ -163,7 +163,7 @@ def _tpot_s(measurement: ServingMeasurement) -> float | None:
 
 
 def _check(one: Deployment) -> None:
-    """Refuse a run that cannot be learnt from.
+    """Refuse a run that cannot be used for calibration.
 
     Raises:
         InvalidValue: something is missing, or the file contradicts what is priced.
@@ -171,6 +171,4 @@ def _check(one: Deployment) -> None:
     one.priced()
     if one.differences:
         said = "; ".join(map(str, one.differences))
-        raise InvalidValue(
-            f"{one.measurement.file}: nothing is learnt from a contradiction: {said}"
-        )
+        raise InvalidValue(f"{one.measurement.file}: the file contradicts what is priced: {said}")

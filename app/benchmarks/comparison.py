@@ -26,8 +26,8 @@ from profilers.serving_results import LATENCIES, ServingMeasurement
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Positions of a measured figure. "below bound": faster than physics allows, so something else ran
-#: than what is priced, or the figure does not mean what its name says.
+#: Where a measured figure lies.  "below bound": faster than physics allows, so the run was not the
+#: deployment that is priced, or the figure has another meaning than its name.
 Place = Literal["inside", "better", "worse", "below bound", "not validated", "not predicted"]
 #: Percentiles that are compared.
 PERCENTS = (50.0, 90.0, 95.0, 99.0)
@@ -149,14 +149,14 @@ class Point:
 
     @property
     def failed(self) -> tuple[Check, ...]:
-        """The failed checks; nothing is learnt from a run that has any."""
+        """The failed checks; a run with any is not used for calibration."""
         return account.failed(self.checks)
 
     @property
     def contradiction(self) -> str:
         """The failed checks in words, with the run; "" where all pass."""
         said = "; ".join(one.sentence for one in self.failed)
-        return f"{self.label}: nothing is learnt from sums that fail: {said}" if said else ""
+        return f"{self.label}: a run that fails its checks is not used: {said}" if said else ""
 
     def row(self, figure: str) -> Row | None:
         """The row of a figure, None where the result has none."""
@@ -172,7 +172,7 @@ class Comparison:
     notes: tuple[str, ...] = field(default=())
 
     def label(self, point: Point) -> str:
-        """What identifies a run among the others; within one file, its label and load."""
+        """Text that identifies a run among the others; within one file, its label and load."""
         files = {one.measurement.file for one in self.points}
         return point.label if len(files) > 1 else point.in_its_file
 

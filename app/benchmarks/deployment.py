@@ -1,8 +1,8 @@
 """The deployment that a benchmark measured, from the file and from the user.
 
 A file's names are looked up; a given parameter takes precedence, and contradictions are reported.
-Anything that neither states is asked for: some of it is required for a price, for the rest a named
-assumption is used.
+Facts that neither states are listed as missing: some are required for a price, the others get a
+named assumption.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Deployment:
 
     @property
     def question(self) -> str:
-        """A sentence on what is required but missing; "" where nothing is."""
+        """A sentence on what is required but missing; "" if nothing is."""
         file = self.measurement.file or self.measurement.format
         return f"{file}: {'; '.join(map(str, self.needed))}" if self.needed else ""
 
@@ -216,7 +216,11 @@ def _fill_degrees(found: _Found, measurement: ServingMeasurement, given: frozens
     if any(name in given for name in (*_DEGREES, "moe_tp")):
         return
     if "prefill_workers" in given or "prefill_system" in given:
-        found.ask("tp", "what the file states is of both pools: give the decode workers'", "one")
+        found.ask(
+            "tp",
+            "the file states only the total of both pools: give the degree of the decode workers",
+            "one",
+        )
         return
     known = {name: int(n) for name, n in subject.degrees.items() if name in _DEGREES and n >= 1}
     for name, ranks in known.items():
@@ -252,10 +256,10 @@ def _stated_load(measurement: ServingMeasurement, asked: Asked) -> dict[str, Any
     kind = asked.question.kind
     if "batch" in asked.given:
         if not measurement.phase:
-            raise InvalidValue("batch means nothing to a run under load: give a concurrency")
+            raise InvalidValue("batch does not apply to a run under load: give a concurrency")
         stated["concurrency"] = asked.question.batch
     elif measurement.phase and kind != "batch":
-        raise InvalidValue(f"{kind} means nothing to a {measurement.phase} alone: give a batch")
+        raise InvalidValue(f"{kind} does not apply to a {measurement.phase} alone: give a batch")
     return stated
 
 

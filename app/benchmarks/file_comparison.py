@@ -20,7 +20,7 @@ def are_results(files: Iterable[Any]) -> bool:
     """Whether files are results of benchmarks, judged by content; parsed objects are not.
 
     Raises:
-        InvalidValue: some are and some are not.
+        InvalidValue: results are mixed with other files.
     """
     files = list(files)
     paths = [one for one in files if isinstance(one, (str, Path))]
@@ -35,7 +35,7 @@ def are_results(files: Iterable[Any]) -> bool:
     if len(found) > 1:
         other, result = (getattr(found[of], "name", found[of]) for of in (False, True))
         raise InvalidValue(
-            f"{other} is no result of a benchmark, {result} is one: compare them apart"
+            f"{other} is not a benchmark result, but {result} is: compare them separately"
         )
     return True in found
 

@@ -47,7 +47,7 @@ def findings(comparison: Comparison) -> list[Finding]:
 def _summary(comparison: Comparison) -> Iterator[Finding]:
     rows = [row for point in comparison.sound for row in point.rows]
     if not comparison.sound:
-        yield Finding("summary", "No run meets every sum, so that no finding is stated.")
+        yield Finding("summary", "No run passes every check, so there are no findings.")
         return
     judged = [row for row in rows if row.place in ("inside", "better", "worse", "below bound")]
     if not judged:
@@ -68,7 +68,7 @@ def _sums(comparison: Comparison) -> Iterator[Finding]:
         for check in point.failed:
             yield Finding(
                 "sum", f"{comparison.label(point)}: the run contradicts itself or what is priced: "
-                f"{check.sentence}. It teaches nothing.",
+                f"{check.sentence}. It is not used.",
             )  # fmt: skip
 
 
@@ -203,7 +203,7 @@ def _of_tails(comparison: Comparison, points: Sequence[Point]) -> str:
             times = mean.measured / median.measured
             return (
                 f"{comparison.label(point)}: the mean TTFT is {times:.1f} x its median: a queue "
-                "built up for a part of the run, which a steady prediction does not hold; compare "
-                "the simulation."
+                f"built up during part of the run, which a steady-state prediction does not "
+                f"include; compare with the simulation."
             )
     return ""

@@ -65,7 +65,7 @@ class Verdict:
             f"{against} {column.words(self.reference)} ({share:+.1%})"
         )
         if self.outcome == "fail":
-            return f"{words}, worse than the {column.words(self.allowed)} that pass"
+            return f"{words}, worse than the limit of {column.words(self.allowed)}"
         if self.outcome == "better":
             return f"{words}, better than expected"
         if self.outcome == "below bound":
@@ -176,7 +176,8 @@ def _by_prediction(point: Point) -> list[Verdict]:
 def _errors(compared: Comparison) -> list[str]:
     """A sentence on every run with failed requests."""
     return [
-        f"{point.label}: {point.measurement.load.errors:,} requests failed, and stand in no latency"
+        f"{point.label}: {point.measurement.load.errors:,} requests failed, and are not part of "
+        f"any latency"
         for point in compared.points
         if point.measurement.load.errors
     ]

@@ -131,7 +131,11 @@ def _load(one: Deployment) -> list[Known]:
         inferred = any(word in load.why for word in ("taken", "held back", "reached"))
         found.append(Known("batch", value, "likely" if inferred else "certain", load.why))
     else:
-        found.append(Known("batch", "", "unknown", "neither open requests nor their rate is said"))
+        found.append(
+            Known(
+                "batch", "", "unknown", "neither the number of open requests nor a rate is stated"
+            )
+        )
     if load.isl or load.osl:
         value = f"{load.isl:,.0f} in, {load.osl:,.0f} out"
         spread = one.measurement.lengths

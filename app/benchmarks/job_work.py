@@ -49,7 +49,7 @@ def replayed(asked: Asked, progress: Progress, cancelled: Cancel) -> Replay:
 
 
 def learnt(asked: Asked, progress: Progress, cancelled: Cancel) -> Calibrated:
-    """What the runs teach; nothing is stored.
+    """The calibration from the runs; nothing is stored.
 
     Raises:
         RidgelineError: as `calibrate`.  Cancelled: `cancelled` returned True.

@@ -79,7 +79,7 @@ _STATED = (
 
 
 def load_of(measurement: ServingMeasurement, given: Mapping[str, Any]) -> RunLoad:
-    """The load of a result, where the user does not state another.
+    """The load of a result, unless the user states another one.
 
     given: some of concurrency, rate, isl, osl and length_ratio.
     """
@@ -141,7 +141,7 @@ def _kind(measurement: ServingMeasurement, given: Mapping[str, Any]) -> dict[str
     if load.rate_achieved:
         return {"rate": load.rate_achieved, "why": "the rate that the file says was reached"}
     if load.concurrency_mean:
-        words = "the mean of open requests in the file, taken for a closed loop of so many users"
+        words = "the mean of open requests in the file, taken as the users of a closed loop"
         return {"concurrency": max(load.concurrency_mean, 1.0), "why": words}
     return {}
 

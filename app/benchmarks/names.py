@@ -78,7 +78,7 @@ def look_up(kind: str, stated: str | None) -> Named | None:
 
 
 def why_missing(kind: str, stated: str | None) -> str:
-    """Why a name must be given: what the file states, or does not."""
+    """Why a name must be given: the file's own name is unknown, or it states none."""
     find, unstated, unknown = _KINDS[kind]
     if not stated:
         return unstated
@@ -109,7 +109,9 @@ def _model(stated: str | None) -> Named | None:
 
 
 def _spellings(stated: str) -> Iterator[tuple[str, str]]:
-    """A name, its last parts as of a path, and the same without a format at the end."""
+    """Spellings to look up: a name, the last parts of a path, and both without a format suffix,
+    each with that format.
+    """
     stated = stated.strip().rstrip("/").removesuffix(".gguf")[:LONGEST_NAME]
     parts = [part for part in stated.split("/") if part]
     tried = dict.fromkeys([stated, "/".join(parts[-2:]), *parts[-1:]])

@@ -99,7 +99,7 @@ _ROOMY = 64.0
 
 
 def with_room(resolved: Resolved) -> Resolved:
-    """A deployment with enough memory: what was measured did fit, whatever is predicted."""
+    """The deployment with enough memory, because a measured deployment did fit."""
     system = resolved.system
     return replace(resolved, system=replace(system, memory_bytes=system.memory_bytes * _ROOMY))
 

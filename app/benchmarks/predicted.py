@@ -74,8 +74,8 @@ _SUM = "those of TTFT and TPOT, as if both erred the same way"
 def predict(deployment: Deployment, level: float) -> Prediction:
     """Predict every figure that the closed form has.
 
-    What was measured was served: a load beyond what the closed form sustains, or beyond the memory,
-    is priced nevertheless, with a note.
+    The measured load was served, so it is priced, with a note, even if it exceeds the memory or the
+    rate that the closed form can sustain.
 
     level: share of runs within an interval, such as 0.8.
 

@@ -41,7 +41,8 @@ _AXES = {
 class Parting:
     """Where measured over simulated changes most along an axis.
 
-    axis: "arrival_s", "isl" or "osl".  value: at which.  before, after: median ratio on both sides.
+    axis: "arrival_s", "isl" or "osl".  value: position on it.  before, after: median ratio on
+    both sides.
     """
 
     latency: str

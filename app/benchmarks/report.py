@@ -22,8 +22,8 @@ _JUDGED = ("e2e_mean_s", "tpot_mean_s", "tpot_p50_s", "ttft_mean_s", "ttft_p50_s
 
 
 def of_point(point: Point) -> TimeReport | None:
-    """The report of a run; None where nothing is predicted, a check fails, or what was given
-    contradicts the file.
+    """The report of a run; None if nothing is predicted, a check fails, or the user's parameters
+    contradict the file.
     """
     one, prediction = point.deployment, point.prediction
     if prediction is None or point.failed or one.differences:
@@ -65,7 +65,7 @@ def _latency(one: Predicted) -> Latency:
 
 
 def _parts(point: Point) -> list[Spent]:
-    """The first token, and all further tokens of a request."""
+    """The parts of a request: its first token, and all further tokens."""
     lengths = point.measurement.lengths.osl.typical or point.deployment.load.mean_osl
     gaps = max(float(lengths or 0.0) - 1.0, 0.0)
     found = []
@@ -88,8 +88,9 @@ def _parts(point: Point) -> list[Spent]:
 
 
 def best_known(one: Deployment, figure: str) -> Best | None:
-    """The least mean "ttft_s" or "tpot_s" that was measured of a deployment's model and device near
-    its load; None without any, and of other figures."""
+    """The smallest measured mean "ttft_s" or "tpot_s" of a deployment's model and device near its
+    load; None without any, or for other figures.
+    """
     if figure not in ("ttft_s", "tpot_s"):
         return None
     if one.resolved is None or one.measurement.phase or not one.load.users:

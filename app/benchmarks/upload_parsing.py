@@ -34,7 +34,9 @@ def read_sent(
             progress(0.1, "reading")
             return read_results(path, label=sent.name)
     except OSError as error:
-        raise ReportError(f"{sent.name}: cannot be spooled ({error.strerror})") from None
+        raise ReportError(
+            f"{sent.name}: cannot be written to a temporary file ({error.strerror})"
+        ) from None
 
 
 def base_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""A run on a machine that is calibrated first, so that its own prediction stands beside it."""
+"""Calibrate a machine before a run, so that the run has a calibrated prediction."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from genz_core.progress import Cancel, Progress, never, part, silent
 from profilers.collect.machine_document import SLUG
 from profilers.run_config import RunConfig
 
-#: Share of the whole that the calibration takes, about.
+#: Approximate share of the total time that the calibration takes.
 _SHARE = 0.8
 
 
 def is_calibrated() -> bool:
-    """Whether this machine was calibrated and the calibration kept."""
+    """Whether a calibration of this machine was saved."""
     try:
         return hardware_db.load(SLUG).slug == SLUG
     except RidgelineError:
@@ -25,9 +25,9 @@ def is_calibrated() -> bool:
 def calibrate_and_run(
     config: RunConfig, progress: Progress = silent, cancelled: Cancel = never
 ) -> str:
-    """Calibrate this machine, keep that, then measure what a run configuration describes.
+    """Calibrate this machine, save the result, then measure a run configuration.
 
-    Returns the id of the kept run, which is priced with the calibration.
+    Returns the id of the stored run, which is priced with the calibration.
 
     Raises:
         MeasurementError: as `machine.calibrate`, `machine.save` and `run_store.execute`.

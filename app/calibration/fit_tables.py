@@ -1,4 +1,4 @@
-"""Tables of a calibration: errors before and after, constants with their uncertainty, points."""
+"""Tables of a calibration: errors before and after, constants with uncertainty, points."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from genz_core.types import System
 
 
 class CalibratedSystem(Protocol):
-    """A system with the fit of its latency profile, on microbenchmarks or on reports.
+    """A system whose latency profile was fitted, on microbenchmarks or on reports.
 
-    prior: the profile that the fit started from.  points: what it was fitted on.
+    prior: the profile before the fit.  points: the data of the fit.
     """
 
     @property
@@ -48,7 +48,7 @@ def error_rows(fitted: CalibratedSystem) -> list[dict[str, Any]]:
 
 
 def constant_rows(fitted: CalibratedSystem) -> list[dict[str, Any]]:
-    """Fitted constants: before, after, and the relative standard deviation that is left."""
+    """Fitted constants: before, after, and the remaining relative standard deviation."""
     rows = []
     for key, deviations in fitted.calibration.uncertainty.items():
         operator, fmt = key.split(".", 1)
@@ -70,7 +70,7 @@ def constant_rows(fitted: CalibratedSystem) -> list[dict[str, Any]]:
 
 
 def point_rows(fitted: CalibratedSystem) -> list[dict[str, Any]]:
-    """Predicted and measured seconds, a row a point and state ("before" or "after" the fit)."""
+    """Predicted and measured seconds, one row per point and state ("before" or "after" the fit)."""
     states = {"before": fitted.prior, "after": fitted.calibration.profile}
     return [row for state, profile in states.items() for row in _priced(fitted, state, profile)]
 

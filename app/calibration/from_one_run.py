@@ -1,7 +1,8 @@
-"""One measured TPOT sets the scale of a deployment's steps; the simulation tells the rest.
+"""Calibrate a deployment's step times with one measured TPOT.
 
-The scale is the one factor on the time of every step with which the simulated mean TPOT equals
-the measured one, under the same load.  It holds for one model, format, engine, system and split.
+The scale is a single factor on the time of every step, chosen so that the simulated mean TPOT
+equals the measured one under the same load.  It applies to one model, format, engine, system and
+split.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from genz_core.progress import Cancel, Progress, never, silent
 from hardware_db import recipes
 from hardware_db.recipes import StepScale
 
-#: A scale beyond these says that something else ran than what is described.
+#: A scale outside these limits means that the run was not the deployment described.
 LEAST, MOST = 0.1, 10.0
 _TOLERANCE = 1e-4
 _MOST_RUNS = 30
@@ -35,7 +36,7 @@ _MOST_RUNS = 30
 
 @dataclass(frozen=True, slots=True)
 class StepFit:
-    """A scale of the step, and the simulation with it."""
+    """A scale of the step times, and the simulation that uses it."""
 
     run: Run
     scale: StepScale
@@ -48,10 +49,10 @@ def fit(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> StepFit:
-    """Find the scale with which the simulated mean TPOT is the measured one.
+    """Find the scale for which the simulated mean TPOT equals the measured one.
 
     Args:
-        resolved: the question with the load that was measured, what it names looked up.
+        resolved: the resolved question, with the measured load.
         objects: its trace and lengths, see `app.simulation.run.run`.
 
     Raises:
@@ -62,8 +63,9 @@ def fit(
     question, objects = resolved.scenario, objects or {}
     if drafts(question) or has_pool(question):
         raise InvalidValue(
-            "one measured TPOT tells the time of a step only where a step writes a token and reads "
-            "prompts too: calibrate without speculation and without a prefill pool"
+            "one measured TPOT determines the step time only if each step writes one token per "
+            "request and prompts run in the same steps: calibrate without speculation and without "
+            "a prefill pool"
         )
     if not 0 < measured_tpot_s < math.inf:
         raise InvalidValue(f"a measured TPOT of {measured_tpot_s:g}: give seconds above 0")
@@ -90,7 +92,7 @@ def fit(
 
 
 def _error(answer: Run, measured_tpot_s: float) -> float:
-    """Logarithm of the simulated over the measured mean TPOT.
+    """Logarithm of simulated over measured mean TPOT.
 
     Raises:
         InvalidValue: no request has a second token.
@@ -102,10 +104,10 @@ def _error(answer: Run, measured_tpot_s: float) -> float:
 
 
 def _bracket(miss: Callable[[float], float]) -> tuple[float, float]:
-    """Logarithms of two scales on both sides of the measured TPOT, or one that meets it.
+    """Logarithms of two scales that bracket the measured TPOT, or of one that matches it.
 
     Raises:
-        InvalidValue: no scale in [LEAST, MOST] meets it.
+        InvalidValue: no scale in [LEAST, MOST] matches it.
     """
     here, at = miss(0.0), 0.0
     while abs(here) > _TOLERANCE:
@@ -124,20 +126,20 @@ def _bracket(miss: Callable[[float], float]) -> tuple[float, float]:
 
 
 def keep(fitted: StepFit) -> Path:
-    """Save a scale among the user's own calibrations; returns their file."""
+    """Save a scale among the user's calibrations; returns its file."""
     resolved = fitted.run.resolved
     key = recipe_key(resolved.engine, resolved.model, resolved.system)
     return recipes.keep_step_scale(key, resolved.scenario.parallelism, fitted.scale)
 
 
 def forget(resolved: Resolved) -> bool:
-    """Drop the scale of a deployment; returns whether one was kept."""
+    """Delete the scale of a deployment; returns whether there was one."""
     key = recipe_key(resolved.engine, resolved.model, resolved.system)
     return recipes.forget_step_scale(key, resolved.scenario.parallelism)
 
 
 def beside(fitted: StepFit, measured: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Measured figures beside the simulated ones, a row each, where both are known."""
+    """Measured and simulated figures, one row each, where both are known."""
     simulated = rows.figures(fitted.run)
     return [
         {

@@ -1,4 +1,6 @@
-"""Calibrate a system with profiler reports: its datasheet, latency constants fitted on kernels."""
+"""Calibrate a system with profiler reports: datasheet figures, with latency constants fitted on
+kernels.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,9 @@ from profilers.operator_points import OperatorTiming, operator_points, operator_
 class ReportCalibration:
     """A system calibrated with reports.
 
-    system: with its fitted profile, under the id that it is kept by.  prior: the profile that the
-    fit started from.  points: what it was fitted on.  refused: a sentence for each point faster
-    than the device's peaks allow.  share: of the kernels' time, in calls that the points describe.
+    system: with its fitted profile, under the id for saving.  prior: the profile before the fit.
+     points: the data of the fit.  refused: a sentence for each point faster than the device's peaks
+    allow.  share: share of the kernels' time in calls that the points describe.
     document: the system's YAML as a mapping.
     """
 
@@ -46,14 +48,14 @@ def fit(reports: Sequence[Report], system: str = "", name: str = "") -> ReportCa
     """Fit the latency profile of a system to the kernels of reports of one device.
 
     Args:
-        system: slug, alias or YAML; default: the device that the reports name.
-        name: the id of the calibrated system; default: the system's with "-from-report".
+        system: slug, alias or YAML; default: the device named in the reports.
+        name: id of the calibrated system; default: the system's id with "-from-report".
 
     Raises:
-        ReportError: no kernel tells its shape.
-        InvalidValue: no device is named, it has no latency profile, `name` is that of a shipped
-            system, most points of an operator are faster than its peaks allow, or a report fails
-            a sum.
+        ReportError: no kernel states its shape.
+        InvalidValue: no device is named, it has no latency profile, `name` is a shipped system,
+            most points of an operator are faster than its peaks allow, or a report fails a
+            consistency check.
     """
     record = hardware_db.facts(system or device_name(reports))
     base = hardware_db.load(record.id)
@@ -66,7 +68,9 @@ def fit(reports: Sequence[Report], system: str = "", name: str = "") -> ReportCa
     for report in reports:
         if apart := account.failed(profile_account.of_report(report, base)):
             said = "; ".join(check.sentence for check in apart)
-            raise InvalidValue(f"{report.label}: nothing is learnt from sums that fail: {said}")
+            raise InvalidValue(
+                f"{report.label}: its consistency checks fail, so it is not used: {said}"
+            )
     points = operator_points(possible, f"kernels of {labels}")
     calibration = calibrate(base.latency, base, points)
     return ReportCalibration(
@@ -98,10 +102,10 @@ def save(fitted: ReportCalibration) -> list[Path]:
 def _possible(
     points: Sequence[OperatorTiming], system: System
 ) -> tuple[list[OperatorTiming], tuple[str, ...]]:
-    """The timings that the device's peaks allow, and a sentence for each of the others.
+    """The timings that are possible with the device's peaks, and a sentence for each other one.
 
     Raises:
-        InvalidValue: most timings of an operator are faster: this is another device.
+        InvalidValue: most timings of an operator are too fast: the device is a different one.
     """
     possible, refused = [], []
     for point in points:
@@ -111,7 +115,7 @@ def _possible(
         else:
             possible.append(point)
     sentences = tuple(
-        f"{point.operator} {point.shape} took {point.time_s * 1e6:.2f} us, and the peaks of "
+        f"{point.operator} {point.shape} took {point.time_s * 1e6:.2f} us, while the peaks of "
         f"{system.name} allow {least * 1e6:.2f} us at best"
         for point, least in refused
     )
@@ -142,7 +146,7 @@ def _document(record: hardware_db.SystemRecord, name: str, labels: str) -> dict[
     """The calibrated system's YAML as a mapping: the facts of `record` under the id `name`.
 
     Raises:
-        InvalidValue: a shipped system has that id, or it is no valid one.
+        InvalidValue: a shipped system has that id, or it is not a valid id.
     """
     if name in system_files.shipped():
         raise InvalidValue(f"{name} ships with Ridgeline; give the calibrated system another name")
@@ -157,5 +161,5 @@ def _document(record: hardware_db.SystemRecord, name: str, labels: str) -> dict[
         "aliases": [],
         "notes": [f"latency constants fitted on the kernels of {labels}"],
     }
-    hardware_db.load(document)  # refuses an id that cannot be
+    hardware_db.load(document)  # refuses an invalid id
     return document

@@ -1,8 +1,8 @@
 """Calibrate an engine with the user's own runs: rows of a points file with measured figures.
 
-Rows (`app.scenario.points_file`, columns "measured_..." beside) of one engine, model, weight format
-and system are fitted together and kept as the user's recipe, which every later prediction of the
-four applies.
+Rows (see `app.scenario.points_file`, with additional "measured_..." columns) of one engine, model,
+weight format and system are fitted together.  The result is saved as the user's recipe; every later
+prediction of these four uses it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from hardware_db import recipes
 
 
 def _column(metric: str) -> str:
-    """The column of a metric's measured seconds: "measured_ttft_s"."""
+    """The column for a metric's measured seconds: "measured_ttft_s"."""
     return f"measured_{points_file.FIGURES[metric].predicted}"
 
 
@@ -49,7 +49,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         _column(metric) for metric in points_file.FIGURES if metric not in SCALES
     ),
 }
-#: Columns as a reader knows them.
+#: Column titles for readers.
 LABELS: Mapping[str, str] = {
     _column(metric): f"{COLUMNS[one.predicted].head} [ms]"
     for metric, one in points_file.FIGURES.items()
@@ -73,7 +73,7 @@ class MeasuredFigure:
 class RecipeCalibration:
     """The fit of an engine to the runs of one recipe.
 
-    runs: the measured figures.  measured: the recipe to keep.  before_s, after_s: predictions of
+    runs: the measured figures.  measured: the recipe to save.  before_s, after_s: predictions of
     the figures [s], [runs].
     """
 
@@ -86,7 +86,7 @@ class RecipeCalibration:
 
 
 def with_scenario(scenario: Question, rows: Sequence[points_file.Row]) -> list[points_file.Row]:
-    """Rows of load and figures, completed with the names, degrees and lengths of a scenario."""
+    """Rows with load and figures, completed with a scenario's names, degrees and lengths."""
     stated = {name: value for name, value in scenario.changed().items() if name != "batch"}
     defaults = {name: str(value) for name, value in stated.items() if name in PARAMETERS}
     defaults |= {name: str(getattr(scenario, name)) for name in ("model", "system", "isl", "osl")}
@@ -100,8 +100,8 @@ def calibrate(
 ) -> list[RecipeCalibration]:
     """Fit the engine of every recipe in `rows` to its measured figures.
 
-    progress: called with the share that is done and the recipe at work.  sources: what models and
-    systems mean; by default they open no file.
+    progress: called with the completed share and the current recipe.  sources: resolves models and
+    systems; by default it opens no file.
 
     Raises:
         InvalidValue: a row measures nothing or cannot be priced, or a figure contradicts physics.
@@ -118,7 +118,7 @@ def calibrate(
         key = _key(resolve(point.asked.question, point.asked.objects))
         by_recipe.setdefault(key, []).extend(_measured(row, point, resolved))
     if not by_recipe:
-        raise InvalidValue(f"no runs: give a row a run, with {' or '.join(METRICS)}")
+        raise InvalidValue(f"no runs: give one row per run, with {' or '.join(METRICS)}")
     calibrations = []
     for at, (key, runs) in enumerate(by_recipe.items()):
 
@@ -130,26 +130,27 @@ def calibrate(
 
 
 def _refuse_two_recipes(label: str, resolved: Resolved) -> None:
-    """Raise `InvalidValue` where prompts are read under another recipe: one fit cannot tell the
-    two apart."""
+    """Raise `InvalidValue` if prefill runs under another recipe: one fit cannot separate the
+    two.
+    """
     if not has_pool(resolved.scenario):
         return
     read_by = prefill_pool(resolved).resolved
     if _key(read_by) != _key(resolved):
         raise InvalidValue(
             f"{label}: prompts are read by {recipe_words(_key(read_by))} and answered by "
-            f"{recipe_words(_key(resolved))}: a fit tells them apart only where both pools are "
-            "alike; leave prefill_system and prefill_weights out, or fit runs of each alone"
+            f"{recipe_words(_key(resolved))}: one fit cannot separate two different pools; leave "
+            f"prefill_system and prefill_weights out, or fit runs of each alone"
         )
 
 
 def keep(calibration: RecipeCalibration) -> Path:
-    """Save a calibration among the user's own recipes; returns their file."""
+    """Save a calibration among the user's recipes; returns its file."""
     return recipes.keep_recipe(calibration.key, calibration.measured)
 
 
 def forget(path: Path, sources: Sources = dict) -> dict[RecipeKey, bool]:
-    """Drop the user's recipes that a CSV names: {recipe: whether one was kept}."""
+    """Delete the user's recipes named in a CSV: {recipe: whether there was one}."""
     rows = enumerate(points_file.read(path))
     asked = [parse(row, str(at), sources).asked for at, row in rows]
     keys = [_key(resolve(one.question, one.objects)) for one in asked]
@@ -161,22 +162,22 @@ def _key(resolved: Resolved) -> RecipeKey:
 
 
 def recipe_words(key: RecipeKey) -> str:
-    """Engine, system and weight format of a recipe in words."""
+    """Engine, system and weight format of a recipe as text."""
     return f"{key.engine} on {key.system}, {key.weights} weights"
 
 
 def sentence(calibration: RecipeCalibration) -> str:
-    """Mean error before and after a calibration in words."""
+    """Mean error before and after a calibration, in a sentence."""
     before, after = calibration.fit.before, calibration.fit.after
     return (
         f"Mean error of the {after.points} figures: {before.mape:.1%} before, {after.mape:.1%} "
-        "after. What other runs of this recipe gain is on page Accuracy (after runs of your "
-        "own)."
+        "after. Page Accuracy shows what such a calibration gains for other runs of a recipe "
+        "(after runs of your own)."
     )
 
 
 def figure_rows(calibration: RecipeCalibration) -> list[dict[str, Any]]:
-    """Measured figures with the predictions before and after [s], and their relative errors."""
+    """Measured figures with predictions before and after the fit [s], and their relative errors."""
     return [
         {
             "run": run.point.id,
@@ -194,7 +195,7 @@ def figure_rows(calibration: RecipeCalibration) -> list[dict[str, Any]]:
 
 
 def constant_rows(calibration: RecipeCalibration) -> list[dict[str, Any]]:
-    """Constants and scales: the factor of each and its relative standard deviation."""
+    """Constants and scales: factor and relative standard deviation of each."""
     rows = [
         {"constant": name, "factor": factor, "uncertainty": calibration.fit.uncertainty[name]}
         for name, factor in calibration.fit.factors.items()
@@ -207,15 +208,15 @@ def constant_rows(calibration: RecipeCalibration) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -abs(float(np.log(row["factor"]))))
 
 
-#: Column of the requests/s that were answered, where a run had an end: fewer than came.
+#: Column for the completed requests/s of a run that ended: fewer than arrived.
 ANSWERED = "measured_requests_per_s"
-#: A rate above this share of what is predicted to be sustained is taken by its open requests, so
-#: that no trial of the fit is slower than the run that was served.
+#: A run whose rate exceeds this share of the predicted sustained rate is fitted by its number of
+#: open requests, so that every trial of the fit can sustain its load.
 _FULL = 0.5
 
 
 def _nearly_full(resolved: Resolved, point: Point) -> bool:
-    """Whether a run's rate is near or beyond what the deployment is predicted to sustain."""
+    """Whether a run's rate is near or above the predicted sustained rate of the deployment."""
     rate = {"rate": np.array([point.numbers["rate"] / _FULL])}
     return str(served(replace(resolved, scenario=point.question), rate).status[0]) == OVERLOADED
 
@@ -223,7 +224,7 @@ def _nearly_full(resolved: Resolved, point: Point) -> bool:
 def _as_open_requests(row: points_file.Row, resolved: Resolved, point: Point) -> points_file.Row:
     """A run at a rate as the closed loop with as many open requests, by Little's law.
 
-    Where only one latency was measured, as many as the engine runs at most.
+    If only one latency was measured, the engine's largest number of running requests is used.
     """
     question = point.question
     first, gap = (row.get(f"measured_{name}_s", "") for name in ("ttft", "tpot"))
@@ -241,7 +242,8 @@ def _measured(row: points_file.Row, point: Point, resolved: Resolved) -> Iterato
     """The measured figures of a row.
 
     Raises:
-        InvalidValue: it has none, one that its load cannot have, or one that is no positive number.
+        InvalidValue: it has none, one that its load cannot have, or one that is not a positive
+            number.
     """
     label = point.id
     cells = {name: row[name] for name in METRICS if row.get(name)}
@@ -259,14 +261,16 @@ def _measured(row: points_file.Row, point: Point, resolved: Resolved) -> Iterato
         except ValueError:
             seconds = float("nan")
         if not 0 < seconds < float("inf"):
-            raise InvalidValue(f"{label}: {name} = {text!r} is no positive number of seconds")
+            raise InvalidValue(f"{label}: {name} = {text!r} is not a positive number of seconds")
         yield MeasuredFigure(resolved, point, METRICS[name], seconds)
 
 
 def _fitted(
     key: RecipeKey, runs: list[MeasuredFigure], progress: Callable[[float], None]
 ) -> RecipeCalibration:
-    """Fit the shipped engine, as it was measured on this device and recipe, to the runs."""
+    """Fit the engine to the runs, starting from its shipped constants for this device and
+    recipe.
+    """
     shipped = recipes.load_recipe(key, own=False)
     first = runs[0].resolved
     engine = as_measured(hardware_db.load_engine(key.engine, own=False), first.model, first.system)
@@ -301,7 +305,7 @@ def _fitted(
 
 
 def _priced(runs: Sequence[MeasuredFigure], engine: EngineProfile, side: str) -> Array:
-    """The predicted time or the bound of every run [s], [runs].
+    """The predicted time or the lower bound of every run [s], [runs].
 
     side: "predicted" or "bound".
 

@@ -1,7 +1,7 @@
-"""Calibrate this machine: microbenchmarks to a system, a latency profile and an engine.
+"""Calibrate this machine with microbenchmarks: a system, a latency profile and an engine.
 
-`calibrate` runs the microbenchmarks and fits; `save` writes three files to the user's data
-folder, where the hardware database reads them like those that ship: systems/this-machine.yaml,
+`calibrate` runs the microbenchmarks and fits; `save` writes three files to the user's data folder,
+where the hardware database reads them like shipped files: systems/this-machine.yaml,
 profiles/this-machine.yaml and engines/hf-this-machine.yaml.
 """
 
@@ -28,7 +28,8 @@ from profilers.collect import machine
 from profilers.collect.machine_document import ENGINE, SLUG, system_document
 from profilers.collect.microbenchmarks import Suite
 
-#: Fits of the shipped engine on other machines; here the kernels themselves were measured.
+#: Constants of the shipped engine that were fitted on other machines; here the kernels themselves
+#: are measured.
 _OF_OTHER_MACHINES = (
     "launch_us",
     "moe_floor_us",
@@ -46,7 +47,7 @@ _OF_OTHER_MACHINES = (
 class MachineMeasurements:
     """Measurements of a machine, operator by operator.
 
-    device: torch's name of it.  suite: the microbenchmarks.  eager: host times and passes of eager
+    device: its name in torch.  suite: the microbenchmarks.  eager: host times and passes of eager
     execution.  contention: wall time over processor time of all cores before the run.
     """
 
@@ -56,7 +57,7 @@ class MachineMeasurements:
     contention: float
 
     def joined(self, later: MachineMeasurements) -> MachineMeasurements:
-        """Both measurements joined, earlier and later: a machine drifts while it is measured."""
+        """Both measurements together: a machine drifts while it is measured."""
         return MachineMeasurements(
             self.device,
             self.suite.joined(later.suite),
@@ -70,8 +71,8 @@ class ThisMachine:
     """A calibrated machine.
 
     system: with its fitted latency profile.  engine: eager transformers as measured here.
-    prior: the profile that the fit started from.  document, engine_document: the YAML of system
-    and engine as mappings.  measurements: what it was fitted on.
+    prior: the profile before the fit.  document, engine_document: the YAML of system and engine as
+    mappings.  measurements: the data of the fit.
     """
 
     system: System
@@ -105,10 +106,10 @@ def calibrate(
     cancelled: Cancel = never,
     anyway: bool = False,
 ) -> ThisMachine:
-    """Measure and fit this machine; ten seconds to two minutes.
+    """Measure and fit this machine; takes ten seconds to two minutes.
 
-    threads: of the CPU, 0 for all cores where they are free and one where they are shared.
-    anyway: also where other programs hold the cores.
+    threads: CPU threads; 0 for all cores if they are idle and one if they are shared.
+    anyway: measure even if other programs use the cores.
 
     Raises:
         MeasurementError: torch is missing, the GPU is not in the hardware database, or the machine
@@ -121,7 +122,7 @@ def calibrate(
 def calibrate_with(
     settings: Mapping[str, Any], progress: Progress = silent, cancelled: Cancel = never
 ) -> ThisMachine:
-    """As `calibrate`, for a background job.  settings: device and threads by name."""
+    """`calibrate` as a background job.  settings: device and threads by name."""
     return calibrate(settings["device"], settings["threads"], progress, cancelled)
 
 
@@ -153,11 +154,11 @@ def fit_machine(measurements: MachineMeasurements) -> ThisMachine:
 
     Raises:
         MeasurementError: the GPU is not in the hardware database, or the machine was so busy that
-            its own peaks rule out some of its points.
+            its measured peaks contradict some of its points.
     """
     suite = measurements.suite
     document = _system_document(measurements.device, suite)
-    # Under another name, so that the fit starts from typical constants, not from the last one.
+    # Under another name, so that the fit starts from typical constants, not from the previous fit.
     bare = replace(hardware_db.load({**document, "id": "uncalibrated"}), slug=SLUG)
     if bare.latency is None:
         raise MeasurementError(f"{bare.name} has no latency profile to start the fit from")
@@ -166,8 +167,8 @@ def fit_machine(measurements: MachineMeasurements) -> ThisMachine:
         result = fit(bare.latency, bare, suite.operator_points(), date=day)
     except InvalidValue as error:
         raise MeasurementError(
-            f"{error}; what was measured does not agree with itself: calibrate again while nothing "
-            f"else runs here (repeats differ by {suite.spread:.0%}, busy threads took "
+            f"{error}; the measurements contradict each other: calibrate again while nothing else "
+            f"runs on this machine (repeats differ by {suite.spread:.0%}, busy threads took "
             f"{measurements.contention:.1f} times their processor time)"
         ) from None
     if bare.kind == "cpu":
@@ -185,11 +186,11 @@ def fit_machine(measurements: MachineMeasurements) -> ThisMachine:
 
 
 def _every_product(profile: LatencyProfile, suite: Suite) -> LatencyProfile:
-    """The profile with products of narrower weights fed as products were measured here.
+    """The profile with products of narrower weight formats adjusted to the products measured here.
 
-    One core and one memory feed all of them: the rate at which the fastest product of one row took
-    its weights, and how far a product multiplies meanwhile, are the machine's.  The other constants
-    stay typical ones.
+    The same core and memory feed all of them, so the rate at which the fastest one-row product
+    reads its weights, and the overlap of arithmetic with it, are taken from the machine.  The other
+    constants keep their typical values.
     """
     measured, day = profile.parameters["gemm"]["bf16"], profile.fits["gemm.bf16"].date
     rows = [result for result in suite.results_of("gemm") if result.dims["m"] == 1]
@@ -230,7 +231,7 @@ def _system_document(device: str, suite: Suite) -> dict[str, Any]:
 
 
 def _engine_document(facts: EagerFacts, suite: Suite) -> dict[str, Any]:
-    """The engine's YAML as a mapping: eager transformers with host times and passes measured."""
+    """The engine's YAML as a mapping: eager transformers with measured host times and passes."""
     from dataclasses import fields
 
     note = f"microbenchmark, {suite.facts['library']}, {suite.facts['threads']} threads"
@@ -265,7 +266,8 @@ def _engine_document(facts: EagerFacts, suite: Suite) -> dict[str, Any]:
 
 
 def save(calibrated: ThisMachine) -> list[Path]:
-    """Write system, engine and profile to the data folder; each file appears whole or not at all.
+    """Write system, engine and profile to the data folder; each file is written completely or not
+    at all.
 
     Raises:
         MeasurementError: the folder cannot be written.
@@ -279,9 +281,9 @@ def save(calibrated: ThisMachine) -> list[Path]:
 
 
 def user_profile(result: Calibration, slug: str) -> profile_schema.FittedProfile:
-    """The profile to write: constants that the calibration fitted or that were measured before.
+    """The profile to write: only constants that were fitted now or measured before.
 
-    The others are the typical ones, which every profile falls back on.
+    The others are the typical ones, to which every profile falls back.
     """
     profile = result.profile
     keys = [
@@ -291,7 +293,7 @@ def user_profile(result: Calibration, slug: str) -> profile_schema.FittedProfile
     ]
     return profile_schema.FittedProfile(
         name=slug,
-        family="",  # one machine speaks for no other of its family
+        family="",  # one machine says nothing about others of its family
         systems=(slug,),
         parameters={(op, fmt): profile.parameters[op][fmt] for op, fmt in keys},
         fits={(op, fmt): profile.fits[f"{op}.{fmt}"] for op, fmt in keys},

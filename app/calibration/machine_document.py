@@ -8,7 +8,7 @@ from app.answers.table import TableFormat, render
 from app.calibration.machine_validation import Validation
 from genz_core.operator_calibration import Calibration
 
-#: Median error that a calibration aims at.
+#: Median error that a calibration should reach.
 TARGET = 0.15
 
 
@@ -51,7 +51,7 @@ def operator_errors(calibration: Calibration) -> list[dict[str, Any]]:
 
 
 def sentence(validation: Validation) -> str:
-    """Median, mean and worst error and the noise of the repeats in a line."""
+    """Median, mean and worst error and the repeatability, in one line."""
     overall = validation.overall
     verdict = "within" if overall.median <= TARGET else "outside"
     return (

@@ -1,6 +1,7 @@
-"""Validate a calibration: predict a model that it never saw, measure it here, compare.
+"""Validate a calibration: predict a model that the fit did not use, measure it here, compare.
 
-The fit sees microbenchmarks alone: no time of a whole step, and no product of the model's shape.
+The fit uses microbenchmarks only: no time of a whole step, and no matrix product of the model's
+shape.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from profilers.collect.clock import SHARED
 from profilers.collect.steps import StepRun, measure_steps
 from profilers.steps import StepPoint
 
-#: A Llama of 0.47 B parameters: the shape of small published ones (grouped heads of 64, SwiGLU).
+#: A Llama of 0.47 B parameters with the shape of small published ones (grouped heads of 64,
+#: SwiGLU).
 LLAMA_HALF_BILLION: Mapping[str, Any] = {
     "_id": "Llama-shaped, 0.47 B",
     "architectures": ["LlamaForCausalLM"],
@@ -65,9 +67,9 @@ POINTS: Sequence[StepPoint] = (
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Predictions beside measurements of a model on this machine.
+    """Predictions and measurements of a model on this machine.
 
-    machine: fitted before and after the run.  rows: of `step_rows`, those that ran.  phases:
+    machine: fitted before and after the run.  rows: of `step_rows`, for steps that ran.  phases:
     agreement by phase, and "all".  day: ISO date.
     """
 
@@ -92,17 +94,17 @@ class Validation:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Reasons to doubt the figures, a sentence each."""
+        """Reasons to doubt the figures, one sentence each."""
         sentences = []
         if self.run.threads > 1 and self.machine.contention > SHARED:
             sentences.append(
                 f"other programs used the cores (contention {self.machine.contention:.2f}): "
-                f"{self.run.threads} threads that wait for each other are then slowed many times "
-                "over; measure with --threads 1, or on an idle machine"
+                f"{self.run.threads} threads that wait for each other then slow down by large "
+                f"factors; measure with --threads 1, or on an idle machine"
             )
         if any(len(step.samples_s) == 1 for step in self.run.steps):
             sentences.append(
-                "points measured once say nothing of the noise; give --rounds 2 or more"
+                "points measured once give no estimate of the noise; give --rounds 2 or more"
             )
         return tuple(sentences)
 
@@ -117,8 +119,8 @@ def validate(
 ) -> Validation:
     """Measure a model's steps on this machine and compare them with the calibrated predictions.
 
-    The microbenchmarks run once more after the model, and the fit takes both: what a machine
-    gives drifts with what its neighbours do, and the model's run lies between the two.
+    The microbenchmarks run again after the model, and the fit uses both sets: the speed of a shared
+    machine drifts, and the model's run lies between the two.
 
     Args:
         config: of the model, as in config.json; default: `LLAMA_HALF_BILLION`.
@@ -134,8 +136,8 @@ def validate(
     shared = shared_products(model, calibrated, points)
     if shared:
         raise MeasurementError(
-            f"{len(shared)} of the model's products are calibration points, {shared[0]} among "
-            "them: its error would say nothing; choose another model"
+            f"{len(shared)} of the model's products are calibration points, such as {shared[0]}: "
+            f"its error would prove nothing; choose another model"
         )
     before = calibrated.measurements
     settings = RunSettings(wanted, device=before.device)
@@ -160,7 +162,7 @@ def validate(
 def shared_products(
     model: Model, calibrated: ThisMachine, points: Sequence[StepPoint]
 ) -> list[tuple[int, int, int]]:
-    """(m, n, k) of the model's products in eager execution that calibration points have, too."""
+    """(m, n, k) of the model's products in eager execution that are also calibration points."""
     fitted_on = {
         tuple(int(result.dims[name]) for name in ("m", "n", "k"))
         for result in calibrated.suite.results_of("gemm")

@@ -1,8 +1,8 @@
-"""A real serving engine on this machine beside a simulation that was calibrated by one number.
+"""Compare a real serving engine on this machine with a simulation calibrated by one number.
 
-transformers' server with a small model of random weights is measured in closed loops.  The machine
-is calibrated by its microbenchmarks, the steps by the mean TPOT of one of the loops, and the
-simulation gives every other figure of all of them.
+transformers' server with a small model of random weights is measured in closed loops.
+Microbenchmarks calibrate the machine, the mean TPOT of one loop calibrates the steps, and the
+simulation predicts all other figures of all loops.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from profilers.collect.serving import closed_loop, own_server, prompts, result_f
 from profilers.collect.serving.closed_loop import ClosedLoop, ServedLoad
 from profilers.collect.serving.own_server import RunningServer, ServerSettings
 
-#: The policy that decides as the server's `FIFOScheduler` does while its cache is not full.
+#: The scheduling policy equivalent to the server's `FIFOScheduler` while its cache is not full.
 SCHEDULER = "vllm"
 _LENGTHS = Question(isl=128, osl=64, length_ratio=0.5)
 _RATES = ("requests_per_s", "output_tokens_per_s")
@@ -39,9 +39,9 @@ _RATES = ("requests_per_s", "output_tokens_per_s")
 class Plan:
     """What is measured.
 
-    users: of each loop.  rounds: every loop is measured so often, in turns with the others,
-    so that what else the machine does meets all of them.  calibrate_at: the concurrency whose mean
-    TPOT sets the scale of the step.  lengths: the question that says isl, osl and length_ratio.
+    users: of each loop.  rounds: how often every loop is measured, alternating with the others so
+    that other activity on the machine affects all of them.  calibrate_at: the concurrency whose
+    mean TPOT sets the step scale.  lengths: the question with isl, osl and length_ratio.
     """
 
     users: tuple[int, ...] = (1, 2, 4, 8)
@@ -54,7 +54,7 @@ class Plan:
         if self.calibrate_at not in self.users:
             listed = ", ".join(map(str, self.users))
             raise InvalidValue(
-                f"the calibration takes a load that is measured, not {self.calibrate_at}: {listed}"
+                f"calibrate_at = {self.calibrate_at} is not one of the measured loads: {listed}"
             )
         if not 1 <= self.rounds <= 100:
             raise InvalidValue(f"rounds = {self.rounds}: give 1 to 100")
@@ -68,11 +68,11 @@ class Plan:
                 )
 
     def load(self, concurrency: int, number: int) -> ClosedLoop:
-        """One round of a loop: eight requests at least, six a user."""
+        """One round of a loop: at least eight requests, and six per user."""
         return self._loop(concurrency, max(8, 6 * concurrency), self.lengths.osl, number)
 
     def warm_up(self) -> ClosedLoop:
-        """Two short requests of each user of the largest loop, before any is measured."""
+        """Two short requests per user of the largest loop, before any measurement."""
         most = max(self.users)
         return self._loop(most, 2 * most, 4, 0)
 
@@ -91,7 +91,7 @@ class MeasuredLoop:
 
 @dataclass(frozen=True, slots=True)
 class OwnServer:
-    """Measured and simulated figures of every loop, by concurrency, and what they rest on.
+    """Measured and simulated figures of every loop by concurrency, with the setup.
 
     contention: wall time over processor time of busy cores before the run.
     """
@@ -106,12 +106,12 @@ class OwnServer:
 
 
 def compare(plan: Plan, progress: Progress = silent, cancelled: Cancel = never) -> OwnServer:
-    """Calibrate this machine, measure the server, and simulate what was measured; some minutes.
+    """Calibrate this machine, measure the server, and simulate the same loads; takes some minutes.
 
     Raises:
-        MeasurementError: the server cannot run here, a request failed, or the machine was too
-            busy to calibrate.
-        InvalidValue: no scale of the step gives the measured TPOT.
+        MeasurementError: the server cannot run here, a request failed, or the machine was too busy
+            to calibrate.
+        InvalidValue: no step scale gives the measured TPOT.
         Cancelled: `cancelled` returned True.
     """
     own_server.check_installed()
@@ -122,11 +122,11 @@ def compare(plan: Plan, progress: Progress = silent, cancelled: Cancel = never) 
 
 
 def deployment(machine: ThisMachine) -> Resolved:
-    """The server's model on this machine under eager transformers.
+    """The server's model on this machine with eager transformers.
 
-    Between a client and the scheduler lies the time that the shipped engine `hf` has for it: the
-    machine was calibrated without a server.  However short, it lets a closed loop's next request
-    miss the step that follows an answer.
+    The time between client and scheduler is taken from the shipped engine `hf`, because the machine
+    was calibrated without a server.  Even a short delay makes the next request of a closed loop
+    miss the step after an answer.
     """
     return resolve_objects(Question(), own_server.CONFIG, machine.system, machine.engine, {})
 
@@ -134,7 +134,7 @@ def deployment(machine: ThisMachine) -> Resolved:
 def measure(
     plan: Plan, progress: Progress = silent, cancelled: Cancel = never
 ) -> dict[int, MeasuredLoop]:
-    """Start the server, and measure every loop, round by round.
+    """Start the server and measure every loop, round by round.
 
     Raises:
         MeasurementError, Cancelled: as `compare`.
@@ -177,7 +177,7 @@ def simulated(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> OwnServer:
-    """Scale the steps to one measured mean TPOT, and simulate every loop.
+    """Scale the steps to one measured mean TPOT and simulate every loop.
 
     Raises:
         InvalidValue, Cancelled: as `compare`.
@@ -203,9 +203,9 @@ def simulated(
 def asked_of(
     plan: Plan, resolved: Resolved, concurrency: int, number: int, scale: float | None = None
 ) -> Resolved:
-    """The question of one round of a loop, whose users start together as they were measured.
+    """The question for one round of a loop; all users start together, as in the measurement.
 
-    resolved: the server on its machine.  scale: of the step, None where it is to be found.
+    resolved: the server on its machine.  scale: of the steps, None while it is being fitted.
     """
     load = plan.load(concurrency, number)
     question = replace(
@@ -233,7 +233,7 @@ def _rounds(plan: Plan, resolved: Resolved, concurrency: int, scale: float) -> l
 
 
 def _figures(rounds: Sequence[Simulation]) -> dict[str, float]:
-    """Figures of several simulations as if one had followed the other."""
+    """Figures of several simulations as if they were one after the other."""
     each = [simulation.summary() for simulation in rounds]
     seconds = sum(f["seconds"] for f in each)
     named = {name: sum(f[name] * f["seconds"] for f in each) / seconds for name in _RATES}

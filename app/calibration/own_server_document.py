@@ -1,4 +1,4 @@
-"""A real server beside its simulation, as a Markdown section and as plain data."""
+"""A real server compared with its simulation, as a Markdown section and as plain data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.calibration.own_server import SCHEDULER, OwnServer
 from app.wording import quantities
 
 _STATISTICS = {"mean": "mean", "p50": "p50", "p90": "p90", "p99": "p99"}
-#: Figures of the table by their headings.
+#: Figures of the table by row heading.
 FIGURES = {
     **{f"TTFT {word} (ms)": f"ttft_{what}_s" for what, word in _STATISTICS.items()},
     **{f"TPOT {word} (ms)": f"tpot_{what}_s" for what, word in _STATISTICS.items()},
@@ -22,7 +22,7 @@ FIGURES = {
 
 
 def rows(found: OwnServer) -> list[dict[str, Any]]:
-    """A row a figure and load, SI units; calibrated: the figure that set the scale of the step."""
+    """One row per figure and load, SI units; calibrated: whether the figure set the step scale."""
     return [
         {
             "concurrency": at,
@@ -38,7 +38,7 @@ def rows(found: OwnServer) -> list[dict[str, Any]]:
 
 
 def table(found: OwnServer) -> list[dict[str, str]]:
-    """A row a figure, a column a load: measured, simulated, error."""
+    """One row per figure, one column per load: measured, simulated, error."""
     by_place = {(row["concurrency"], row["figure"]): row for row in rows(found)}
     lines = [
         {"": heading, **{_users(at): _cell(by_place[at, name]) for at in found.measured}}
@@ -54,7 +54,7 @@ def table(found: OwnServer) -> list[dict[str, str]]:
 
 
 def _alone(found: OwnServer, at: int) -> str:
-    """Mean TPOT in processor time: what other programs took from the server is left out."""
+    """Mean TPOT in processor time, which excludes time taken by other programs."""
     share, calibrated = found.core_share[at], found.core_share[found.plan.calibrate_at]
     if not share > 0:
         return ""
@@ -113,7 +113,7 @@ def markdown(found: OwnServer) -> str:
 
 
 def sentence(found: OwnServer) -> str:
-    """Median and worst error of the figures that did not calibrate."""
+    """Median and worst error of the figures not used for calibration."""
     others = [row for row in rows(found) if not row["calibrated"]]
     errors = [abs(row["error"]) for row in others]
     worst = max(others, key=lambda row: abs(row["error"]))
@@ -126,7 +126,7 @@ def sentence(found: OwnServer) -> str:
 
 
 def _share(found: OwnServer) -> str:
-    """What the scale would be of processor time, where the system tells."""
+    """The scale relative to processor time, if the system reports it."""
     share = found.core_share[found.plan.calibrate_at]
     if not share > 0:
         return ""

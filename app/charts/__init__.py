@@ -1,5 +1,5 @@
-"""Charts: functions from a table to a Plotly figure.  No Streamlit here.
+"""Charts: functions that make a Plotly figure from a table, without Streamlit.
 
-Every figure carries its whole template, so that it looks the same on the page, in a file that the
-browser saves and in one drawn on the server.
+Every figure includes its whole template, so it looks the same on the page, in a file saved by the
+browser and in a file drawn on the server.
 """

@@ -1,4 +1,4 @@
-"""Results of benchmarks: measured points on the predicted curve, requests replayed, the history."""
+"""Benchmark results: measured points on the predicted curve, replayed requests, and history."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _SYMBOLS = {"below bound": "x", "inside": "circle", "better": "circle", "worse":
 def curve(
     predicted: Curve, points: Points, best: Points, name: str, level: float, look: Look
 ) -> Figure:
-    """Measured points on the predicted curve, with its interval as a band and its bound.
+    """Measured points on the predicted curve, with its interval as a band and its lower bound.
 
-    points: see `app.benchmarks.curve.measured_points`; those below the bound are crosses.
-    best: measured runs to be held against, see `app.benchmarks.curve.best_points`, as diamonds.
+    points: see `app.benchmarks.curve.measured_points`; points below the bound are drawn as crosses.
+    best: the best known measured runs, see `app.benchmarks.curve.best_points`, drawn as diamonds.
     name: "ttft", "tpot" or "rate".
     """
     column = COLUMNS[_COLUMNS[name]]
@@ -78,7 +78,7 @@ def _measured(points: Points, column: Column, look: Look) -> Trace:
 
 
 def _best(best: Points, column: Column, look: Look) -> Trace:
-    """The best runs known, hollow diamonds as measured runs are on a frontier."""
+    """The best known runs, as hollow diamonds like the measured runs of a frontier chart."""
     return scatter(
         x=[point["load"] for point in best], y=[point["value"] for point in best], mode="markers",
         name="best known run",
@@ -106,7 +106,7 @@ def _axes(figure: Figure, predicted: Curve, points: Points, name: str) -> None:
 
 
 def replayed(table: pd.DataFrame, latency: str, look: Look) -> Figure:
-    """Measured and simulated latency of every request over its arrival, the first two thousand.
+    """Measured and simulated latency of the first 2000 requests over their arrival time.
 
     table: of `app.benchmarks.replay.Replay`.  latency: "ttft" or "e2e".
     """
@@ -132,9 +132,9 @@ def replayed(table: pd.DataFrame, latency: str, look: Look) -> Figure:
 
 
 def history(rows: Points, figure_name: str, look: Look) -> Figure:
-    """A figure of one deployment over its runs, a line a load.
+    """One figure of a deployment over its benchmark runs, one line per load.
 
-    rows: see `app.benchmarks.history.rows`.  figure_name: "ttft_mean_s".
+    rows: see `app.benchmarks.history.rows`.  figure_name: for example "ttft_mean_s".
     """
     column = COLUMNS[figure_name]
     figure = blank(look, f"{column.head} over versions and dates", 380)

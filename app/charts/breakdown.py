@@ -1,4 +1,4 @@
-"""The time of a step split: bars by operator class and by cause, a waterfall, an icicle."""
+"""Breakdown of the time of a step: bars by operator class and by cause, waterfall, icicle."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ _ENDS = "ends of the model"
 
 
 def time_by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look) -> Figure:
-    """Stacked bars of shares, one per step, an operator class a colour.
+    """Stacked bars of time shares, one bar per step, one colour per operator class.
 
-    steps: for each step its latency by class, "host" for host and pipeline, which sum to it.
-    totals: each step with its interval.  Steps differ by orders of magnitude, so bars are shares.
+    steps: for each step its latency by class, which sum to the step; "host" holds host and pipeline
+    time.
+    totals: each step with its interval.  Step times differ by orders of magnitude, so bars show
+    shares.
     """
     figure = blank(look, "Time by operator class", 200 + 76 * len(totals))
     for name in (*CLASSES, "host"):
@@ -47,10 +49,10 @@ def time_by_class(steps: Mapping[str, Latencies], totals: Latencies, look: Look)
 def time_by_cause(
     parts: Mapping[str, Mapping[str, float]], totals: Latencies, look: Look
 ) -> Figure:
-    """Stacked bars of shares, one per step, a cause of `PARTS` a colour.
+    """Stacked bars of time shares, one bar per step, one colour per cause of `PARTS`.
 
-    parts: seconds by cause for each step.  totals: each step with its interval.  Causes split a
-    prediction and cannot be measured apart, so they have no intervals.
+    parts: seconds by cause for each step.  totals: each step with its interval.  Causes have no
+    intervals: they split a prediction and cannot be measured separately.
     """
     figure = blank(look, "Time by cause", 200 + 76 * len(totals))
     for part in PARTS:
@@ -61,7 +63,7 @@ def time_by_cause(
 
 
 def _bar(values: Latencies, totals: Latencies, name: str, color: str, look: Look) -> Trace:
-    """One part of every step: its share as a bar, its time and interval in the hover."""
+    """One part of every step: the bar shows its share, the hover its time and interval."""
     shares = [values[step].seconds / totals[step].seconds for step in totals]
     return lying_bars(
         [bar_label(step, total) for step, total in totals.items()],
@@ -80,13 +82,13 @@ def _bar(values: Latencies, totals: Latencies, name: str, color: str, look: Look
 
 
 def bar_label(name: str, total: Latency) -> str:
-    """The label of a bar: its name, time and interval."""
+    """The label of a bar: name, time and interval."""
     return f"{name} <b>{quantities.seconds(total.seconds)}</b><br>80 %: {total.trust}"
 
 
 def _finish_shares(figure: Figure, totals: Latencies, look: Look) -> Figure:
     labels = [bar_label(name, total) for name, total in totals.items()]
-    lines = math.ceil(len(figure.data) / 2)  # of a legend of two columns
+    lines = math.ceil(len(figure.data) / 2)  # of a legend with two columns
     lay_bars(
         figure, look, "Share of the step", bottom=72 + 18 * lines, left=room_for(labels),
         tickformat=".0%", range=[0, 1], tick0=0, dtick=0.25,
@@ -96,8 +98,9 @@ def _finish_shares(figure: Figure, totals: Latencies, look: Look) -> Figure:
 
 
 def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look) -> Figure:
-    """A lying waterfall from compute to the whole latency, a bar a cause; the whole has its error
-    bar.  Lying, because names and times beside bars are legible at any width.
+    """A horizontal waterfall from compute time to the whole latency, one bar per cause.
+
+    The whole has an error bar.  Horizontal bars keep names and times legible at any width.
 
     parts: seconds by cause of `PARTS` that sum to `whole`.
     """
@@ -126,7 +129,7 @@ def waterfall(parts: Mapping[str, float], whole: Latency, title: str, look: Look
 
 
 def icicle(table: Table, title: str, look: Look) -> Figure:
-    """An icicle from the model to layer groups to operators, width by predicted time.
+    """An icicle of the model, its layer groups and their operators; width is predicted time.
 
     table: of `app.scenario.intervals.operator_table`.
     """
@@ -164,7 +167,7 @@ def icicle(table: Table, title: str, look: Look) -> Figure:
 
 
 def _tree(table: Table, title: str, look: Look) -> list[dict[str, Any]]:
-    """The icicle's nodes: the model, its layer groups, their operators that take time."""
+    """The icicle's nodes: the model, its layer groups and their operators that take time."""
     named = zip(table["name"], table["module"], table["class"], of_rows(table), strict=True)
     rows = [
         (name, module or _ENDS, kind, latency)
@@ -191,9 +194,10 @@ def _tree(table: Table, title: str, look: Look) -> list[dict[str, Any]]:
 
 
 def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
-    """A panel per latency, a lying bar each for its bound and its prediction.
+    """One panel per latency, with horizontal bars for its bound and its prediction.
 
-    rows: {"TTFT": {"bound": ..., "predicted": ...}, ...}; error bars where there is an interval.
+    rows: {"TTFT": {"bound": ..., "predicted": ...}, ...}; an error bar is drawn where an interval
+    exists.
     Latencies differ by orders of magnitude, so every panel has its own axis.
     """
     figure = blank(look, "Speed of light and prediction", 90 + 125 * len(rows))
@@ -217,7 +221,7 @@ def bound_and_predicted(rows: Mapping[str, Latencies], look: Look) -> Figure:
 
 
 def _beside(name: str, kind: str, latency: Latency) -> str:
-    """The label of a bar: bound or prediction, its time, and a prediction's interval."""
+    """The label of a bar: "bound" or "prediction", its time, and the prediction's interval."""
     if kind == "bound":
         return f"{name}, bound <b>{quantities.seconds(latency.seconds)}</b>"
     return bar_label(f"{name}, {kind}", latency)
@@ -237,7 +241,7 @@ def _panel(name: str, values: Latencies, look: Look) -> Trace:
 
 
 def error_bars(bars: Latencies, look: Look) -> Trace:
-    """Error bars [ms] over the lying bars of these names; none where not validated."""
+    """Error bars [ms] on the horizontal bars with these names; none for figures not validated."""
     validated = {name: latency for name, latency in bars.items() if not math.isnan(latency.low_s)}
     known = validated.values()
     return scatter(
@@ -252,5 +256,5 @@ def error_bars(bars: Latencies, look: Look) -> Trace:
 
 
 def bar_end_s(latency: Latency) -> float:
-    """The far end of a bar with its error bar [s]."""
+    """The upper end of a bar, error bar included [s]."""
     return latency.seconds if math.isnan(latency.high_s) else latency.high_s

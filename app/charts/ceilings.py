@@ -12,7 +12,9 @@ from genz_core.types import System
 
 
 def named_peaks(system: System) -> list[tuple[str, float]]:
-    """Peaks [FLOP/s] under the formats that share them, highest first: ("bf16, fp16", 989e12)."""
+    """Peaks [FLOP/s], highest first, each named by the formats that share it: ("bf16, fp16",
+    989e12).
+    """
     names: dict[float, list[str]] = {}
     for name, peak in system.peak_flops_per_s.items():
         names.setdefault(peak, []).append(name)
@@ -20,7 +22,7 @@ def named_peaks(system: System) -> list[tuple[str, float]]:
 
 
 def bandwidths(system: System) -> list[tuple[str, float, str]]:
-    """Bandwidths that are diagonals: name, bytes/s, dash of the line."""
+    """Bandwidths drawn as diagonals: name, bytes/s, dash style of the line."""
     memories = [("memory", system.memory_bytes_per_s, "solid")]
     if system.l2_bytes_per_s:
         memories.insert(0, ("L2 cache", system.l2_bytes_per_s, "dash"))
@@ -33,7 +35,7 @@ def bandwidths(system: System) -> list[tuple[str, float, str]]:
 def ceiling_lines(
     system: System, across: tuple[float, float], used: set[str], look: Look
 ) -> Iterable[Trace]:
-    """The peaks and diagonals as lines; the peaks of the formats in use are drawn stronger.
+    """Peaks and diagonals as lines; peaks of number formats in use are drawn stronger.
 
     across: limits of the intensity axis [FLOP/byte].  used: number formats of the operators.
     """
@@ -66,6 +68,6 @@ def ceiling_lines(
 def ceiling(
     xs: Sequence[float], ys: Sequence[float], color: str, width: float, words: str, dash: str = ""
 ) -> Trace:
-    """One peak or diagonal as a line.  words: its hover."""
+    """One peak or diagonal as a line.  words: its hover text."""
     stroke = {"width": width} | ({"dash": dash} if dash else {})
     return line(xs, ys, "", color, f"{words}<extra></extra>", line=stroke, showlegend=False)

@@ -1,4 +1,4 @@
-"""Waterfalls of differences: from one time to another, or over several, a bar a cause."""
+"""Waterfalls of differences between two or more times, one bar per cause."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.wording import quantities
 from app.wording.quantities import MILLISECOND
 
 Seconds = Mapping[str, float]
-#: Of a difference, what is drawn as a bar of its own at least; smaller ones are one bar.
+#: Smallest share of a difference that gets its own bar; smaller ones are combined in one bar.
 _LEAST_SHARE = 0.01
 REST = "All else"
 _NAMES: Mapping[str, str] = {
@@ -21,9 +21,9 @@ _NAMES: Mapping[str, str] = {
 
 
 def ordered_changes(before: Seconds, after: Seconds) -> dict[str, float]:
-    """What every key adds from `before` to `after` [s], in the order charts stack them.
+    """The change of every key from `before` to `after` [s], in stacking order.
 
-    Changes of less than a hundredth of the larger total are one, `REST`.  They sum to the
+    Changes below a hundredth of the larger total are combined under `REST`.  The values sum to the
     difference of the totals.
     """
     ranks = {name: at for at, name in enumerate((*PARTS, *CLASSES))}
@@ -38,10 +38,10 @@ def ordered_changes(before: Seconds, after: Seconds) -> dict[str, float]:
 def bridge(
     stages: Sequence[tuple[str, float]], between: Sequence[Seconds], title: str, look: Look
 ) -> Figure:
-    """A lying waterfall over totals, and between each two what adds and takes away.
+    """A horizontal waterfall: a bar per total and, between two totals, a bar per change.
 
-    stages: (name, seconds) of each total.  between: changes [s] from each stage to the next,
-    which sum to their difference.
+    stages: (name, seconds) of each total.  between: changes [s] from each stage to the next, which
+    sum to their difference.
     """
     names, values, bases, colors, words = [], [], [], [], []
     for at, (stage, total) in enumerate(stages):
@@ -52,7 +52,7 @@ def bridge(
         words.append(quantities.seconds(total))
         height = total
         for cause, change in between[at].items() if at < len(between) else ():
-            # equal names of two gaps are two bars
+            # a name that occurs in two gaps needs two bars
             names.append(_NAMES.get(cause, cause) + "\u200b" * (at + 1))
             values.append(change)
             bases.append(height)

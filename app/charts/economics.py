@@ -1,4 +1,4 @@
-"""Money over a day, against an API, and energy under a power cap."""
+"""Cost over a day, cost against an API's price, and energy under a power cap."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Ways = Mapping[str, Mapping[str, Any]]
 
 
 def token_prices(ways: Ways, api: Mapping[str, float], look: Look) -> Figure:
-    """Cost of a million tokens in, cached, out and blended, a group a way; an API's beside them.
+    """Cost per million tokens (input, cached, output, blended), one group of bars per option.
 
-    api: its prices by kind, empty for none.
+    api: prices of an API by kind, drawn as a further group; empty if there is none.
     """
     kinds = {"in": "usd_per_mtok_in", "cached": "usd_per_mtok_cached", "out": "usd_per_mtok_out",
              "blended": "usd_per_mtok_blended"}  # fmt: skip
@@ -44,9 +44,11 @@ def token_prices(ways: Ways, api: Mapping[str, float], look: Look) -> Figure:
 def against_api(
     ways: Ways, most: float, api_per_request: float, tokens: float, look: Look
 ) -> Figure:
-    """Cost of a million tokens over arrivals, replicas added as they fill, and the API's.
+    """Cost per million tokens over the arrival rate, beside the API's price.
 
-    most: arrivals that one replica sustains [1/s].  tokens: of a request, in and out.
+    Replicas are added when the present ones are full.
+    most: largest arrival rate that one replica sustains [1/s].  tokens: input and output tokens of
+    a request.
     """
     title = "Self-hosted against an API" if api_per_request else "Self-hosted, by arrivals"
     figure = blank(look, title, 380)
@@ -70,7 +72,7 @@ def against_api(
 
 
 def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: Look) -> Figure:
-    """Arrivals by hour, and the replicas that serve them by way of running them."""
+    """Arrival rate by hour, and the replicas that serve it under each way of running them."""
     figure = blank(look, "A day", 360)
     most = max(max(counts) for counts in replicas.values())
     hours = list(range(len(rates)))
@@ -99,7 +101,7 @@ def day(rates: Sequence[float], replicas: Mapping[str, Sequence[float]], look: L
 
 
 def power_parts(parts: Mapping[str, float], tdp_w: float, look: Look) -> Figure:
-    """Power of a device by what draws it [W], under its design power."""
+    """Power of a device by consumer [W], with its thermal design power."""
     figure = blank(look, "Power of a device [W]", 220)
     for at, (name, watts) in enumerate(parts.items()):
         color = look.rest if name == "idle" else look.classes[at - 1]
@@ -116,7 +118,7 @@ def power_parts(parts: Mapping[str, float], tdp_w: float, look: Look) -> Figure:
 
 
 def power_caps(columns: Mapping[str, Sequence[float]], look: Look) -> Figure:
-    """Output and energy of a token under caps of a device's power, each as a share of no cap."""
+    """Output tokens and energy per token under power caps, relative to the device without a cap."""
     figure = blank(look, "Under a power cap", 360)
     for at, (name, words) in enumerate(
         (("output_tokens_per_s", "output"), ("joules_per_token", "energy of a token"))

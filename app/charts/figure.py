@@ -1,8 +1,9 @@
-"""A Plotly figure as the plain document that a browser draws.
+"""A Plotly figure as the plain JSON document that a browser draws.
 
-Plotly's own classes check each property whenever one is set, 20 to 40 ms a figure, so that four
-fifths of a page's time were theirs.  Charts write the document themselves; their tests hand every
-figure to Plotly.  Properties are Plotly's, https://plotly.com/python/reference.
+Plotly's own classes check each property whenever one is set, which takes 20 to 40 ms per figure and
+made up four fifths of a page's time.  Charts therefore write the document themselves, and their
+tests validate every figure with Plotly.  Properties are Plotly's,
+https://plotly.com/python/reference.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ def scatter(**properties: Any) -> Trace:
 
 
 class Figure:
-    """Traces and a layout, changed by the names of Plotly's methods.
+    """Traces and a layout, with methods named after Plotly's.
 
-    Keywords of its methods may name a nested property: title_text="x" is title={"text": "x"}.
+    Keyword arguments may name a nested property: title_text="x" is title={"text": "x"}.
     """
 
     def __init__(self) -> None:
@@ -35,22 +36,22 @@ class Figure:
         self.layout: dict[str, Any] = {}
 
     def document(self) -> dict[str, Any]:
-        """The figure as Plotly's JSON states it; arrays are still numpy's."""
+        """The figure as Plotly's JSON; arrays are still NumPy arrays."""
         return {"data": self.data, "layout": self.layout}
 
     def drawn_once(self) -> dict[str, Any]:
-        """`document` for a page: the same figure, which the page's component draws but once.
+        """`document` in a form that the page's component draws only once.
 
-        The component hands Plotly a copy of every figure right after the figure itself.  Plotly
+        The component passes Plotly a copy of every figure right after the figure itself.  Plotly
         compares templates and arrays of values by identity, takes the copy for a change, and draws
-        again.  So the template's properties stand in the layout, and the data are marked as those
-        of one revision; a figure with other data is a chart of its own there.
+        again.  To avoid this, the template's properties are copied into the layout, and all data
+        get one revision number; a figure with other data is a new chart on the page.
         """
         layout = {name: value for name, value in self.layout.items() if name != "template"}
         defaults = dict(self.layout.get("template", {}).get("layout", {}))
         kinds = {axis: defaults.pop(axis, {}) for axis in ("xaxis", "yaxis")}
         defaults |= {axis: kinds[axis[:5]] for axis in self._axes()}
-        # a grid's colour shows one across bars, too, where a template's does not
+        # grid colour set in the layout is also visible across bars; a template's is not
         defaults |= {axis: {**defaults[axis], "showgrid": False} for axis in self._of_bars()}
         whole: dict[str, Any] = {"datarevision": 1}
         _merge(whole, defaults)
@@ -58,34 +59,34 @@ class Figure:
         return {"data": self.data, "layout": whole}
 
     def _axes(self) -> set[str]:
-        """Names of the axes in the layout: of those that it describes and that traces are on."""
+        """Names of all axes: those described in the layout and those used by traces."""
         drawn = [trace for trace in self.data if trace["type"] not in _WITHOUT_AXES]
         named = {_axis(trace, letter) for trace in drawn for letter in "xy"}
         return named | {name for name in self.layout if name[:5] in ("xaxis", "yaxis")}
 
     def _of_bars(self) -> set[str]:
-        """Names of the axes along which bars stand side by side."""
+        """Names of the axes along which bars are placed."""
         bars = [trace for trace in self.data if trace["type"] == "bar"]
         return {_axis(one, "y" if one.get("orientation") == "h" else "x") for one in bars}
 
     def add_trace(self, trace: Trace) -> None:
-        """Draw a trace on top of the others."""
+        """Add a trace above the others."""
         self.data.append(trace)
 
     def add_bar(self, **properties: Any) -> None:
-        """Draw bars on top of the other traces."""
+        """Add bars above the other traces."""
         self.add_trace(bar(**properties))
 
     def add_scatter(self, **properties: Any) -> None:
-        """Draw points, lines or an area on top of the other traces."""
+        """Add points, lines or an area above the other traces."""
         self.add_trace(scatter(**properties))
 
     def add_traces(self, traces: Iterable[Trace]) -> None:
-        """Draw traces on top of the others."""
+        """Add traces above the others."""
         self.data.extend(traces)
 
     def update_layout(self, **properties: Any) -> None:
-        """Set properties of the layout; those of a mapping are set one by one."""
+        """Set properties of the layout; properties of a nested mapping are set one by one."""
         _merge(self.layout, _nested(properties))
 
     def update_xaxes(self, **properties: Any) -> None:
@@ -97,24 +98,24 @@ class Figure:
         self.update_layout(yaxis=_nested(properties))
 
     def add_annotation(self, **properties: Any) -> None:
-        """Write a text, at x and y of the axes unless xref and yref say otherwise."""
+        """Add a text at x and y in axis coordinates, unless xref and yref are given."""
         self.layout.setdefault("annotations", []).append(_nested(properties))
 
     def add_text(self, words: str, size: int, color: str, **place: Any) -> None:
-        """Write words without an arrow, in a font of a size [px]; `place` as of an annotation."""
+        """Add text without an arrow; size: of the font [px]; `place`: as for an annotation."""
         font = {"size": size, "color": color}
         self.add_annotation(text=words, showarrow=False, font=font, **place)
 
     def add_hline(self, y: float, line: Mapping[str, Any]) -> None:
-        """Draw a line across the whole frame at y."""
+        """Draw a horizontal line at y across the whole plot."""
         self._add_shape("line", line=line, x0=0, x1=1, xref="x domain", y0=y, y1=y, yref="y")
 
     def add_vline(self, x: float, line: Mapping[str, Any]) -> None:
-        """Draw a line from the bottom to the top of the frame at x."""
+        """Draw a vertical line at x across the whole plot."""
         self._add_shape("line", line=line, x0=x, x1=x, xref="x", y0=0, y1=1, yref="y domain")
 
     def add_vrect(self, x0: float, x1: float, **properties: Any) -> None:
-        """Shade the frame from x0 to x1, without an edge."""
+        """Shade the plot from x0 to x1, without an edge."""
         edges = {"x0": x0, "x1": x1, "xref": "x", "y0": 0, "y1": 1, "yref": "y domain"}
         self._add_shape("rect", line={"width": 0}, **edges, **properties)
 
@@ -123,12 +124,12 @@ class Figure:
 
 
 def _axis(trace: Trace, letter: str) -> str:
-    """Name in the layout of a trace's axis, "xaxis2" where the trace says "x2"."""
+    """Layout name of a trace's axis: "xaxis2" for a trace on "x2"."""
     return f"{letter}axis{trace.get(f'{letter}axis', letter)[1:]}"
 
 
 def _nested(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """{"title_text": "x"} as {"title": {"text": "x"}}, all the way down."""
+    """Expand {"title_text": "x"} to {"title": {"text": "x"}}, at every level."""
     document: dict[str, Any] = {}
     for name, value in properties.items():
         *parents, last = name.split("_")
@@ -140,7 +141,7 @@ def _nested(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _merge(place: dict[str, Any], properties: Mapping[str, Any]) -> None:
-    """Set properties in place, mappings property by property; mappings are copied."""
+    """Merge properties into a mapping in place, level by level; nested mappings are copied."""
     for name, value in properties.items():
         if isinstance(value, Mapping):
             _merge(place.setdefault(name, {}), value)
@@ -149,7 +150,10 @@ def _merge(place: dict[str, Any], properties: Mapping[str, Any]) -> None:
 
 
 def faded(figure: Figure, words: str) -> None:
-    """Take the colour out of a figure whose values are a condition; `words` end its title, once."""
+    """Remove the colour from a figure whose values hold only conditionally.
+
+    `words` are appended to the title, unless they are there already.
+    """
     for trace in figure.data:
         trace["opacity"] = 0.35
     title = str(figure.layout.get("title", {}).get("text", ""))

@@ -1,4 +1,4 @@
-"""The machines of a fleet: how many of their devices each model has."""
+"""The machines of a fleet and the number of their devices that each model uses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _IDLE = "idle"
 
 
 def machines(named: Mapping[str, Any], look: Look) -> Figure:
-    """A bar a machine in use, its devices in the colours of their models, the rest idle.
+    """One bar per machine in use, its devices coloured by model; the rest is idle.
 
     named: the document of `ridgeline fleet --json`.
     """

@@ -1,4 +1,4 @@
-"""Frontiers of systems, engines and formats on one chart, with what was measured."""
+"""Frontiers of systems, engines and formats on one chart, with measured runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.decide.measured_loads import BASES
 from app.planning.wording import shape
 from genz_core.types import Array
 
-#: Line of a stretch and its width by how well measurements reach it.
+#: Dash style and width of a frontier segment, by how well measurements cover it.
 DASHES: Mapping[str, str] = {
     "measured": "solid",
     "interpolated": "dashdot",
@@ -39,9 +39,9 @@ def frontiers(
     guides: tuple[Sequence[tuple[float, str]], Sequence[tuple[float, str]]],
     look: Look,
 ) -> Figure:
-    """The exact frontier of each curve, a point's first `customdata` its curve and number.
+    """The exact frontier of each curve; a point's first `customdata` holds its curve and number.
 
-    axes: across and upwards.  guides: places of targets on each, with words.
+    axes: horizontal and vertical.  guides: position and label of the targets on each axis.
     """
     x, y = axes
     figure = blank(look, f"{y.words} against {x.words}", 540)
@@ -67,7 +67,9 @@ def frontiers(
 
 
 def _stretches(curve: Curve, at: NDArray[np.intp]) -> list[tuple[str, NDArray[np.intp]]]:
-    """The frontier cut where its basis changes; a stretch is as good as its worse end."""
+    """The frontier split where its basis changes; a segment takes the weaker basis of its two
+    ends.
+    """
     if at.size == 1:
         return [(BASES[int(curve.basis[at[0]])], at)]
     worse = np.maximum(curve.basis[at[:-1]], curve.basis[at[1:]])
@@ -124,7 +126,7 @@ def _trust(curve: Curve, at: NDArray[np.intp]) -> list[str]:
 
 
 def _room(curves: Sequence[Curve], axes: tuple[Axis, Axis]) -> Room:
-    """Room for words in the frame of all frontiers, off their points."""
+    """Free space for labels in a plot of all frontiers, away from their points."""
     found = []
     for axis in axes:
         values = [axis.values(curve.columns)[curve.vertices(*axes)] for curve in curves]
@@ -140,7 +142,7 @@ def _room(curves: Sequence[Curve], axes: tuple[Axis, Axis]) -> Room:
 
 
 def _measured(curve: Curve, axes: tuple[Axis, Axis], color: str, look: Look) -> list[Trace]:
-    """Measured loads as diamonds; the bars reach over the 80 % interval predicted there."""
+    """Measured loads as diamonds; error bars show the 80 % interval predicted at that load."""
     if not curve.measured:
         return []
     columns = measured_columns(curve)
@@ -167,7 +169,7 @@ def _measured(curve: Curve, axes: tuple[Axis, Axis], color: str, look: Look) -> 
 
 
 def measured_columns(curve: Curve) -> dict[str, Array]:
-    """The measured loads' own figures under the names of `Curve.columns`, [loads]."""
+    """Measured figures of the loads under the column names of `Curve.columns`, [loads]."""
     loads = curve.measured
     ttft, tpot, rate = (
         np.array([getattr(load, name) for load in loads])
@@ -187,7 +189,7 @@ def measured_columns(curve: Curve) -> dict[str, Array]:
 
 
 def _bars(curve: Curve, x: Axis, measured: Array) -> dict[str, object]:
-    """Error bars from a measured point to the ends of what was predicted there."""
+    """Error bars from a measured point to the ends of the interval predicted there."""
     if x.name == "interactivity":
         low = 1.0 / curve.at_measured["tpot_high_s"]
         high = 1.0 / curve.at_measured["tpot_low_s"]

@@ -1,4 +1,4 @@
-"""Systems on a plane of peak arithmetic over memory bandwidth."""
+"""Systems by peak arithmetic and memory bandwidth."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _KINDS: Mapping[str, tuple[str, str]] = {
 }
 KINDS: Mapping[str, str] = {kind: name for kind, (name, _) in _KINDS.items()}
 _SYMBOLS: Mapping[str, str] = {kind: symbol for kind, (_, symbol) in _KINDS.items()}
-_ROOM = 1.6  # between the outermost points and the frame
+_ROOM = 1.6  # margin between points and plot edge
 
 
 def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "") -> Figure:
-    """A point per system on logarithmic axes, a vendor a colour.
+    """One point per system on logarithmic axes, one colour per vendor.
 
-    rows: slug, name, vendor, kind, words (for the hover), memory_bytes_per_s, peak_flops_per_s
-    (16 bit, or the widest matrix type that is stated).  chosen: slug of the system to mark.
+    rows: slug, name, vendor, kind, words (for the hover), memory_bytes_per_s, peak_flops_per_s (16
+    bit, or the widest stated matrix type).  chosen: slug of the system to mark.
     """
     vendors = list(dict.fromkeys(str(row["vendor"]) for row in rows))
     legend = LEGEND_LINE * legend_lines(vendors)
@@ -70,5 +70,5 @@ def plane(rows: Sequence[Mapping[str, object]], look: Look, *, chosen: str = "")
 
 
 def _around(values: Sequence[float]) -> tuple[float, float]:
-    """Limits of a logarithmic axis with room about its values."""
+    """Limits of a logarithmic axis with a margin around its values."""
     return min(values) / _ROOM, max(values) * _ROOM

@@ -1,4 +1,4 @@
-"""Measured kernels: time by operator class, the roofline and speed of light of their counters."""
+"""Measured kernels: time by operator class, roofline and speed of light from hardware counters."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from profilers.kernel_classes import ENGINE_CLASS
 
 
 def engine_class(kind: str) -> str:
-    """The engine's operator class of a kernel's class; "other" where it has none."""
+    """The engine's operator class for a kernel class; "other" if there is none."""
     return ENGINE_CLASS.get(kind, "other")
 
 
 def time_by_class(tables: Mapping[str, Mapping[str, float]], title: str, look: Look) -> Figure:
     """Stacked bars of kernel time by operator class.
 
-    tables: seconds by class under the name of each bar; a single bar is not named.
+    tables: seconds by class, by name of the bar; a single bar has no label.
     """
     figure = blank(look, title, 170 + 60 * len(tables))
     for name in (*CLASSES, "other"):
@@ -49,12 +49,12 @@ def counter_roofline(
     look: Look,
     traffic: str = "DRAM traffic",
 ) -> Figure:
-    """Kernels or operators under the roofs of their device.
+    """Kernels or operators under the rooflines of their device.
 
-    points: see `profilers.roofline`.  traffic: what their bytes are, in words.
+    points: see `profilers.roofline`.  traffic: axis wording for the kind of bytes counted.
     rate: of the device's memory [bytes/s], None where unknown.
-    peaks: FLOP/s by number format.  A kernel above a roof is drawn in the colour of an alarm, one
-    whose tensor cores were not counted as a ring.
+    peaks: FLOP/s by number format.  A kernel above its roofline has the alarm colour; a kernel
+    whose tensor cores were not counted is drawn as a ring.
     """
     figure = blank(look, "", 480)
     xs, ys = points["flops_per_byte"].to_numpy(), points["flops_per_s"].to_numpy()
@@ -92,7 +92,7 @@ def counter_roofline(
 def _roofs(
     figure: Figure, low: float, high: float, rate: float, peaks: Mapping[str, float], look: Look
 ) -> None:
-    """Draw the diagonal of the memory and the ceilings of the formats, each named on its line."""
+    """Draw the memory diagonal and the peak of each format, each labelled on its line."""
     end = max(peaks.values()) / rate if peaks else high
     beside: dict[str, Any] = {"xanchor": "left", "yanchor": "top", "xshift": 16}
     above: dict[str, Any] = {"xanchor": "right", "yanchor": "bottom"}
@@ -110,9 +110,9 @@ def _roofs(
 
 
 def speed_of_light(kernels: pd.DataFrame, look: Look) -> Figure:
-    """Share of peak arithmetic and DRAM bandwidth that each kernel sustains, by ncu's counters.
+    """Share of peak arithmetic and of DRAM bandwidth that each kernel reaches, from ncu counters.
 
-    kernels: name, compute_pct, dram_pct; the first 30.
+    kernels: name, compute_pct, dram_pct; the first 30 are drawn.
     """
     shown = kernels.head(30)
     names = [f"{at + 1}. {chart_text(str(name)[:34])}" for at, name in enumerate(shown["name"])]
@@ -144,3 +144,27 @@ def _hover(row: Mapping[str, object]) -> str:
             if np.isfinite(value)
         )
     )
+
+
+def rank_bars(rows: pd.DataFrame, look: Look) -> Figure:
+    """One stacked bar per rank: compute kernels, overlapped communication, exposed communication,
+    idle.
+
+    rows: of `profilers.ranks.RankComparison`.
+    """
+    figure = blank(look, "What each rank does", 150 + 34 * len(rows))
+    hidden = (rows["communication_s"] - rows["exposed_s"]).clip(lower=0.0)
+    parts = (
+        ("Compute alone", (rows["compute_s"] - hidden).clip(lower=0.0), look.class_color("gemm")),
+        ("Compute over communication", hidden, look.classes[2]),
+        ("Exposed communication", rows["exposed_s"], look.class_color("collective")),
+        ("Idle", rows["idle_s"], look.rest),
+    )
+    for words, values, color in parts:
+        if not float(values.sum()):
+            continue
+        names = [f"rank {rank}" for rank in rows["rank"]]
+        figure.add_trace(time_bars(names, values, words, color))
+    lay_bars(figure, look, "Time [ms]", bottom=96, gap=0.3, rangemode="tozero")
+    figure.update_layout(showlegend=True)
+    return figure

@@ -1,6 +1,6 @@
-"""Words in a frame, as many as have room on the narrowest screen or in a column of a paper.
+"""Labels in a plot, as many as fit on the narrowest screen or in a printed column.
 
-Widths are those of the widest usual fonts, so that words have room whichever a machine has.
+Widths are those of the widest common fonts, so labels fit whichever font a machine has.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from itertools import pairwise
 
 from app.charts.figure import Trace
 
-#: Width and height [px] of the frame of a chart on a telephone or in a column of print: beside
-#: ticks of a few digits, and beside long ones ("100 TFLOP/s").
+#: Width and height [px] of the plot area on a telephone or in a printed column: beside short tick
+#: labels of a few digits, and beside long ones ("100 TFLOP/s").
 NARROW, NARROWEST = (270.0, 280.0), (204.0, 320.0)
-#: Width [px] of a chart on a telephone, and of the least frame beside the names of bars.
+#: Width [px] of a chart on a telephone, and least width of the plot area beside bar names.
 TELEPHONE, BESIDE_NAMES = 358.0, 180.0
 _LINE, _GAP = 14.0, 4.0
 #: Widths of letters [em], those of DejaVu Sans rounded up; Verdana's are the same within 0.03.
@@ -33,14 +33,14 @@ _EM: Mapping[str, float] = {
     for letter in letters
 }
 _OTHERS_EM = 0.65
-#: What a legend's entry has beside its words, and the height of its line [px].
+#: Width that a legend entry needs beyond its text, and height of a legend line [px].
 _KEY, LEGEND_LINE = 46.0, 19
 Box = tuple[float, float, float, float]
 
 
 @dataclass(slots=True)
 class Room:
-    """What is left of a frame for words.
+    """The free space for labels in a plot.
 
     across, upwards: values at the ends of each axis.  logarithmic: whether each axis is.
     frame: width and height [px].
@@ -53,9 +53,9 @@ class Room:
     taken: list[Box] = field(default_factory=list)
 
     def label(self, trace: Trace) -> None:
-        """Leave a trace's points their words where these have room.
+        """Keep the labels of a trace's points where they fit; remove the others.
 
-        To the right above a point, to the left where the frame ends.
+        A label stands above its point to the right, or to the left near the right edge.
         """
         words, sides, size = [], [], float(trace["textfont"]["size"])
         for x, y, word in zip(trace["x"], trace["y"], trace["text"], strict=True):
@@ -66,13 +66,13 @@ class Room:
         trace["text"], trace["textposition"] = words, sides
 
     def keep_free(self, xs: Sequence[float], ys: Sequence[float]) -> None:
-        """Keep words off the points of a line, and off the line between them."""
+        """Keep labels off the points of a line and off the segments between them."""
         places = [self._at(x, y) for x, y in zip(xs, ys, strict=True)]
         between = [((a + c) / 2.0, (b + d) / 2.0) for (a, b), (c, d) in pairwise(places)]
         self.taken += [(x, x, y, y) for x, y in [*places, *between]]
 
     def dots(self, xs: Sequence[float], ys: Sequence[float]) -> list[Box]:
-        """Where the points of a cloud lie, for `claim`."""
+        """Boxes of a cloud of points, for `claim`."""
         places = [self._at(x, y) for x, y in zip(xs, ys, strict=True)]
         return [(x - _GAP, x + _GAP, y - _GAP, y + _GAP) for x, y in places]
 
@@ -80,11 +80,11 @@ class Room:
         self, x: float, y: float, word: str, size: float, side: str = "right",
         lift: float = 0.0, off: Sequence[Box] = (),
     ) -> bool:  # fmt: skip
-        """Take the room of words beside a place; False where it is taken or the frame ends.
+        """Reserve the space of a label beside a point; False if it is taken or outside the plot.
 
-        word: lines are parted by <br>.  size: of the font [px].  side: "right", "left" or "center"
-        of the place.  lift: of their lower edge [px] above it.  off: what these words alone keep
-        off.
+        word: lines separated by <br>.  size: of the font [px].  side: "right", "left" or "center"
+        of the point.  lift: height of the label's lower edge above the point [px].  off: further
+        boxes that only this label must avoid.
         """
         left, bottom = self._at(x, y)
         wide, high = _GAP + width(word, size), _LINE * len(word.split("<br>"))
@@ -97,7 +97,7 @@ class Room:
         return True
 
     def _at(self, x: float, y: float) -> tuple[float, float]:
-        """A place from the lower left corner on [px]."""
+        """Position [px] of a point, from the lower left corner."""
         return (
             _share(x, self.across, self.logarithmic[0]) * self.frame[0],
             _share(y, self.upwards, self.logarithmic[1]) * self.frame[1],
@@ -105,19 +105,19 @@ class Room:
 
 
 def ends(values: Sequence[float], logarithmic: bool) -> tuple[float, float]:
-    """The ends of an axis that holds values: from zero on, or from the least where logarithmic."""
+    """The ends of an axis for these values: from zero, or from the least value if logarithmic."""
     found = [value for value in values if math.isfinite(value)] or [1.0]
     return (min(found) if logarithmic else 0.0, max(found) or 1.0)
 
 
 def width(words: str, size: float) -> float:
-    """Width [px] of words in a font of a size [px]: of the longest of lines parted by <br>."""
+    """Width [px] of the longest line of a text, lines separated by <br>; size: of the font [px]."""
     lines = re.sub("<(?!br>)[^>]*>", "", words).split("<br>")
     return size * max(sum(_EM.get(letter, _OTHERS_EM) for letter in line) for line in lines)
 
 
 def wrapped(words: str, size: float, across: float) -> list[str]:
-    """Words in lines that are at most so wide [px], in a font of a size [px]."""
+    """The text wrapped to lines of at most `across` [px]; size: of the font [px]."""
     for letters in range(len(words), 1, -1):
         lines = textwrap.wrap(words, letters)
         if all(width(line, size) <= across for line in lines):
@@ -125,18 +125,20 @@ def wrapped(words: str, size: float, across: float) -> list[str]:
     return list(words)
 
 
-def axis_end(bars: Sequence[tuple[float, str]], size: float = 13.0) -> float:
-    """The end of an axis from zero on whose bars have words beside their ends.
+def axis_end(bars: Sequence[tuple[float, str]]) -> float:
+    """Upper end of an axis that starts at zero and leaves space for labels at the bar ends.
 
-    bars: the far end of each, and its words.  size: of the font [px].
+    bars: the upper end and the label of each bar.
     """
     return max(
-        end / max(1.0 - (_GAP + width(words, size)) / BESIDE_NAMES, 0.25) for end, words in bars
+        end / max(1.0 - (_GAP + width(words, 13.0)) / BESIDE_NAMES, 0.25) for end, words in bars
     )
 
 
 def legend_lines(entries: Sequence[str], across: float = TELEPHONE) -> int:
-    """Lines of a legend below a chart of a width [px]; a line of Plotly's has equal columns."""
+    """Number of lines of a legend below a chart of width `across` [px]; Plotly's columns are
+    equally wide.
+    """
     if not entries:
         return 0
     widths = [_KEY + width(entry, 12.0) for entry in entries]
@@ -146,7 +148,7 @@ def legend_lines(entries: Sequence[str], across: float = TELEPHONE) -> int:
 
 
 def _share(value: float, ends: tuple[float, float], logarithmic: bool) -> float:
-    """How far along an axis a value lies, 0 to 1."""
+    """Relative position of a value along an axis, 0 to 1."""
     low, high = ends
     if logarithmic:
         value, low, high = (math.log(max(one, 1e-300)) for one in (value, low, high))

@@ -1,7 +1,8 @@
-"""The layer graph: operators in the order they run, folded by layers and by parts of a layer.
+"""The layer graph: operators in execution order, grouped by layers and by parts of a layer.
 
-A square is an operator, coloured by class; a triangle folds and unfolds; the bar is its share of
-the step's operators.  Every line is a point that can be clicked; its id is its custom data.
+A square is an operator, coloured by class; a triangle folds and unfolds a group; the bar is its
+share of the step's operator time.  Every line is a point that can be clicked; its id is its custom
+data.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ _ROW_PX, _INDENT, _BARS, _WIDEST = 27, 0.045, 0.66, 0.2
 
 
 def layer_graph(lines: Sequence[GraphLine], chosen: str, look: Look) -> Figure:
-    """The lines of a layer graph from top to bottom.  chosen: id of the operator in detail."""
+    """The lines of a layer graph from top to bottom.  chosen: id of the operator shown in
+    detail.
+    """
     figure = blank(look, "", _ROW_PX * len(lines) + 16)
     total = sum(line.seconds for line in lines if line.level == 0) or 1.0
     _edges(figure, lines, look)
@@ -36,7 +39,7 @@ def layer_graph(lines: Sequence[GraphLine], chosen: str, look: Look) -> Figure:
 
 
 def _nodes(lines: Sequence[GraphLine], chosen: str, total: float, look: Look) -> Trace:
-    """The symbols of the lines with their labels.  total: seconds that shares are of."""
+    """The symbols of the lines with their labels.  total: seconds that correspond to 100 %."""
     return scatter(
         x=[_x(line) for line in lines],
         y=list(range(len(lines))),
@@ -94,7 +97,7 @@ def _hover(line: GraphLine, total: float) -> str:
 
 
 def _edges(figure: Figure, lines: Sequence[GraphLine], look: Look) -> None:
-    """Draw an edge to each line from the line above it on its level or one further out."""
+    """Draw an edge to each line from the previous line on the same level or one level up."""
     xs: list[float | None] = []
     ys: list[float | None] = []
     for at, line in enumerate(lines):
@@ -109,7 +112,7 @@ def _edges(figure: Figure, lines: Sequence[GraphLine], look: Look) -> None:
 
 
 def _bars(figure: Figure, lines: Sequence[GraphLine], total: float, look: Look) -> None:
-    """Draw the share of time of every line on the right, and the time in words."""
+    """Draw each line's time share as a bar on the right, labelled with the time."""
     figure.add_bar(
         x=[_WIDEST * line.seconds / total for line in lines],
         base=[_BARS] * len(lines),

@@ -1,4 +1,6 @@
-"""Measured beside predicted: classes of a phase, steps of a sweep, runs before and after a fit."""
+"""Measured and predicted times: classes of a phase, steps of a sweep, runs before and after a
+fit.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,9 @@ _WORDS = {"host": "Host and gaps", "other": "Unclassified"}
 
 
 def three_bars(classes: pd.DataFrame, title: str, look: Look) -> Figure:
-    """Three bars per operator class: bound, predicted with its error bar, measured.
+    """Three bars per operator class: bound, prediction with error bar, measurement.
 
-    classes: rows of one phase of `Comparison.classes`; overlap, which is negative, is not drawn.
+    classes: rows of one phase of `Comparison.classes`; overlap is negative and not drawn.
     """
     shown = classes[(classes["predicted_s"] > 0) | (classes["measured_s"] > 0)]
     rows = shown.to_dict("records")
@@ -50,12 +52,12 @@ def three_bars(classes: pd.DataFrame, title: str, look: Look) -> Figure:
 
 
 def _labelled(row: Mapping[str, Any]) -> str:
-    """The label of a class: its name over the lines of `_trusted`."""
+    """The label of a class: its name, then the lines of `_trusted`."""
     return _WORDS.get(row["class"], CLASS_NAMES.get(row["class"], row["class"])) + _trusted(row)
 
 
 def _trusted(row: Mapping[str, Any]) -> str:
-    """The interval of a compared row and whether its measurement lies inside, as label lines."""
+    """Label lines for the interval of a compared row and whether the measurement lies inside."""
     trust = comparison.interval_text(row)
     return f"<br>80 %: {trust}{_SIDES[row['inside']]}" if trust else ""
 
@@ -63,10 +65,10 @@ def _trusted(row: Mapping[str, Any]) -> str:
 def sweep_parity(
     rows: Sequence[Mapping[str, Any]], agreed: Mapping[str, Agreement], look: Look
 ) -> Figure:
-    """Predicted over measured steps of a sweep, and the fitted line of each phase.
+    """Predicted against measured steps of a sweep, and the fitted line of each phase.
 
-    rows: see `app.measuring.prediction.step_rows`.  agreed: by phase; its line says
-    measured = slope x predicted + intercept.
+    rows: see `app.measuring.prediction.step_rows`.  agreed: the fitted line by phase, measured =
+    slope x predicted + intercept.
     """
     points = [{**row, "label": f"{row['batch']} × {row['length']}{_trusted(row)}"} for row in rows]
     figure = parity.parity(points, "phase", "Steps, predicted and measured", look)
@@ -107,7 +109,7 @@ def before_after(rows: Sequence[Mapping[str, Any]], look: Look) -> Figure:
 
 
 def operator_points(operators: pd.DataFrame) -> list[dict[str, object]]:
-    """Rows of `Comparison.operators` as points of `parity.parity`, grouped by "class"."""
+    """Rows of `Comparison.operators` as points for `parity.parity`, grouped by "class"."""
     rows = operators[(operators["measured_s"] > 0) & (operators["predicted_s"] > 0)]
     return [
         {

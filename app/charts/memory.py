@@ -1,4 +1,4 @@
-"""A device's memory by part, over batch or context, against its capacity."""
+"""Memory of a device by use, over batch or context, against its capacity."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from app.charts.style import Look, blank
 from app.wording import quantities
 from app.wording.quantities import GIGABYTE
 
-#: Name of the limit where a second memory takes what does not fit the first.
+#: Name of the limit if a second memory takes what does not fit in the first.
 BOTH = "both memories"
-#: Parts in the order they are stacked, with their place in the palette.
+#: Parts in stacking order, with their palette index.
 PARTS: Mapping[str, tuple[str, int]] = {
     "weights_bytes": ("Weights", 0),
     "kv_bytes": ("KV cache", 1),
@@ -29,10 +29,10 @@ def stacked(
     *,
     scenario_at: float | None = None,
 ) -> Figure:
-    """A stacked bar per configuration, a line per limit; an arrow on bars that go on beyond it.
+    """One stacked bar per configuration, one line per limit; an arrow marks bars cut at the top.
 
     table: `at` (batch or tokens) and bytes by part of `PARTS`.  limits: bytes by name.
-    scenario_at: the scenario's value of `at`, marked at its bar.
+    scenario_at: the scenario's value of `at`, whose bar is marked.
     """
     figure = blank(look, "", 460)
     labels = [quantities.tokens(value) for value in table["at"]]
@@ -73,7 +73,7 @@ def stacked(
 def part_bars(
     part: str, names: Sequence[str], held: Sequence[float], look: Look, *, lying: bool = True
 ) -> Trace:
-    """The bars of a part of `PARTS`, one per configuration.  held: its bytes in each."""
+    """The bars of one part of `PARTS`, one per configuration.  held: its bytes in each."""
     words, place = PARTS[part]
     values = [value / GIGABYTE for value in held]
     sides = {"y": names, "x": values, "orientation": "h"} if lying else {"x": names, "y": values}
@@ -87,7 +87,9 @@ def part_bars(
 
 
 def _rule(name: str, look: Look) -> dict[str, object]:
-    """The stroke of a limit's line: solid for the capacity, dashed for what the engine may use."""
+    """Line style of a limit: solid for the capacity, dashed for the share that the engine may
+    use.
+    """
     return {"color": look.ink, "width": 1.5, "dash": "solid" if name == "capacity" else "dash"}
 
 

@@ -1,4 +1,4 @@
-"""Parity: predicted over measured on logarithmic axes, and a histogram of the errors."""
+"""Predicted against measured on logarithmic axes, a histogram of the errors, errors by split."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ from app.wording import quantities
 
 Point = Mapping[str, Any]
 REST = "all others"
-#: Bands around y = x, widest first: predicted over measured within 1 +- that.
+#: Half-widths of the bands around y = x, widest first: predicted / measured within 1 +- each.
 BANDS = (0.2, 0.1)
 _MARKS = ("circle", "diamond", "square", "triangle-up", "cross", "triangle-down", "x", "star")
+_SPLIT_MARKS = (
+    "x", "circle-open", "circle", "star", "diamond", "square", "triangle-up", "triangle-down",
+)  # fmt: skip
 _MOST = 8
 _LEAST_RATIO, _MOST_RATIO = 0.25, 4.0
 
 
 def parity(points: Sequence[Point], by: str, title: str, look: Look) -> Figure:
-    """Predicted over measured seconds, around y = x with bands of 10 and 20 %.
+    """Predicted against measured seconds, with y = x and bands of 10 and 20 %.
 
-    points: mappings with predicted_s, measured_s, `label` for the hover, and the column `by`, a
-    colour and shape a group of `largest_groups`.
+    points: mappings with predicted_s, measured_s, `label` for the hover, and the column `by`.  Each
+    group of `largest_groups` has its own colour and shape.
     """
     figure = blank(look, title, 480)
     usable = [p for p in points if _positive(p["predicted_s"]) and _positive(p["measured_s"])]
@@ -90,7 +93,10 @@ def error_histogram(points: Sequence[Point], title: str, look: Look) -> Figure:
 
 
 def largest_groups(points: Sequence[Point], by: str) -> dict[str, list[Point]]:
-    """Points by the value of the column `by`, largest group first; beyond eight share `REST`."""
+    """Points grouped by the value of column `by`, largest group first.
+
+    All groups beyond the eighth are combined under `REST`.
+    """
     members: dict[str, list[Point]] = {}
     for point in points:
         members.setdefault(str(point.get(by, "")) or "not stated", []).append(point)
@@ -107,7 +113,9 @@ def _positive(value: Any) -> bool:
 
 
 def _colors(names: Sequence[str], look: Look) -> dict[str, str]:
-    """Colours by group: those of the operator classes where groups are classes, else in order."""
+    """Colour of each group: its operator class's colour if groups are classes, otherwise in
+    order.
+    """
     kinds = {words: kind for kind, words in CLASS_NAMES.items()}
     if kinds.keys() & set(names):
         return {name: look.class_color(kinds.get(name, name)) for name in names}
@@ -139,3 +147,37 @@ def _cloud(name: str, points: Sequence[Point], symbol: str, color: str) -> Trace
         hovertemplate="%{customdata[0]}<br>predicted %{customdata[1]}, measured %{customdata[2]} "
         "(%{customdata[3]})<extra></extra>",
     )
+
+
+def errors_by_split(
+    rows: Sequence[Mapping[str, Any]], splits: Mapping[str, str], look: Look
+) -> Figure:
+    """Mean absolute error [%] of each operator on a logarithmic axis, one marker per split.
+
+    rows: see `app.accuracy.shipped_errors.operator_matrix`.  splits: description of each split by
+    name, in display order.
+    """
+    figure = blank(look, "Mean absolute error by operator", 170 + 42 * len(rows))
+    names = [str(row["operator"]).replace("_", " ") for row in rows]
+    for at, (split, meaning) in enumerate(splits.items()):
+        figure.add_scatter(
+            x=[row[split] for row in rows],
+            y=names,
+            mode="markers",
+            name=split,
+            marker={
+                "color": look.faint if split == "roofline" else look.classes[at],
+                "symbol": _SPLIT_MARKS[at],
+                "size": 11,
+                "line": {"width": 1.5},
+            },
+            hovertemplate=f"%{{y}}, {split}: %{{x}} %<br>{meaning}<extra></extra>",
+        )
+    ticks = [5, 10, 20, 40, 80]
+    figure.update_xaxes(
+        title_text="Mean absolute error [%]", type="log", tickvals=ticks,
+        ticktext=[str(tick) for tick in ticks],
+    )  # fmt: skip
+    figure.update_yaxes(autorange="reversed", tickfont_color=look.ink)
+    figure.update_layout(margin={"t": 44, "b": 110}, hovermode="closest")
+    return figure

@@ -1,4 +1,4 @@
-"""Traces, axes and marks that several charts share."""
+"""Traces, axes and marks used by several charts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.wording import quantities
 from app.wording.quantities import MILLISECOND
 
 Words = Callable[[float, int], str]
-#: Words at the ends of bars, as large as all others however thin the bar is.
+#: Text style of labels at bar ends: the usual size, however thin the bar is.
 BESIDE: Mapping[str, Any] = {
     "textposition": "outside", "constraintext": "none", "textangle": 0, "cliponaxis": False,
 }  # fmt: skip
@@ -23,15 +23,15 @@ BESIDE: Mapping[str, Any] = {
 
 
 def log_axis(limits: tuple[float, float], words: Words, *, across: bool = False) -> dict[str, Any]:
-    """Layout of a logarithmic axis between limits, its ticks in words; see `style.log_ticks`."""
+    """Layout of a logarithmic axis with formatted ticks; see `style.log_ticks`."""
     ticks = log_ticks(limits, words, across=across)
     return {"type": "log", "range": [math.log10(limit) for limit in limits], **ticks}
 
 
 def time_axis(times: Iterable[float], *, across: bool = False) -> dict[str, Any]:
-    """Layout of a logarithmic axis over times [s], with room at both ends; {} without any.
+    """Layout of a logarithmic time axis [s] with a margin at both ends; {} without times.
 
-    times: those that are not positive and finite are left out.  across: of a lower axis.
+    times: values that are not positive and finite are ignored.  across: True for a horizontal axis.
     """
     known = [float(time) for time in times if 0.0 < time < math.inf]
     if not known:
@@ -40,7 +40,7 @@ def time_axis(times: Iterable[float], *, across: bool = False) -> dict[str, Any]
 
 
 def flops_words(value: float, digits: int) -> str:
-    """A rate of arithmetic as a tick says it: "100 TFLOP/s"."""
+    """A compute rate as a tick label: "100 TFLOP/s"."""
     return quantities.scaled(value, "FLOP/s", digits)
 
 
@@ -48,10 +48,10 @@ def lay_bars(
     figure: Figure, look: Look, title: str, *, bottom: int, mode: str = "stack", gap: float = 0.35,
     top: int = 44, left: int | None = None, **across: Any,
 ) -> None:  # fmt: skip
-    """Axes and layout of bars that lie, the first on top, their names on the left.
+    """Set axes and layout of horizontal bars, the first on top, with their names on the left.
 
-    title, across: of the lower axis.  mode: of several bars of one name.  bottom, top, left:
-    margins [px], the left one by default what Plotly needs.
+    title, across: of the horizontal axis.  mode: how bars of the same name combine.  bottom, top,
+    left: margins [px]; by default Plotly chooses the left one.
     """
     named = {"title_text": title} if title else {}
     figure.update_xaxes(**{**named, "tickformat": "~g", **across})
@@ -67,7 +67,7 @@ def lying_bars(
     names: Iterable[str], values: Iterable[float], name: str, color: str, hover: str,
     **properties: Any,
 ) -> Trace:  # fmt: skip
-    """Bars that lie.  hover: its template."""
+    """Horizontal bars.  hover: hover template."""
     own = {"marker": {"color": color}, "hovertemplate": hover, **properties}
     return bar(y=list(names), x=list(values), orientation="h", name=name, **own)
 
@@ -75,7 +75,7 @@ def lying_bars(
 def time_bars(
     names: Iterable[str], seconds: Iterable[float], name: str, color: str, **properties: Any
 ) -> Trace:
-    """Bars that lie, of times [s] in milliseconds; the hover says the time in words."""
+    """Horizontal bars of times [s], drawn in milliseconds; the hover formats the time."""
     times = [float(value) for value in seconds]
     shown = [quantities.seconds(value) for value in times]
     hover = f"{name}: %{{customdata}}<extra>%{{y}}</extra>"
@@ -86,7 +86,9 @@ def time_bars(
 def line(
     xs: Iterable[Any], ys: Iterable[Any], name: str, color: str, hover: str, **properties: Any
 ) -> Trace:
-    """A line two pixels wide.  hover: its template.  properties: `line` adds to the line's own."""
+    """A line two pixels wide.  hover: hover template.  properties: an entry `line` extends the
+    default line style.
+    """
     own = {"color": color, "width": 2, **properties.pop("line", {})}
     return scatter(
         x=list(xs), y=list(ys), name=name, line=own, hovertemplate=hover,
@@ -97,7 +99,7 @@ def line(
 def band(
     xs: Sequence[float], lows: Sequence[float], highs: Sequence[float], name: str, color: str
 ) -> list[Trace]:
-    """An interval around a line as an area; no trace where it is known nowhere."""
+    """An interval around a line as a shaded area; no trace if no point has an interval."""
     rows = [row for row in zip(xs, lows, highs, strict=True) if all(map(math.isfinite, row))]
     if not rows:
         return []
@@ -114,14 +116,14 @@ def area(xs: Sequence[float], ys: Sequence[float], name: str, color: str, opacit
 
 
 def limit_mark(xs: Sequence[float], ys: Sequence[str], name: str, look: Look, **more: Any) -> Trace:
-    """A stroke across each bar at its limit.  more: properties, `size` [px] among them."""
+    """A short stroke across each bar at its limit.  more: properties such as `size` [px]."""
     size = more.pop("size")
     marker = {"symbol": "line-ns-open", "size": size, "color": look.alarm, "line": {"width": 2}}
     return scatter(mode="markers", x=xs, y=ys, name=name, marker=marker, **more)
 
 
 def error_reach(above: Sequence[float], below: Sequence[float], **style: Any) -> dict[str, Any]:
-    """Error bars that reach so far above and below their points."""
+    """Error bars of these lengths above and below their points."""
     sides = {"array": list(above), "arrayminus": list(below)}
     return {"type": "data", "symmetric": False, **sides, **style}
 
@@ -129,7 +131,9 @@ def error_reach(above: Sequence[float], below: Sequence[float], **style: Any) ->
 def interval_reach(
     latencies: Iterable[Latency], unit: float, look: Look, width: int
 ) -> dict[str, Any]:
-    """Error bars over the 80 % intervals of figures, which all have one; `width` in pixels."""
+    """Error bars for the 80 % intervals of latencies, each of which must have one; width in
+    pixels.
+    """
     known = list(latencies)
     return error_reach(
         [(one.high_s - one.seconds) / unit for one in known],
@@ -145,7 +149,7 @@ def guide_across(
     figure: Figure, place: float, words: str, color: str, *, log: bool = False, size: int = 11,
     width: float = 1,
 ) -> None:  # fmt: skip
-    """Draw a dashed line across a chart at a height, its words above its right end."""
+    """Draw a dashed horizontal line at `place`, with its label above the right end."""
     figure.add_hline(place, {"color": color, "width": width, "dash": "dash"})
     figure.add_text(
         words, size, color, x=1, xref="paper", y=math.log10(place) if log else place,
@@ -156,7 +160,7 @@ def guide_across(
 def guide_upwards(
     figure: Figure, place: float, words: str, color: str, *, log: bool = True, **text: Any
 ) -> None:
-    """Draw a dashed line up a chart at a place, its words on top unless `text` says where."""
+    """Draw a dashed vertical line at `place`, with its label on top unless `text` places it."""
     figure.add_vline(place, {"color": color, "width": 1, "dash": "dash"})
     figure.add_text(
         words, text.pop("size", 11), color, x=math.log10(place) if log else place,
@@ -165,7 +169,7 @@ def guide_upwards(
 
 
 def corner_words(figure: Figure, words: str, color: str) -> None:
-    """Write words above the upper right corner of a chart."""
+    """Write a text above the upper right corner of a chart."""
     figure.add_text(
         words, 12, color, x=1, y=1, xref="paper", yref="paper", xanchor="right", yanchor="bottom"
     )

@@ -1,4 +1,4 @@
-"""Candidates of a plan as points: the frontier, targets as guides, the plans marked."""
+"""Candidates of a plan as points: the frontier, targets as guide lines, the plans marked."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from app.charts.style import Look, blank, translucent
 from app.decide.axes import Axis
 from app.decide.candidate_points import FACTS, Points, Series, Vertex
 
-_FEW = 1500  # points that are drawn at most; WebGL, which draws more, needs unsafe scripts
+_FEW = 1500  # most points drawn; WebGL draws more, but needs unsafe scripts
 
 
 def candidates(points: Points, look: Look) -> Figure:
     """Every candidate on two axes; a point's first `customdata` is its number.
 
-    Those that meet all targets are filled, the others faint.  Of more than a chart draws quickly
-    every so many of each series is drawn; the frontier and the plans are whole.
+    Candidates that meet all targets are filled, the others faint.  If there are too many points to
+    draw quickly, every n-th of each series is drawn; the frontier and the plans are always
+    complete.
     """
     x, y = points.x, points.y
     figure = blank(look, f"{y.words} against {x.words}", 500)
     each = math.ceil(sum(len(series.at) for series in points.series) / _FEW)
     good = {series.name for series in points.series if series.meets}
     for series in sorted(points.series, key=lambda one: one.meets):
-        # a family is named once: by those that meet the targets, where there are any
+        # each family has one legend entry, from candidates that meet the targets if there are any
         named = series.meets or series.name not in good
         figure.add_trace(_cloud(series, points, look, each) | {"showlegend": named})
     if points.frontier:
@@ -44,9 +45,9 @@ def finish(
     look: Look,
     bottom: int,
 ) -> None:
-    """Title the axes and draw targets as dashed lines across a chart, their words at the end.
+    """Set axis titles and draw targets as dashed lines with a label at the end.
 
-    Axes are logarithmic, or from zero on.  bottom: margin [px].
+    Axes are logarithmic or start at zero.  bottom: margin [px].
     """
     for axis, update in zip(axes, (figure.update_xaxes, figure.update_yaxes), strict=True):
         log = {"type": "log", "tickformat": "~g", "dtick": "D2"}
@@ -55,7 +56,7 @@ def finish(
     across = [x for trace in figure.data for x in trace.get("x", ()) if x is not None]
     for at, (place, words) in enumerate(guides[0]):
         left = sum(x > place for x in across) > sum(x < place for x in across)
-        side = "left" if left else "right"  # towards the points, off the labels of the other axis
+        side = "left" if left else "right"  # away from the axis labels
         guide_upwards(
             figure,
             place,
@@ -64,13 +65,13 @@ def finish(
             log=axes[0].logarithmic,
             xanchor=side,
             yshift=13 * (at % 2),
-        )  # words of near ones stand over one another
+        )  # labels of close targets are stacked
     for place, words in guides[1]:
         guide_across(figure, place, words, look.alarm, log=axes[1].logarithmic)
 
 
 def _cloud(series: Series, points: Points, look: Look, each: int) -> Trace:
-    """The points of a series.  each: of so many points one is drawn."""
+    """The points of a series.  each: only every `each`-th point is drawn."""
     at, x, y, facts = (values[::each] for values in (series.at, series.x, series.y, series.facts))
     color = look.classes[series.family % len(look.classes)]
     names = " · ".join(

@@ -1,7 +1,8 @@
-"""The roofline: every operator a point under the ceilings of the hardware.
+"""The roofline: every operator as a point under the hardware's ceilings.
 
-x: FLOP per byte of memory traffic.  y: FLOP/s per device.  Shape is the phase, colour the operator
-class, area the share of the phase's time.  Axes are fixed by the caller so that points move.
+x: FLOP per byte of memory traffic.  y: FLOP/s per device.  The marker's shape is the phase, its
+colour the operator class, its area the share of the phase's time.  The caller fixes the axes, so
+points move when the scenario changes.
 """
 
 from __future__ import annotations
@@ -23,27 +24,27 @@ from genz_core.step import StepEstimate
 from genz_core.types import System
 
 Row = Mapping[str, Any]
-SYMBOLS: Mapping[str, str] = {"prefill": "circle", "decode": "diamond", "measured": "x"}
+SYMBOLS: Mapping[str, str] = {"prefill": "circle", "decode": "diamond"}
 _SMALLEST, _LARGEST = 7.0, 34.0
 _LABELLED = 3
 _RIDGE_LIFT = 20.0
 _PLACE = ("flops_per_byte", "flops_per_s")
-#: Where on a diagonal its name is tried, of its visible length.
+#: Positions tried for a diagonal's label, as shares of its visible length.
 _ALONG = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35)
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Axis limits in SI units, fixed while points move."""
+    """Axis limits in SI units; they stay fixed while points move."""
 
     x: tuple[float, float]
     y: tuple[float, float]
 
 
 def operator_points(table: Mapping[str, Sequence[Any]], phase: str) -> list[dict[str, Any]]:
-    """The rows of an operator table that do arithmetic, with `flops_per_s`, `run_s` and `id`.
+    """Rows of an operator table that do arithmetic, with `flops_per_s`, `run_s` and `id`.
 
-    table: of `app.scenario.intervals.operator_table`.  Ids are stable while sizes change.
+    table: of `app.scenario.intervals.operator_table`.  Ids stay the same when sizes change.
     """
     rows = [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
     for at, row in enumerate(rows):
@@ -54,7 +55,7 @@ def operator_points(table: Mapping[str, Sequence[Any]], phase: str) -> list[dict
 
 
 def frame(rows: Iterable[Row], system: System) -> Frame:
-    """Limits around all points and the ridge of every ceiling.
+    """Axis limits that include all points and the ridge point of every ceiling.
 
     rows: of `operator_points`.
     """
@@ -63,7 +64,7 @@ def frame(rows: Iterable[Row], system: System) -> Frame:
 
 
 def frame_of_steps(steps: Iterable[StepEstimate], system: System) -> Frame:
-    """`frame` of the points of every operator of some steps, in all their configurations."""
+    """`frame` for all operators of several steps, in all their configurations."""
     xs: list[float] = []
     ys: list[float] = []
     for step in steps:
@@ -75,7 +76,7 @@ def frame_of_steps(steps: Iterable[StepEstimate], system: System) -> Frame:
 
 
 def _around(xs: Sequence[float], ys: Sequence[float], system: System) -> Frame:
-    """Limits around places, intensity [FLOP/byte] by rate [FLOP/s], and around all ridges."""
+    """Axis limits around points (intensity [FLOP/byte], rate [FLOP/s]) and all ridge points."""
     ridges = [peak / system.memory_bytes_per_s for peak in system.peak_flops_per_s.values()]
     across = [*xs, min(ridges) / 10, max(ridges) * 10]
     top = max(system.peak_flops_per_s.values())
@@ -92,7 +93,6 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
     used = {str(row["compute"]) for row in rows}
     figure.add_traces(ceilings.ceiling_lines(system, limits.x, used, look))
     figure.add_traces(_clouds(rows, system, look))
-    figure.add_traces(_phase_keys(rows, look))
     _annotate(figure, rows, system, limits, look)
     across = log_axis(limits.x, lambda value, _: f"{value:,g}", across=True)
     figure.update_xaxes(title_text="Arithmetic intensity [FLOP/byte]", **across)
@@ -107,7 +107,7 @@ def roofline(rows: Sequence[Row], system: System, limits: Frame, look: Look) -> 
 
 
 def highlighted(figure: Figure, chosen: str) -> Figure:
-    """The figure with the point of row id `chosen` highlighted, the others faint and bare."""
+    """The figure with the point of row id `chosen` highlighted; others are faint and unlabelled."""
     for cloud in figure.data:
         ids = [row[0] for row in cloud.get("customdata", ())]
         if ids:
@@ -155,7 +155,7 @@ def _clouds(rows: Sequence[Row], system: System, look: Look) -> Iterable[Trace]:
 
 
 def _error_bars(rows: Sequence[Row], color: str) -> dict[str, Any]:
-    """The 80 % interval of each time as error bars of its rate; NaN where not validated."""
+    """The 80 % interval of each time as an error bar of the rate; NaN where not validated."""
     rates = [(row["flops_per_s"], row["predicted_s"], row) for row in rows]
     return error_reach(
         [rate * (seconds / row["low_s"] - 1) for rate, seconds, row in rates],
@@ -165,12 +165,14 @@ def _error_bars(rows: Sequence[Row], color: str) -> dict[str, Any]:
 
 
 def _diameter(share: float) -> float:
-    """Diameter of a point [px]: its area grows with the share of time, from a clickable least."""
+    """Diameter of a point [px]: area grows with the time share; the smallest can still be
+    clicked.
+    """
     return max(_SMALLEST, _LARGEST * math.sqrt(max(share, 0.0)))
 
 
 def hover(row: Row, system: System) -> str:
-    """The hover of a point: its figures, and the formula of its bound with numbers put in."""
+    """The hover of a point: its figures, and the bound's formula with numbers inserted."""
     peak = system.peak_flops_per_s.get(str(row["compute"]), float("nan"))
     flops, moved, run_s = row["flops"], row["bytes"], row["run_s"]
     rate = row["flops_per_s"]
@@ -191,24 +193,10 @@ def hover(row: Row, system: System) -> str:
     )
 
 
-def _phase_keys(rows: Sequence[Row], look: Look) -> Iterable[Trace]:
-    """Legend entries for the shapes, where more than one phase is drawn."""
-    phases = [phase for phase in SYMBOLS if any(row["phase"] == phase for row in rows)]
-    for phase in phases if len(phases) > 1 else ():
-        yield scatter(
-            x=[None],
-            y=[None],
-            mode="markers",
-            name=phase,
-            marker={"symbol": SYMBOLS[phase], "size": 10, "color": look.faint},
-            hoverinfo="skip",
-        )
-
-
 def _annotate(
     figure: Figure, rows: Sequence[Row], system: System, limits: Frame, look: Look
 ) -> None:
-    """Name ceilings, diagonals, operators and ridges, in that order, where each has room."""
+    """Label ceilings, diagonals, operators and ridge points, in that order, where labels fit."""
     room = Room(limits.x, limits.y, (True, True), NARROWEST)
     used = {str(row["compute"]) for row in rows}
     peaks = [(n, peak) for n, peak in ceilings.named_peaks(system) if used & set(n.split(", "))]
@@ -235,10 +223,10 @@ def _annotate(
 def _label_diagonals(
     figure: Figure, rows: Sequence[Row], system: System, limits: Frame, room: Room, look: Look
 ) -> None:
-    """Name the diagonals, the memory's first, near where they enter the frame; all have a hover.
+    """Label the diagonals near the plot edge, the memory's first; every diagonal has a hover.
 
-    Off the operators' points, where there is such a place on the first third of the line; in two
-    lines where one has no room.
+    A label avoids the operators' points if the first third of the line has a free place; it is
+    split in two lines if one does not fit.
     """
     levels = ceilings.bandwidths(system)
     dots = room.dots(*([float(row[name]) for row in rows] for name in _PLACE))
@@ -265,9 +253,10 @@ def _label_diagonals(
 def _label_points(
     figure: Figure, rows: Sequence[Row], limits: Frame, room: Room, look: Look
 ) -> None:
-    """Name the operators that take most time, where their names have room.
+    """Label the operators that take most time, where the labels fit.
 
-    Beside the point: a diagonal rises there and leaves room; below it where the frame soon ends.
+    A label stands beside the point, where a rising diagonal leaves space, or below it near the
+    right edge.
     """
     low, high = map(math.log10, limits.x)
     for row in sorted(rows, key=lambda row: -row["share"])[: 2 * _LABELLED]:

@@ -1,4 +1,4 @@
-"""Replicas that follow a load: demand and replicas over the day, and percentiles by hour."""
+"""Autoscaled replicas: demand and replicas over the day, and latency percentiles by hour."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def _middles(windows: Rows) -> list[float]:
 def replicas(
     windows: Rows, course: Mapping[str, Sequence[float]], fixed: int, look: Look
 ) -> Figure:
-    """Requests a second, and the replicas that are paid for and that serve.
+    """Requests per second, and the replicas that are billed and that serve.
 
-    windows: start_s, end_s and requests_per_s.  course: time_s, there and ready.  fixed: replicas
-    of the other way.
+    windows: start_s, end_s and requests_per_s.  course: time_s, there and ready.  fixed: number of
+    replicas in the fixed deployment.
     """
     figure = blank(look, "Demand and replicas over time", 420)
     end = windows[-1]["end_s"]
@@ -68,7 +68,7 @@ def replicas(
 
 
 def tails(windows: Rows, name: str, title: str, target_s: float, look: Look) -> Figure:
-    """Median and p99 of a latency by hour, beside those with the fixed number.
+    """Median and p99 of a latency by hour, autoscaled and with a fixed number of replicas.
 
     name: "ttft" or "tpot".  target_s: 0 for none.
     """

@@ -1,4 +1,4 @@
-"""Serving under load: latencies and throughput over the load, throughput over interactivity."""
+"""Serving under load: latency and throughput over the load, throughput over interactivity."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from app.charts.style import Look, blank
 from app.wording import quantities
 
 Table = Mapping[str, Sequence[Any]]
-#: Titles of the loads that a chart may be over.
+#: Axis titles of the loads that a chart can be drawn over.
 LOADS: Mapping[str, str] = {
     "concurrency": f"{COLUMNS['concurrency'].head} [open requests]",
     "rate": COLUMNS["rate"].title,
 }
 _NAMED = MappingProxyType({name: COLUMNS[f"{name}_s"].head for name in ("ttft", "tpot")})
 _RATE, _USER = COLUMNS["output_tokens_per_s_per_device"], COLUMNS["interactivity"]
-#: Share of a chart's side that words beside a point need.
+#: Share of a chart's side that a point's label needs.
 _LEAST_APART = 0.12
 
 
@@ -39,11 +39,11 @@ def latencies(
     look: Look,
     named: Mapping[str, str] = _NAMED,
 ) -> Figure:
-    """Latencies over the load, mean and median, on logarithmic axes.
+    """Mean and median latencies over the load, on logarithmic axes.
 
-    table: columns `load`, status and, of each latency, `_s` and `_median_s`, and the ends of its
-    interval, drawn as a band around the mean where they are known.  named: the latencies' names by
-    the start of their columns.
+    table: columns `load`, status and, for each latency, `_s`, `_median_s` and the ends of its
+    interval, drawn as a band around the mean where known.  named: display name of each latency by
+    its column prefix.
     """
     figure = blank(look, title, 420)
     for at, (column, name) in enumerate(named.items()):
@@ -61,19 +61,12 @@ def latencies(
     return figure
 
 
-def throughput(table: Table, load: str, title: str, look: Look) -> Figure:
-    """Output tokens per second and device over the load."""
-    return _rates(table, load, title, look, COLUMNS["output_tokens_per_s_per_device"])
+def throughput(table: Table, load: str, look: Look, column: Column = _RATE) -> Figure:
+    """Output tokens per second per device over the load.
 
-
-def sequences(table: Table, load: str, title: str, look: Look) -> Figure:
-    """Sequences per second and device over the load, of a model that reads each in one pass."""
-    return _rates(table, load, title, look, COLUMNS["sequences_per_s_per_device"])
-
-
-def _rates(table: Table, load: str, title: str, look: Look, column: Column) -> Figure:
-    """column: what the rate is of; a table holds either under the name of output tokens."""
-    figure = blank(look, title, 420)
+    column: the rate, as sequences; the table stores it under the name of output tokens.
+    """
+    figure = blank(look, "Throughput over the load", 420)
     rates = list(table[_RATE.name])
     figure.add_trace(
         line(
@@ -92,10 +85,10 @@ def _rates(table: Table, load: str, title: str, look: Look, column: Column) -> F
 def throughput_over_interactivity(
     curves: Mapping[str, Table], load: str, marked_rows: Mapping[str, int], look: Look
 ) -> Figure:
-    """Throughput per device over tokens/s of a user, a curve a configuration.
+    """Throughput per device over tokens/s per user, one curve per configuration.
 
-    curves: tables by name.  load: column of the loads.  marked_rows: row to mark by name of a
-    table; its loads are written beside its points.
+    curves: tables by name.  load: column of the loads.  marked_rows: row to mark, by name of the
+    table; that table's points are labelled with their loads.
     """
     figure = blank(look, "Throughput against interactivity", 460)
     for at, (name, table) in enumerate(curves.items()):
@@ -123,9 +116,10 @@ def throughput_over_interactivity(
 def draw_targets(
     figure: Figure, limits: Mapping[str, float], most: float | None, load: str, look: Look
 ) -> None:
-    """Draw a line across a chart of latencies at each target, and one up at the most within them.
+    """Draw a horizontal line at each latency target, and a vertical one at the largest load that
+    meets them.
 
-    limits: seconds by the words of a target.  most: load, None or 0 for none.  load: of `LOADS`.
+    limits: seconds by label of the target.  most: that load, None or 0 for none.  load: of `LOADS`.
     """
     for words, seconds in limits.items():
         guide_across(figure, seconds, words, look.faint, log=True)
@@ -138,7 +132,7 @@ def draw_targets(
 
 
 def mark_load(figure: Figure, value: float, words: str, look: Look) -> None:
-    """Draw a line at the load that is asked, named at its top, over a chart of loads."""
+    """Draw a labelled vertical line at the scenario's own load."""
     low, high = figure.layout["xaxis"]["range"]
     left = math.log10(value) < (low + high) / 2.0
     guide_upwards(
@@ -148,7 +142,7 @@ def mark_load(figure: Figure, value: float, words: str, look: Look) -> None:
 
 
 def _spaced(table: Table, words: Sequence[str]) -> list[str]:
-    """The words, "" for points too near the last one with words."""
+    """The labels, "" for points too close to the last labelled one."""
     xs, ys = table[_USER.name], table[_RATE.name]
     wide, high = max(xs) or 1.0, max(ys) or 1.0
     kept: list[str] = []
@@ -192,7 +186,7 @@ def _mark(table: Table, row: int, look: Look) -> Trace:
 
 
 def _shade_overload(figure: Figure, table: Table, load: str, look: Look) -> None:
-    """Grey out the loads that are not sustained."""
+    """Grey out the loads that cannot be sustained."""
     status = zip(table[load], table["status"], strict=True)
     full = [float(value) for value, words in status if words == "overloaded"]
     stable = [float(value) for value in table[load] if float(value) not in full]
@@ -203,7 +197,7 @@ def _shade_overload(figure: Figure, table: Table, load: str, look: Look) -> None
 
 
 def load_axis(load: str, loads: Sequence[float]) -> dict[str, Any]:
-    """Layout of a logarithmic axis over the loads with air at both ends.  load: of `LOADS`."""
+    """Layout of a logarithmic load axis with a margin at both ends.  load: of `LOADS`."""
     low, high = math.log10(min(loads)), math.log10(max(loads))
     air = 0.03 * (high - low)
     return {

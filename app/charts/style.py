@@ -1,4 +1,4 @@
-"""Colours and the template of every figure, for light and dark surroundings."""
+"""Colours and the template of all figures, for light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from app.charts.figure import Figure
 from app.charts.labels import NARROWEST, width
 
-#: Names of operator classes in the order they are stacked and coloured.
+#: Names of operator classes in stacking and colour order.
 CLASS_NAMES: Mapping[str, str] = {
     "gemm": "Matrix products",
     "attention": "Attention",
@@ -28,7 +28,7 @@ CLASS_NAMES: Mapping[str, str] = {
 }
 CLASSES = tuple(CLASS_NAMES)
 HOST = "Host and pipeline"
-#: Name and place in the palette of each cause of time, in the order they are stacked.
+#: Name and palette index of each cause of time, in stacking order.
 PARTS: Mapping[str, tuple[str, int]] = {
     "compute": ("Compute", 0),
     "tiles": ("Peak not reached", 3),
@@ -47,8 +47,8 @@ PART_NAMES: Mapping[str, str] = {part: name for part, (name, _) in PARTS.items()
 class Look:
     """The colours of one appearance.
 
-    classes: ten, distinct (CIE76 above 10) under normal, deuteranope and protanope sight.
-    rest: for what is no class or series (host, bounds), distinct from them, too.
+    classes: ten colours, distinct (CIE76 above 10) under normal, deuteranope and protanope sight.
+    rest: for parts outside classes and series (host, bounds), distinct from all of them.
     """
 
     paper: str
@@ -70,7 +70,7 @@ class Look:
         return self.classes[PARTS[name][1]]
 
     def on(self, fill: str) -> str:
-        """Ink or paper, whichever contrasts more with a fill."""
+        """The text colour, ink or paper, that contrasts more with a fill."""
         return max(self.ink, self.paper, key=lambda color: contrast(color, fill))
 
 
@@ -103,7 +103,7 @@ DARK = Look(
     ),
 )  # fmt: skip
 
-#: Mean width of a letter in tick labels, of 12 px, and some; the tick and Plotly's distances.
+#: Mean width of a letter in 12 px tick labels, rounded up; Plotly's tick length and distances.
 _LETTER_PX, _BESIDE_PX = 5.75, 18
 #: Of tick labels: their font, the gap between two side by side, the height of one, and of the
 #: lowest frame.
@@ -116,7 +116,7 @@ def _channels(color: str) -> tuple[int, ...]:
 
 
 def translucent(color: str, opacity: float) -> str:
-    """A colour "#rrggbb" as CSS with an opacity of 0 to 1."""
+    """A colour "#rrggbb" as CSS with an opacity from 0 to 1."""
     red, green, blue = _channels(color)
     return f"rgba({red},{green},{blue},{opacity})"
 
@@ -137,7 +137,7 @@ def _luminance(color: str) -> float:
 
 
 def printable(document: str) -> str:
-    """A figure's JSON in the colours of paper, whichever look it was drawn in."""
+    """A figure's JSON in print colours, whichever look it was drawn in."""
     for name in ("paper", "ink", "faint", "grid", "rest", "panel", "alarm", "good"):
         document = document.replace(getattr(DARK, name), getattr(LIGHT, name))
     for dark, light in zip(DARK.classes, LIGHT.classes, strict=True):
@@ -147,12 +147,12 @@ def printable(document: str) -> str:
 
 
 def _rgba(color: str) -> str:
-    """The beginning of `translucent` of a colour."""
+    """The beginning of `translucent` for a colour, up to the opacity."""
     return translucent(color, 1.0).removesuffix("1.0)")
 
 
 def look(appearance: str | None) -> Look:
-    """The look of an appearance, "light" or "dark"; light where it is unknown."""
+    """The look for "light" or "dark"; light for any other value."""
     return DARK if appearance == "dark" else LIGHT
 
 
@@ -173,9 +173,9 @@ def _axis(look: Look) -> dict[str, Any]:
 
 @functools.cache
 def template(look: Look) -> dict[str, Any]:
-    """The complete Plotly template of a look, so that a figure looks alike wherever it is shown.
+    """The complete Plotly template of a look, so that a figure looks the same everywhere.
 
-    Shared by all figures of the look: not to be changed.
+    All figures of the look share the template: do not modify it.
     """
     layout: dict[str, Any] = dict(
         font={"family": FONT, "size": 13, "color": look.ink},
@@ -223,12 +223,13 @@ def template(look: Look) -> dict[str, Any]:
 def log_ticks(
     limits: tuple[float, float], words: Callable[[float, int], str], *, across: bool = False
 ) -> dict[str, Any]:
-    """Ticks of a logarithmic axis in words ("10 ms"): decades, and more where those are few.
+    """Tick labels of a logarithmic axis ("10 ms"): at decades, and between them where those are
+    few.
 
-    limits: both above zero.  words: (value, significant digits) to text.  across: the labels stand
-    side by side, not one over another.  Of more than have room in the smallest frame, every second
-    or third is left, or, where those are fewer than three, each that has room.  Limits so near that
-    no round number lies between them have three ticks of three digits.
+    limits: both above zero.  words: function (value, significant digits) -> text.  across: True if
+    labels stand side by side (horizontal axis).  If not all labels fit the smallest plot, every
+    second or third is kept or, if fewer than three would remain, each one that fits.  If no round
+    number lies between the limits, there are three ticks with three digits.
     """
     powers = range(math.floor(math.log10(limits[0])), math.ceil(math.log10(limits[1])) + 1)
     ticks: list[float] = []
@@ -259,16 +260,16 @@ def log_ticks(
 
 
 def room_for(labels: Iterable[str]) -> int:
-    """The margin [px] that tick labels of horizontal bars need, their lines parted by <br>.
+    """The margin [px] that tick labels of horizontal bars need; their lines are separated by <br>.
 
-    Plotly makes a margin wider where it is too narrow for the labels, and draws the figure twice.
+    Plotly widens a margin that is too narrow for the labels, and then draws the figure twice.
     """
     lines = (re.sub("<[^>]*>", "", line) for label in labels for line in label.split("<br>"))
     return _BESIDE_PX + math.ceil(_LETTER_PX * max(map(len, lines), default=0))
 
 
 def blank(look: Look, title: str, height: int) -> Figure:
-    """An empty figure of this look.  `height` in pixels."""
+    """An empty figure in this look.  height: in pixels."""
     figure = Figure()
     figure.update_layout(title_text=title, height=height)
     figure.layout["template"] = template(look)

@@ -1,6 +1,6 @@
-"""The timeline of a report: kernels of each stream as bars, steps, phases and ranges above them.
+"""The timeline of a report: kernels of each stream as bars, with steps, phases and ranges above.
 
-A browser is sent at most `MAX_BARS` bars, those of the span of time that is looked at.
+At most `MAX_BARS` bars are sent to the browser, all from the time span in view.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from app.wording.markdown import chart_text
 from app.wording.quantities import MILLISECOND
 from profilers.kernel_classes import ENGINE_CLASS
 
-#: Bars that a browser draws with ease.
+#: Number of bars that a browser draws without delay.
 MAX_BARS = 2000
-#: Steps and phases that are drawn, the longest; and shaded behind the bars.
+#: Number of steps and phases drawn (the longest first), and number shaded behind the bars.
 _MOST_BANDS, _MOST_SHADES = 300, 40
 _RANGE_SHARE, _RANGE_DEPTH = 0.25, 4
 _COPY, _OTHER = "copy", "other"
 _KINDS = (*CLASSES, _COPY, _OTHER)
 Codes = NDArray[np.int64]
-#: From and to [s] on the clock of the report.
+#: Start and end [s] on the report's clock.
 Span = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Device activity, one entry an event, sorted by lane and start.
+    """Device activity, one entry per event, sorted by lane and start.
 
-    lane, kind, name: places in `lanes`, `_KINDS` and `names`.  start_s, end_s: on the report's
+    lane, kind, name: indices into `lanes`, `_KINDS` and `names`.  start_s, end_s: on the report's
     clock.
     """
 
@@ -49,13 +49,13 @@ class Events:
 
     @property
     def span(self) -> Span:
-        """From the first start to the last end [s]; 0 to 0 for no event."""
+        """From the first start to the last end [s]; 0 to 0 without events."""
         if not len(self.start_s):
             return 0.0, 0.0
         return float(self.start_s.min()), float(self.end_s.max())
 
     def part(self, rows: NDArray[np.bool_]) -> Events:
-        """The events that are marked."""
+        """The events selected by a mask."""
         return Events(
             self.lane[rows], self.start_s[rows], self.end_s[rows], self.kind[rows],
             self.name[rows], self.lanes, self.names,
@@ -66,14 +66,14 @@ class Events:
         return self.part((self.end_s > span[0]) & (self.start_s < span[1]))
 
     def called(self, words: str) -> NDArray[np.bool_]:
-        """Whether each event's name holds all of `words`, whatever their case, [events]."""
+        """Whether each event's name contains all of `words`, ignoring case, [events]."""
         wanted = words.lower().split()
         found = [all(word in name.lower() for word in wanted) for name in self.names]
         return np.array(found, dtype=bool)[self.name]
 
 
 def events(kernels: pd.DataFrame, copies: pd.DataFrame) -> Events:
-    """Device activity with a place in time.
+    """Device activity with known times.
 
     kernels, copies: tables of a `Report`.
     """
@@ -109,7 +109,7 @@ def _activity(table: pd.DataFrame, kinds: pd.Series, named: str) -> pd.DataFrame
 
 
 def _lanes(rows: pd.DataFrame) -> NDArray[np.object_]:
-    """The name of each row's lane, worked out once a stream."""
+    """The lane name of each row, computed once per stream."""
     streams = rows.groupby(["device", "stream"], dropna=False)
     firsts = rows[["device", "stream"]].drop_duplicates()
     number = streams.ngroup()
@@ -122,10 +122,10 @@ def _lanes(rows: pd.DataFrame) -> NDArray[np.object_]:
 
 
 def activity_bars(shown: Events, most: int = MAX_BARS) -> pd.DataFrame:
-    """Events as at most `most` bars: lane, start_s, duration_s, class, name, events.
+    """Events merged to at most `most` bars: lane, start_s, duration_s, class, name, events.
 
-    Where there are more events, those with the shortest pauses between them share a bar; a bar
-    has the class that takes most of its time.  Lanes beyond `most` are left out.
+    If there are more events, those with the shortest gaps between them are merged into one bar,
+    which takes the class of most of its time.  Lanes beyond `most` are omitted.
     """
     first = _first_of_bars(shown, most)
     group = np.cumsum(first) - 1
@@ -154,7 +154,7 @@ def activity_bars(shown: Events, most: int = MAX_BARS) -> pd.DataFrame:
 
 
 def _first_of_bars(shown: Events, most: int) -> NDArray[np.bool_]:
-    """Whether a bar starts with each event, [events]; the longest pauses part two bars."""
+    """Whether a new bar starts at each event, [events]; bars are separated at the longest gaps."""
     if not len(shown.lane):
         return np.zeros(0, dtype=bool)
     other = np.r_[True, shown.lane[1:] != shown.lane[:-1]]
@@ -166,9 +166,9 @@ def _first_of_bars(shown: Events, most: int) -> NDArray[np.bool_]:
 
 
 def found_bars(shown: Events, found: NDArray[np.bool_], most: int = MAX_BARS) -> pd.DataFrame:
-    """`activity_bars` in which no bar holds both events that were found and others.
+    """`activity_bars` in which no bar mixes events that match a search with others.
 
-    found: of each event.  The table has a further column `found`.
+    found: whether each event matches.  The table has a further column `found`.
     """
     hits = activity_bars(shown.part(found), most // 2).assign(found=True)
     rest = activity_bars(shown.part(~found), most - len(hits)).assign(found=False)
@@ -178,7 +178,7 @@ def found_bars(shown: Events, found: NDArray[np.bool_], most: int = MAX_BARS) ->
 def range_bars(
     ranges: pd.DataFrame, span: Span | None = None, most: int = int(MAX_BARS * _RANGE_SHARE)
 ) -> pd.DataFrame:
-    """The longest ranges of the outermost levels in a span: lane, start_s, duration_s, name."""
+    """The longest ranges of the outermost levels within a span: lane, start_s, duration_s, name."""
     timed = ranges.dropna(subset=["start_s", "duration_s"])
     depth = _depths(ranges)[timed.index.to_numpy(dtype=np.int64)] if len(timed) else []
     shown = timed.assign(depth=depth)
@@ -200,7 +200,7 @@ def _overlaps(rows: pd.DataFrame, span: Span) -> pd.Series:
 
 
 def _depths(ranges: pd.DataFrame) -> Codes:
-    """The number of ranges around each, [ranges], counted up to the depth that is drawn."""
+    """Nesting depth of each range, [ranges], counted up to the depth that is drawn."""
     parent = ranges["parent"].fillna(-1).to_numpy(dtype=np.int64)
     at, depth = parent.copy(), np.zeros(len(parent), dtype=np.int64)
     for _ in range(_RANGE_DEPTH):
@@ -212,7 +212,7 @@ def _depths(ranges: pd.DataFrame) -> Codes:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a timeline draws.
+    """The contents of a timeline.
 
     activity: of `activity_bars` or `found_bars`.  ranges: of `range_bars`.  bands: of
     `profilers.window.bands`.
@@ -224,9 +224,9 @@ class Rows:
 
 
 def timeline(rows: Rows, span: Span, look: Look) -> Figure:
-    """Bars of each stream under ranges, steps and phases, an operator class a colour.
+    """Bars of each stream below ranges, steps and phases, one colour per operator class.
 
-    span: what the axis shows [s].
+    span: shown by the axis [s].
     """
     bands = rows.bands[_overlaps(rows.bands, span)] if len(rows.bands) else rows.bands
     bands = bands.nlargest(_MOST_BANDS, "duration_s")
@@ -309,5 +309,5 @@ def _trace(rows: pd.DataFrame, words: str, color: str) -> Trace:
 
 
 def _short(name: str) -> str:
-    """A name for a hover: cut to 90 characters, its markup escaped."""
+    """A name for a hover: cut to 90 characters, with markup escaped."""
     return chart_text(name if len(name) <= 90 else name[:89] + "…")

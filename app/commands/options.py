@@ -69,7 +69,7 @@ def writable_file(path: Path | None) -> Path | None:
     if path is None:
         return None
     if not path.parent.is_dir():
-        raise InvalidValue(f"{path}: {path.parent} is no folder; make it, or name another")
+        raise InvalidValue(f"{path}: {path.parent} is not a folder; create it, or name another")
     if path.is_dir():
         raise InvalidValue(f"{path} is a folder; name a file in it")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
@@ -102,7 +102,7 @@ def write_files(folder: Path, files: Mapping[str, bytes | str]) -> None:
 
 
 def table_file(path: Path | None) -> Path | None:
-    """The file of a table, refused before the simulation where it cannot be written.
+    """The file for a table, checked before the simulation.
 
     Raises:
         InvalidValue: neither .csv nor .parquet, or see `writable_file`.
@@ -113,9 +113,9 @@ def table_file(path: Path | None) -> Path | None:
 
 
 def write_table(table: pd.DataFrame, path: Path, rows: str) -> None:
-    """Write a data frame as the file that `table_file` took; it appears whole or not at all.
+    """Write a data frame as the file from `table_file`, completely or not at all.
 
-    rows: what its rows are, in a word.
+    rows: plural noun for its rows.
     """
     from hardware_db.whole_file import write_whole
 

@@ -1,4 +1,4 @@
-"""JSON of the previous step on standard input: `-` instead of a model."""
+"""Standard input as the JSON document of the previous command: `-` instead of a model."""
 
 from __future__ import annotations
 

@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 
 def _canonical(name: str) -> str:
-    """The name of an option by any of its parameter's names: "shared-prompt" is "shared-tokens"."""
+    """The canonical name of an option: "shared-prompt" becomes "shared-tokens"."""
     negated = "no-" if name.startswith("no-") else ""
     plain = name.removeprefix("no-").replace("-", "_")
     return negated + ALIASES[plain].replace("_", "-") if plain in ALIASES else name
 
 
-#: Settings of a command that takes a question: other names of its options are understood.
+#: Settings of a command that takes a question: aliases of its options are accepted.
 CONTEXT: dict[str, Any] = {"token_normalize_func": _canonical}
 _NUMBER, _NUMBERS = re.compile(r"\d+"), re.compile(r"[\d, ]+")
 _METAVARS = {"whole": "INTEGER", "number": "NUMBER", "text": "TEXT", "list": "TEXT"}
 
 
 class _Lists(TyperCommand):
-    """A command whose options in `lists` take several numbers, apart by commas or spaces."""
+    """A command whose options in `lists` take several numbers, separated by commas or spaces."""
 
     lists: ClassVar[tuple[str, ...]] = ()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """What was typed, the numbers behind such an option joined by commas."""
+        """The arguments, with the several numbers of a list option joined by commas."""
         joined: list[str] = []
         for word in args:
             numbers = len(joined) > 1 and joined[-2] in self.lists
@@ -51,7 +51,7 @@ class _Lists(TyperCommand):
         return super().parse_args(ctx, joined)
 
 
-#: Type of a command's parameter that `app.question.extras` declares.
+#: Type of a command's parameter that is declared in `app.question.extras`.
 Extra: TypeAlias = Any
 
 
@@ -60,12 +60,12 @@ class Extras(dict[str, Any]):
 
 
 class Given(dict[str, Any]):
-    """What a user typed of a question: text or truth by parameter, without what was not typed."""
+    """The typed values of a question by parameter, as text or truth, without those not typed."""
 
     def ask(self, verb: str, **more: Any) -> Asked:
-        """The question of a verb, where texts may name files of this machine.
+        """The question for a verb; texts may name files of this machine.
 
-        more: values in place of what was typed.
+        more: values that replace typed ones.
 
         Raises:
             RidgelineError: as `app.question.asking.ask`.
@@ -87,17 +87,17 @@ def add_verb(
 ) -> None:
     """Add the command of a verb, with an option for each of its parameters.
 
-    The options stand where the command's parameter of type `Given` does, which receives what was
-    typed.  Numbers are taken as text, so that "10k" and "1:64:x2" can be read where they mean
-    something.  An option that is typed twice adds a value where the parameter takes several.
+    The options replace the command's parameter of type `Given`, which receives the typed values.
+     Numbers are taken as text, so that "10k" and "1:64:x2" are parsed where they are allowed.  An
+    option that is typed twice adds a value if the parameter takes several.
     The command's parameters of type `Extra` are the extras of the verb; one of type `Extras`
     receives all of them.
 
-    name: of the command, by default the verb's.  model: "argument" where the model's name needs no
-    option, "optional" where it may be left out besides, "option" for `--model`.
+    name: of the command, by default the verb's.  model: "argument" if the model is a positional
+    argument, "optional" if it may also be omitted, "option" for `--model`.
 
     Raises:
-        InvalidValue: when the command runs, an option typed twice that takes one value.
+        InvalidValue: when the command runs: an option typed twice that takes one value.
     """
     own = get_type_hints(command)
     known = {at: one for at, one in parameters_of(verb).items() if at not in own}
@@ -121,16 +121,16 @@ def add_verb(
 
 
 def takes(*several: str, **defaults: Any) -> Callable[[Callable[..., None]], Any]:
-    """Give a command that measures an option for some declared parameters.
+    """Give a measuring command an option for some declared parameters.
 
-    The command's parameter of type `Given` receives their values, those that were not typed by
-    their default here, which is what a machine can measure in reasonable time.
+    The command's parameter of type `Given` receives their values.  Options that were not typed have
+    the defaults given here, which a machine can measure in reasonable time.
 
-    several: parameters of which a list may be typed, as "1,2,4" or "1:8:x2"; given as lists.
+    several: parameters that accept a list, as "1,2,4" or "1:8:x2"; passed as lists.
     defaults: {parameter: value, or text of several}.
 
     Raises:
-        InvalidValue: when the command runs, a value that cannot be.
+        InvalidValue: when the command runs: an invalid value.
     """
     known = {name: replace(PARAMETERS[name], default=value) for name, value in defaults.items()}
 
@@ -158,8 +158,11 @@ def _with_options(
     read: Callable[[dict[str, Any]], Given],
     extras: Iterable[inspect.Parameter] = (),
 ) -> Callable[..., None]:
-    """A command with options where its parameter of type `Given` stands, and what `read` makes of
-    what was typed in it.  extras: in place of the command's own parameters of the same names."""
+    """A command with options in place of its parameter of type `Given`; `read` converts the typed
+    values.
+
+    extras: replace the command's own parameters of the same names.
+    """
     declared = {one.name: one for one in extras}
     hints = get_type_hints(command, include_extras=True)
     signature = inspect.signature(command)
@@ -203,7 +206,7 @@ def _options(known: dict[str, Parameter], model: str) -> Iterator[inspect.Parame
 
 
 def _option(one: Parameter) -> Any:
-    """The type of an option, with its names, help and default."""
+    """The annotated type of an option, with its names, help and default."""
     told: dict[str, Any] = {"help": _help(one), "rich_help_panel": one.group or None}
     told["show_default"] = _default(one)
     if one.kind == "truth":
@@ -230,7 +233,7 @@ def _default(one: Parameter) -> Any:
 
 
 def _single(one: Parameter, typed: Any, *, several: bool) -> Any:
-    """One value of what was typed; several joined by commas where the parameter takes several."""
+    """One typed value; several joined by commas if the parameter takes several."""
     if not isinstance(typed, list):
         return typed if typed != "" else None
     if not typed:
@@ -238,5 +241,7 @@ def _single(one: Parameter, typed: Any, *, several: bool) -> Any:
     if len(typed) > 1 and not (several or one.kind == "list"):
         from genz_core.errors import InvalidValue
 
-        raise InvalidValue(f"{one.option} is typed {len(typed)} times ({', '.join(typed)}): once")
+        raise InvalidValue(
+            f"{one.option} is typed {len(typed)} times ({', '.join(typed)}): give it once"
+        )
     return ",".join(typed)

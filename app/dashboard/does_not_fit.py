@@ -1,4 +1,4 @@
-"""Configurations that cannot run: the reason, the nearest that can, and the switch to draw them
+"""Configurations that cannot run: the reason, the nearest one that can, and a switch to draw them
 anyway.
 """
 
@@ -22,8 +22,8 @@ NONE = "–"
 #: Key of the switch, also in the link.
 IF_FITTED = "if_fitted"
 _HELP = (
-    "Draw this page as if every device had memory for it: charts are marked, nothing has a cost "
-    "and no measured run stands behind the figures."
+    "Draw this page as if every device had memory for it: charts are marked, figures have no "
+    "cost, and no measured runs are used."
 )
 
 
@@ -56,12 +56,12 @@ def _does_not_fit(setup: Setup, message: str, batch: int) -> None:
     st.warning(f"Does not fit: {plain(message)}.", icon=":material/memory:")
     fewest = cached.fewest(setup, batch)
     if fewest is None:
-        st.caption("Nor does it on any number of these devices up to 1,024 that was tried.")
+        st.caption("It does not fit on up to 1,024 of these devices either.")
         return
     degrees = {"tp": int(fewest.tp), "pp": int(fewest.pp), "ep": int(fewest.ep)}
     devices = degrees["tp"] * degrees["pp"] * setup.scenario.dp
     how = " ".join(f"{name.upper()}{degree}" for name, degree in degrees.items() if degree > 1)
-    _nearest(f"The fewest of these devices that hold it: **{devices}** ({how}).", degrees,
+    _nearest(f"Fewest of these devices on which it fits: **{devices}** ({how}).", degrees,
              "take_devices")  # fmt: skip
 
 

@@ -1,9 +1,9 @@
-"""Garbage collection of the server's process.
+"""Garbage collection in the server's process.
 
-Streamlit requests a full collection after every run, which walks every object: 140 ms
-with the libraries and the models loaded.  So the survivors of a full walk are skipped by the next
-collections, until the next full walk, after which new models are skipped as well and ended sessions
-are freed.
+Streamlit requests a full collection after every run, which traverses every object: 140 ms with the
+libraries and the models loaded.  Objects that survive a full traversal are therefore skipped by
+later collections, until the next full traversal, which also skips new models and frees ended
+sessions.
 """
 
 from __future__ import annotations

@@ -25,7 +25,9 @@ _WIDE = ("bf16", "fp16", "tf32", "fp32")
 
 
 def readable_systems() -> dict[str, System]:
-    """Every system that can be read: the visitor's own, those that ship, the user's folder."""
+    """Every readable system: the visitor's own, the shipped ones, and those in the user's
+    folder.
+    """
     texts = own_definitions.own_texts("systems")
     own = {name: hardware_db.load_yaml(text) for name, text in texts.items()}
     return own | _on_disk(*visitor.own_edition())
@@ -33,7 +35,7 @@ def readable_systems() -> dict[str, System]:
 
 @st.cache_resource(ttl=30, max_entries=16, show_spinner=False)
 def _on_disk(own_folder: str, own_edition: str) -> dict[str, System]:
-    """Systems in files, those of the visitor's folder among them; without what cannot be read."""
+    """Systems in files, including those in the visitor's folder; unreadable files are left out."""
     found: dict[str, System] = {}
     for name in hardware_db.names():
         with suppress(RidgelineError):
@@ -98,32 +100,22 @@ def system_facts(name: str) -> pd.DataFrame:
         RidgelineError: no such system, or its file does not fit the schema.
     """
     record = hardware_db.facts(name)
-    wiring = [
-        {
-            "figure": f"links.{key}.topology",
-            "kind": tier.topology.kind,
-            "source": record.sources[tier.topology.source].title,
-            "link": record.sources[tier.topology.source].url,
-            "note": f"{tier.topology.topology()}: {tier.topology.note}",
-        }
-        for key, tier in record.tiers()
-        if tier.topology is not None
+
+    def row(path: str, fact: Any, note: str | None, **more: Any) -> dict[str, Any]:
+        source = record.sources[fact.source]
+        told = {"kind": fact.kind, "source": source.title, "link": source.url, "note": note}
+        return {"figure": path, **more, **told}
+
+    figures = [
+        row(path, fact, fact.note, value=fact.value, unit=unit_of(path))
+        for path, fact in record.figures()
     ]
-    return pd.DataFrame(
-        [
-            {
-                "figure": path,
-                "value": fact.value,
-                "unit": unit_of(path),
-                "kind": fact.kind,
-                "source": record.sources[fact.source].title,
-                "link": record.sources[fact.source].url,
-                "note": fact.note,
-            }
-            for path, fact in record.figures()
-        ]
-        + wiring
-    )
+    wiring = [
+        row(f"links.{key}.topology", wired, f"{wired.topology()}: {wired.note}")
+        for key, tier in record.tiers()
+        if (wired := tier.topology) is not None
+    ]
+    return pd.DataFrame([*figures, *wiring])
 
 
 @st.cache_data(show_spinner=False)

@@ -29,7 +29,9 @@ class Load:
 
 
 def load_of(setup: Setup) -> Load:
-    """The load of the question; a static batch is that many users, a trace one."""
+    """The load of the question; a static batch counts as that number of users, a trace as one
+    user.
+    """
     s = setup.scenario
     if s.rate:
         return Load("rate", s.rate)
@@ -68,12 +70,12 @@ def alone(setup: Setup) -> Setup:
 
 
 def batches_words(batches: Mapping[str, Setup]) -> str:
-    """A sentence that figures are of static batches, with their sizes.
+    """A sentence stating that figures describe static batches, with their sizes.
 
     batches: of `as_batch`, by the page's name for each.
     """
     sizes = {name: f"{one.scenario.batch:,}" for name, one in batches.items()}
     if len(set(sizes.values())) == 1:
-        return f"Of a static batch of {next(iter(sizes.values()))}, which stands for the load."
+        return f"For a static batch of {next(iter(sizes.values()))}, which stands for the load."
     each = ", ".join(f"{plain(name)} {size}" for name, size in sizes.items())
-    return f"Of the static batches that stand for the load: {each}."
+    return f"For the static batches that stand for the load: {each}."

@@ -90,12 +90,12 @@ def one_load(setup: Setup, load: str, value: float) -> Mapping[str, Any]:
 
 
 def _item(cell: Any) -> Any:
-    """A cell of a table as Python's own number or text."""
+    """A cell of a table as a plain Python number or text."""
     return cell.item() if isinstance(cell, np.generic) else cell
 
 
 def with_load(table: pd.DataFrame, row: Mapping[str, Any], load: str) -> tuple[pd.DataFrame, int]:
-    """A curve with one load's row in its place, and that place."""
+    """A curve with one load's row inserted at its position, and that position."""
     if not (table[load] == row[load]).any():
         table = pd.concat([table, pd.DataFrame([dict(row)])], ignore_index=True)
         table = table.sort_values(load, ignore_index=True)
@@ -114,13 +114,10 @@ def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) 
         RidgelineError: as `cached.resolved`.
     """
     degree, resolved = (setup.scenario.tp,), cached.deployed(setup)
-    if load == "concurrency":
-        loads: Array = _CONCURRENCIES
-    else:
-        loads = _highest_rates(resolved, degree)[0] * _RATE_SHARES
+    found: Mapping[str, Any] = curve(setup, load)
+    loads: Array = np.asarray(found[load])
     least, finest = 0.0, 1.0 if load == "concurrency" else float(loads[-1]) / 1000.0
     while True:
-        found = _columns(resolved, _served(resolved, load, loads[None, :], degree), load)
         within = np.asarray(found["status"]) == "ok"
         for name, most in limits:
             within &= np.asarray(found[name]) <= most
@@ -130,12 +127,13 @@ def most_within(setup: Setup, load: str, limits: tuple[tuple[str, float], ...]) 
             return least
         loads = np.linspace(least, loads[first], _REFINED)[1:]
         loads = np.unique(np.round(loads)) if load == "concurrency" else loads
+        found = _columns(resolved, _served(resolved, load, loads[None, :], degree), load)
 
 
 @_under_load
 @cached.by_setup(32)
 def curves_at(setup: Setup, load: str, degrees: tuple[int, ...]) -> Mapping[int, pd.DataFrame]:
-    """`curve` at other tensor-parallel degrees, by degree; none where links are not stated."""
+    """`curve` at other tensor-parallel degrees, by degree; empty if the system states no links."""
     try:
         # without the user's own calibration, which is of the setup's degrees
         return _curves(completed(cached.resolved(setup), {}), load, degrees)

@@ -1,8 +1,9 @@
-"""Options of the boxes of models and systems, ordered so that an exact match comes first.
+"""Options of the selection boxes for models and systems, ordered so that an exact match comes
+first.
 
 In a box of several names, Enter selects the first option that contains the typed text.
-So the option that a name means precedes all other options that contain that name; the
-others are sorted alphabetically.
+The option that a name stands for therefore precedes all others that contain the name; the rest is
+sorted alphabetically.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ FILTER: Literal["contains"] = "contains"
 
 
 def models() -> list[str]:
-    """The visitor's models and all shipped ones."""
+    """The visitor's models and all shipped models."""
     return _beside(own_definitions.own_texts("models"), shipped_models(), model_spellings)
 
 
 def systems() -> list[str]:
-    """The visitor's systems and those of the library."""
+    """The visitor's systems and the library's systems."""
     own = own_definitions.own_texts("systems")
     return _beside(own, library_systems(), hardware_db.spellings)
 
 
 def library_systems() -> tuple[str, ...]:
-    """Systems that ship and those of the data folder."""
+    """Shipped systems and systems in the data folder."""
     return _systems(data_folder.stamp())
 
 
 def _beside(
     own: Collection[str], names: Sequence[str], spellings: Callable[[], Iterable[str]]
 ) -> list[str]:
-    """The visitor's names first; those that contain one of the other names last."""
+    """The visitor's names first; names that contain one of the other names last."""
     low = {spelling.casefold() for spelling in spellings()} if own else set()
     first = [name for name in own if not any(text in name.casefold() for text in low)]
     return [*first, *names, *(name for name in own if name not in first)]

@@ -1,4 +1,6 @@
-"""Models and systems that a visitor defines: checked text, kept for the session."""
+"""Models and systems that a visitor defines: checked text, kept for the session; and the button
+that asks the Hugging Face hub for a model, which no other part of the dashboard does.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,10 @@ from genz_core.errors import InvalidValue, RidgelineError
 from model_registry.finding.gguf import MAGIC
 from model_registry.finding.gguf_config import gguf_config
 from model_registry.finding.hub import hub_id
-from model_registry.finding.sources import cached_config
+from model_registry.finding.sources import cached_config, hub_config, shipped_page
 
 Kind = Literal["models", "systems"]
-#: The name by which a definition is selected, or why it has none.
+#: The name under which a definition is selected, or the reason why it has none.
 Outcome = str | RidgelineError
 MAX_UPLOAD_MB = 5
 #: Behind the names of the visitor's own definitions.
@@ -68,8 +70,8 @@ def config_of(model: str) -> str:
 
 
 def keep_once(kind: Kind, file_id: str, name: str, content: bytes) -> Outcome:
-    """The outcome of an upload, which is stored once although it stays in its box while the page is
-    drawn again.
+    """The outcome of an upload, which is stored only once although it stays in its box when the
+    page is redrawn.
     """
     read: dict[str, Outcome] = st.session_state.setdefault("own_read", {})
     if file_id not in read:
@@ -97,7 +99,10 @@ def show_latest(kind: Kind) -> None:
 
 
 def show_outcome(kind: Kind, outcome: Outcome, key: str) -> None:
-    """Draw the error of a definition, or its name and a button, of that key, to use it."""
+    """Draw the error of a definition, or its name and a button to use it.
+
+    key: of the button.
+    """
     if isinstance(outcome, RidgelineError):
         st.error(plain(outcome), icon=":material/error:")
     else:
@@ -170,3 +175,33 @@ def system_yaml(name: str, figures: Mapping[str, float]) -> str:
     if tier:
         tier["name"] = "scale-up link"
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+
+
+_ERROR = "hub_error"
+
+
+def ask_button(model: str) -> None:
+    """Draw the button if `model` is a hub address whose config is not cached.
+
+    Raises:
+        InvalidValue: it begins like an address but is invalid.
+    """
+    if hub_id(model) is None or shipped_page(model) or config_of(model):
+        return
+    st.button(
+        "Ask the Hugging Face hub", on_click=_ask, args=(model,), key="ask_hub", width="stretch",
+        icon=":material/cloud_download:",
+        help="Fetches the model's config.json, a few kilobytes; it stays for this session.",
+    )  # fmt: skip
+    asked, message = st.session_state.get(_ERROR, ("", ""))
+    if asked == model:
+        st.error(plain(message), icon=":material/error:")
+
+
+def _ask(model: str) -> None:
+    """Fetch the config of a hub address and store it, or the error, for the session; a callback."""
+    try:
+        config = hub_config(str(hub_id(model)))
+        own_texts("models")[model] = json.dumps(config)
+    except RidgelineError as error:
+        st.session_state[_ERROR] = model, str(error)

@@ -1,7 +1,7 @@
-"""Boxes of the form for a part of the question in words: "16 users", "2k / 500".
+"""Boxes of the form that take a part of the question as text: "16 users", "2k / 500".
 
-They are parsed like a typed line.  Their values are in the session and in the address under the
-names of their parameters, as texts, so that a link restores them.
+They are parsed like a typed line.  Their values are stored as texts in the session and in the
+address under the parameters' names, so that a link restores them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from app.question.question import LOADS, STANDARD
 from app.scenario.setup import Setup
 from genz_core.errors import InvalidValue
 
-#: Users by default.
+#: Default number of users.
 USUAL_USERS = 16
 _USUAL = {"concurrency": str(USUAL_USERS)}
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A box.  names: parameters that it states.  say: what may be typed.  help: of the box."""
+    """A box.  names: its parameters.  say: examples of what may be typed.  help: of the box."""
 
     label: str
     names: tuple[str, ...]
@@ -40,16 +40,16 @@ class Phrase:
 PHRASES: Mapping[str, Phrase] = {
     "load": Phrase(
         "Load", LOADS, "16 users, 20/s, batch 8 or trace",
-        "**16 users**: each sends a request when the last one is answered. **20/s**: requests that "
-        "arrive at a rate. **batch 8**: all prompts are read at once, then all decode; no queue. "
-        "**trace**: recorded requests of a file, which are simulated.",
+        "**16 users**: each sends a request when the last one is answered. **20/s**: requests "
+        "arrive at this rate. **batch 8**: all prompts are read at once, then all decode; no "
+        "queue. **trace**: recorded requests from a file, which are simulated.",
     ),
     "lengths": Phrase(
         "Lengths in / out", ("isl", "osl"), "2k / 500", "Tokens of a prompt and of its answer.",
     ),
     "targets": Phrase(
         "Targets", ("target",), "p99 tpot < 30ms, ttft < 1s",
-        "What has to be met, between commas: drawn in charts, required of a plan.",
+        "Targets, separated by commas: drawn in charts, required of a plan.",
     ),
 }  # fmt: skip
 NAMES = tuple(name for phrase in PHRASES.values() for name in phrase.names)
@@ -91,7 +91,7 @@ def set_texts(values: Mapping[str, Any]) -> None:
 
 
 def off_default(setup: Setup) -> dict[str, Any]:
-    """What a setup says that the form does not say by itself."""
+    """The parameters of a setup that differ from the form's defaults."""
     changed = setup.changed().items()
     return {name: v for name, v in changed if (name, v) != ("concurrency", USUAL_USERS)}
 
@@ -103,7 +103,7 @@ def _text(value: Any) -> str:
 
 
 def _texts(names: tuple[str, ...]) -> dict[str, str]:
-    """The texts of some parameters: the address's where it says others than the session last."""
+    """The texts of some parameters: from the address if it differs from the session's last one."""
     said = st.session_state.setdefault("phrases_said", {})
     for name in names:
         text = st.query_params.get(name)
@@ -116,13 +116,13 @@ def _texts(names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _keep(names: tuple[str, ...], texts: Mapping[str, str]) -> None:
-    """Put texts into the session, none of the others of `names`."""
+    """Store texts in the session, and remove the others of `names`."""
     for name in names:
         st.session_state[name] = texts.get(name, "")
 
 
 def _to_address(names: tuple[str, ...], texts: Mapping[str, str]) -> None:
-    """Write into the address what is not said by itself."""
+    """Write the values that differ from their defaults into the address."""
     said = st.session_state["phrases_said"]
     usual = _USUAL if names == LOADS else {n: _text(getattr(STANDARD, n)) for n in names}
     for name in names:
@@ -137,7 +137,7 @@ def _to_address(names: tuple[str, ...], texts: Mapping[str, str]) -> None:
 
 
 def _shown(key: str, texts: Mapping[str, str]) -> str:
-    """What a box says of the texts of its parameters."""
+    """The text that a box shows for its parameters."""
     if key == "lengths":
         return " / ".join(_short(texts.get(name) or getattr(STANDARD, name)) for name in
                           PHRASES[key].names)  # fmt: skip
@@ -157,10 +157,10 @@ def _short(text: Any) -> str:
 
 
 def _parsed(key: str, text: str) -> dict[str, str]:
-    """The texts of the parameters of what was typed into a box.
+    """The texts of the parameters in the text of a box.
 
     Raises:
-        InvalidValue: it says none of them, or something else.
+        InvalidValue: it contains none of them, or something else.
     """
     phrase, usual = PHRASES[key], _USUAL if key == "load" else {}
     if not text:

@@ -1,4 +1,4 @@
-"""Scenarios pinned for comparison, kept as text in the address, so that a link restores them."""
+"""Scenarios pinned for comparison, stored as text in the address, so that a link restores them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pins_and_link() -> None:
             "As text",
             key="pins",
             bind="query-params",
-            help="The pinned scenarios as the link carries them; empty it to unpin all.",
+            help="The pinned scenarios as stored in the link; clear it to unpin all.",
         )
         _copy_link()
 
@@ -60,17 +60,17 @@ def clear() -> None:
 
 
 def full() -> bool:
-    """Whether as many scenarios are pinned as can be."""
+    """Whether no more scenarios can be pinned."""
     return len(pinned_scenarios()) >= MOST
 
 
 def pinned_scenarios() -> list[dict[str, Any]]:
-    """The pins that are scenarios, each as its fields off the default, at most `MOST`."""
+    """The pins that are valid scenarios, each as its non-default fields, at most `MOST`."""
     return parsed(st.session_state.get("pins") or "[]")
 
 
 def parsed(text: str) -> list[dict[str, Any]]:
-    """The pins in the text of an address; what is no scenario is left out."""
+    """The pins in the text of an address; invalid ones are left out."""
     try:
         pins = json.loads(text)
     except (ValueError, RecursionError):
@@ -79,7 +79,7 @@ def parsed(text: str) -> list[dict[str, Any]]:
 
 
 def is_scenario(changed: object) -> bool:
-    """Whether what was kept is the fields of a scenario."""
+    """Whether a stored object has the fields of a scenario."""
     try:
         return isinstance(changed, dict) and bool(setup_from(changed))
     except RidgelineError:

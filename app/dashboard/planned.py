@@ -1,4 +1,4 @@
-"""Answers of the planner on a page: cached by what was searched, long pricing as a job."""
+"""The planner's answers on a page: cached by question; long pricing runs as a job."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _PRICED, _CHANGES, _CURVES = "plan_priced", "plan_changes", "frontier_curves"
 
 
 def answered(searched: Searched) -> Answer | None:
-    """The answer to a question; while a job prices its space, its progress is drawn, and None.
+    """The answer to a question; None while a job prices its space, with its progress drawn.
 
     Raises:
         RidgelineError: as `app.decide.searched`.
     """
-    targets_of(searched.asked())  # refuses what cannot be asked before anything is queued
+    targets_of(searched.asked())  # refuses invalid questions before anything is queued
     if searched.is_quick:
         return _quick(searched)
     priced: Priced | None = _of_job(
@@ -54,7 +54,7 @@ def _quick(searched: Searched) -> Answer:
 
 
 def systems_of(searched: Searched, answer: Answer) -> list[Row]:
-    """As `app.decide.plan_systems.by_system`, kept in the session for the question."""
+    """`app.decide.plan_systems.by_system`, cached in the session for the question."""
     kept = st.session_state.get(_SYSTEMS)
     if kept is None or kept[0] != searched:
         kept = st.session_state[_SYSTEMS] = (searched, by_system(answer))
@@ -63,13 +63,13 @@ def systems_of(searched: Searched, answer: Answer) -> list[Row]:
 
 
 def document_of(searched: Searched, answer: Answer) -> dict[str, Any]:
-    """As `app.planning.document.document`; shared between visitors, not to be changed."""
+    """`app.planning.document.document`; shared between visitors, not to be changed."""
     return _document(searched) if searched.is_quick and not answer.changes else document(answer)
 
 
 def as_stated(searched: Searched, question: Question) -> dict[str, Any]:
-    """The document of the deployment that a question states, under the load of what is searched;
-    no target rejects it.
+    """The document of the deployment stated in a question, under the searched load; targets are
+    ignored.
 
     Raises:
         RidgelineError: it cannot be priced.
@@ -94,8 +94,8 @@ def _priced(searched: Searched) -> Priced:
 
 
 def frontier_curves(many: Several) -> Found | None:
-    """The curves of the families of questions; while a job prices many, its progress is drawn, and
-    None.
+    """The curves of the families of questions; None while a job prices many of them, with its
+    progress drawn.
 
     Raises:
         RidgelineError: as `app.decide.searched.curves_as_job`.
@@ -112,14 +112,17 @@ def _curves(many: Several) -> Found:
 
 
 def with_changes(searched: Searched, answer: Answer) -> Answer:
-    """An answer without a plan with what would have to change; a job finds it, its progress is
-    drawn meanwhile."""
-    found = _of_job(_CHANGES, searching.changes_as_job, searched, "Looking for what would do")
+    """An answer without a plan, completed with changes that would allow one; a job finds them, with
+    its progress drawn meanwhile.
+    """
+    found = _of_job(
+        _CHANGES, searching.changes_as_job, searched, "Looking for changes that would allow a plan"
+    )
     return answer if found is None else replace(answer, changes=found)
 
 
 def _of_job(name: str, work: Any, searched: Searched | Several, title: str) -> Any:
-    """The result of a job for a question, kept in the session; None while it runs.
+    """The result of a job for a question, stored in the session; None while it runs.
 
     Raises:
         RidgelineError: the job failed.
@@ -150,7 +153,7 @@ def _of_job(name: str, work: Any, searched: Searched | Several, title: str) -> A
 
 
 def _offer_again(name: str) -> None:
-    """Draw the button that asks a question again whose job was stopped, or failed."""
+    """Draw a button that repeats a question whose job was stopped or failed."""
     st.button(
         "Once more", icon=":material/replay:", key=f"again_{name}",
         on_click=lambda: st.session_state.pop(f"{name}_result", None),

@@ -1,7 +1,7 @@
 """Controls of a question, drawn from the declarations of its parameters.
 
 Each is bound to the address under the parameter's name, so that a link restores it.  Numbers are
-typed as text, "10k" and "1e6" among them; what cannot be is refused in a sentence.
+typed as text, including "10k" and "1e6"; invalid text is refused with a sentence.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from app.question import groups, typed
 from app.question.parameter import Parameter
 from app.question.parameters import PARAMETERS, in_group
 
-#: What stands for a text that is left to the checkpoint or the engine.
+#: Shown for an empty text, whose value is left to the checkpoint or the engine.
 AUTO = "as checkpoint"
-#: The engine that the defaults name, in the box of engines.
+#: The default engine, as shown in the box of engines.
 DEFAULT_ENGINE = "default"
 PRECISIONS = ("bf16", "fp8", "fp8_block", "int8", "int4", "mxfp4", "nvfp4", "q8_0", "q4_k_m")
 _DEGREES = ("tp", "pp", "dp", "ep")
 _HELP: Mapping[str, str] = {
     "model": "Type to search; any Hugging Face id of a known architecture is understood. "
-    "hf:owner/name stands for a model on the hub, which is asked when you press a button.",
+    "hf:owner/name is a model on the hub, which is contacted only when you press a button.",
     "system": "Type to search; marketing names and what nvidia-smi prints are understood.",
     "engine": "Serving software: its launch floors, host time, chunking and memory reserve. "
     + PARAMETERS["engine"].help,
 }
-#: Groups of the drawer: what it holds beside what stands in view, drawn when opened or in use.
+#: Groups of the drawer of controls, which are drawn when it is open or when they are in use.
 DRAWER: Mapping[str, tuple[str, ...]] = {
     groups.FORMATS: ("kv", "moe_weights", "activations", "compute"),
     groups.DEGREES: (
@@ -56,7 +56,7 @@ DRAWER: Mapping[str, tuple[str, ...]] = {
 
 
 def controls() -> tuple[str, ...]:
-    """The parameters that the sidebar has a control for."""
+    """Names of the parameters with a control in the sidebar."""
     in_view = ("model", "system", "engine", "weights", "tp", *phrases.NAMES)
     return (*in_view, *(name for group in DRAWER.values() for name in group))
 
@@ -66,11 +66,11 @@ def control(
 ) -> Any:
     """Draw the control of a parameter and return its value.
 
-    place: where it stands.  options: texts to choose among where none are declared.  more:
-    arguments of the widget in place of the usual.
+    place: Streamlit container.  options: texts to choose among if the parameter declares none.
+     more: arguments of the widget that replace the defaults.
 
     Raises:
-        InvalidValue: the text in it is no value of the parameter.
+        InvalidValue: its text is not a value of the parameter.
     """
     one = PARAMETERS[name]
     label = label or one.title
@@ -86,7 +86,7 @@ def control(
         text = str(place.text_input(f"{label}{unit}", **given) or "").strip()
         return typed.value(one, text) if text else one.default
     if one.names:
-        taking = {"on_change": near_names.take, "args": (name, options)}
+        taking = {"on_change": near_names.take, "args": (name, name, options)}
         first = options.index(one.default) if one.default in options else 0
         common = {"index": first, **taking, **common}
     chosen = place.selectbox(label, options, accept_new_options=not one.choices, **common)
@@ -96,9 +96,10 @@ def control(
 def several(
     name: str, key: str, label: str, question: Any, options: Sequence[str] = (), **more: Any
 ) -> tuple[str, ...]:
-    """Draw the box of values of a parameter to choose among; returns those that are chosen.
+    """Draw the box for several values of a parameter; returns the chosen ones.
 
-    question: the sidebar's, whose value stands in the empty box.  options, more: as of `control`.
+    question: the sidebar's, whose value is shown in the empty box.  options, more: as for
+    `control`.
     """
     one = PARAMETERS[name]
     options = options or _options(one)
@@ -108,7 +109,7 @@ def several(
         st.rerun()
     if one.names in ("model", "system"):
         more |= {
-            "on_change": near_names.take_all, "args": (key, name, options),
+            "on_change": near_names.take, "args": (key, name, options),
             "accept_new_options": True, "filter_mode": name_options.FILTER, "select_all": False,
         }  # fmt: skip
     now = getattr(question, name) or _blank(one)
@@ -118,7 +119,7 @@ def several(
 
 
 def _options(one: Parameter) -> Sequence[str]:
-    """Texts to choose among for a parameter, as its box shows them; () where it is typed."""
+    """The texts to choose among for a parameter, as shown in its box; () if it is typed."""
     if one.name in _DEGREES:
         return ("1", "2", "4", "8", "16", "32", "64")
     if one.group == groups.FORMATS:
@@ -134,17 +135,17 @@ def _options(one: Parameter) -> Sequence[str]:
 
 
 def _blank(one: Parameter) -> str:
-    """What stands for no text in a box of options."""
+    """The text shown for an empty value in a box of options."""
     return {"engine": DEFAULT_ENGINE}.get(one.name, AUTO if one.group == groups.FORMATS else "none")
 
 
 def _stated(one: Parameter, shown: str) -> str:
-    """The text of a parameter that an option shows."""
+    """The parameter's text for an option as shown."""
     return "" if shown == _blank(one) and "none" not in one.choices else shown
 
 
 def set_controls(values: Mapping[str, Any]) -> None:
-    """Put values of parameters into their controls; others of the session as they are.
+    """Set the controls of some parameters; other values of the session are unchanged.
 
     Only before the controls are drawn, as in a callback.
     """
@@ -154,10 +155,12 @@ def set_controls(values: Mapping[str, Any]) -> None:
 
 
 def _shown(name: str, value: Any) -> Any:
-    """A parameter's value as its control holds it."""
+    """A parameter's value in the form that its control stores."""
     one = PARAMETERS.get(name)
     if one is None or isinstance(value, bool):
         return value
+    if isinstance(value, (list, tuple)):
+        return list(value) if _options(one) else ", ".join(map(str, value))
     if value in (None, ""):
         return _text(one)
     return f"{value:.15g}" if isinstance(value, float) else str(value)
@@ -166,10 +169,10 @@ def _shown(name: str, value: Any) -> Any:
 def drawer(
     changed: Mapping[str, Mapping[str, Any]] | None = None, *, opened: bool = True
 ) -> dict[str, Any]:
-    """Draw the groups that are not in view; returns the values of those that are open or in use.
+    """Draw the drawer's groups; returns the values of those that are open or in use.
 
-    opened: whether the drawer is seen; if not, only groups in use are drawn.  changed: arguments
-    of single controls in place of the usual, by parameter.
+    opened: whether the drawer is open; if not, only groups in use are drawn.  changed: arguments of
+    single controls that replace the defaults, by parameter.
 
     Raises:
         InvalidValue: as `control`.
@@ -189,7 +192,7 @@ def drawer(
 
 
 def _in_use(names: Iterable[str]) -> bool:
-    """Whether the address or the session has a value of one of the parameters."""
+    """Whether the address or the session has a value for any of the parameters."""
     state, address = st.session_state, st.query_params
     return any(
         name in address or str(state.get(name, _text(PARAMETERS[name]))) != _text(PARAMETERS[name])
@@ -198,7 +201,7 @@ def _in_use(names: Iterable[str]) -> bool:
 
 
 def _text(one: Parameter) -> str:
-    """The text of a default."""
+    """The text of a parameter's default."""
     if one.kind == "truth":
         return str(one.default)
     if one.default in (None, "", ()):

@@ -1,6 +1,6 @@
-"""The search space of the question: what Compare and Plan choose among, a group of the sidebar.
+"""The search space of a question, used by Compare and Plan, as a group of the sidebar.
 
-A page reads it by `space`; nothing else draws it.
+A page reads it with `space`; nothing else draws it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from app.question.question import STANDARD, Question
 from app.scenario.scenario import find_system
 from genz_core.errors import RidgelineError
 
-#: Boxes of several values: key in an address and label, by the parameter.
+#: Boxes for several values: key in an address, and label, by parameter.
 AMONG: Mapping[str, tuple[str, str]] = {
     "system": ("systems", "Systems"),
     "engine": ("engines", "Engines"),
@@ -31,9 +31,9 @@ AMONG: Mapping[str, tuple[str, str]] = {
     "model": ("models", "Models to compare"),
     "speculation": ("drafts", "Speculation"),
 }
-#: Use cases to compare, whose lengths stand in for those of the question.
+#: Use cases to compare, whose lengths replace those of the question.
 USES = "uses"
-#: What else a search is told, with what its control shows in place of the usual.
+#: Other parameters of a search, with widget arguments that differ from the default.
 NUMBERS: Mapping[str, Mapping[str, Any]] = {
     "devices": {},
     "pools": {"default": KINDS[0], "placeholder": "both"},
@@ -44,7 +44,7 @@ NUMBERS: Mapping[str, Mapping[str, Any]] = {
     "break_even": {},
     "cross_systems": {},
 }
-#: Toggle that frees the degrees and the engine of the sidebar.
+#: Toggle that makes Plan also search degrees and engines.
 FREE = "free"
 _FREED = (*DEGREES, "engine", "engine_version", "max_num_seqs")
 _MOST, _KEPT, _OPEN = 12, "search_space", "search_open"
@@ -54,9 +54,9 @@ _MOST, _KEPT, _OPEN = 12, "search_space", "search_open"
 class Space:
     """A search space.
 
-    among: values to choose among by parameter, of those that have some.  uses: names of use cases.
-    numbers: the other parameters of a search.  free: whether degrees and engine are searched, too,
-    where the sidebar says some.
+    among: values to choose among, by parameter.  uses: names of use cases.
+    numbers: the other parameters of a search.  free: whether degrees and engine are searched even
+    if the sidebar states them.
     """
 
     among: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -66,18 +66,18 @@ class Space:
 
     @property
     def pools(self) -> dict[str, Any]:
-        """The numbers of a plan; prompts are read by another system only in pools."""
+        """The numbers of a plan; a separate prefill system applies only to pools."""
         pooled = KINDS[1] in (self.numbers["pools"] or KINDS)
         return {**self.numbers, "cross_systems": pooled and self.numbers["cross_systems"]}
 
 
 def drawer(question: Question, *, opened: bool) -> None:
-    """Draw the group, folded unless it is in use, and keep its space for the page.
+    """Draw the group, collapsed unless it is in use, and store its space for the page.
 
-    opened: whether the drawer that holds it is.
+    opened: whether the drawer that contains it is open.
 
     Raises:
-        InvalidValue: a text that is no value of its parameter.
+        InvalidValue: a text that is not a value of its parameter.
     """
     used = any(_is_used(key) for key in keys())
     first = st.session_state.setdefault(f"{_OPEN}_at_first", used)
@@ -89,7 +89,7 @@ def drawer(question: Question, *, opened: bool) -> None:
         st.session_state[_KEPT] = Space(numbers=_usual())
         return
     with place:
-        st.caption("What Compare and Plan choose among; empty: what the form above says.")
+        st.caption("Values that Compare and Plan choose among; empty: the value of the form above.")
         among = {name: several(name, key, label, question, max_selections=_MOST,
                                **_options(name, question))
                  for name, (key, label) in AMONG.items()}  # fmt: skip
@@ -109,8 +109,8 @@ def opener() -> None:
     st.button(
         "Choose", key="open_search", icon=":material/tune:", type="tertiary", on_click=_unfold,
         help="What is compared and searched: systems, engines, formats, models, devices; in the "
-        "form under More. Of a plan, what the form says is kept; degrees, replicas and batch are "
-        "searched.",
+        "form under More. For a plan, the values of the form are kept; degrees, replicas and "
+        "batch are searched.",
     )  # fmt: skip
 
 
@@ -119,15 +119,15 @@ def _unfold() -> None:
 
 
 def space() -> Space:
-    """What the group says."""
+    """The search space of the group."""
     kept = st.session_state.get(_KEPT)
     return kept if isinstance(kept, Space) else Space(numbers=_usual())
 
 
 def unread(among: Collection[str]) -> list[str]:
-    """Labels of the boxes of several values that say something and that a page does not read.
+    """Labels of the boxes with values that a page does not use.
 
-    among: parameters whose boxes it reads, "use" for the use cases.
+    among: parameters whose boxes it uses, "use" for the use cases.
     """
     said = space()
     labels = {name: label for name, (_, label) in AMONG.items() if name in said.among}
@@ -141,7 +141,7 @@ def keys() -> tuple[str, ...]:
 
 
 def _options(name: str, question: Question) -> dict[str, Any]:
-    """What a box offers where its parameter declares nothing."""
+    """Options of a box whose parameter declares none."""
     if name != "engine_version":
         return {}
     try:
@@ -153,12 +153,12 @@ def _options(name: str, question: Question) -> dict[str, Any]:
 
 
 def _usual() -> dict[str, Any]:
-    """The numbers of a search that nobody stated."""
+    """Default numbers of a search."""
     return {name: getattr(STANDARD, name) for name in NUMBERS} | {"pools": KINDS[:1]}
 
 
 def _is_used(key: str) -> bool:
-    """Whether the address or the session says something in a control."""
+    """Whether the address or the session has a value for a control."""
     usual = getattr(STANDARD, key, None)
     silent: tuple[Any, ...] = (None, "", [], False, usual, str(usual), "0", list(KINDS[:1]))
     return key in st.query_params or st.session_state.get(key, usual) not in silent
@@ -168,12 +168,12 @@ def _is_used(key: str) -> bool:
 
 
 def freed(question: Question) -> Question:
-    """The question with all degrees and engines to choose among."""
+    """The question with degrees and engine left open for the search."""
     return replace(question, **{name: getattr(STANDARD, name) for name in _FREED})
 
 
 def every_load(question: Question) -> Question:
-    """The question of one replica at every degree that its devices allow and every load."""
+    """The question for one replica, with all degrees of its devices and all loads left open."""
     loop = replace(freed(question), batch=1, rate=None, trace=None, concurrency=1, pools=KINDS[:1])
     return replace(loop, engine_version=question.engine_version)
 

@@ -1,6 +1,6 @@
-"""A file that a visitor sends: what it is, as the readers tell from what it holds, and its content.
+"""An uploaded file: its kind, detected from its content, and its content.
 
-Free of Streamlit: large files are read in a process of their own.
+Independent of Streamlit: large files are read in a separate process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from profilers.serving_results import ServingMeasurement, is_result, server_log
 from profilers.serving_results.server_log import ServerLog
 
 Kind = Literal["report", "result", "log", "model", "system", "recording", "routing"]
-#: A server says what it is before its first request.
+#: A server reports its identity before its first request.
 _LOG_BYTES = 4_000_000
 _HEAD_BYTES = 1 << 16
 _RECORDING = re.compile(r'\s*\{\s*"at"\s*:\s*[-+\d.eE]+\s*,\s*"(page|error)"\s*:')
@@ -37,7 +37,7 @@ _SYSTEM = re.compile(r"^(id|include|name|vendor|memory_gb)\s*:", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """A file as it came.  name: of the file.  patterns: phases by range name, of a report."""
+    """A file as uploaded.  name: of the file.  patterns: phases by range name, for a report."""
 
     name: str
     content: bytes
@@ -46,7 +46,7 @@ class SentFile:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A file that is read where it is used.  kind: what it looks like."""
+    """A file that is read on use.  kind: format that its content suggests."""
 
     kind: Kind
 
@@ -55,7 +55,7 @@ Found = Report | list[ServingMeasurement] | ServerLog | Unread
 
 
 def kind_of(sent: SentFile) -> Kind:
-    """What a file is; "report" where nothing tells, whose readers then say what could be read."""
+    """The kind of a file; "report" if unknown, whose readers then report the readable formats."""
     if sent.content.startswith(MAGIC):
         return "model"
     head = sent.content[:_HEAD_BYTES].decode("utf-8", "replace")
@@ -77,7 +77,7 @@ def kind_of(sent: SentFile) -> Kind:
 
 
 def read_sent(sent: SentFile, progress: Progress = silent, cancelled: Cancel = never) -> Found:
-    """What a file holds.
+    """The content of a file.
 
     Raises:
         ReportError: it cannot be read, or the disk is full.
@@ -85,7 +85,9 @@ def read_sent(sent: SentFile, progress: Progress = silent, cancelled: Cancel = n
     try:
         kind = kind_of(sent)
     except OSError as error:
-        raise ReportError(f"{sent.name}: cannot be spooled ({error.strerror})") from None
+        raise ReportError(
+            f"{sent.name}: cannot be written to a temporary file ({error.strerror})"
+        ) from None
     if kind == "report":
         report = SentReport(sent.name, sent.content, sent.patterns)
         return report_reading.read_sent(report, progress, cancelled)
@@ -98,7 +100,7 @@ def read_sent(sent: SentFile, progress: Progress = silent, cancelled: Cancel = n
 
 
 def size_of(found: Found) -> int:
-    """Bytes of memory that what was read takes, about."""
+    """Approximate memory of the content, in bytes."""
     if isinstance(found, Report):
         return report_reading.size_of(found)
     return upload_parsing.size_of(found) if isinstance(found, list) else 10_000

@@ -12,7 +12,6 @@ import hardware_db
 from app.dashboard import (
     cached,
     export,
-    hub_button,
     load_curves,
     near_names,
     old_links,
@@ -25,7 +24,7 @@ from app.dashboard import (
     tracing,
 )
 from app.dashboard.does_not_fit import runnable
-from app.dashboard.load import as_batch, load_of
+from app.dashboard.load import Load, as_batch, load_of, under
 from app.dashboard.question_form import DEFAULT_ENGINE, control, drawer, set_controls
 from app.line.presets import PRESETS
 from app.line.words import short
@@ -50,8 +49,9 @@ Other degrees can be typed.
 
 
 def sidebar() -> None:
-    """Draw what is left out of the user's files, and the scenario's controls; keep their setup, or
-    the error of it, for the page."""
+    """Draw unreadable files of the user and the scenario's controls; store their setup, or its
+    error, for the page.
+    """
     old_links.take()
     open_point.take_next()
     export.mark_charts("")
@@ -60,7 +60,7 @@ def sidebar() -> None:
             st.warning(plain(sentence), icon=":material/warning:")
         model, system = control("model"), control("system")
         try:
-            hub_button.ask_button(model)
+            own_definitions.ask_button(model)
             chosen = _scenario(model, system)
         except RidgelineError as error:
             st.session_state["setup"] = error
@@ -72,7 +72,7 @@ def sidebar() -> None:
 
 
 def chosen_setup() -> Setup:
-    """The setup of the sidebar; where its controls are in error, the page stops with a sentence."""
+    """The sidebar's setup; if its controls have an error, the page stops with a sentence."""
     setup = st.session_state.get("setup", Setup())
     if isinstance(setup, RidgelineError):
         stop(setup)
@@ -80,12 +80,12 @@ def chosen_setup() -> Setup:
 
 
 def priced_setup(generation: str = "") -> tuple[Setup, Resolved, Estimate]:
-    """The setup of the sidebar with its model, system and engine, and its estimate.
+    """The sidebar's setup with its model, system and engine, and its estimate.
 
-    Where it cannot be priced, the page stops with a sentence; where its model is yet to be traced,
-    with the progress of that.
-    generation: what of the page is about generation alone, as the subject of a sentence; it stops
-    at a model that generates nothing.
+    If it cannot be priced, the page stops with a sentence; if its model must be traced first, with
+    the progress of the trace.
+    generation: the part of the page that applies only to generation, as the subject of a sentence;
+    the page stops there for a model that generates nothing.
     """
     setup, _ = deployed_setup(generation)
     with stopping():
@@ -94,9 +94,9 @@ def priced_setup(generation: str = "") -> tuple[Setup, Resolved, Estimate]:
 
 
 def deployed_setup(generation: str = "") -> tuple[Setup, Resolved]:
-    """The setup of the sidebar with its model, system and engine; nothing is priced.
+    """The sidebar's setup with its model, system and engine, without pricing.
 
-    The page stops, and generation means, as in `priced_setup`.
+    The page stops as in `priced_setup`, with the same meaning of `generation`.
     """
     setup = chosen_setup()
     with stopping():
@@ -109,7 +109,7 @@ def deployed_setup(generation: str = "") -> tuple[Setup, Resolved]:
 
 
 def gated(setup: Setup, resolved: Resolved, estimate: Estimate) -> tuple[Setup, Resolved, Estimate]:
-    """What a page draws of a static batch; where it cannot run, the page stops with the reason.
+    """A static batch to draw; if it cannot run, the page stops with the reason.
 
     With the switch "If it fitted" it is priced as if its memory were large enough, and every chart
     is marked.
@@ -121,32 +121,36 @@ def gated(setup: Setup, resolved: Resolved, estimate: Estimate) -> tuple[Setup, 
     return shown, cached.deployed(shown), cached.priced(shown)
 
 
-def gated_load(setup: Setup, *, switch: bool = True) -> Setup:
-    """As `gated`, of a setup under load.
+def gated_load(setup: Setup, *, switch: bool = True) -> tuple[Setup, Load, Mapping[str, Any]]:
+    """`gated` for a setup under its load: the setup that is drawn, the load and its figures.
 
-    switch: whether the page offers what would be if it fitted.
+    switch: whether the page has the switch "If it fitted".
 
     Raises:
         RidgelineError: the scenario cannot be priced.
     """
-    say_unread(cached.deployed(setup))
     load = load_of(setup)
+    setup = under(setup, load)
+    say_unread(cached.deployed(setup))
     row = load_curves.one_load(setup, load.name, load.value)
-    return runnable(setup, str(row["status"]), str(row["message"]), 1, switch=switch)
+    shown = runnable(setup, str(row["status"]), str(row["message"]), 1, switch=switch)
+    return shown, load, load_curves.one_load(shown, load.name, load.value)
 
 
 def say_trace() -> None:
-    """Draw a caption where `priced_setup` is of a batch that stands for a trace."""
+    """Draw a caption if `priced_setup` uses a batch that represents a trace."""
     if chosen_setup().scenario.kind == "trace":
-        st.caption("A trace has no one load: here it is priced as a batch of one, at the lengths "
-                   "of the form.")  # fmt: skip
+        words = (
+            "A trace has no single load: it is priced as a batch of one, with the form's lengths."
+        )
+        st.caption(words)
 
 
 def say_unread(resolved: Resolved) -> None:
-    """Draw a caption of what was stated and neither the load nor the model reads."""
+    """Draw a caption on stated parameters that neither the load nor the model uses."""
     said = [*meaningless(resolved.scenario), *meaningless_for(resolved)]
     if said:
-        st.caption(f"Not read here: {plain('; '.join(said))}.")
+        st.caption(f"Not used here: {plain('; '.join(said))}.")
 
 
 def stop(error: RidgelineError) -> NoReturn:
@@ -160,7 +164,7 @@ def stop(error: RidgelineError) -> NoReturn:
 
 @contextmanager
 def stopping() -> Iterator[None]:
-    """End the page with a sentence, see `stop`, where what is inside cannot be."""
+    """End the page with a sentence, see `stop`, if the block raises an error."""
     try:
         yield
     except RidgelineError as error:
@@ -171,10 +175,10 @@ def stopping() -> Iterator[None]:
 
 
 def _scenario(model: str, system: str) -> Question:
-    """Draw what stands in view and the drawer of the rest; returns the question of them.
+    """Draw the visible controls and the drawer; returns their question.
 
     Raises:
-        InvalidValue: a text that is no value of its parameter.
+        InvalidValue: a text that is not a value of its parameter.
     """
     asked: dict[str, Any] = {"model": model, "system": system}
     of_degree, of_engine = st.columns((2, 3), gap="xxsmall")
@@ -199,7 +203,7 @@ def _scenario(model: str, system: str) -> Question:
 
 
 def _usual_loads() -> None:
-    """Draw a button for each usual load, closed until it is asked for."""
+    """Draw a button for each usual load, in a collapsed list."""
     with st.expander("Usual loads", icon=":material/bolt:"), st.grid(2, min_column_width=120):
         for name, values in PRESETS.items():
             words = [f"{name[0].upper()}{name[1:]}"]
@@ -212,13 +216,13 @@ def _usual_loads() -> None:
 
 
 def _apply_preset(values: Mapping[str, Any]) -> None:
-    """Set the controls of a usual load, of which it leaves out none to an earlier one."""
+    """Set the controls of a usual load, and reset those of an earlier one that it leaves out."""
     usual = {name: getattr(STANDARD, name) for name in ("isl", "osl", "prefix_hits")}
     set_controls({**usual, **values})
 
 
 def _public_rent(system: str) -> str:
-    """What stands in the empty box of the rent: the public price of the system, if it has one."""
+    """The text of the empty rent box: the system's public price, if it has one."""
     try:
         price = hardware_db.load(system).price_usd_per_hour
     except RidgelineError:  # said by the page

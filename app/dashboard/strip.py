@@ -1,7 +1,7 @@
-"""The question over every page: a sentence, and the box that takes it as one typed line.
+"""The question at the top of every page: a sentence, and a box for a typed line.
 
-What a page does not read is grey in the sentence, and what it searches over says "any".  A line
-that is understood sets the controls of the form and of the page that answers it.
+Parts of the sentence that a page does not use are grey, and parts that it searches over read "any".
+An understood line sets the controls of the form and of the page that answers it.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from app.scenario.setup import Setup
 from app.wording.markdown import plain
 from genz_core.errors import RidgelineError
 
-#: What each page computes of the question, by its address; others have no strip.
+#: The verb of each page, by address; other pages have no strip.
 VERBS: Mapping[str, str] = {
     "": "serve", "answer": "serve", "explain": "estimate", "compare": "estimate",
     "plan": "plan", "chip_lab": "sensitivity",
 }  # fmt: skip
-#: What pages use beyond their verb, and what of it they do not use.
+#: Parameters that pages use beyond their verb, and parameters of the verb that they do not use.
 _ALSO = dict.fromkeys(("", "answer"), ("target",))
 _IDLE = {"explain": verbs.NOT_OF_A_BATCH}
-#: The page that answers a verb, where the page in view does not.
+#: The page that answers each verb, if the present page does not.
 _PAGES: Mapping[str, str] = {
     "serve": "answer", "estimate": "answer", "simulate": "answer",
     "plan": "plan", "sensitivity": "chip_lab", "economics": "plan",
@@ -52,8 +52,8 @@ _EXAMPLE = "llama 70b fp8 on 8 h100 vllm 20/s 2k/500 p99 tpot<30ms"
 
 
 def begin(page: str) -> None:
-    """Draw the strip of a page ahead of what the page draws; its question is the sidebar's until
-    the page says another, see `say`.
+    """Draw the strip of a page before its content; it shows the sidebar's question until the page
+    calls `say`.
 
     page: its address.
     """
@@ -69,7 +69,7 @@ def begin(page: str) -> None:
             st.session_state[_PLACE] = st.empty()
             st.button(
                 "Type a question", key=_OPENER, icon=":material/edit:", type="tertiary",
-                on_click=_open, help="One line in place of the form.", shortcut="Q",
+                on_click=_open, help="One line instead of the form.", shortcut="Q",
             )  # fmt: skip
         if st.session_state.get(_OPEN):
             _box()
@@ -79,9 +79,9 @@ def begin(page: str) -> None:
 
 
 def go(page: str) -> None:
-    """Go to the page that answers the line that was typed, before the form of this one is drawn.
+    """Go to the page that answers the typed line, before the form of this one is drawn.
 
-    page: the address of the page in view.
+    page: the address of the present page.
     """
     target, _, new = st.session_state.get(_NEXT, ("", {}, {}))
     if target and page not in _addresses(target):
@@ -89,7 +89,9 @@ def go(page: str) -> None:
 
 
 def _to_address(state: Mapping[str, Any]) -> None:
-    """Write values of controls that are not drawn yet into the address, which then has them."""
+    """Write values of controls that are not drawn yet into the address, from which they take
+    them.
+    """
     for name, value in state.items():
         with suppress(StreamlitAPIException):  # of a control that writes its value itself
             if isinstance(value, list):
@@ -108,10 +110,10 @@ def say(
     idle: Collection[str] = (),
     lead: str = "",
 ) -> None:
-    """Write a question into the strip of the page.  Arguments as of `app.line.sentence`.
+    """Write a question into the strip of the page.  Arguments as for `app.line.sentence`.
 
     also, idle: parameters that the page uses beyond its verb, and those of the verb that it does
-    not use.  lead: the first word, where the page does something else than the verb.
+    not use.  lead: first word of the sentence, if the page does something other than the verb.
     """
     place = st.session_state.get(_PLACE)
     if place is None:
@@ -128,13 +130,13 @@ def say(
 
 
 def say_nothing() -> None:
-    """Empty the strip, of a part of a page whose question is another than the form's."""
+    """Empty the strip, for a part of a page with a question other than the form's."""
     if place := st.session_state.get(_PLACE):
         place.empty()
 
 
 def left_open(asked: Asked) -> tuple[str, ...]:
-    """The parameters that a search chooses: those of its space that were not given."""
+    """The parameters that a search chooses: parameters of its space without a given value."""
     among = ("engine", "tp")
     return tuple(name for name in among if name not in asked.given | set(asked.several))
 
@@ -148,7 +150,7 @@ def _shown(part: Part) -> str:
 
 
 def _open() -> None:
-    """Open the box with the question of the page as a line, or close it; a callback."""
+    """Open the box with the page's question as a line, or close it; a callback."""
     st.session_state[_OPEN] = not st.session_state.get(_OPEN)
     st.session_state.pop(_REFUSED, None)
     question, several = st.session_state.get(_SAID, (STANDARD, {}))
@@ -156,7 +158,7 @@ def _open() -> None:
 
 
 def _box() -> None:
-    """Draw the box, and what was not understood of the line in it."""
+    """Draw the box, and the words of its line that were not understood."""
     st.text_input(
         "Question", key=_LINE, on_change=_take, max_chars=LONGEST, placeholder=_EXAMPLE,
         help="Names, numbers with units and options in any order; Enter asks. A target, several "
@@ -176,13 +178,13 @@ def _box() -> None:
 
 
 def _replace(one: Unread, name: str) -> None:
-    """Put a name in the place of a word that is not understood, and ask again; a callback."""
+    """Replace a word that is not understood by a name, and answer again; a callback."""
     st.session_state[_LINE] = st.session_state[_LINE].replace(one.word, name, 1)
     _take()
 
 
 def _take() -> None:
-    """Set the controls to the line in the box, or keep why it cannot be; a callback."""
+    """Set the controls from the line in the box, or store the error; a callback."""
     try:
         line = read(st.session_state[_LINE]).understood()
         state = _state(line)
@@ -205,10 +207,10 @@ def _take() -> None:
 
 
 def _state(line: Line) -> dict[str, Any]:
-    """The controls of a line: what it leaves out at its default.
+    """The values of all controls for a line; parameters that it leaves out get their defaults.
 
     Raises:
-        InvalidValue: a value that cannot be.
+        InvalidValue: an invalid value.
     """
     question = line.question
     shared = controls()
@@ -235,6 +237,6 @@ def _state(line: Line) -> dict[str, Any]:
 
 
 def _addresses(page: str) -> tuple[str, ...]:
-    """The addresses of a page and of those that answer the same verb."""
+    """The addresses of a page and of other pages for the same verb."""
     verb = next(verb for verb, target in _PAGES.items() if target == page)
     return ("", "answer") if verb in ("serve", "estimate") else (page.rpartition("/")[2],)

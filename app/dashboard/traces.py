@@ -1,4 +1,4 @@
-"""The trace of requests that a visitor brings: its box in the form, and what is in it."""
+"""The trace of requests uploaded by a visitor: its box in the form, and its content."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ def uploader() -> str:
     """Draw the box; returns the name of the file in it, `NAMELESS` for none."""
     file = st.file_uploader(
         "Trace", key=_KEY, max_upload_size=_MOST_MB,
-        help="CSV or JSON lines, also packed with gzip: arrival_s, input_tokens and "
-        "output_tokens a row, or the columns of Azure's and Mooncake's public traces.",
+        help="CSV or JSON lines, also gzip: arrival_s, input_tokens and output_tokens in "
+        "each row, or the columns of Azure's and Mooncake's public traces.",
     )  # fmt: skip
     return NAMELESS if file is None else str(file.name)
 
 
 def requests(most: int) -> trace_file.Trace:
-    """The requests of the file in the box, at most so many; 0 for all.
+    """The requests of the file in the box, at most `most`; 0 for all.
 
     Raises:
-        InvalidValue: there is none, or it is no trace.
+        InvalidValue: there is no file, or it is not a trace.
     """
     return keyed(most)[1]
 
 
 def keyed(most: int) -> tuple[str, trace_file.Trace]:
-    """As `requests`, behind a key that is of the file's content; read once a session."""
+    """`requests` with a key of the file's content; read once per session."""
     file = st.session_state.get(_KEY)
     if file is None:
         raise InvalidValue("upload a trace first: CSV or JSON lines")

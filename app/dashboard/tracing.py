@@ -16,9 +16,9 @@ _READY = "traces that are ready"
 
 
 def is_trace_ready(setup: Setup, *, described: bool) -> bool:
-    """Whether the trace that a page needs is there; else it is made, and its progress drawn.
+    """Whether the trace that a page needs exists; if not, it is made, and its progress drawn.
 
-    described: also for a model that a builder describes, to be shown beside it.
+    described: whether to trace even a model that a builder describes, to compare the two.
 
     Raises:
         RidgelineError: an unknown model, or one that cannot be traced.
@@ -40,7 +40,7 @@ def is_trace_ready(setup: Setup, *, described: bool) -> bool:
 
 
 def trace_beside(setup: Setup) -> Model | None:
-    """The trace of a model, to be shown beside its builder; None while it is made.
+    """The trace of a model, to compare with its builder; None while it is being made.
 
     Raises:
         RidgelineError: as `is_trace_ready`.

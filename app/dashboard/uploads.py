@@ -1,4 +1,4 @@
-"""Files that a visitor uploads to any page, and the samples that ship: one list, read once."""
+"""Files uploaded to any page, and the shipped samples: one list, each read once."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from app.benchmarks.upload_parsing import SentResult
 from app.dashboard.byte_cache import ByteCache
 from app.dashboard.job_progress import show_progress, submitted
 from app.dashboard.sent_files import Found, Kind, SentFile, Unread, read_sent, size_of
+from app.dashboard.widgets import say_error
 from app.jobs import READING
 from app.measuring.report_reading import reads_quickly
 from app.wording.markdown import plain
@@ -24,7 +25,7 @@ from profilers.serving_results import ServingMeasurement, server_log
 from profilers.serving_results.server_log import ServerLog
 
 MAX_UPLOAD_MB = 200
-#: Bytes of read files that are kept for all sessions; a larger one is read at every redraw.
+#: Bytes of parsed files cached for all sessions; a larger file is read again at every redraw.
 _MOST_BYTES = 512 << 20
 #: Samples by title: files in `app/samples`.
 REPORT_SAMPLES: Mapping[str, str] = {
@@ -47,21 +48,22 @@ _HELP = (
 )
 #: Id, name and content of a file.
 _Upload = tuple[str, str, bytes]
-#: Files of results as they came with their runs, by name.
+#: Result files as uploaded, by name.
 Results = dict[str, tuple[SentResult, list[ServingMeasurement]]]
 _FOLDER = Path(__file__).parents[1] / "samples"
 _BROUGHT = "brought_files"
-#: Arrow's own pool keeps the 100 MB that drawing a large report takes; the system's gives it back.
+#: Arrow's own pool keeps the 100 MB that drawing a large report takes; the system allocator frees
+#: it.
 pyarrow.set_memory_pool(pyarrow.system_memory_pool())
 KEPT = ByteCache[Found](_MOST_BYTES, ttl_s=3600.0)
 
 
 @dataclass(slots=True)
 class Uploaded:
-    """The files of a visitor that can be read, by name, as what they are.
+    """The readable files of a visitor, by name and kind.
 
-    results: with the file as it came, and what the server's logs state.  others: of a kind that is
-    read where it is used, with the id that the browser's upload has.
+    results: with the original file, and the content of server logs.  others: kinds that are read
+    where they are used, with the id of the browser's upload.
     """
 
     reports: dict[str, Report] = field(default_factory=dict)
@@ -73,7 +75,9 @@ class Uploaded:
         return bool(self.reports or self.results or self.logs or self.others)
 
     def first(self, kind: Kind, part: str) -> SentFile | None:
-        """The first file of a kind, where a part of a page reads one; draws which are left out."""
+        """The first file of a kind, for a part of a page that uses one; draws a note on the
+        others.
+        """
         sent = [one for _, _, one in self.of_kind(kind)]
         if len(sent) > 1:
             names = ", ".join(plain(one.name) for one in sent[1:])
@@ -81,16 +85,16 @@ class Uploaded:
         return sent[0] if sent else None
 
     def of_kind(self, *kinds: str) -> list[tuple[str, Unread, SentFile]]:
-        """The other files of some kinds."""
+        """The other files of the given kinds."""
         return [one for one in self.others if one[1].kind in kinds]
 
 
 def picker(key: str, samples: Collection[str] = tuple(_SAMPLES)) -> Uploaded:
-    """Draw the box of files and the samples; returns the files that can be read.
+    """Draw the upload box and the samples; returns the readable files.
 
-    One that cannot be read is shown as its error, a large one as its progress until it is there.
+    For an unreadable file its error is drawn, for a large one the progress of reading.
 
-    key: prefix of the widgets' keys.  samples: titles of those that are offered.
+    key: prefix of the widgets' keys.  samples: titles of the offered samples.
     """
     files = st.file_uploader(
         "Files of any kind", accept_multiple_files=True, max_upload_size=MAX_UPLOAD_MB,
@@ -116,11 +120,11 @@ def picker(key: str, samples: Collection[str] = tuple(_SAMPLES)) -> Uploaded:
 
 
 def _put(found: Uploaded, file_id: str, sent: SentFile) -> None:
-    """Read a file and put it, in place, among those of its kind; draws its error or progress."""
+    """Read a file and add it in place to those of its kind; draws its error or progress."""
     try:
         read = _read(_digest(file_id, sent.content), sent)
     except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")
+        say_error(error)
         return
     if isinstance(read, Report):
         found.reports[_unlike(sent.name, found.reports)] = read
@@ -134,7 +138,7 @@ def _put(found: Uploaded, file_id: str, sent: SentFile) -> None:
 
 
 def _read(digest: str, sent: SentFile) -> Found | None:
-    """What a file holds; None while it is read in a process of its own.
+    """The content of a file; None while it is read in a separate process.
 
     Raises:
         RidgelineError: it cannot be read.
@@ -150,7 +154,7 @@ def _read(digest: str, sent: SentFile) -> Found | None:
 
 
 def _by_job(key: str, sent: SentFile) -> Found | None:
-    """What the job in the session state `key` has read of a file, None while it reads."""
+    """The content read by the job in the session state `key`, None while it reads."""
     lane = replace(READING, result_bytes=_MOST_BYTES // 2)
     job = submitted(key, read_sent, sent, f"Reading {sent.name}", lane)
     if not job.over:
@@ -164,7 +168,7 @@ def _by_job(key: str, sent: SentFile) -> Found | None:
 
 
 def _unlike(name: str, taken: Iterable[str]) -> str:
-    """The name, numbered where another upload has the same."""
+    """The name, with a number if another upload has the same name."""
     known = set(taken)
     numbered = (f"{name} ({number})" for number in range(2, len(known) + 3))
     return name if name not in known else next(n for n in numbered if n not in known)
@@ -172,7 +176,7 @@ def _unlike(name: str, taken: Iterable[str]) -> str:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _digest(file_id: str, _content: bytes) -> str:
-    """Hash of a file's content, by the id that the browser's upload has."""
+    """Hash of a file's content, cached by the id of the browser's upload."""
     return hashlib.sha256(_content).hexdigest()
 
 
@@ -180,10 +184,10 @@ def _digest(file_id: str, _content: bytes) -> str:
 
 
 def _shared(key: str, brought: list[_Upload], sampled: bool) -> list[_Upload]:
-    """The files of this box, else those that the same visitor brought before, to any page.
+    """The files of this box, or else those that the visitor uploaded to any page before.
 
-    A box is empty again when its page is left.
-    key: of the box.  sampled: whether a sample is chosen, which stands in for shared files.
+    A box becomes empty when its page is left.
+    key: of the box.  sampled: whether a sample is chosen, which replaces shared files.
     """
     if brought:
         st.session_state[_BROUGHT] = brought
@@ -199,7 +203,7 @@ def _shared(key: str, brought: list[_Upload], sampled: bool) -> list[_Upload]:
 
 
 def _taken_out(key: str) -> None:
-    """Forget the shared files once the visitor took the last one out of their box; a callback."""
+    """Forget the shared files once the visitor removes the last one from the box; a callback."""
     if not st.session_state.get(f"{key}_files"):
         _forget()
 
@@ -209,7 +213,7 @@ def _forget() -> None:
 
 
 def pattern_box() -> None:
-    """Draw the box of the user's phase patterns and keep them before the default ones."""
+    """Draw the box of the user's phase patterns and put them before the default ones."""
     with st.popover("Phase patterns", icon=":material/rule:"):
         st.caption("Regular expressions on the names of ranges; the first that matches wins.")
         own = [

@@ -1,8 +1,8 @@
-"""The visitor of a session: who it is, what it may do, and the data folder of its own.
+"""The visitor of a session: identity, rights, and the visitor's own data folder.
 
-On one's own machine a visitor is the user, and the user's data folder is the visitor's.  On a
-shared server what a visitor saves is laid over the user's folder: for the session, or for as long
-as the server's data where visitors log in.
+On one's own machine the visitor is the user, and uses the user's data folder.  On a shared server,
+what a visitor saves is laid over the user's folder: for the session, or, if visitors log in, for as
+long as the server keeps its data.
 """
 
 from __future__ import annotations
@@ -15,25 +15,20 @@ from pathlib import Path
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app.rights import Rights, rights_here
+from app.rights import rights_here
 from app.wording.markdown import plain
 from hardware_db.data_folder import edition, overlay, users_folder
 
 NO_MEASURING = (
-    "Visitors do not measure on this server: run `{command}` on a machine of your own, or ask "
-    "whoever runs the server to start it with `--visitors-may-measure`."
+    "Visitors do not measure on this server: run `{command}` on a machine of your own, or ask the "
+    "operator to start the server with `--visitors-may-measure`."
 )
 _FOLDER = "visitor_folder"
 
 
-def rights() -> Rights:
-    """What this visitor may do."""
-    return rights_here()
-
-
 def own_folder() -> Path | None:
-    """The folder that this visitor's files are kept in; None where it is the user's own."""
-    if not rights().shared or rights().may_save:
+    """The folder for this visitor's files; None if it is the user's own."""
+    if not rights_here().shared or rights_here().may_save:
         return None
     person = identity()
     if person:
@@ -51,30 +46,34 @@ def own_edition() -> tuple[str, str]:
 
 
 def library() -> AbstractContextManager[None]:
-    """Within the block, the visitor's files lie over the user's and take what is written."""
+    """Within the block, the visitor's files override the user's, and new files go to the
+    visitor.
+    """
     return overlay(own_folder())
 
 
 def keeping() -> str:
-    """Where something that this visitor saves is kept, in words."""
+    """Where this visitor's data are stored, as text."""
     if own_folder() is None:
-        return "in the data folder of this server" if rights().shared else "in your data folder"
+        return (
+            "in the data folder of this server" if rights_here().shared else "in your data folder"
+        )
     return "for you alone" if identity() else "for this session alone"
 
 
 def may_measure(command: str) -> bool:
-    """Whether this visitor may measure here; draws a sentence where not.
+    """Whether this visitor may measure here; draws a note if not.
 
-    command: what measures the same on another machine.
+    command: the command for the same measurement on another machine.
     """
-    if not rights().may_measure:
+    if not rights_here().may_measure:
         st.info(NO_MEASURING.format(command=command), icon=":material/timer_off:")
-    return rights().may_measure
+    return rights_here().may_measure
 
 
 def name() -> str:
-    """Who this visitor of a shared server is: the person, else the session; "" for the user."""
-    if not rights().shared:
+    """Name of this visitor of a shared server: the person, or the session; "" for the user."""
+    if not rights_here().shared:
         return ""
     context = get_script_run_ctx()
     return identity() or (context.session_id if context else "")
@@ -84,7 +83,7 @@ def name() -> str:
 
 
 def identity() -> str:
-    """A name of the logged-in visitor that can be a folder's, "" without login."""
+    """A folder name for the logged-in visitor, "" without login."""
     if not st.user.get("is_logged_in"):
         return ""
     claims = "\n".join(str(st.user.get(claim, "")) for claim in ("iss", "sub"))
@@ -92,7 +91,9 @@ def identity() -> str:
 
 
 def admit() -> None:
-    """Let the visitor in; where login is on and the visitor has not, only the way in is drawn."""
+    """Let the visitor in; if login is required and the visitor has not logged in, draw only the
+    login.
+    """
     logged_in = st.user.get("is_logged_in")  # None: no provider is configured
     if logged_in:
         with st.sidebar:
@@ -103,9 +104,9 @@ def admit() -> None:
         st.title("Ridgeline", anchor=False)
         st.button("Log in", on_click=st.login, key="log_in", icon=":material/login:")
         st.stop()
-    elif rights().login:
+    elif rights_here().login:
         st.error(
-            "This server asks for a login, and its secrets file has no section [auth].",
+            "This server requires a login, but its secrets file has no section [auth].",
             icon=":material/lock:",
         )
         st.stop()

@@ -1,9 +1,12 @@
-"""Widgets that pages share: a card, a titled table of errors, parity beside its errors."""
+"""Widgets used by several pages: a card, a titled table of errors, parity with an error
+histogram.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import pandas as pd
 import streamlit as st
@@ -11,10 +14,12 @@ import streamlit as st
 from app.charts import parity
 from app.charts.figure import Figure
 from app.dashboard import export
-from genz_core.errors import InvalidValue
+from app.wording.markdown import plain
+from genz_core.errors import InvalidValue, RidgelineError
 
 Points = Sequence[dict[str, Any]]
-#: Heading and its explanation by column of a table of errors.
+One = TypeVar("One")
+#: Heading and explanation of each column in a table of errors.
 _ERROR = "of |predicted / measured − 1|"
 HEADINGS: Mapping[str, tuple[str, str]] = {
     "fmt": ("format", "Number formats of the operands, as a profile names its constants"),
@@ -28,10 +33,10 @@ HEADINGS: Mapping[str, tuple[str, str]] = {
     "within_30 %": ("within 30 %", "Share of points at most 30 % off"),
     "rank": ("rank correlation", "Spearman's: 1 where the order of all points is right"),
     "tier": ("constants", "Fitted on this device (measured), its family (sibling), or typical"),
-    "coverage %": ("coverage %", "Share of measurements inside the interval; 80 % were asked for"),
+    "coverage %": ("coverage %", "Share of measurements inside the interval; it should be 80 %"),
     "most novel third %": (
         "coverage, novel %",
-        "Of the third that lay farthest from the runs that were known",
+        "For the third that is farthest from the known runs",
     ),
     "median half-width %": ("half-width %", "Median of half the interval over the prediction"),
     "series": ("series", "Operator, device and format together are one series of points"),
@@ -46,10 +51,26 @@ def card(label: str, value: str, beside: str, meaning: str = "", *, alarming: bo
     )  # fmt: skip
 
 
-def draw_table(rows: Any, key: str, **more: Any) -> Any:
-    """Draw a table without its index, all of its rows in sight; returns what is selected in it.
+def say_error(error: object) -> None:
+    """Draw an error as its sentence."""
+    st.error(plain(error), icon=":material/error:")
 
-    rows: a frame, or a mapping each.  more: arguments of `st.dataframe`.
+
+@contextmanager
+def saying_errors() -> Iterator[None]:
+    """Draw the error of what is inside as its sentence; what follows the block is drawn all the
+    same.
+    """
+    try:
+        yield
+    except RidgelineError as error:
+        say_error(error)
+
+
+def draw_table(rows: Any, key: str, **more: Any) -> Any:
+    """Draw a table without its index and with all rows visible; returns the selection.
+
+    rows: a data frame, or a sequence of mappings.  more: arguments of `st.dataframe`.
     """
     usual = {"hide_index": True, "height": "content", "placeholder": "–"}
     frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows)
@@ -57,16 +78,24 @@ def draw_table(rows: Any, key: str, **more: Any) -> Any:
 
 
 def choose(label: str, options: Sequence[str], key: str, **more: Any) -> str:
-    """Draw a choice among options, the first unless `default` says, bound to the address."""
+    """Draw a choice among options, by default the first, bound to the address."""
     usual = {"default": options[0], "required": True, "bind": "query-params"}
     chosen: str = st.segmented_control(label, options, key=key, **{**usual, **more})
     return chosen
 
 
 def pick(label: str, options: Sequence[str], key: str, **more: Any) -> str:
-    """As `choose`, one control however many options there are: a box that opens on them."""
+    """`choose` as a drop-down box, for any number of options."""
     chosen: str = st.selectbox(label, options, key=key, bind="query-params", **more)
     return chosen
+
+
+def one_of(label: str, items: Sequence[One], words: Callable[[One], str], key: str) -> One:
+    """Draw a choice among items if there are several, by their words; returns the chosen one."""
+    if len(items) == 1:
+        return items[0]
+    named = range(len(items))
+    return items[st.selectbox(label, named, format_func=lambda at: words(items[at]), key=key)]
 
 
 def slide(label: str, least: float, most: float, usual: float, key: str, **more: Any) -> float:
@@ -75,7 +104,7 @@ def slide(label: str, least: float, most: float, usual: float, key: str, **more:
     more: arguments of `st.slider`.
 
     Raises:
-        InvalidValue: what a link says is no number that it reaches.
+        InvalidValue: the link's value is not a number in its range.
     """
     said = st.query_params.get(key)
     try:
@@ -88,15 +117,15 @@ def slide(label: str, least: float, most: float, usual: float, key: str, **more:
 
 
 def follow(key: str, now: int) -> None:
-    """Move the slider of a key to the question's value once that has changed."""
+    """Move the slider of a key to the question's value when that has changed."""
     if st.session_state.setdefault(f"{key}_was", now) != now:
         st.session_state[key] = st.session_state[f"{key}_was"] = now
 
 
 def draw_tabs(tabs: Mapping[str, Callable[[], object]], key: str, **more: Any) -> None:
-    """Draw tabs by their titles, of which only the open one calls its function.
+    """Draw tabs by title; only the open tab calls its function.
 
-    more: arguments of `st.tabs` in place of its place in the address.
+    more: arguments of `st.tabs` other than its binding to the address.
     """
     places = st.tabs(list(tabs), key=key, **(more or {"bind": "query-params"}))
     for place, draw in zip(places, tabs.values(), strict=True):
@@ -106,7 +135,7 @@ def draw_tabs(tabs: Mapping[str, Callable[[], object]], key: str, **more: Any) -
 
 
 def titled_table(title: str, rows: Points, key: str, caption: str = "") -> None:
-    """Draw a table under its title; a sentence where the fit that writes it has not run."""
+    """Draw a table with a title, or a sentence if the fit that writes it has not run."""
     st.subheader(title, anchor=False)
     if rows:
         shown = pd.DataFrame(rows).dropna(axis=1, how="all")
@@ -125,14 +154,14 @@ def titled_table(title: str, rows: Points, key: str, caption: str = "") -> None:
 def parity_and_errors(points: Points, by: str, title: str, key: str) -> dict[str, Figure]:
     """Draw the parity of points and the histogram of their errors; returns both by name.
 
-    points, by: as `app.charts.parity.parity`.
+    points, by: as for `app.charts.parity.parity`.
     """
     look = export.look()
     figure = parity.parity(points, by, f"{title}, by {by}", look)
     spread = parity.error_histogram(points, "Spread of the errors", look)
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
-        export.chart(figure, f"parity-{key}", f"{title}, {key}")
-    with right:
-        export.chart(spread, f"errors-{key}", f"Histogram of predicted over measured, {key}")
+    export.beside(
+        (figure, f"parity-{key}", f"{title}, {key}"),
+        (spread, f"errors-{key}", f"Histogram of predicted over measured, {key}"),
+        widths=(3, 2),
+    )
     return {"parity": figure, "errors": spread}

@@ -41,7 +41,7 @@ class Axis:
         return COLUMNS[self.column].smaller != self.invert
 
     def values(self, columns: Columns) -> Array:
-        """Its values, NaN where there are none."""
+        """The axis values of the rows, NaN where there are none."""
         column = np.asarray(columns[self.column], dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = self.scale / column if self.invert else self.scale * column
@@ -54,7 +54,7 @@ class Axis:
         return quantities.digits(value)
 
     def guide(self, target: Target) -> float | None:
-        """Where a target lies on this axis, None where it does not concern it."""
+        """Position of a target on this axis, None if it concerns another figure."""
         if target.figure.column == self.column:
             return self.scale / target.value if self.invert else self.scale * target.value
         if self.name == "interactivity" and target.figure.name == "tpot":
@@ -99,6 +99,6 @@ def frontier(across: Array, upwards: Array, x: Axis, y: Axis) -> NDArray[np.intp
 
 
 def guides(targets: Sequence[Target], axis: Axis) -> list[tuple[float, str]]:
-    """Where targets lie on an axis, with their words."""
+    """Positions of targets on an axis, with labels."""
     places = [(axis.guide(target), str(target)) for target in targets]
     return [(place, words) for place, words in places if place is not None]

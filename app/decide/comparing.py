@@ -63,7 +63,7 @@ def setups(base: Setup, axis: str, names: Sequence[str]) -> dict[str, Setup]:
         if axis != "use":
             changed: dict[str, Any] = {axis: name}
             if axis == "engine":
-                changed["engine_version"] = ""  # a release of one engine means nothing for another
+                changed["engine_version"] = ""  # a release of one engine does not apply to another
             label = name or "as checkpoint"
             found[label] = replace(base, scenario=replace(base.scenario, **changed))
             continue

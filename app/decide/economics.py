@@ -1,4 +1,4 @@
-"""What a deployment's tokens cost: rented, owned, over a day, against an API; energy, carbon."""
+"""Token costs of a deployment: rented or owned, over a day, against an API; energy and carbon."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from genz_core.economics import (
 from genz_core.types import Array
 from profilers.store import Store
 
-#: What each input is unless said, and what that rests on.  Prices of devices, of an API and of
-#: carbon have no default: they are the user's to state.
+#: Default of each input, and what the default is based on.  Prices of devices, of an API and of
+#: carbon have no default: the user must state them.
 ASSUMED: Mapping[str, str] = {
     "lifetime": "assumed: 4 years",
     "electricity": "assumed: $0.10 a kWh",
@@ -38,18 +38,18 @@ ASSUMED: Mapping[str, str] = {
     "cube root of the power, memory does not",
     "day": "assumed: the load of every hour as a share of the busiest",
 }
-#: Ways to run replicas over a day, and whether these follow the load.
+#: Ways to run replicas over a day, and whether their number follows the load.
 _DAYS: Mapping[str, bool] = {"always on": False, "follows the load": True}
 _MILLION = 1e6
-#: Open requests of a replica where the question states no load.
+#: Open requests per replica if the question states no load.
 USERS = 64
 
 
 def economics(asked: Asked, stores: Iterable[Store] = ()) -> dict[str, Any]:
-    """Everything on one deployment, see `document`.
+    """All costs of one deployment, see `document`.
 
-    asked: `ask("economics", ...)`; `USERS` open requests where it states no load.  stores: of kept
-    runs, of which one near the load says the power of a device unless the question does.
+    asked: `ask("economics", ...)`; `USERS` open requests if it states no load.  stores: of kept
+    runs; a run with a similar load provides the device power unless the question states it.
 
     Raises:
         RidgelineError: a question that cannot be priced.
@@ -60,22 +60,22 @@ def economics(asked: Asked, stores: Iterable[Store] = ()) -> dict[str, Any]:
 
 
 def document(account: Account) -> dict[str, Any]:
-    """Everything on one deployment under its load: costs, a day, break-even, energy; SI units and
-    US dollars.
+    """All costs of one deployment under its load: per token, over a day, break-even, energy; SI
+    units and US dollars.
 
-    Of each way to have the devices, usd_per_mtok is all that they cost over the output tokens, as
-    `serve`, `plan` and `compare` have it; usd_per_mtok_in, _cached and _out split the cost by the
-    time that prompts and answers take.
+    For each form of ownership, usd_per_mtok is the total cost divided by output tokens, as in
+    `serve`, `plan` and `compare`; usd_per_mtok_in, _cached and _out split the cost by the time that
+    prompts and answers take.
 
     Raises:
-        RidgelineError: a scenario that cannot be priced, prices that cannot be.
+        RidgelineError: a scenario that cannot be priced, or invalid prices.
     """
     resolved, q = account.resolved, account.question
     day = day_of(q)
     running = operation(resolved)
     around = beside(resolved.system, q)
     hourly = hourly_usd(account, running)
-    caps = power_caps(account) if served_rows.mean_device(resolved).tdp_w else None
+    caps = power_caps(account, running) if served_rows.mean_device(resolved).tdp_w else None
     return {
         "model": resolved.model.name,
         "system": resolved.system.slug,
@@ -113,9 +113,9 @@ def _energy(running: Operation, account: Account, around: Beside) -> dict[str, A
 
 
 def _parts(running: Operation, account: Account) -> dict[str, float] | None:
-    """Modelled power of a device by what draws it [W]; None where no design power is stated.
+    """Modelled power of a device by consumer [W]; None without a stated design power.
 
-    Under a measured power they are scaled to it.
+    If power was measured, the parts are scaled to it.
     """
     if not math.isfinite(running.tdp_w):
         return None
@@ -126,7 +126,7 @@ def _parts(running: Operation, account: Account) -> dict[str, float] | None:
 
 
 def _way(way: str, usd_per_hour: float, running: Operation, question: Question) -> dict[str, Any]:
-    """Costs of one way to have the devices; what is owned costs the same when it is idle."""
+    """Costs of one form of ownership; owned devices cost the same when idle."""
     days = {"always on": False} if way == "owned" else _DAYS
     replica = usd_per_hour * running.devices
     request = replica / 3600.0 / running.requests_per_s
@@ -153,7 +153,7 @@ def _way(way: str, usd_per_hour: float, running: Operation, question: Question) 
 
 
 def _day(replica: float, running: Operation, question: Question, follows: bool) -> dict[str, Any]:
-    """A day: replicas by hour, utilisation, cost of a million tokens out."""
+    """A day: replicas by hour, utilisation, cost per million output tokens."""
     rates = day_rates(running, question)
     replicas = replicas_over_day(rates, running.requests_per_s, follows_load=follows)
     usd = float(replicas.sum() * replica)
@@ -176,7 +176,7 @@ def day_rates(running: Operation, question: Question) -> Array:
 def _api(
     replica: float, request: float, running: Operation, question: Question
 ) -> dict[str, Any] | None:
-    """Self-hosting against an API, None without its prices."""
+    """Self-hosting compared with an API, None without API prices."""
     asked = (running.isl * question.api_in + running.osl * question.api_out) / _MILLION
     if asked <= 0.0:
         return None

@@ -162,7 +162,7 @@ def _priced(family: Family, degrees: Array, users: Array) -> dict[str, Array]:
 
 
 def at_speed(curve: Curve, tokens_per_s: float, y: Axis) -> dict[str, float] | None:
-    """The best deployment of a family on the vertical axis where every user has at least a given
+    """The best deployment of a family, by the vertical axis, that gives every user at least a given
     speed.
 
     Loads between those of the curve are priced anew, not interpolated.
@@ -171,7 +171,7 @@ def at_speed(curve: Curve, tokens_per_s: float, y: Axis) -> dict[str, float] | N
         tokens_per_s: least tokens per second of each user.
 
     Returns:
-        Its columns, one number each; None where no load of the family is that fast.
+        Its columns, one number each; None if no load of the family is that fast.
     """
     tried = _loads_at(curve, tokens_per_s, y)
     if not tried.size:
@@ -189,8 +189,7 @@ def at_speed(curve: Curve, tokens_per_s: float, y: Axis) -> dict[str, float] | N
 
 
 def _loads_at(curve: Curve, tokens_per_s: float, y: Axis) -> Array:
-    """Degrees and users to price for a speed, [5, loads]: near where the curve of each degree
-    reaches it.
+    """Degrees and users to price for a speed, [5, loads]: near the crossing of each degree's curve.
 
     Between two loads a curve is nearly a straight line in logarithms: several numbers of users
     around the crossing are tried, for the degrees that are best on that line.

@@ -80,10 +80,11 @@ def operation(resolved: Resolved) -> Operation:
 
 
 def _apart(resolved: Resolved, rate: float, running: float) -> tuple[Resolved, float, _Use]:
-    """A prefill pool: (its devices, its share of the cost, utilisation of all).
+    """For a prefill pool: (average device, its share of the cost, utilisation of all).
 
-    The cost is by rents, or by devices where not both are known.  Prefill workers are idle where no
-    prompt waits; decode workers are not.  rate: of requests [1/s].  running: on a replica.
+    The cost is weighted by rents, or by devices if a rent is unknown.  Prefill workers are idle
+    without prompts; decode workers are always busy.  rate: of requests [1/s].  running: per
+    replica.
     """
     pool = served_rows.prefill_pool(resolved)
     reader, s = pool.resolved, resolved.scenario
@@ -110,8 +111,8 @@ def _prefill_share(served: ServingEstimate, rate: float, running: float, replica
     """Share of the replicas' time that prompts take.
 
     It is the time that a user waits for the prompts of the other running requests and for its own;
-    where nobody waits for another's prompt (one user, or all are read together), that of all
-    prompts.
+    if no user waits for another's prompt (one user, or all are prefilled together), it is the time
+    of all prompts.
     rate: of requests [1/s].  running: requests in flight.
     """
     every, waited = rate * float(served.prefill_s[0]), float(served.utilisation[0])
@@ -148,7 +149,7 @@ def _utilisations(resolved: Resolved, prefill_share: float, running: float) -> _
 
 
 def _decode(resolved: Resolved, running: float) -> StepEstimate:
-    """The decode step of so many sequences."""
+    """A decode step with `running` sequences."""
     s = resolved.scenario
     work = Workload(max(round(running), 1), s.isl, s.osl)
     return genz_core.decode(resolved.model, resolved.system, work, s.parallelism, resolved.engine)

@@ -27,7 +27,8 @@ _COLUMNS = ("layer_id", "expert_id", "count")
 _KEYS = ("logical_count", "expert_load", "counts")
 _MOST_IDS = 4096
 _NO_LISTS = (
-    "expert statistics are no lists of numbers of one length: give [layers][experts], alone or "
+    "expert statistics are not lists of numbers with equal lengths: give [layers][experts], alone "
+    "or "
     f"under {', '.join(_KEYS)}"
 )
 _SHOWN = ("status", "message", "ttft_s", "tpot_s", "output_tokens_per_s",
@@ -59,10 +60,10 @@ def read_counts(text: str) -> Array:
         read = [(int(row["layer_id"]), int(row["expert_id"]), float(row["count"])) for row in rows]
     except (ValueError, TypeError):
         raise InvalidValue(
-            "expert statistics: a layer, an expert or a count is no number"
+            "expert statistics: a layer, an expert or a count is not a number"
         ) from None
     if not read or min(min(one[:2]) for one in read) < 0:
-        raise InvalidValue("expert statistics name no layer and expert from 0 on")
+        raise InvalidValue("expert statistics need layers and experts numbered from 0")
     layers = {layer: at for at, layer in enumerate(sorted({one[0] for one in read}))}
     experts = max(one[1] for one in read) + 1
     if experts > _MOST_IDS or len(layers) > _MOST_IDS:
@@ -82,7 +83,7 @@ def read_statistics(path: Path) -> Array:
     try:
         return read_counts(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
-        raise InvalidValue(f"{path} cannot be read as a text: name a CSV or JSON") from None
+        raise InvalidValue(f"{path} cannot be read as text: give a CSV or JSON file") from None
 
 
 def counts_of(given: Any) -> Array:
@@ -117,12 +118,14 @@ def routing(asked: Asked, counts: Array, copies: Sequence[Any] = ()) -> list[dic
     """
     question = asked.question
     if asked.size > 1 or (question.ep or 1) < 2:
-        raise InvalidValue("uneven experts matter over several ranks: give one ep of 2 or more")
+        raise InvalidValue(
+            "uneven routing matters only with experts on several ranks: give one ep of 2 or more"
+        )
     ranks, experts = int(question.ep or 1), int(experts_of(find_model(asked.named("model"))))
     rows = checked_counts(counts)
     if rows.shape[2] != experts:
         raise InvalidValue(
-            f"the counts are of {rows.shape[2]} experts and {question.model} routes to {experts}: "
+            f"the counts are of {rows.shape[2]} experts, but {question.model} routes to {experts}: "
             "give those of its logical experts"
         )
     first = -experts % ranks

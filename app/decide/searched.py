@@ -59,7 +59,7 @@ class Searched:
 
     @property
     def families(self) -> float:
-        """Number of families to price; infinity where one takes long."""
+        """Number of families to price; infinity if pricing a single family takes long."""
         asked = self.asked()
         engines = [
             len(space.choices(asked, "engine") or hardware_db.engines_for(find_system(system)))

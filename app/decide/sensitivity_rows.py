@@ -87,6 +87,6 @@ def sentences(named: Named) -> list[str]:
             lines.append(f"{phase}, {words}: {where}")
     for resource, factor in named.get("needed", {}).get("factors", {}).items():
         words = RESOURCES.get(resource, "all of them together")
-        amount = "64 x is not enough alone" if factor is None else f"{factor:.3g} x"
+        amount = "even 64 times is not enough alone" if factor is None else f"{factor:.3g} x"
         lines.append(f"{', '.join(named['targets'])} needs of {words}: {amount}")
     return lines

@@ -58,7 +58,7 @@ def study(asked: Mapping[str, Any], sources: Sources = dict) -> Study:
     """
     unknown = sorted(set(map(str, asked)) - set(_KEYS))
     if unknown or not isinstance(asked.get("question"), Mapping):
-        said = f"{unknown[0]!r} is no key of a study" if unknown else "a study needs a question"
+        said = f"{unknown[0]!r} is not a key of a study" if unknown else "a study needs a question"
         raise InvalidValue(f"{said}: give {', '.join(_KEYS)}")
     axes = [_named(axis, asked.get(axis)) for axis in _AXES]
     combinations = list(product(*axes))
@@ -77,7 +77,7 @@ def _named(axis: str, given: Any) -> list[dict[str, Any]]:
         raise InvalidValue(f"{axis} of a study: give a list of entries with a name each")
     names = [str(one["name"]) for one in given]
     if len(set(names)) < len(names):
-        raise InvalidValue(f"{axis} of a study: a name stands twice, {', '.join(names)[:120]}")
+        raise InvalidValue(f"{axis} of a study: a name appears twice, {', '.join(names)[:120]}")
     return [{str(key): value for key, value in one.items()} for one in given]
 
 
@@ -100,7 +100,7 @@ def _priced(
         opened["system"] = chip_system(find_system(opened.get("system", "h100")), _chip(changes))
     question = ask("estimate", opened)
     if question.size > 1:
-        raise InvalidValue("a study prices one batch a combination: give numbers, not lists")
+        raise InvalidValue("a study prices one batch per combination: give numbers, not lists")
     try:
         found = results.estimate(question, "status")
     except RidgelineError as refusal:

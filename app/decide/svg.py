@@ -20,7 +20,7 @@ _INK, _FAINT, _ALARM = "#1b232e", "#5f6b7a", "#b3261e"
 _MOST = 1500
 #: For a study: width, start and end of its bars, and height of a row.
 _STUDY_WIDE, _LABELS, _BARS, _ROW, _STUDY_TOP = 1180, 420, 300, 24, 56
-#: Of a fleet: its width, where its devices begin, and the width of one.
+#: For a fleet: chart width, horizontal start of its devices, and width of one device.
 _FLEET_WIDE, _MACHINE, _DEVICE = 900, 300, 40
 _STUDY_HEAD = "Output tokens a second and device; TPOT; cost; energy; decode bound by"
 
@@ -163,7 +163,7 @@ def study(found: Study) -> str:
 
 
 def fleet(named: Mapping[str, Any]) -> str:
-    """The machines of a fleet in use, a row each, a cell a device in the colour of its model.
+    """The machines of a fleet in use: one row per machine, one cell per device, coloured by model.
 
     named: the document of `ridgeline fleet --json`.
     """

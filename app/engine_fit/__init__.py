@@ -1,20 +1,21 @@
-"""Fit the engine profiles on measured serving and batch points: ``python -m app.engine_fit``.
+"""Fit the engine profiles to measured serving and batch points: ``python -m app.engine_fit``.
 
-An engine's constants (host time, kernel floors, rates, waiting) are fitted around the priors of
-`hardware_db/engines/priors` on ln(predicted / measured).  They move on levels, the lower ones kept
-near the first by a prior (`genz_core.engine.CONSTANTS`):
+An engine's constants (host time, kernel floors, rates, waiting) are fitted on ln(predicted /
+measured), with the values of `hardware_db/engines/priors` as priors.  Each constant has a value on
+several levels; a prior keeps the lower levels close to the engine's value
+(`genz_core.engine.CONSTANTS`):
 
-    engine   what holds for it on any device            hardware_db/engines/<engine>.yaml
-    era      what differed in one of its eras           hardware_db/engines/eras.csv
-    silicon  what differs on one family of devices      hardware_db/engines/silicon.csv
-    device   what differs on one board of it            hardware_db/engines/devices.csv
+    engine   valid on every device                      hardware_db/engines/<engine>.yaml
+    era      difference of one era of its releases      hardware_db/engines/eras.csv
+    silicon  difference of one family of devices        hardware_db/engines/silicon.csv
+    device   difference of one board of that family     hardware_db/engines/devices.csv
 
-so that a device or a model without measurements is priced with what holds for the others, a board
-beside a measured one of its silicon with what was learned there.  What this misses of each served
-run is taught to the steps of loads near it (`genz_core.measured_runs`):
+A device or a model without measurements is therefore priced with the values of the others, and a
+board with the values of measured boards of the same silicon.  The remaining error of each served
+run corrects the steps of similar loads (`genz_core.measured_runs`):
 
-    runs     what physics misses, and what it teaches   hardware_db/engines/runs.csv
-    kernels  how that spreads, and how near is near     hardware_db/engines/kernels.csv
+    runs     remaining error of each run, and its correction   hardware_db/engines/runs.csv
+    kernels  spread of the corrections, and their reach        hardware_db/engines/kernels.csv
 
-The errors on held-out points, and intervals drawn from them, are written beside them.
+The errors on held-out points, and intervals made from them, are written to the same folder.
 """

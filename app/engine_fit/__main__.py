@@ -1,6 +1,6 @@
 """Fit every engine again: `python -m app.engine_fit` writes hardware_db/engines.
 
-The same measurements give the same files.  Takes a quarter of an hour on one core.
+The same measurements always give the same files.  It takes a quarter of an hour on one core.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is predicted of each served run with all that it shares a fact with left out of the fit.
+"""Predictions of each served run with all related runs left out of the fit.
 
-`python -m app.engine_fit.held_out` fits every engine as `python -m app.engine_fit` does, which
-writes the same table, and writes it alone.
+`python -m app.engine_fit.held_out` fits every engine like `python -m app.engine_fit`, which writes
+the same table, but writes only this table.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from app.engine_fit.targets import load_measurements
 from app.engine_fit.writing import ENGINES, write_rows
 from genz_core.engine_calibration import SCALES
 
-#: Splits that are kept: those that decisions are judged by.
+#: The splits that are written: decisions are judged by them.
 KEPT = ("configurations held out", "one model left out", "one GPU left out")
 
 
 def table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
-    """Predicted over measured TTFT and TPOT of each served run by split, a row a run.
+    """Predicted over measured TTFT and TPOT of each served run by split, one row per run.
 
-    residuals: by split; those of `KEPT` are there.
+    residuals: by split, including all of `KEPT`.
     """
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for split in KEPT:

@@ -1,7 +1,8 @@
-"""The fit of one engine: its constants on the levels engine, era, silicon and device, together.
+"""The joint fit of one engine's constants on the levels engine, era, silicon and device.
 
-A scale of TTFT and of TPOT of every recipe takes up what is its own, so that it moves no constant;
-the scales are not kept: measured runs teach what is left (`app.engine_fit.neighbours`).
+Every recipe also has a scale for TTFT and one for TPOT.  They absorb the recipe's own deviation, so
+that it does not move the constants.  The scales are discarded: measured runs correct what remains
+(`app.engine_fit.neighbours`).
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ from genz_core.engine import CONSTANTS
 from genz_core.engine_calibration import MOST_WIDTHS, SCALES, SPREAD, map_step, optimum, slopes
 from genz_core.types import Array, Mask
 
-#: Share of a device's prior widths by the tier of its latency profile: what its kernels reach is
-#: known where they were timed.
+#: Factor on a device's prior widths, by the tier of its latency profile: kernel rates are known if
+#: the kernels were timed on the device.
 _OF_TIER = {"measured": 0.5, "sibling": 0.7, "default": 1.0}
-#: Further share of the widths of `_RATES` of a board, or of a silicon with all its boards, where
-#: the profile's kernels are the engine's own, timed under it: its rates are those of the profile to
-#: some 3 %.  Judgement.
+#: Further factor on the widths of `_RATES` of a board, or of a silicon with all its boards, if the
+#: profile's kernels are the engine's own: the profile then gives the engine's rates to about 3 %.
+#: Judgement.
 _OF_OWN_KERNELS = 0.2
 _RATES = ("compute_efficiency", "memory_efficiency", "attention_efficiency")
-#: Shares of the prior widths of a device that lie between silicons and between boards of one: the
-#: same kernels run on all boards of one silicon.  Judgement; together they are the whole width.
+#: How a device's prior width is divided between silicons and between boards of one silicon: all
+#: boards of a silicon run the same kernels.  Judgement; together they give the whole width.
 _OF_SILICON, _OF_BOARD = 0.92, 0.39
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The parameters of a fit and the targets that each acts on.
+    """The parameters of a fit and the targets that each one affects.
 
     levels, labels: of each parameter: "engine", "era", "silicon" or "device" with its name, or
-    "scale" with metric and recipe.  constants: the constant it moves, -1 for a scale.
-    widths: of its prior.  All [parameters].  acts: [targets, parameters].
+    "scale" with metric and recipe.  constants: index of the constant it moves, -1 for a scale.
+    widths: standard deviation of its prior.  All [parameters].  acts: [targets, parameters].
     """
 
     levels: tuple[str, ...]
@@ -48,7 +49,9 @@ class Design:
 
     @classmethod
     def of_targets(cls, targets: Sequence[Target]) -> Design:
-        """Constants of the engine, each era, silicon and device, scales of each served recipe."""
+        """Parameters for the engine, each era, silicon and device, and the scales of each served
+        recipe.
+        """
         eras = np.array([t.facts["era"] for t in targets])
         systems = np.array([t.facts["system"] for t in targets])
         silicons = np.array([t.facts["family"] for t in targets])
@@ -80,7 +83,7 @@ class Design:
         return cls(levels, labels, np.array(constants), np.array(widths), np.stack(acted, axis=1))
 
     def moves(self, at: Array) -> Array:
-        """Moves of the logarithm of each target's constants off the prior, [targets, constants].
+        """Changes of the logarithm of each target's constants from the prior, [targets, constants].
 
         at: the parameters, [parameters].
         """
@@ -91,20 +94,20 @@ class Design:
         return total
 
     def scales(self, at: Array) -> Array:
-        """The sum of the scales that act on each log, [targets].  at: [parameters]."""
+        """Sum of the scales that apply to each target, [targets].  at: [parameters]."""
         chosen = self.constants < 0
         return np.asarray(self.acts[:, chosen] @ at[chosen])
 
     def matrix(self, slope: Array) -> Array:
-        """Derivatives by every parameter, [targets, parameters].
+        """Derivatives with respect to every parameter, [targets, parameters].
 
-        slope: derivatives by the constants, [targets, constants].
+        slope: derivatives with respect to the constants, [targets, constants].
         """
         padded = np.hstack([slope, np.ones((slope.shape[0], 1))])
         return np.asarray(padded[:, self.constants] * self.acts)
 
     def limited(self, at: Array) -> Array:
-        """The parameters, each clipped to its largest distance from the level above."""
+        """The parameters, each clipped to its largest allowed distance from the level above."""
         most = [
             CONSTANTS[constant].most if level == "engine" else MOST_WIDTHS * width
             for level, constant, width in zip(self.levels, self.constants, self.widths, strict=True)
@@ -114,9 +117,9 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """ln(predicted / measured) of an engine's targets, [targets]; NaN where it is not asked.
+    """ln(predicted / measured) of an engine's targets, [targets]; NaN for targets not evaluated.
 
-    physics: with nothing learned.  logs: with what runs teach; novelty: among these.
+    physics: without corrections from runs.  logs: with them; novelty: distance from these runs.
     """
 
     logs: Array
@@ -126,10 +129,10 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class EngineFit:
-    """The fit of an engine: its parameters, the logs without any scale, and their derivatives.
+    """The fit of an engine: parameters, residuals without any scale, and their derivatives.
 
     at: [parameters].  logs: ln(predicted / measured), [targets].  matrix: [targets, parameters].
-    learned: what its rows teach beyond the constants.
+    learned: the correction from each measured row, beyond the constants.
     """
 
     data: EngineFitData
@@ -140,7 +143,9 @@ class EngineFit:
     learned: Latents
 
     def refitted(self, kept: Mask) -> Array:
-        """The parameters fitted on the kept targets alone, by one step from the whole fit."""
+        """The parameters fitted on the kept targets only, by one Gauss-Newton step from the whole
+        fit.
+        """
         if kept.all():
             return self.at
         logs = self.logs + self.design.scales(self.at)
@@ -150,9 +155,9 @@ class EngineFit:
         return self.design.limited(self.at + step)
 
     def priced(self, kept: Mask) -> Errors:
-        """Errors with constants and runs of the kept targets alone.
+        """Errors with constants and corrections from the kept targets only.
 
-        Where some are left out, those of other models than theirs are not asked.
+        If some targets are left out, only targets of the same models as those are evaluated.
         """
         models = np.array([target.facts["parameters"] for target in self.data.targets])
         wanted = np.isin(models, models[~kept]) | kept.all()
@@ -163,9 +168,9 @@ class EngineFit:
 
 
 def fit(data: EngineFitData, say: Callable[[str], None] = lambda text: None) -> EngineFit:
-    """Fit an engine's parameters by Gauss-Newton on the logs, around its prior.
+    """Fit an engine's parameters to the residuals by Gauss-Newton, with a prior.
 
-    say: called with a line of progress each round.
+    say: called with a line of progress in each iteration.
     """
     design = Design.of_targets(data.targets)
 

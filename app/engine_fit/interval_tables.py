@@ -1,15 +1,15 @@
-"""Intervals of measured / predicted from held-out points, and how often they hold.
+"""Intervals of measured / predicted from held-out points, and their coverage.
 
-What was known when a figure was predicted decides which held-out points its interval comes from:
+The state of knowledge of a prediction decides which held-out points its interval comes from:
 
     recipe   this model and format were measured on the device (other loads, degrees, lengths)
-    release  the same of another release of the engine
-    few      they were calibrated with three runs of the user's
+    release  the same, but only under another release of the engine
+    few      calibrated with three of the user's own runs
     device   static batches: the engine was measured on the device, with other models
-    none     nothing of it
+    none     nothing about it was measured
 
-Under load the interval of each figure is stretched by how far the load lies from measured runs and
-by how crowded it is (`hardware_db.intervals.stretch`).
+For serving, the interval of each figure is widened with the load's distance from measured runs and
+with its number of users (`hardware_db.intervals.stretch`).
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from genz_core.types import Array
 from hardware_db.engine_files import GENERIC
 from hardware_db.intervals import LEVEL, WIDEST, stretch
 
-#: Splits beside those of `splits.SPLITS`.
+#: Splits besides those of `splits.SPLITS`.
 OWN, AS_GENERIC = "three runs of the user's", "the generic engine"
 _LEAST_POINTS = 10
-_LEAST_LABELS = 3  # of devices or models, of which one says nothing of the next
-#: Points that those of other engines at the tier, and those of other tiers, count as at most beside
-#: the points of an engine; the former as so many of its labels at least.
+_LEAST_LABELS = 3  # fewest devices or models: one alone says nothing about another
+#: Largest total weight, in points, of other engines' points at the same tier and of points at other
+#: tiers, beside the engine's own points; the former also weigh at least this number of labels.
 _OF_TIER, _OF_REST, _LABELS_OF_TIER = 40.0, 80.0, 4.0
-_MANY = 100.0  # residuals worth counting from which on the shortest interval is looked for
+_MANY = 100.0  # effective number of residuals from which the shortest interval is used
 _STARTS = 201
 _FOLDS = 5
 _LOAD = (*SCALES, REQUEST)
 _BATCH = tuple(metric for metric in SPREAD if metric not in SCALES)
-#: State of knowledge, the splits whose residuals stand for it, and the metrics of these.
+#: States of knowledge, the splits whose residuals represent them, and their metrics.
 _KNOWN: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("recipe", ("configurations held out",), _LOAD),
     ("release", ("one release left out",), _LOAD),
@@ -51,18 +51,18 @@ _KNOWN: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("device", ("configurations held out",), _BATCH),
     ("none", ("one GPU left out",), _BATCH),
 )
-#: States in which measured runs lie near some loads and far from others.
+#: States in which loads may be close to measured runs or far from them.
 _AMONG_RUNS = ("recipe", "release")
 _TIERS = ("measured", "sibling", "default")
-_POWERS = ((0.0, 1.5), (0.0, 1.0))  # limits of those of novelty and crowd
+_POWERS = ((0.0, 1.5), (0.0, 1.0))  # limits of the powers of novelty and crowd
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOutResidual:
     """ln(measured / predicted) of a held-out target.
 
-    left_out: the label of the targets that were left out of the fit with it.  novelty: among the
-    runs that were not.
+    left_out: label shared by all targets left out of the same fit.  novelty: distance from the runs
+    that were not left out.
     """
 
     target: Target
@@ -72,13 +72,15 @@ class HeldOutResidual:
 
     @property
     def users(self) -> float:
-        """Open requests of an attention rank, 1 for a batch point."""
+        """Open requests per attention rank, 1 for a batch point."""
         return float(self.target.facts["users"])
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The held-out points of a metric in a state of knowledge, and powers of their stretch."""
+    """The held-out points of a metric in one state of knowledge, and the powers of their
+    widening.
+    """
 
     metric: str
     known: str
@@ -87,19 +89,19 @@ class Kind:
 
     @property
     def tiers(self) -> list[str]:
-        """Tiers that have points."""
+        """Tiers with points."""
         found = {sample.target.facts["tier"] for sample in self.samples}
         return [tier for tier in _TIERS if tier in found]
 
 
 def interval_table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
-    """Quantiles of measured / predicted, by metric, tier, what was known, and engine.
+    """Quantiles of measured / predicted, by metric, tier, state of knowledge, and engine.
 
-    engine "*" pools all engines that were measured; "generic", which was fitted to none, stands for
-    the others.  A cell of fewer than ten points, or of one or two labels, has no row.  novelty,
-    crowd: powers of the stretch; low and high are those of a load of usual novelty.
+    engine "*" pools all measured engines; "generic", which no point fitted, represents engines
+    without measurements.  A cell of fewer than ten points, or of one or two labels, has no row.
+     novelty, crowd: powers of the widening; low and high apply to a load of typical novelty.
 
-    residuals: by split, those of `splits.SPLITS`, `OWN` and `AS_GENERIC`.
+    residuals: by split: those of `splits.SPLITS`, `OWN` and `AS_GENERIC`.
     """
     rows = []
     for kind in _kinds(residuals):
@@ -131,13 +133,13 @@ def interval_table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
 
 
 def coverage_table(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
-    """Share of points inside intervals drawn from the residuals of other points.
+    """Share of points inside intervals made from the residuals of other points.
 
-    "refused" counts the points without one: too few others, or an interval wider than `WIDEST`.
-    "most novel third %" is the coverage of the third of them that lies farthest from measured runs.
+    "refused" counts points without an interval: too few others, or wider than `WIDEST`.
+    "most novel third %" is the coverage of the third of them that is farthest from measured runs.
 
-    Points that were left out together stay in one fold, so neither the constants nor the interval
-    of a point rest on it; the powers of the stretch, two numbers a kind, rest on all.
+    Points left out together stay in one fold, so neither the constants nor the interval of a point
+    depend on it; the powers of the widening, two numbers per kind, depend on all points.
     residuals: as `interval_table`.
     """
     rows = []
@@ -174,7 +176,7 @@ def _percent(share: Any) -> float:
 
 
 def _kinds(residuals: Mapping[str, Residuals]) -> Iterator[Kind]:
-    """The held-out points of each metric and state of knowledge that has some."""
+    """The held-out points of each metric and state of knowledge, where there are any."""
     for known, splits, metrics in _KNOWN:
         for metric in metrics:
             samples = tuple(
@@ -202,10 +204,10 @@ def _names(samples: Sequence[HeldOutResidual]) -> list[str]:
 
 
 def _powers(samples: Sequence[HeldOutResidual], among_runs: bool) -> tuple[float, float]:
-    """Powers of novelty and crowd under which the residuals of the engines are likeliest.
+    """Maximum-likelihood powers of novelty and crowd for the residuals of the engines.
 
-    Residuals are taken as Laplace's around the median of their engine, of a scale that is the
-    engine's times the stretch.  among_runs: whether novelty may count.
+    Residuals follow a Laplace distribution around their engine's median; its scale is the engine's
+    own times the widening.  among_runs: whether novelty may be used.
     """
     logs, novelty, users = (
         np.array([getattr(s, name) for s in samples]) for name in ("log", "novelty", "users")
@@ -232,7 +234,7 @@ def _powers(samples: Sequence[HeldOutResidual], among_runs: bool) -> tuple[float
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """An interval at usual novelty as factors of the prediction; points: of the cell itself."""
+    """An interval at typical novelty as factors of the prediction; points: in the cell itself."""
 
     ends: tuple[float, float]
     points: int
@@ -241,10 +243,10 @@ class Cell:
 def _cell(
     samples: Sequence[HeldOutResidual], tier: str, engine: str, powers: tuple[float, float]
 ) -> Cell | None:
-    """The interval of an engine at a tier, "*" for any; None where its own points are too few.
+    """The interval of an engine at a tier, "*" for any; None if it has too few points of its own.
 
-    The points of other engines and tiers count beside its own, together as so many at most: a thin
-    cell, of few points or of few labels, says little of itself.
+    Points of other engines and tiers are added with a limited total weight, because a cell with few
+    points or few labels is unreliable by itself.
     """
     at_tier = np.array([s.target.facts["tier"] == tier for s in samples], dtype=bool)
     of_engine = np.array([s.target.facts["engine"] == engine for s in samples], dtype=bool)
@@ -263,7 +265,7 @@ def _cell(
 
 
 def _enough(samples: Sequence[HeldOutResidual]) -> bool:
-    """Whether samples are points, and labels, enough for an interval."""
+    """Whether samples have enough points and labels for an interval."""
     labels = {sample.left_out for sample in samples}
     return len(samples) >= _LEAST_POINTS and len(labels) >= _LEAST_LABELS
 
@@ -271,13 +273,13 @@ def _enough(samples: Sequence[HeldOutResidual]) -> bool:
 def _interval(
     samples: Sequence[HeldOutResidual], weights: Array, powers: tuple[float, float]
 ) -> tuple[float, float]:
-    """Low and high end as factors of the prediction at usual novelty, around 1.
+    """Low and high end as factors of the prediction at typical novelty, including 1.
 
-    Quantiles of n residuals hold a new one less often than they say: they are drawn apart as
-    Student's t is wider than the normal, t(n - 1) sqrt(1 + 1 / n) / z, n the number of independent
-    residuals (a prediction interval; Hahn and Meeker, Statistical Intervals, 1991, 4.7).  Where
-    they are many the shortest interval of the level is taken, which leaves out more of the longer
-    tail; where they are few, looking for it would cost coverage.
+    Quantiles of n residuals cover a new one less often than their nominal level.  They are
+    therefore widened by the ratio of Student's t to the normal, t(n - 1) sqrt(1 + 1 / n) / z, with
+    n the number of independent residuals (a prediction interval; Hahn and Meeker, Statistical
+    Intervals, 1991, 4.7).  With many residuals the shortest interval of the level is taken, which
+    omits more of the longer tail; with few, searching for it would lower the coverage.
     """
     users, novelty = (np.array([getattr(s, n) for s in samples]) for n in ("users", "novelty"))
     logs = np.array([s.log for s in samples]) / stretch(novelty, users, *powers)
@@ -293,7 +295,7 @@ def _interval(
 
 
 def _quantiles(values: Array, weights: Array, at: Array) -> Array:
-    """Quantiles of weighted values, each in the middle of its weight."""
+    """Quantiles of weighted values, each placed in the middle of its weight."""
     order = np.argsort(values)
     middles = np.cumsum(weights[order]) - weights[order] / 2.0
     return np.asarray(np.interp(at, middles / weights.sum(), values[order]))
@@ -302,8 +304,8 @@ def _quantiles(values: Array, weights: Array, at: Array) -> Array:
 def _independent(logs: Array, labels: Sequence[str]) -> float:
     """Effective number of independent residuals, given the labels left out together.
 
-    n / (1 + (m - 1) rho), m to a label and rho the share of the variance between labels, from an
-    analysis of variance of one way (Kish, Survey Sampling, 1965, 5.4).
+    n / (1 + (m - 1) rho), with m residuals per label and rho the share of the variance between
+    labels, from a one-way analysis of variance (Kish, Survey Sampling, 1965, 5.4).
     """
     groups: dict[str, list[float]] = defaultdict(list)
     for log, label in zip(logs, labels, strict=True):
@@ -322,7 +324,7 @@ def _independent(logs: Array, labels: Sequence[str]) -> float:
 
 
 def _judged(kind: Kind) -> Iterator[tuple[HeldOutResidual, tuple[float, float] | None]]:
-    """Each point with the interval of the other folds, None where they have too few points."""
+    """Each point with the interval of the other folds, None if they have too few points."""
     samples = kind.samples
     folds = _folds([sample.left_out for sample in samples])
     cells: dict[tuple[int, str, str], Cell | None] = {}
@@ -341,7 +343,7 @@ def _judged(kind: Kind) -> Iterator[tuple[HeldOutResidual, tuple[float, float] |
 
 
 def _folds(labels: Sequence[str]) -> Array:
-    """The fold of each label, [labels]: five folds, or one a label where labels are few."""
+    """The fold of each label, [labels]: five folds, or one per label if there are few labels."""
     unique = {label: at for at, label in enumerate(sorted(set(labels)))}
     folds = len(unique) if len(unique) <= 2 * _FOLDS else _FOLDS
     order = np.random.default_rng(0).permutation(len(unique))

@@ -1,7 +1,7 @@
-"""What the measured runs had, counted: number formats, degrees, and ranges of numbers.
+"""What the measured runs cover: number formats and degrees with counts, and ranges of numbers.
 
-Written to hardware_db/engines/measured.csv, which `app.question.measured` reads.  It depends on the
-measurements alone, not on a fit: `python -m app.engine_fit.measured_facts` writes it again.
+Written to hardware_db/engines/measured.csv, which `app.question.measured` reads.  It depends only
+on the measurements, not on a fit: `python -m app.engine_fit.measured_facts` writes it again.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _COLUMNS = ("load", "engine", "fact", "value", "least", "most", "rows")
 
 
 def measured_facts() -> list[dict[str, Any]]:
-    """A row a load, engine and fact: a value of it and how many runs had it, or its range.
+    """One row per load, engine and fact: a value and the number of runs that had it, or a range.
 
-    Engine "*" counts all; those with fewer than `LEAST_ROWS` runs have no rows of their own.
+    Engine "*" counts all; engines with fewer than `LEAST_ROWS` runs have no rows of their own.
     """
     words: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     numbers: dict[tuple[str, str, str], list[float]] = defaultdict(list)
@@ -55,7 +55,7 @@ def _row(load: str, engine: str, fact: str, **cells: Any) -> dict[str, Any]:
 
 
 def _runs() -> Iterator[tuple[str, str, Mapping[str, str], Mapping[str, float]]]:
-    """Load, engine, words and numbers of every measured run."""
+    """Load, engine, texts and numbers of every measured run."""
     known: dict[Any, Resolved] = {}
     for source in ("published", "serving"):
         for row in measured_rows(source):

@@ -1,8 +1,8 @@
-"""What measured runs teach of an engine's steps, and how far it reaches.
+"""Corrections of an engine's steps from measured runs, and how far each correction reaches.
 
-`genz_core.measured_runs` has the model: of each run the scale of its steps and its wait, with which
-the closed form gives what was measured.  Its standard deviations and lengths are those under which
-these are likeliest over all engines, around priors of round numbers.
+The model is in `genz_core.measured_runs`: for each run, the scale of its steps and its wait with
+which the closed form reproduces the measurement.  The standard deviations and length scales of
+these corrections maximise their likelihood over all engines, with round numbers as priors.
 """
 
 from __future__ import annotations
@@ -30,26 +30,27 @@ from genz_core.measured_runs import (
 from genz_core.types import Array, Mask
 from hardware_db.measured_runs import kernels as shipped_kernels
 
-#: Prior standard deviation of each latent, shared by its terms; a third of it is noise.
+#: Prior standard deviation of each latent, divided among its terms; a third of it is noise.
 _SPREAD: Mapping[str, float] = {"steps": 0.15, "wait": 0.4}
-_LENGTH = 1.5  # prior, of every logarithm
+_LENGTH = 1.5  # prior mean of every logarithm
 _DOUBT = 1.0  # standard deviation of the logarithm of each, around its prior
-#: Sizes that runs are alike at whatever they are.  A first token comes before the answer, and that
-#: of one user alone would depend on its length.  With users a correction would break laws: near
-#: saturation the throughput is one over the scale of steps, and a share of a first token that falls
-#: with users brings it earlier.
+#: Sizes that are ignored when two runs are compared.  TTFT is over before the answer, and TTFT of a
+#: single user would otherwise depend on the answer's length.  A correction that depends on the
+#: number of users would break laws: near saturation the throughput is the reciprocal of the step
+#: scale, and a TTFT factor that falls with the number of users would make TTFT earlier under more
+#: load.
 _NO_MATTER = ("osl", "concurrency")
-_STEPS = 60  # of the search, twice
+_STEPS = 60  # of the search, which runs twice
 _ROUNDS = 3  # of the search for the latents of a run
-_EXPLAINED = 0.1  # of a logarithm: a wait that leaves more of a first token open teaches nothing
+_EXPLAINED = 0.1  # of a logarithm: a wait that leaves a larger error of TTFT is ignored
 
 
 @dataclass(frozen=True, slots=True)
 class Latents:
-    """What each row of an engine's measurements teaches, [rows]; NaN where nothing.
+    """The corrections from each row of an engine's measurements, [rows]; NaN if there is none.
 
     steps, wait: see `genz_core.measured_runs`.  physics: ln(measured / predicted) of each figure
-    with nothing learned, by its name.
+    without corrections, by name.
     """
 
     steps: Array
@@ -57,13 +58,13 @@ class Latents:
     physics: Mapping[str, Array]
 
     def shifted(self, physics: Mapping[str, Array]) -> Latents:
-        """Under other constants, with which physics misses each figure by this much instead."""
+        """The corrections under other constants, which give these errors of each figure instead."""
         tpot, ttft = (physics[name] - self.physics[name] for name in ("tpot_s", "ttft_s"))
         return Latents(self.steps + tpot, self.wait + ttft - tpot, physics)
 
 
 def by_row(data: EngineFitData, logs: Array) -> Mapping[str, Array]:
-    """ln(measured / predicted) of each figure under load, NaN where there is none, [rows].
+    """ln(measured / predicted) of each serving figure, NaN if there is none, [rows].
 
     logs: ln(predicted / measured), [targets].
     """
@@ -75,12 +76,13 @@ def by_row(data: EngineFitData, logs: Array) -> Mapping[str, Array]:
 
 
 def latents(data: EngineFitData, moves: Array, logs: Array) -> Latents:
-    """The steps and the wait with which each served run's figures are those measured.
+    """The step scale and the wait with which each served run's predictions equal its measurements.
 
-    Of runs that can have run as they are described, and that physics misses by at most
+    Only for runs that are possible as described and whose error is at most
     `genz_core.measured_runs.MOST`.
 
-    moves: of the constants, [targets, constants].  logs: ln(predicted / measured) by physics.
+    moves: of the constants, [targets, constants].  logs: ln(predicted / measured) without
+    corrections.
     """
     physics = by_row(data, logs)
     possible = np.zeros(len(data.rows), dtype=bool)
@@ -102,12 +104,12 @@ def latents(data: EngineFitData, moves: Array, logs: Array) -> Latents:
 
 
 def _as_told(steps: Array, wait: Array) -> Under:
-    """Engines of rows whose steps and waits are known, 0 where they are not."""
+    """Engines of rows with known step scales and waits, 0 where unknown."""
 
     def under(resolved: Resolved, rows: Sequence[int], engine: EngineProfile) -> EngineProfile:
         of_steps = np.nan_to_num(steps[list(rows)])
         first = of_steps + np.nan_to_num(wait[list(rows)])
-        by_row: Any = np.exp([of_steps, first])  # a scale for each row, side by side
+        by_row: Any = np.exp([of_steps, first])  # one scale per row, as an array
         return replace(engine, recipe=Recipe(*by_row))
 
     return under
@@ -116,12 +118,12 @@ def _as_told(steps: Array, wait: Array) -> Under:
 def corrected(
     data: EngineFitData, moves: Array, learned: Latents, kept: Mask, wanted: Mask
 ) -> tuple[Array, Array]:
-    """ln(predicted / measured) with what the kept runs of each model teach, [targets].
+    """ln(predicted / measured) with corrections from the kept runs of each model, [targets].
 
-    And the novelty of each target among these runs, 1 where there are none.
+    Also returns the novelty of each target relative to these runs, 1 if there are none.
 
-    moves: of the constants, [targets, constants].  kept: targets whose runs teach; wanted: those
-    to be priced.
+    moves: of the constants, [targets, constants].  kept: targets whose runs give corrections;
+    wanted: targets to price.
     """
     rows = np.zeros(len(data.rows), dtype=bool)
     rows[[target.row for target, keep in zip(data.targets, kept, strict=True) if keep]] = True
@@ -140,7 +142,7 @@ def corrected(
 
 
 def _novelty(data: EngineFitData, taught: Mapping[str, MeasuredRuns]) -> Array:
-    """How far each target lies from the runs of its model, see `StepCorrection`, [targets]."""
+    """Distance of each target from the runs of its model, see `StepCorrection`, [targets]."""
     found = np.ones(len(data.targets))
     for at, target in enumerate(data.targets):
         runs = taught.get(target.facts["parameters"])
@@ -158,7 +160,7 @@ def _novelty(data: EngineFitData, taught: Mapping[str, MeasuredRuns]) -> Array:
 def by_model(
     data: EngineFitData, learned: Latents, kernels: Mapping[str, Kernel] | None = None
 ) -> Iterator[tuple[str, MeasuredRuns, list[int]]]:
-    """Parameters of each model, its served runs, and the rows that they are."""
+    """Each model's parameters, its served runs, and the indices of their rows."""
     models: dict[str, dict[int, int]] = {}
     for at, target in enumerate(data.targets):
         if target.facts["set"] == "serving":
@@ -179,7 +181,7 @@ def by_model(
 
 
 def run_facts(data: EngineFitData, at: int) -> RunFacts:
-    """What tells the run of a target apart from others of its model."""
+    """Facts by which the run of a target differs from other runs of its model."""
     target = data.targets[at]
     question = data.rows[target.row].asked.question
     return RunFacts(
@@ -202,16 +204,16 @@ def run_sizes(data: EngineFitData, row: int) -> list[float]:
 
 
 def fit_kernels(pairs: Sequence[tuple[EngineFitData, Latents]]) -> dict[str, Kernel]:
-    """The kernel of each latent under which the runs of all engines are likeliest.
+    """The maximum-likelihood kernel of each latent, for the runs of all engines.
 
-    pairs: of every engine, its data and what its rows teach.
+    pairs: for every engine, its data and the corrections from its rows.
     """
     return {latent: _fit_kernel(latent, pairs) for latent in LATENTS}
 
 
 def _fit_kernel(latent: str, pairs: Sequence[tuple[EngineFitData, Latents]]) -> Kernel:
     kernel, at = _start(latent), np.log(_vector(_start(latent)))
-    for _ in range(2):  # the weights of runs rest on the kernel, and the other way round
+    for _ in range(2):  # the weights of runs depend on the kernel and vice versa: iterate
         every = [
             runs.picked(np.isfinite(runs.latents[latent]) & ~runs.far(latent))
             for data, learned in pairs
@@ -236,10 +238,10 @@ def _fit_kernel(latent: str, pairs: Sequence[tuple[EngineFitData, Latents]]) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Runs of a model, as the likelihood of a kernel takes them.
+    """Runs of one model, prepared for the likelihood of a kernel.
 
-    taught, weights: [runs].  shared: which pairs share what, by name of `SHARED`.  squares: of the
-    distance of each pair in each size, [sizes, runs, runs].
+    taught, weights: [runs].  shared: which pairs have equal facts, by name of `SHARED`.  squares:
+    squared distance of each pair in each size, [sizes, runs, runs].
     """
 
     taught: Array
@@ -254,8 +256,9 @@ class _Block:
         return cls(runs.latents[latent], runs.weights(latent), runs.shared, squares)
 
     def unlikely(self, values: Array) -> tuple[float, Array]:
-        """Negative logarithm of the marginal likelihood but a constant, and its derivatives by the
-        logarithms of a kernel's values, see `_vector`."""
+        """Negative log marginal likelihood up to a constant, and its derivatives with respect to
+        the logarithms of a kernel's values, see `_vector`.
+        """
         kernel = _kernel(values)
         lengths = np.asarray(kernel.lengths)
         distance = np.sqrt(3.0 * np.tensordot(lengths**-2.0, self.squares, 1))
@@ -269,7 +272,8 @@ class _Block:
         covariance = sum(parts) + np.diag(noise)
         inverse = np.linalg.inv(covariance)
         solved = inverse @ self.taught
-        sign = inverse - np.outer(solved, solved)  # twice the derivative by the covariance
+        # twice the derivative with respect to the covariance
+        sign = inverse - np.outer(solved, solved)
         value = 0.5 * self.taught @ solved + 0.5 * np.linalg.slogdet(covariance)[1]
         by_parts = [float((sign * part).sum()) for part in parts]
         # d fading / d ln(length_i) = 3 exp(-distance) squares_i / length_i^2

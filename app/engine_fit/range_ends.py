@@ -1,12 +1,13 @@
-"""How far predictions miss beyond the ends of the measured range, and how often intervals hold.
+"""Prediction errors outside the measured range, and how often intervals hold there.
 
-Runs under load of one engine and model are cut at each value of their users, lengths or
-tensor-parallel degree: those on one side predict those on the other, of which the recipe was seen.
-`hardware_db/beyond_range.yaml` holds what it says of intervals that no neighbour stretches.
+Serving runs of one engine and model are split at each value of their users, lengths or
+tensor-parallel degree; runs on one side predict those on the other, whose recipe is known.
+`hardware_db/beyond_range.yaml` uses the result for intervals that are not widened by the distance
+from measured runs.
 
     python -m app.engine_fit.range_ends
 
-writes hardware_db/engines/range_ends.csv, from what the last fit left.  Takes a minute.
+writes hardware_db/engines/range_ends.csv from the results of the last fit.  It takes a minute.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ from hardware_db.engine_files import engine_names
 from hardware_db.intervals import held_out_interval, stretch
 from hardware_db.measured_runs import FIGURES, runs_of
 
-#: What each figure follows, where nobody queues.
+#: The size that each figure depends on if no request queues.
 _OF_FIGURE: Mapping[str, tuple[str, ...]] = {"tpot_s": LATENTS[:1], "ttft_s": LATENTS}
 _CUT = ("isl", "osl", "concurrency", "tp")
-_LEAST = 10  # runs on the near side of a cut
-_BINS = (0.0, 0.8, 1.5, 2.2, 3.0)  # lower ends, of the distance
+_LEAST = 10  # fewest runs on the known side of a cut
+_BINS = (0.0, 0.8, 1.5, 2.2, 3.0)  # lower ends of the distance classes
 
 
 @dataclass(frozen=True, slots=True)
 class FarRun:
-    """A figure of a run beyond a cut.
+    """A figure of a run outside the kept range.
 
-    distance: of its size from the nearest that was kept, in natural logarithms.  log: of measured
-    over predicted.  novelty, users: see `genz_core.serving.Novelty`.
+    distance: from the nearest kept size, in natural logarithms.  log: of measured over predicted.
+     novelty, users: see `genz_core.serving.Novelty`.
     """
 
     engine: str
@@ -51,7 +52,7 @@ class FarRun:
 
 
 def far_runs() -> Iterator[FarRun]:
-    """Every run beyond every cut, by both figures."""
+    """Every run beyond every cut, for both figures."""
     for engine in engine_names():
         for runs in runs_of(engine).values():
             for name in _CUT:
@@ -87,7 +88,9 @@ def _beyond(engine: str, runs: MeasuredRuns, near: Any, distance: Array) -> Iter
 
 
 def _missed(run: FarRun, known: str) -> float:
-    """The residual over the half of its interval on that side; 1 at the interval's end."""
+    """The residual divided by the half-width of its interval on that side; 1 at the interval's
+    end.
+    """
     interval = held_out_interval(run.figure, "measured", known, run.engine)
     wide = float(
         stretch(np.array(run.novelty), np.array(run.users), interval.novelty, interval.crowd)
@@ -97,7 +100,9 @@ def _missed(run: FarRun, known: str) -> float:
 
 
 def growth(distances: Array, missed: Array) -> float:
-    """The growth of the width by a unit of distance under which Laplace residuals are likeliest."""
+    """Growth of the width per unit of distance that maximises the likelihood of Laplace
+    residuals.
+    """
 
     def unlikely(rate: float) -> float:
         wide = 1.0 + rate * distances
@@ -107,9 +112,9 @@ def growth(distances: Array, missed: Array) -> float:
 
 
 def range_ends() -> list[dict[str, Any]]:
-    """A row a figure, state of knowledge and distance: runs, coverage, and the growth of all.
+    """One row per figure, state of knowledge and distance: runs, coverage, and the overall growth.
 
-    known: "recipe", stretched by the novelty, or "none", as of a model that nobody served.
+    known: "recipe", widened by novelty, or "none", for a model without served runs.
     """
     every = list(far_runs())
     rows = []

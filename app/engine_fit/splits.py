@@ -1,4 +1,6 @@
-"""Errors on held-out configurations, models and devices, and after a few runs of the user's."""
+"""Errors on held-out configurations, models and devices, and after calibration with a few own
+runs.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from genz_core.error_metrics import error_summary
 from genz_core.types import Array, Mask
 from hardware_db.engine_files import GENERIC
 
-#: The fact of a target that is left out together, by split.
+#: The fact whose equal values are left out together, by split.
 SPLITS: Mapping[str, str] = {
     "configurations held out": "configuration",
     "one model left out": "model",
@@ -26,7 +28,7 @@ SPLITS: Mapping[str, str] = {
     "newest release left out": "newest",
     "one source left out": "source",
 }
-#: The fact that tells a subset of the rows, and its value; see `app.engine_fit.targets.Target`.
+#: The fact and its value that select a subset of the rows; see `app.engine_fit.targets.Target`.
 SUBSETS: Mapping[str, tuple[str, str]] = {
     "possible": ("possible", "yes"),
     "concurrency 1-4": ("load", "low"),
@@ -34,18 +36,18 @@ SUBSETS: Mapping[str, tuple[str, str]] = {
 }
 PHYSICS = "physics alone"  # of possible rows
 OWN_RUNS = (0, 1, 3, 5)
-REQUEST = "e2e_s"  # a whole request under load
+REQUEST = "e2e_s"  # the whole request of a serving run
 _FOLDS = 5
-_DRAWS = 2  # of own runs, from every recipe
-_LEAST_RUNS = 8  # that a recipe needs for some to be drawn and others to be judged
+_DRAWS = 2  # numbers of own runs tried, from every recipe
+_LEAST_RUNS = 8  # fewest runs of a recipe: some calibrate, the others are judged
 
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
     """Targets of all engines with their ln(predicted / measured), [targets].
 
-    novelty: among the runs that corrected them, 1 where none did; physics: the logs with nothing
-    learned; [targets].
+    novelty: distance from the runs that corrected them, 1 if none did; physics: the residuals
+    without corrections; [targets].
     """
 
     targets: list[Target]
@@ -54,7 +56,7 @@ class Residuals:
     physics: Array
 
     def of_metric(self, metric: str, subset: str = "") -> Array:
-        """The logs of one metric, of all rows, of a subset of `SUBSETS`, or by `PHYSICS`."""
+        """The residuals of one metric: of all rows, of a subset of `SUBSETS`, or for `PHYSICS`."""
         fact, value = SUBSETS.get(subset, ("metric", metric))
         chosen = [
             t.metric == metric and {"metric": metric, **t.facts}[fact] == value
@@ -63,12 +65,12 @@ class Residuals:
         return (self.physics if subset == PHYSICS else self.logs)[np.array(chosen)]
 
     def of_set(self, name: str) -> Array:
-        """The logs of "serving" or "published" points."""
+        """The residuals of "serving" or "published" points."""
         return self.logs[np.array([target.facts["set"] == name for target in self.targets])]
 
 
 def in_sample(fitted: Sequence[EngineFit]) -> Residuals:
-    """Residuals of the points that the fit was made on."""
+    """Residuals of the points used by the fit."""
     return _gather(
         fitted,
         lambda engine_fit: engine_fit.priced(np.ones(len(engine_fit.data.targets), dtype=bool)),
@@ -76,9 +78,9 @@ def in_sample(fitted: Sequence[EngineFit]) -> Residuals:
 
 
 def left_out(fitted: Sequence[EngineFit], by: str) -> Residuals:
-    """Residuals of each point with all points that share its fact `by` left out of the fit.
+    """Residuals of each point with all points of the same fact `by` left out of the fit.
 
-    Points of which that fact is not known are not judged.
+    Points for which that fact is unknown are not judged.
     """
 
     def priced(engine_fit: EngineFit) -> Errors:
@@ -96,9 +98,9 @@ def left_out(fitted: Sequence[EngineFit], by: str) -> Residuals:
 
 
 def as_generic(fitted: Sequence[EngineFit]) -> Residuals:
-    """Residuals of today's engines under the generic one, which no point fitted.
+    """Residuals of the measured engines when priced as the generic engine, which no point fitted.
 
-    It stands for all engines without measurements.
+    They represent all engines without measurements.
     """
     engine = hardware_db.load_engine(GENERIC)
 
@@ -115,9 +117,9 @@ def as_generic(fitted: Sequence[EngineFit]) -> Residuals:
 
 
 def with_requests(residuals: Residuals) -> Residuals:
-    """The residuals, and those of the whole requests that follow from a run's TTFT and TPOT.
+    """The residuals, plus those of whole requests computed from a run's TTFT and TPOT.
 
-    A request is mostly TPOT: its novelty is that of this.
+    A request is mostly decode, so its novelty is that of TPOT.
     """
     targets, logs = list(residuals.targets), residuals.logs.tolist()
     novelty, physics = residuals.novelty.tolist(), residuals.physics.tolist()
@@ -145,9 +147,9 @@ def _gather(fitted: Sequence[EngineFit], priced: Callable[[EngineFit], Errors]) 
 
 
 def _folds(targets: Sequence[Target], by: str) -> Iterator[Mask]:
-    """Masks of the targets left out together, [targets] each: a label at a time.
+    """Masks of the targets left out together, [targets] each, one label at a time.
 
-    Configurations of serving runs are dealt into five folds; those of the few batch points are
+    Configurations of serving runs are divided into five folds; those of the few batch points are
     left out one at a time.
     """
     labels = np.array([target.facts[by] for target in targets])
@@ -182,7 +184,7 @@ def split_errors(residuals: Mapping[str, Residuals]) -> list[dict[str, Any]]:
 
 
 def error_figures(logs: Array) -> dict[str, float]:
-    """Errors [%] of logs ln(predicted / measured), and their number."""
+    """Errors [%] of residuals ln(predicted / measured), and their number."""
     row = error_summary(np.exp(logs), np.ones(len(logs))).row()
     names = ("mape", "median", "p90", "bias", "within_10", "within_20", "within_30")
     return {"points": row["points"], **{name: round(100 * row[name], 1) for name in names}}
@@ -192,11 +194,11 @@ def error_figures(logs: Array) -> dict[str, float]:
 
 
 def with_own_runs(fitted: Sequence[EngineFit], count: int) -> Residuals:
-    """Residuals of models left out of the fit, after a calibration with `count` runs of them.
+    """Residuals of models left out of the fit, after calibration with `count` of their runs.
 
-    Every recipe of eight runs or more is left out with its model; some of its runs are drawn at
-    random and calibrate the engine as `calibrate_engine` does, and those that no count draws
-    are judged.  Twice each.
+    Every recipe of eight or more runs is left out together with its model.  Random runs of it
+    calibrate the engine as `calibrate_engine` does; runs that are not drawn for any `count` are
+    judged.  This is done twice for each recipe.
     """
     targets: list[Target] = []
     logs: list[Array] = []
@@ -221,7 +223,7 @@ def with_own_runs(fitted: Sequence[EngineFit], count: int) -> Residuals:
 def _calibrated(
     data: EngineFitData, engine: EngineProfile, own: Array, judged: Sequence[Target]
 ) -> Array:
-    """ln(predicted / measured) of the judged targets after a calibration with the targets `own`."""
+    """ln(predicted / measured) of the judged targets after calibration with the targets `own`."""
     recipe = Recipe()
     if len(own):
         runs = [data.targets[int(at)] for at in own]
@@ -237,7 +239,7 @@ def _calibrated(
 
 
 def own_runs_table(by_count: Mapping[int, Residuals]) -> list[dict[str, Any]]:
-    """Errors [%] that remain, by number of own runs and metric."""
+    """Remaining errors [%], by number of own runs and metric."""
     return [
         {
             "own runs": count,
@@ -251,7 +253,9 @@ def own_runs_table(by_count: Mapping[int, Residuals]) -> list[dict[str, Any]]:
 
 
 def _runs_by_recipe(targets: Sequence[Target], chosen: Mask) -> Iterator[np.ndarray]:
-    """Targets of the chosen runs of each recipe with enough: TPOT and TTFT, [runs, metrics]."""
+    """Targets of the chosen runs of each recipe with enough runs: TPOT and TTFT, [runs,
+    metrics].
+    """
     by_recipe: dict[str, dict[int, dict[str, int]]] = {}
     for at in (int(row) for row in np.flatnonzero(chosen)):
         if targets[at].facts["set"] == "serving":

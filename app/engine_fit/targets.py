@@ -1,4 +1,4 @@
-"""The measured figures of each engine, with the facts that splits leave them out by."""
+"""The measured figures of each engine, with the facts by which splits leave them out."""
 
 from __future__ import annotations
 
@@ -25,24 +25,23 @@ from genz_core.operator_calibration import TOLERANCE
 from genz_core.types import Array, Mask, System
 from hardware_db.engine_files import prior_engine
 
-#: (deployment, its rows, its engine) -> the engine that the rows are priced with.
+#: Function (deployment, its rows, its engine) -> the engine used to price the rows.
 Under = Callable[[Resolved, Sequence[int], EngineProfile], EngineProfile]
-_LOW = 4  # users, up to which an engine is close to idle
+_LOW = 4  # users up to which an engine is nearly idle
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One measured figure: the row it belongs to and the facts that splits leave out by.
+    """One measured figure: its row and the facts by which splits leave it out.
 
     run: id of the row.
 
     facts: model, system, configuration, source (of a published point), set ("serving" or
     "published"), engine, recipe (the key of `hardware_db.recipes.load_recipe`, joined by "|"), era
-    and release of the engine, newest (the model, where its newest release ran, else ""), tier of
-    the latency profile, named (the model), load ("low" for one
-    to four users, else "high", "" where nobody is served), users (open requests of a rank), output
-    (mean tokens of a served request), possible ("no" where a figure of its row lies below the bound
-    of the load that it states).
+    and release of the engine, newest (the model if this is its newest release, else ""), tier of
+    the latency profile, named (the model), load ("low" for one to four users, else "high", "" for a
+    batch point), users (open requests per rank), output (mean output tokens of a served request),
+    possible ("no" if a figure of the row lies below the lower bound of its stated load).
     """
 
     row: int
@@ -54,9 +53,9 @@ class Target:
 
 @dataclass(slots=True)
 class EngineFitData:
-    """The measured figures of one engine, its rows grouped for pricing.
+    """The measured figures of one engine, with rows grouped for pricing.
 
-    A group shares model, formats and system, so it shares its constants.
+    A group shares model, formats and system, and therefore its constants.
     """
 
     engine: str
@@ -66,10 +65,10 @@ class EngineFitData:
     targets: list[Target]
 
     def logs(self, moves: Array, wanted: Mask | None = None, under: Under | None = None) -> Array:
-        """ln(predicted / measured), [targets]; NaN for those that are not wanted.
+        """ln(predicted / measured), [targets]; NaN for those not wanted.
 
-        moves: of the logarithm of each constant of the prior, [targets, constants].  under: what
-        else the engine of some rows has; nothing is learned without.
+        moves: change of the logarithm of each prior constant, [targets, constants].  under: further
+        changes of the engine of some rows; without it there are no corrections from runs.
         """
         chosen = np.ones(len(self.targets), dtype=bool) if wanted is None else wanted
         of_row = {self.targets[at].row: moves[at] for at in np.flatnonzero(chosen)}
@@ -86,14 +85,14 @@ class EngineFitData:
         return np.log(predicted) - np.log([target.measured_s for target in self.targets])
 
     def logs_of(self, engine: EngineProfile) -> Array:
-        """ln(predicted / measured) under the same engine on every device and recipe, [targets]."""
+        """ln(predicted / measured) with one engine for every device and recipe, [targets]."""
         predicted = self.predicted_s(self.targets, engine)
         return np.asarray(np.log(predicted) - np.log([t.measured_s for t in self.targets]))
 
     def predicted_s(
         self, targets: Sequence[Target], engine: EngineProfile, recipe: Recipe | None = None
     ) -> Array:
-        """Predictions of some targets under an engine [s], [targets]."""
+        """Predictions of some targets with an engine [s], [targets]."""
         wanted = {target.row for target in targets}
         priced: dict[int, points_file.Row] = {}
         for resolved, members in self.groups:
@@ -105,7 +104,7 @@ class EngineFitData:
     def _price(
         self, resolved: Resolved, rows: Sequence[int], engine: EngineProfile
     ) -> dict[int, points_file.Row]:
-        """The priced rows by their number."""
+        """The priced rows by index."""
         under = replace(resolved, engine=engine)
         priced = points_file.price_group(under, [self.rows[at] for at in rows])
         return dict(zip(rows, priced, strict=True))
@@ -143,12 +142,12 @@ def load_measurements(only: str = "") -> list[EngineFitData]:
 
 
 def _resolved(question: Question) -> Resolved:
-    """A deployment with its drafts, without the user's own calibrations."""
+    """A deployment with its drafts, but without the user's own calibrations."""
     return drafted(resolve(question))
 
 
 def _add_group_facts(data: EngineFitData) -> None:
-    """Add to every target's facts engine, system, recipe, tier and model of its group."""
+    """Add the facts engine, system, recipe, tier and model of its group to every target."""
     names: dict[int, dict[str, str]] = {}
     for resolved, members in data.groups:
         system, parameters = resolved.system, str(round(resolved.model.parameters))
@@ -169,7 +168,7 @@ def _add_group_facts(data: EngineFitData) -> None:
 
 
 def _timed_under(engine: str, system: System) -> bool:
-    """Whether the products of a system's latency profile were timed under an engine."""
+    """Whether the matrix products of a system's latency profile were timed under an engine."""
     fits = system.latency.fits if system.latency else {}
     of_products = [fit for key, fit in fits.items() if key.startswith("gemm.")]
     timed = [fit.data_set for fit in of_products if fit.tier == "measured"]
@@ -177,9 +176,10 @@ def _timed_under(engine: str, system: System) -> bool:
 
 
 def _add_newest(data: EngineFitData) -> None:
-    """Add to every target's facts the model whose newest release it ran, "" for older ones.
+    """Add to every target the model whose newest release it ran, "" for older releases.
 
-    A model that ran under one release alone has no newest one: with it the model would be left out.
+    A model with a single release has no newest one: leaving that out would leave out the whole
+    model.
     """
     releases: dict[str, set[str]] = defaultdict(set)
     for target in data.targets:
@@ -207,9 +207,10 @@ def _is_release(name: str) -> bool:
 
 
 def _add_possible(data: EngineFitData) -> None:
-    """Add to every target's facts whether its row is possible at the load that it states.
+    """Add to every target whether its row is possible at the load that it states.
 
-    A row without a cache format is taken to have an 8-bit one: the least that engines keep.
+    A row without a stated cache format is assumed to have an 8-bit one, the smallest that engines
+    keep.
     """
     bounds: dict[int, points_file.Row] = {}
     for resolved, members in data.groups:
@@ -236,7 +237,7 @@ def _measured(row: Mapping[str, str]) -> list[tuple[str, float]]:
 def _facts(row: Mapping[str, str]) -> dict[str, str]:
     """Set, model and configuration of a measured row.
 
-    A configuration is everything but the load; of published points, source, device and model.
+    A configuration is everything but the load; for published points it is source, device and model.
     """
     model, system = row.get("family") or row["model"], row["system"]
     if "phase" in row:

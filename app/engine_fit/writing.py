@@ -1,4 +1,4 @@
-"""Files of the fit: the engines' YAML, CSVs of devices and recipes, tables of errors."""
+"""Output files of the fit: the engines' YAML, CSVs of devices and recipes, tables of errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hardware_db.tables import folder
 
 ENGINES = folder("engines")
 SOURCE = '  fit: {title: "Fit on hardware_db/measurements by python -m app.engine_fit"}'
-#: Key in an engine's YAML and the SI value of its unit, of each constant.
+#: For each constant: its key in an engine's YAML, and that unit in SI.
 _KEYS: Mapping[str, tuple[str, float]] = {
     "kernel_floor_s": ("kernel_floor_us", 1e-6),
     "host_step_s": ("host_step_us", 1e-6),
@@ -33,7 +33,7 @@ _KEYS: Mapping[str, tuple[str, float]] = {
     **{name: (name, 1.0) for name in FIELDS if not name.endswith("_s")},
 }
 _DEVICE = tuple(c.field for c in CONSTANTS if c.device)
-#: Of each level: the fact of a target that labels it, its file, the constants that differ there.
+#: For each level: the fact of a target that labels it, its file, the constants that vary on it.
 _LEVELS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "era": ("era", "eras.csv", tuple(c.field for c in CONSTANTS if c.era)),
     "silicon": ("family", "silicon.csv", _DEVICE),
@@ -42,7 +42,7 @@ _LEVELS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
 
 
 def write_engine(fitted: EngineFit, day: datetime.date) -> None:
-    """Write an engine's fitted constants into its YAML, each with the number of points."""
+    """Write an engine's fitted constants into its YAML, each with the number of fitted points."""
     path = ENGINES / f"{fitted.data.engine}.yaml"
     text = path.read_text(encoding="utf-8")
     text = re.sub(r"^  fit: \{.*\}\n", "", text, flags=re.MULTILINE)
@@ -51,7 +51,7 @@ def write_engine(fitted: EngineFit, day: datetime.date) -> None:
     level = _level(fitted, "engine", "")
     engine = moved(fitted.data.prior, level)
     for constant, move in zip(CONSTANTS, level, strict=True):
-        if not move:  # no measured figure depends on it
+        if not move:  # no measured figure depends on this constant
             continue
         key, unit = _KEYS[constant.field]
         fact = (
@@ -66,7 +66,7 @@ def write_engine(fitted: EngineFit, day: datetime.date) -> None:
 
 
 def write_factors(fitted: Sequence[EngineFit], level: str, folder: Path = ENGINES) -> int:
-    """Write the factors of each engine's constants on a level; returns the number of rows.
+    """Write the factors of each engine's constants on one level; returns the number of rows.
 
     level: "era", "silicon" or "device" of `app.engine_fit.hierarchy.Design`.
     """
@@ -82,8 +82,9 @@ def write_factors(fitted: Sequence[EngineFit], level: str, folder: Path = ENGINE
 
 
 def write_runs(fitted: Sequence[EngineFit], path: Path) -> int:
-    """Write what physics misses of each served run, and what the run teaches; returns the number
-    of rows."""
+    """Write the remaining error of each served run and its correction; returns the number of
+    rows.
+    """
     rows = []
     for engine_fit in fitted:
         data, learned = engine_fit.data, engine_fit.learned
@@ -113,7 +114,7 @@ def _cell(value: float) -> str:
 
 
 def write_kernels(kernels: Mapping[str, Kernel], path: Path) -> None:
-    """Write how each latent of `genz_core.measured_runs` spreads."""
+    """Write the spread and reach of each latent of `genz_core.measured_runs`."""
     rows = []
     for latent, kernel in kernels.items():
         terms = [("constant", name, value) for name, value in kernel.constant.items()]
@@ -128,17 +129,17 @@ def write_kernels(kernels: Mapping[str, Kernel], path: Path) -> None:
 
 
 def write_facts(rows: Sequence[Mapping[str, Any]], path: Path) -> int:
-    """Write what the measured runs had; returns the number of rows."""
+    """Write the facts of the measured runs; returns the number of rows."""
     return write_rows(path, rows)
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, Any]], day: datetime.date) -> None:
-    """Write a table of errors, each row with the day of the fit."""
+    """Write a table of errors; each row has the date of the fit."""
     write_rows(path, [{**row, "date": str(day)} for row in rows])
 
 
 def _level(fitted: EngineFit, level: str, label: str) -> Array:
-    """Moves of the constants' logarithms on a level, for the label `label`, [constants]."""
+    """Changes of the constants' logarithms on one level, for the label `label`, [constants]."""
     design, moves = fitted.design, np.zeros(len(CONSTANTS))
     for at, parameter in enumerate(zip(design.levels, design.labels, strict=True)):
         if parameter == (level, label):

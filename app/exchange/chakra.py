@@ -85,7 +85,7 @@ def read(content: bytes) -> tuple[dict[str, Any], tuple[Node, ...]]:
         if missing := set(node.after) - known:
             raise InvalidValue(
                 f"node {node.id} ({node.name[:40]}) waits for node {min(missing)}, which the trace "
-                "does not have: the file is cut, or of another rank"
+                "does not have: the file is truncated, or belongs to another rank"
             )
     return {"version": about.version, **_values(about.attr)}, nodes
 
@@ -141,7 +141,9 @@ def _messages(content: bytes) -> Iterable[bytes]:
         start, length, shift = at, 0, 0
         while True:
             if at >= len(content) or shift > 28:
-                raise InvalidValue(f"byte {start:,} is no length of a message: no Chakra trace")
+                raise InvalidValue(
+                    f"byte {start:,} is not the length of a message: this is not a Chakra trace"
+                )
             byte = content[at]
             at, length, shift = at + 1, length | (byte & 0x7F) << shift, shift + 7
             if byte < 0x80:
@@ -149,7 +151,7 @@ def _messages(content: bytes) -> Iterable[bytes]:
         if length > _LONGEST or at + length > len(content):
             raise InvalidValue(
                 f"the message at byte {start:,} would have {length:,} bytes and the file has "
-                f"{len(content) - at:,} left: it is cut, or no Chakra trace"
+                f"{len(content) - at:,} left: it is truncated, or not a Chakra trace"
             )
         count += 1
         if count > _MOST:
@@ -164,7 +166,9 @@ def _parsed(name: str, text: bytes, at: int) -> Any:
     try:
         return _classes()[name].FromString(text)
     except DecodeError:
-        raise InvalidValue(f"message {at} of the file is no {name}: no Chakra trace") from None
+        raise InvalidValue(
+            f"message {at} of the file is not a {name}: this is not a Chakra trace"
+        ) from None
 
 
 @cache

@@ -64,7 +64,8 @@ def network_of(system: System, devices: int) -> tuple[Dimension, ...]:
         left //= inside
     if left > 1:
         raise InvalidValue(
-            f"{system.name} has no link beyond {devices // left} devices, and {devices} are asked"
+            f"{system.name} has no link beyond {devices // left} devices, but {devices} are "
+            f"requested"
         )
     return tuple(found or [Dimension("Switch", 1, 1e9, 0.0)])
 
@@ -122,7 +123,7 @@ def system_document(base: str, network: Sequence[Dimension], file: str) -> dict[
     """
     if len(network) > len(_TIERS):
         raise InvalidValue(
-            f"{file} has {len(network)} dimensions, and a system has {len(_TIERS)} tiers of links: "
+            f"{file} has {len(network)} dimensions, but a system has {len(_TIERS)} tiers of links: "
             "join dimensions of one kind"
         )
     slug = f"{base}-{_NO_ID.sub('-', Path(file).stem.lower())}"[:60]

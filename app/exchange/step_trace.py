@@ -79,13 +79,13 @@ def runs_of(step: StepEstimate, stages: int = 1) -> tuple[list[Run], ...]:
 
 
 def export(asked: Asked, phase: str) -> dict[str, bytes]:
-    """Contents by name of the files of one step of what is asked: as `files`.
+    """File contents by name for one step of the question: as `files`.
 
     Raises:
         RidgelineError: as `results.estimate` and `files`.
     """
     answer = results.estimate(asked)
-    assert isinstance(answer, Estimate), "export takes no load but a batch"
+    assert isinstance(answer, Estimate), "export supports only a static batch"
     degrees = {name: getattr(asked.question, name) for name in ("tp", "pp", "dp", "cp")}
     return files(answer, phase, degrees)
 
@@ -154,16 +154,16 @@ def read_rows(content: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def document(content: bytes) -> dict[str, Any]:
-    """What a trace is of, and its `rows`.  Raises as `read_rows`."""
+    """The attributes of a trace and its `rows`.  Raises as `read_rows`."""
     about, rows = read_rows(content)
     return {**about, "rows": rows}
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """What a trace's file is of, and its `rows`, as `read_rows`.
+    """The attributes of a trace file and its `rows`, as `read_rows`.
 
     Raises:
-        InvalidValue: a file that cannot be read, is too large, or holds no trace.
+        InvalidValue: a file that cannot be read, is too large, or is not a trace.
     """
     try:
         if path.stat().st_size > _LONGEST:

@@ -1,1 +1,3 @@
-"""Several models on one set of unlike machines: which model runs where, with how many replicas."""
+"""Several models on a shared set of different machines: which model runs where, with how many
+replicas.
+"""

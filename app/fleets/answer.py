@@ -1,8 +1,10 @@
-"""The answer to a fleet: which model runs where, who is refused and why, what more would bring.
+"""The answer to a fleet question: what runs where, what is refused and why, and the value of more
+machines.
 
-Replicas count with the load that the closed form says until one is chosen; then it is simulated as
-`plan` does, and the choice is made again with what that allowed.  Simulations only lower a load, so
-that where all that is chosen has been simulated, the assignment is the best of the simulated loads.
+A replica starts with its load from the closed form.  Once it is chosen, it is simulated as by
+`plan`, and the assignment is solved again with the simulated load.  A simulation can only lower a
+load, so when everything chosen has been simulated, the assignment is optimal for the simulated
+loads.
 """
 
 from __future__ import annotations
@@ -18,13 +20,15 @@ from app.planning.answer import Answer
 from app.wording import quantities
 from genz_core.progress import Cancel, Cancelled, Progress, never, part, silent
 
-#: Share below which a model counts as served in full.
+#: Share below which a model does not count as served in full.
 FULL = 1.0 - 1e-5
 
 
 @dataclass(slots=True)
 class _Tried:
-    """A replica as far as it is known.  load: its most; simulated: whether `plan` was asked."""
+    """What is known about a replica.  load: the largest so far; simulated: whether `plan` was run
+    for it.
+    """
 
     replica: Replica
     load: float
@@ -34,11 +38,11 @@ class _Tried:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Equal replicas of a model on machines of a kind.
+    """Equal replicas of a model on machines of one kind.
 
-    model, machine: their numbers.  most: load that each serves within its targets.  load: that it
-    has.  answer: what `plan` says of one under a load `of`, which is that of the other two that a
-    simulation holds.
+    model, machine: their indices.  most: load that each can serve within its targets.  load: its
+    actual load.  answer: result of `plan` for one replica under a load `of`, which is one of these
+    two loads if a simulation held there.
     """
 
     model: int
@@ -53,7 +57,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a model does not run on machines of a kind."""
+    """Why a model does not run on machines of one kind."""
 
     model: int
     machine: int
@@ -62,9 +66,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class OneMore:
-    """What one more machine of a kind would bring.
+    """The effect of one more machine of a kind.
 
-    shares: of the models' loads that would be served.  usd_per_hour: rent of all machines then.
+    shares: served share of each model's load.  usd_per_hour: rent of all machines then.
     """
 
     machine: int
@@ -74,10 +78,11 @@ class OneMore:
 
 @dataclass(frozen=True, slots=True)
 class FleetAnswer:
-    """A fleet that was assigned.
+    """A solved fleet question.
 
     runs: what runs.  choices: of the assignment, (model, machine, replica).  refusals: where models
-    do not run.  unserved: {model: why not all of its load is served}.  more: of each kind.
+    do not run.  unserved: {model: why its load is not fully served}.  more: effect of one more
+    machine of each kind.
     """
 
     question: FleetQuestion
@@ -91,7 +96,7 @@ class FleetAnswer:
 
 @dataclass(slots=True)
 class _Search:
-    """What is known on the way: the replicas of each model on each kind of machines."""
+    """The state of the search: the known replicas of each model on each kind of machine."""
 
     question: FleetQuestion
     pools: dict[tuple[int, int], list[_Tried]] = field(default_factory=dict)
@@ -99,9 +104,10 @@ class _Search:
     cancelled: Cancel = never
 
     def problem(self) -> tuple[Problem, list[_Tried]]:
-        """The assignment to solve, and the replica of each of its choices.
+        """The assignment problem, and the replica of each of its choices.
 
-        Of replicas of one size on a kind of machines, that with the most load.
+        Among replicas of one size on one kind of machine, only the one with the highest load is
+        used.
         """
         q = self.question
         choices: list[Choice] = []
@@ -125,15 +131,15 @@ class _Search:
         start: Assignment | None,
         progress: Progress,
     ) -> tuple[Assignment, list[_Tried], Problem]:
-        """The assignment of a changed problem once all that it chooses has been simulated.
+        """The assignment of a changed problem once everything that it chooses has been simulated.
 
-        start: of the same problem with no more machines, with all that it chooses simulated.
+        start: assignment of the same problem with no more machines, with all its choices simulated.
         """
         rounds = 0
-        while True:  # each round but the last simulates replicas that no earlier one did
+        while True:  # each round except the last simulates replicas not simulated before
             problem, tried = self.problem()
             problem = change(problem)
-            # the choices of `start` are the same ones while none of them changes
+            # the choices of `start` stay valid while none of their loads changes
             same = start if start and len(start.replicas) == len(tried) else None
             found = assign(problem, self.cancelled, same)
             new = [one for one, many in zip(tried, found.replicas, strict=True)
@@ -153,7 +159,7 @@ class _Search:
 def answer(
     question: FleetQuestion, progress: Progress = silent, cancelled: Cancel = never
 ) -> FleetAnswer:
-    """Choose what runs where, simulate it, and explain.
+    """Choose what runs where, simulate it, and explain the result.
 
     Raises:
         Cancelled: between two models, programs or simulations.
@@ -175,7 +181,7 @@ def answer(
 
 
 def _price(search: _Search, progress: Progress) -> None:
-    """The replicas of every model on every kind of machines; equal pairs are priced once."""
+    """Find the replicas of every model on every kind of machine; equal pairs are priced once."""
     q, known = search.question, dict[object, Possible]()
     pairs = [(m, k) for m in range(len(q.models)) for k in range(len(q.machines))]
     for number, (model, machine) in enumerate(pairs):
@@ -193,7 +199,7 @@ def _price(search: _Search, progress: Progress) -> None:
 
 
 def _one_more(search: _Search, found: Assignment, progress: Progress) -> tuple[OneMore, ...]:
-    """What one more machine of each kind would bring."""
+    """The effect of one more machine of each kind."""
     more = []
     kinds = search.question.machines
     for at in range(len(kinds)):
@@ -211,16 +217,16 @@ def _one_more(search: _Search, found: Assignment, progress: Progress) -> tuple[O
 
 
 def _rejected(search: _Search) -> list[Refusal]:
-    """Where simulations left no replica of a model on machines of a kind."""
+    """Models for which simulation left no replica on machines of a kind."""
     return [
-        Refusal(model, machine, "misses its targets when simulated, at a tenth of the load too")
+        Refusal(model, machine, "misses its targets when simulated, even at a tenth of the load")
         for (model, machine), pool in search.pools.items()
         if pool and all(one.load <= 0.0 for one in pool)
     ]
 
 
 def _unserved(search: _Search, problem: Problem, found: Assignment) -> dict[int, str]:
-    """Why each model that is not served in full is not."""
+    """For each model that is not served in full, the reason."""
     return {
         model: _why(search, problem, found, model)
         for model, share in enumerate(found.share)
@@ -245,17 +251,19 @@ def _why(search: _Search, problem: Problem, found: Assignment, model: int) -> st
         free = (*problem.demands[:model], replace(problem.demands[model], most_devices=None),
                 *problem.demands[model + 1 :])  # fmt: skip
         if assign(replace(only, demands=free), search.cancelled).share[model] > share + 1e-4:
-            return f"the most devices that it may use ({named.most_devices}) serve no more"
+            return f"the devices that it may use ({named.most_devices}) cannot serve more"
     freed = replace(only, budget=None)
     if problem.budget is not None and assign(freed, search.cancelled).share[model] > share + 1e-4:
-        return f"the budget of {quantities.dollars(problem.budget)} an hour pays for no more"
-    return "the machines hold no more of it, even alone"
+        return f"the budget of {quantities.dollars(problem.budget)} an hour does not pay for more"
+    return "the machines cannot serve more of it, even without other models"
 
 
 def _displacing(
     q: FleetQuestion, problem: Problem, found: Assignment, model: int, able: set[int]
 ) -> str:
-    """Who has the machines that a model could use, or the budget: those before it, by priority."""
+    """Which models use the machines or the budget that a model needs: those preferred to it, by
+    priority.
+    """
     mine = q.models[model].priority
     running = [
         one
@@ -273,7 +281,7 @@ def _displacing(
 def _runs(
     search: _Search, problem: Problem, found: Assignment, tried: list[_Tried]
 ) -> tuple[Runs, ...]:
-    """What runs, each with its part of the load: as much as it can serve of what all can."""
+    """What runs, each with its part of the load, in proportion to what it can serve."""
     q = search.question
     held = [0.0] * len(q.models)
     for one, many in zip(problem.choices, found.replicas, strict=True):
@@ -297,5 +305,7 @@ def _runs(
 
 
 def _whole(model: FleetModel, load: float) -> float:
-    """The load of a replica as it can be asked: whole requests of a closed loop."""
+    """The load of a replica as a question can state it: a whole number of requests in a closed
+    loop.
+    """
     return float(math.ceil(load)) if model.unit == "open requests" else load

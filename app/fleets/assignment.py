@@ -1,14 +1,15 @@
-"""Which replicas run on which machines: an integer program a priority, solved by HiGHS.
+"""Which replicas run on which machines: one integer program per priority, solved by HiGHS.
 
-HiGHS (MIT licence) comes with SciPy, which is installed already: `scipy.optimize.milp`.  Its own
-package `highspy` is the same solver once more, OR-Tools is 90 MB of solvers with a release cycle of
-its own; neither would solve these programs in a way that matters.
+HiGHS (MIT licence) comes with SciPy, which is installed already: `scipy.optimize.milp`.  The
+package `highspy` is the same solver, and OR-Tools adds 90 MB of solvers and its own release cycle;
+neither would solve these programs noticeably better.
 
-Priorities are lexicographic.  The models of one priority share what the higher ones left: the sum
-of their served shares is made largest, in which a model counts a ten-thousandth less than the one
-before it in the list, so that of two that are alike the first is served.  What each got is fixed
-before the next priority is looked at, in programs that know no lower model: no demand of a lower
-one changes them.  With all that is served fixed, rent is made least, then the devices in use.
+Priorities are lexicographic.  Models of one priority share what higher priorities left over: the
+sum of their served shares is maximised.  Each model weighs one ten-thousandth less than the one
+before it in the list, so that the first of two equal models is served.  The served shares are fixed
+before the next priority is solved, and programs do not contain models of lower priority, so lower
+demands cannot change them.  With all served shares fixed, rent is minimised, then the number of
+devices in use.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from app.fleets.packing import Arc, arcs, filled, machines
 from genz_core.progress import Cancel, Cancelled, never
 from genz_core.types import Array
 
-#: Tolerance of what is fixed: that of the solver's own constraints.
+#: Tolerance of fixed values: that of the solver's own constraints.
 _ROUNDING = 2e-6
-#: Share by which a model counts less than the one before it of the same priority.
+#: Relative weight lost from each model to the next one of the same priority.
 _EARLIER = 1e-4
-#: Weight of a machine in use beside a device in use.
+#: Weight of a machine in use relative to a device in use.
 _OPENED = 1e-2
-#: Share of the devices in use that need not be saved: they are told apart last.
+#: Relative gap accepted for the number of devices in use, the last criterion.
 _CLOSE = 1e-3
 _LIMIT_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Equal machines.  usd_per_hour: of one machine in use, 0 for owned ones."""
+    """Equal machines.  usd_per_hour: of one machine in use, 0 if owned."""
 
     devices: int
     count: int
@@ -45,10 +46,10 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A replica that may run, as often as machines hold it.
+    """A replica that may run, in any number that the machines can hold.
 
-    model, kind: their numbers.  devices: of the replica; more than a machine has take whole
-    machines.  load: that it serves within its targets, of the model's.
+    model, kind: their indices.  devices: of the replica; a replica larger than a machine uses whole
+    machines.  load: part of the model's load that it serves within its targets.
     """
 
     model: int
@@ -59,9 +60,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a model asks for.
+    """The demand of a model.
 
-    load: in all.  priority: 1 is served first.  most_devices: it may use, None without limit.
+    load: in total.  priority: 1 is served first.  most_devices: limit on its devices, None for no
+    limit.
     """
 
     load: float
@@ -71,7 +73,9 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Models, machines and choices; budget: dollars an hour of all machines, None without limit."""
+    """Models, machines and choices; budget: dollars per hour for all machines, None for no
+    limit.
+    """
 
     demands: tuple[Demand, ...]
     kinds: tuple[Kind, ...]
@@ -81,12 +85,13 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What runs.
+    """An assignment of replicas to machines.
 
-    replicas: of each choice.  share: of each model's load that is served.  machines: in use, of
-    each kind.  placed: of each kind, the machines in use as (choice, devices) a replica; a replica
-    over several machines stands in each of them.  usd_per_hour: of the machines in use.
-    proven: whether the solver has proven that nothing is better; not so where it ran out of time.
+    replicas: of each choice.  share: served share of each model's load.  machines: in use, of each
+    kind.  placed: for each kind, the machines in use as lists of (choice, devices), one entry per
+    replica; a replica on several machines appears in each of them.  usd_per_hour: of the machines
+    in use.
+    proven: whether the solver has proven optimality; False if it ran out of time.
     """
 
     replicas: tuple[int, ...]
@@ -102,8 +107,8 @@ def assign(
 ) -> Assignment:
     """The best assignment of a problem.
 
-    start: the best of the same problem with no more machines; who is served in full there, as is
-    everyone of higher priority, is here: of the others more may go to those of higher priority.
+    start: the best for the same problem with no more machines; models fully served there stay so
+    if all models of higher priority were, too (else more may go to these).
 
     Raises:
         Cancelled: between two programs.
@@ -124,9 +129,9 @@ def assign(
 
 
 def undominated(problem: Problem) -> list[int]:
-    """Choices that no other of the same model and kind replaces: in their room it serves as much.
+    """Choices that no other choice of the same model and kind can replace.
 
-    Of equal ones the first stays.
+    Of equal choices the first is kept.
     """
     kept: list[int] = []
     order = sorted(range(len(problem.choices)), key=lambda at: (problem.choices[at].devices, at))
@@ -146,9 +151,9 @@ def _same(one: Choice, other: Choice) -> bool:
 
 
 def _replaces(problem: Problem, rival: int, at: int) -> bool:
-    """Whether copies of a rival that lie where a choice lies serve as much.
+    """Whether copies of a rival that fit in a choice's devices serve at least as much.
 
-    Of two that replace each other that of fewer devices stays, then the first.
+    If each can replace the other, the one with fewer devices is kept, then the first.
     """
     one, other = problem.choices[at], problem.choices[rival]
     many, least = _machines_of(problem, one), _machines_of(problem, other)
@@ -166,27 +171,27 @@ def _replaces(problem: Problem, rival: int, at: int) -> bool:
 
 
 def _machines_of(problem: Problem, one: Choice) -> int:
-    """Machines that a replica lies on."""
+    """Number of machines that a replica occupies."""
     return -(-one.devices // problem.kinds[one.kind].devices)
 
 
 @dataclass(slots=True)
 class _Rows:
-    """Rows of constraints as they are collected: coefficients by variable, and both ends."""
+    """Collected rows of constraints: coefficients by variable, and both limits."""
 
     cells: list[tuple[int, int, float]] = field(default_factory=list)
     low: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
 
     def add(self, terms: Mapping[int, float], low: float, high: float) -> None:
-        """One row: low <= sum of terms <= high."""
+        """Add the row low <= sum of terms <= high."""
         self.cells += [(len(self.low), at, value) for at, value in terms.items() if value]
         self.low.append(low)
         self.high.append(high)
 
 
 class _Program:
-    """The integer programs of a problem: variables are replicas, slots and served shares."""
+    """The integer programs of a problem; variables are replicas, slots and served shares."""
 
     def __init__(self, problem: Problem, start: Assignment | None = None) -> None:
         self.problem = problem
@@ -207,7 +212,7 @@ class _Program:
         return arcs(devices, (size for size in sizes if size <= devices))
 
     def _opened(self, kind: int) -> dict[int, float]:
-        """Terms whose sum is the machines of a kind in use."""
+        """Terms whose sum is the number of machines of a kind in use."""
         terms: dict[int, float] = {
             self.first_arc + at: 1.0
             for at, (of, arc) in enumerate(self.flat)
@@ -245,7 +250,7 @@ class _Program:
         return rows
 
     def _rent(self) -> dict[int, float]:
-        """Terms whose sum is the rent an hour."""
+        """Terms whose sum is the rent per hour."""
         return {
             at: count * machine.usd_per_hour
             for kind, machine in enumerate(self.problem.kinds)
@@ -253,7 +258,7 @@ class _Program:
         }
 
     def _variables(self, start: Assignment) -> Array:
-        """The variables of an assignment of the same choices."""
+        """The variables of an assignment with the same choices."""
         found = np.zeros(self.size)
         place = {at: number for number, at in enumerate(self.kept)}
         for at, many in enumerate(start.replicas):
@@ -272,7 +277,7 @@ class _Program:
         return found
 
     def served(self, level: Sequence[int], known: Sequence[int], held: Array) -> Array:
-        """The served shares that make those of `level` largest.
+        """The served shares that maximise those of `level`.
 
         known: models that may run.  held: least share of each.
         """
@@ -282,9 +287,10 @@ class _Program:
         return self._shares(self._solved(cost, known, held))
 
     def cheapest(self, held: Array) -> Assignment:
-        """The assignment that serves at least these shares for the least rent and fewest devices.
+        """The assignment that serves at least these shares with the least rent, then the fewest
+        devices.
 
-        Dollars are fixed before devices are counted.
+        The rent is fixed before devices are minimised.
         """
         every = range(len(self.problem.demands))
         rent = self._rent()
@@ -304,7 +310,7 @@ class _Program:
         return self._assignment(self._solved(cost, every, held, limits=limits, gap=_CLOSE))
 
     def _shares(self, found: Array) -> Array:
-        """Served shares of whole replicas."""
+        """Served shares, given whole numbers of replicas."""
         demands = self.problem.demands
         served = np.zeros(len(demands))
         for at, one in enumerate(self.choices):
@@ -319,9 +325,9 @@ class _Program:
         limits: Sequence[tuple[Mapping[int, float], float]] = (),
         gap: float = 0.0,
     ) -> Array:
-        """Variables of the least cost, or within a share `gap` of it; replicas and slots are whole.
+        """Variables of least cost, within a relative `gap`; replicas and slots are integers.
 
-        A program that runs out of time keeps its best so far, which serves what is held.
+        If the solver runs out of time, its best solution so far is used, which respects `held`.
         """
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import coo_array
@@ -349,9 +355,9 @@ class _Program:
             constraints=LinearConstraint(matrix, rows.low, rows.high),
             options={"mip_rel_gap": gap, "time_limit": _LIMIT_S},
         )  # fmt: skip
-        if answer.status != 0:  # out of time: the best so far
+        if answer.status != 0:  # out of time: use the best solution so far
             self.proven = False
-        if answer.x is not None:  # else what the program before it found serves as much as is held
+        if answer.x is not None:  # otherwise the previous program's solution respects `held` too
             found = np.asarray(answer.x, dtype=float)
             found[: self.first_share] = np.round(found[: self.first_share])
             self.latest = found
@@ -374,7 +380,7 @@ class _Program:
         )
 
     def _placed(self, kind: int, found: Array, replicas: Any) -> list[list[tuple[int, int]]]:
-        """The machines of a kind in use, with what each holds."""
+        """The machines of a kind in use, with the contents of each."""
         flow = {arc: int(found[self.first_arc + at]) for at, (of, arc) in enumerate(self.flat)
                 if of == kind}  # fmt: skip
         waiting: dict[int, list[int]] = {}

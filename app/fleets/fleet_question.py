@@ -1,7 +1,7 @@
-"""A fleet as it is asked: machines, and models that are questions with a priority.
+"""A fleet question: machines, and models as questions with a priority.
 
 title       of tables and charts
-budget      most dollars an hour
+budget      largest rent in dollars per hour
 question    what the questions of all models share, as options of `ridgeline plan`
 machines    each with system, devices, count, and owned or a price
 models      each a question of `ridgeline plan` with a name, a tenant and a priority
@@ -31,7 +31,7 @@ KEYS = (*fleets.FLEET, "question", "machines", "models")
 class Machine:
     """Equal machines.
 
-    source: their system as it was given.  usd_per_device_hour: rent, 0 for owned ones.
+    source: their system as it was given.  usd_per_device_hour: rent, 0 if owned.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Machine:
 
     @property
     def owned(self) -> bool:
-        """Whether they cost nothing more."""
+        """Whether the machines are owned, so that using them adds no rent."""
         return not self.usd_per_device_hour
 
     @property
@@ -54,9 +54,10 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class FleetModel:
-    """A model of a fleet: a question of `plan` at its mean rate or with its open requests.
+    """A model of a fleet: a `plan` question at its mean rate or number of open requests.
 
-    systems: slugs on which it may run, () for any.  most_devices: it may use, None without limit.
+    systems: slugs on which it may run, () for any.  most_devices: limit on its devices, None for no
+    limit.
     """
 
     name: str
@@ -73,18 +74,18 @@ class FleetModel:
 
     @property
     def unit(self) -> str:
-        """Of the load."""
+        """Unit of the load."""
         return "open requests" if demand.is_closed(self.asked.question) else "requests/s"
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """What must hold of every replica."""
+        """Targets that every replica must meet."""
         return targets_of(self.asked)
 
 
 @dataclass(frozen=True, slots=True)
 class FleetQuestion:
-    """A fleet.  budget: dollars an hour, None without limit."""
+    """A fleet question.  budget: dollars per hour, None for no limit."""
 
     title: str
     machines: tuple[Machine, ...]
@@ -93,18 +94,20 @@ class FleetQuestion:
 
 
 def fleet_question(given: Mapping[str, Any], sources: Sources = dict) -> FleetQuestion:
-    """Read a fleet from the mapping of its file.
+    """Read a fleet question from the mapping in its file.
 
-    sources: what texts that name models and systems mean; by default they open no file.
+    sources: resolves texts that name models and systems; by default they open no file.
 
     Raises:
-        RidgelineError: a key, a name or a value that cannot be; the sentence names its entry.
+        RidgelineError: an invalid key, name or value; the message names its entry.
     """
     _refuse_unknown("a fleet", given, KEYS)
     whole, _ = read_extras(fleets.FLEET, given)
     shared = given.get("question") or {}
     if not isinstance(shared, Mapping):
-        raise InvalidValue("question of a fleet: give what the questions of its models share")
+        raise InvalidValue(
+            "question of a fleet: give a mapping of the options that its models share"
+        )
     machines = tuple(
         _of_entry("machine", at, entry, lambda one: _machine(one, sources))
         for at, entry in enumerate(_entries("machines", given, fleets.MOST_KINDS))
@@ -116,7 +119,9 @@ def fleet_question(given: Mapping[str, Any], sources: Sources = dict) -> FleetQu
     for what, entries in (("machines", machines), ("models", models)):
         names = [entry.name for entry in entries]
         if twice := next((name for name in names if names.count(name) > 1), ""):
-            raise InvalidValue(f"{what} of a fleet: {twice!r} stands twice; give each a name")
+            raise InvalidValue(
+                f"{what} of a fleet: {twice!r} appears twice; give each its own name"
+            )
     return FleetQuestion(whole["title"], machines, models, whole["budget"])
 
 
@@ -128,12 +133,12 @@ def _entries(key: str, given: Mapping[str, Any], most: int) -> Sequence[Mapping[
         raise InvalidValue(f"{key} of a fleet: {len(found)} entries; give at most {most}")
     for one in found:
         if not isinstance(one, Mapping):
-            raise InvalidValue(f"{key} of a fleet: {typed.brief(one)} is no entry with keys")
+            raise InvalidValue(f"{key} of a fleet: {typed.brief(one)} is not an entry with keys")
     return found
 
 
 def _of_entry(what: str, at: int, entry: Mapping[str, Any], made: Any) -> Any:
-    """What an entry says; an error names the entry."""
+    """The parsed entry; an error names the entry."""
     named = str(entry.get("name") or entry.get(what) or entry.get("system") or at + 1)
     try:
         return made({str(key): value for key, value in entry.items()})
@@ -146,7 +151,7 @@ def _refuse_unknown(what: str, given: Mapping[str, Any], known: Sequence[str]) -
     for key in map(str, given):
         if key not in known:
             hint = typed.did_you_mean(typed.near(key, known), known)
-            raise InvalidValue(f"{key[:60]!r} is no key of {what}: {hint}")
+            raise InvalidValue(f"{key[:60]!r} is not a key of {what}: {hint}")
 
 
 def _machine(given: Mapping[str, Any], sources: Sources) -> Machine:
@@ -160,7 +165,7 @@ def _machine(given: Mapping[str, Any], sources: Sources) -> Machine:
     rent = values["price"] if values["price"] is not None else system.price_usd_per_hour
     if values["owned"]:
         if values["price"]:
-            raise InvalidValue("owned machines cost nothing more: give owned or a price")
+            raise InvalidValue("owned machines have no rent: give either owned or a price")
         rent = 0.0
     if rent is None:
         raise InvalidValue(f"no price is known of {system.slug}: give a price, or owned: true")
@@ -172,28 +177,31 @@ def _model(given: Mapping[str, Any], machines: Sequence[Machine], sources: Sourc
     values, question = read_extras(fleets.OF_MODEL, given)
     for key in question:
         if why := fleets.DECIDED.get(key):
-            raise InvalidValue(f"{key} means nothing to a model of a fleet: {why}")
+            raise InvalidValue(f"{key} does not apply to a model of a fleet: {why}")
     asked = demand.at_means(ask("plan", question, sources))
     for target in targets_of(asked):
         if not (target.figure.latency or target.figure.name == "interactivity"):
             raise InvalidValue(
-                f"target {target}: the targets of a fleet's models are latencies of requests; "
-                "its rent is made least, and bounded by a budget"
+                f"target {target}: targets of a fleet's models must be latencies of requests; the "
+                f"rent is minimised, and limited by budget"
             )
     if demand.is_closed(asked.question) and not any(
         target.figure.latency in ("ttft", "e2e") for target in targets_of(asked)
     ):
         raise InvalidValue(
-            "open requests wait in any queue: give a target of ttft or e2e, as in target: "
-            '"ttft < 2s", or a rate in their place'
+            "open requests may wait for ever: give a target of ttft or e2e, as in target: "
+            '"ttft < 2s", or give a rate'
         )
     if tuple(asked.question.pools) == ("disaggregated",):
-        raise InvalidValue("pools = disaggregated: replicas of a fleet read prompts and decode")
+        raise InvalidValue(
+            "pools = disaggregated: each replica of a fleet does both prefill and decode"
+        )
     named = tuple(find_system(one).slug for one in choices(asked, "system"))
     there = {machine.system.slug for machine in machines}
     if named and not there & set(named):
         raise InvalidValue(
-            f"system {', '.join(named)}: no machine has it; there are {', '.join(sorted(there))}"
+            f"system {', '.join(named)}: no machine has it; the machines have "
+            f"{', '.join(sorted(there))}"
         )
     return FleetModel(
         values["name"] or str(asked.question.model), values["tenant"], values["priority"], asked,
@@ -202,5 +210,5 @@ def _model(given: Mapping[str, Any], machines: Sequence[Machine], sources: Sourc
 
 
 def _most_devices(asked: Asked) -> int | None:
-    """Devices that a model may use, None where it does not say."""
+    """Number of devices that a model may use, None without a limit."""
     return devices(asked.question)[1] if "devices" in asked.given else None

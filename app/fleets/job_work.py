@@ -1,4 +1,4 @@
-"""A fleet as a job of a page."""
+"""A fleet question as a background job of a page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def assigned(text: str, progress: Progress, cancelled: Cancel) -> dict[str, Any]
     """The document of a fleet from the text of its file.
 
     Raises:
-        RidgelineError: as `fleet`, or no mapping in YAML.
+        RidgelineError: as `fleet`, or text that is not a YAML mapping.
     """
     given = yaml_document.parse(text, "fleet")
     return fleet(given, progress=progress, cancelled=cancelled).to_dict()

@@ -1,7 +1,7 @@
 """How replicas share machines: the arc-flow form of bin packing, and its solution as machines.
 
-A machine of C devices is a path from 0 to at most C, each arc a slot of so many devices; machines
-of one kind are flow over the same arcs, so that equal machines are told apart by no variable.
+A machine of C devices is a path from 0 to at most C, and each arc is a slot of some devices.
+Machines of one kind are flow over the same arcs, so no variable distinguishes equal machines.
 The form is exact, and its relaxation is as tight as that of cutting stock (Valério de Carvalho
 1999, doi:10.1023/A:1018952112615).
 """
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Arc:
-    """A slot of `size` devices that begins at device `start` of a machine."""
+    """A slot of `size` devices starting at device `start` of a machine."""
 
     start: int
     size: int
 
 
 def arcs(devices: int, sizes: Iterable[int]) -> tuple[Arc, ...]:
-    """Slots of some sizes in a machine, larger ones in front of smaller ones."""
+    """All slots of the given sizes in a machine, with larger slots before smaller ones."""
     reached, found = {0}, []
     for size in sorted(set(sizes), reverse=True):
         for start in range(devices - size + 1):
@@ -32,9 +32,9 @@ def arcs(devices: int, sizes: Iterable[int]) -> tuple[Arc, ...]:
 
 
 def machines(flow: Mapping[Arc, int]) -> list[list[int]]:
-    """The sizes of the slots of each machine that a flow uses; none without a slot.
+    """The slot sizes of each machine in a flow; machines without slots are omitted.
 
-    flow: machines over each arc, at every device at least as many in as out.
+    flow: number of machines using each arc; at every device at least as many enter as leave.
     """
     left = {arc: count for arc, count in flow.items() if count > 0}
     found: list[list[int]] = []
@@ -55,10 +55,10 @@ def machines(flow: Mapping[Arc, int]) -> list[list[int]]:
 def filled(
     used: Sequence[Sequence[int]], replicas: Mapping[int, Iterable[int]]
 ) -> list[list[tuple[int, int]]]:
-    """The replicas in the slots of machines: (replica, devices) of each slot.
+    """The replica in each slot of the machines: (replica, devices).
 
-    used: sizes of the slots of each machine.  replicas: {size: replicas of that size, each as often
-    as it runs}; there are at least as many slots of the size.
+    used: slot sizes of each machine.  replicas: {size: replicas of that size, each repeated as
+    often as it runs}; there are at least as many slots of each size.
     """
     waiting = {size: list(those) for size, those in replicas.items()}
     placed: list[list[tuple[int, int]]] = []

@@ -1,7 +1,7 @@
-"""Replicas that may run on machines of a kind, and the most load that each serves in its targets.
+"""Replicas that may run on machines of one kind, and the largest load of each within its targets.
 
-Nothing is priced here: shapes, figures and the judgement of targets are those of `app.planning`, at
-many loads of one replica in place of many replicas of one load.
+Shapes, figures and the check of targets come from `app.planning`, with many loads for one replica
+instead of many replicas for one load.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from genz_core.errors import OutOfMemory, RidgelineError, UnknownName
 from genz_core.types import Array, Mask
 
 _MOST_DEVICES = 4096
-#: Halvings of a rate down to that of a request alone.
+#: Number of times a rate is halved to represent a request alone.
 _HALVINGS = 16
-#: Loads that are tried between the last in the targets and its double; among them are those of
-#: equal replicas that share all of the load.
+#: Number of loads tried between the last one within the targets and its double; they include equal
+#: shares of the whole load.
 _BETWEEN, _EQUAL = 24, 32
-#: Shares of the closed form's most load that are tried where a simulation misses a target there.
+#: Shares of the closed form's largest load that are tried if a simulation misses a target there.
 _LADDER = (1.0, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 
 
@@ -41,8 +41,8 @@ class Replica:
     """A replica that may run.
 
     asked: the question of its model on its machines.  family: its system, engine and formats.
-    row: as `space.replicated` makes them, of one replica.  load: most in its targets, in closed
-    form, at most all of the model's.
+    row: one replica in the form of `space.replicated`.  load: largest within its targets by the
+    closed form, at most the model's whole load.
     """
 
     asked: Asked
@@ -56,9 +56,10 @@ class Replica:
         return int(self.row[4])
 
     def answer_at(self, load: float) -> Answer:
-        """What `plan` says of this replica alone under a load, simulated if that is asked for.
+        """The answer of `plan` for this replica alone under a load, simulated if the question asks
+        for it.
 
-        It has a plan where the replica serves the load within the targets.
+        The answer has a plan if the replica serves the load within the targets.
         """
         asked = _with_load(self.asked, load)
         q = asked.question
@@ -67,14 +68,14 @@ class Replica:
         return answer(asked, priced=(priced, ()), with_changes=False)
 
     def sustained(self) -> tuple[float, Answer | None]:
-        """The most load at which `plan` recommends the replica, and that answer; 0 for none.
+        """The largest load at which `plan` recommends the replica, and that answer; 0 for none.
 
-        Simulations may lower what the closed form says, and never raise it.
+        Simulations may lower the closed form's load, but never raise it.
         """
         low, high = 0, len(_LADDER)
         best: tuple[float, Answer | None] = (0.0, None)
         at, step = 0, 1
-        while low < high:  # nearby shares first, as most of them are
+        while low < high:  # nearby shares first: most answers are among them
             load = self._part(_LADDER[at])
             found = self.answer_at(load)
             if found.short.plans:
@@ -91,17 +92,19 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Possible:
-    """The replicas of a model on machines of a kind; why: there are none, "" where there are."""
+    """The replicas of a model on machines of one kind; why: the reason if there are none, else
+    "".
+    """
 
     replicas: tuple[Replica, ...]
     why: str = ""
 
 
 def possible(model: FleetModel, machine: Machine) -> Possible:
-    """Every replica of a model that machines hold and that meets its targets at some load.
+    """Every replica of a model that the machines can hold and that meets its targets at some load.
 
     Raises:
-        UnknownName: a model, an engine or a format that nobody knows.
+        UnknownName: an unknown model, engine or format.
     """
     if model.systems and machine.system.slug not in model.systems:
         return Possible((), "its question names other systems")
@@ -124,10 +127,10 @@ def possible(model: FleetModel, machine: Machine) -> Possible:
 
 
 def _on(asked: Asked, machine: Machine) -> Asked:
-    """The question of a model on machines of a kind: their system, and the devices in reach."""
+    """The question of a model on machines of one kind: their system and their devices."""
     most = machine.devices
     nearest = machine.system.links[0].domain if machine.system.links else 0
-    if nearest and most % nearest == 0:  # where no link of the nearest kind is cut
+    if nearest and most % nearest == 0:  # only splits that keep the fastest links whole
         most = min(most * max(machine.count, 1), _MOST_DEVICES)
     named = machine.source if isinstance(machine.source, str) else machine.system.slug
     several = {name: values for name, values in asked.several.items() if name != "system"}
@@ -148,7 +151,7 @@ def _of_family(family: Family, asked: Asked) -> list[Replica]:
     """The replicas of a family that serve some load within the targets.
 
     Raises:
-        RidgelineError: the system states no figure that an operator needs.
+        RidgelineError: the system lacks a figure that an operator needs.
     """
     table = _rows(family, asked)
     table = table[:, aggregated.holds(family, table[:4])] if table.size else table
@@ -160,7 +163,7 @@ def _of_family(family: Family, asked: Asked) -> list[Replica]:
 
 
 def _rows(family: Family, asked: Asked) -> Array:
-    """Every shape of one replica with every limit of its batch, [7, replicas]."""
+    """Every shape of one replica with every batch limit, [7, replicas]."""
     resolved = family.resolved
     degrees = shapes(resolved.model, resolved.system, asked, resolved.engine.name, family.copies)
     each = degrees[0] * degrees[1] * degrees[2]
@@ -172,13 +175,13 @@ def _rows(family: Family, asked: Asked) -> Array:
 
 
 def _lowest(asked: Asked) -> float:
-    """A load at which a request is as good as alone."""
+    """A load at which requests effectively run alone."""
     whole = demand.amount(asked.question)
     return 1.0 if demand.is_closed(asked.question) else whole / 2.0**_HALVINGS
 
 
 def _most_loads(family: Family, table: Array, asked: Asked) -> Array:
-    """The most load of each replica that meets every target, 0 for none, [replicas]."""
+    """The largest load of each replica that meets every target, 0 for none, [replicas]."""
     whole, closed = demand.amount(asked.question), demand.is_closed(asked.question)
     halved = whole / 2.0 ** np.arange(_HALVINGS, -1, -1)
     marks = np.unique(np.floor(halved[halved >= 1.0])) if closed else halved
@@ -200,7 +203,9 @@ def _most_loads(family: Family, table: Array, asked: Asked) -> Array:
 
 
 def _between(low: float, high: float, asked: Asked) -> Array:
-    """Loads from one that is in the targets to one that is not, rising: `_BETWEEN` and `_EQUAL`."""
+    """Increasing loads between one within the targets and one that misses them: `_BETWEEN` and
+    `_EQUAL`.
+    """
     whole = demand.amount(asked.question)
     replicas = max(np.ceil(whole / high), 1.0) + np.arange(_EQUAL)
     loads = np.append(np.geomspace(low, high, _BETWEEN + 2)[1:-1], whole / replicas)
@@ -212,7 +217,7 @@ def _between(low: float, high: float, asked: Asked) -> Array:
 def _in_targets(family: Family, table: Array, asked: Asked, loads: Array) -> Mask:
     """Whether each replica meets every target at each of its loads, [replicas, loads].
 
-    Where a simulation will judge percentiles, the closed form only chooses what is tried.
+    Percentile targets are checked later by simulation; the closed form only selects candidates.
     """
     many = loads.shape[1]
     priced = aggregated.of_table(family, np.repeat(table, many, axis=1), loads.ravel())
@@ -225,7 +230,7 @@ def _in_targets(family: Family, table: Array, asked: Asked, loads: Array) -> Mas
 
 
 def _why_none(asked: Asked, found: Sequence[Family], whys: Sequence[str]) -> str:
-    """Why no replica serves any load: by all shapes, each with one request."""
+    """Why no replica serves any load, found by trying all shapes with a single request."""
     parts, said = [], list(whys)
     for family in found:
         table = _rows(family, asked)
@@ -243,7 +248,7 @@ def _why_none(asked: Asked, found: Sequence[Family], whys: Sequence[str]) -> str
     every = np.ones(len(alone), dtype=bool)
     loser = why_not.nearest(tried, int(alone.family[0]), every, slack)
     if tried.ranking.sound(alone).any():
-        return f"misses its targets even alone: {loser.why}"
+        return f"misses its targets even with a single request: {loser.why}"
     if loser.at is None or alone.status[loser.at] != OutOfMemory.code:
         return loser.why
     return f"does not fit: {alone.messages.get(loser.at, loser.why)}"

@@ -1,4 +1,4 @@
-"""A fleet's answer as a document, as rows of a table, and in words."""
+"""A fleet's answer as a document, as table rows, and in sentences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.planning.document import deployment_row, plan_row
 from app.planning.wording import chance, shape
 from app.wording import quantities
 
-#: Figures of a replica that the document takes of its plan.
+#: Figures of a replica that the document copies from its plan.
 _FIGURES = (
     "engine", "weights", "kv", "tp", "pp", "dp", "ep", "max_num_seqs", "speculation",
     "ttft_s", "ttft_p95_s", "ttft_p99_s", "tpot_s", "tpot_p95_s", "tpot_p99_s", "e2e_s",
@@ -22,14 +22,14 @@ _FIGURES = (
 _NOTES = (
     "each replica serves at most the load at which `ridgeline plan` recommends it alone; its "
     "figures are at the load that it has",
-    "higher priorities are served first; of one priority the sum of the served shares is made "
-    "largest; then rent is made least, then the devices in use",
+    "higher priorities are served first; within a priority the sum of served shares is maximised; "
+    "then rent is minimised, then the number of devices in use",
 )
 _UNPROVEN = "the solver ran out of time: another assignment may serve a little more"
 
 
 def document(found: FleetAnswer) -> dict[str, Any]:
-    """Everything that was asked and answered, SI units and US dollars."""
+    """The whole question and answer, SI units and US dollars."""
     q, given = found.question, found.assignment
     return {
         "title": q.title,
@@ -70,11 +70,11 @@ def _model(found: FleetAnswer, at: int) -> dict[str, Any]:
 
 
 def _deployment(found: FleetAnswer, run: Runs) -> dict[str, Any]:
-    """Equal replicas: where, how many, what load each has and may have, and its figures."""
+    """Equal replicas: where, how many, actual and possible load of each, and their figures."""
     q, short = found.question, run.answer.short
     if short.plans:
         row = plan_row(run.answer, short.plans[0])
-    else:  # not simulated, or not at so little
+    else:  # not simulated, or not at such a small load
         row = {**deployment_row(short.candidates, 0), "probability": None}
     named, machine = q.models[run.model], q.machines[run.machine]
     return {
@@ -152,12 +152,12 @@ def _brings(gains: list[dict[str, Any]], rent: float) -> str:
 
 
 def rows(named: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Who runs where, a row each: what is known of every deployment."""
+    """What runs where, one row per deployment, with all figures."""
     return list(named["deployments"])
 
 
 def shown_rows(named: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Who runs where, for a line of the terminal."""
+    """What runs where, with the columns for a terminal."""
     return [
         {
             "name": one["name"],
@@ -179,7 +179,7 @@ def shown_rows(named: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def model_rows(named: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """How far every model is served, and why not further."""
+    """Served share of every model, and the reason if it is below one."""
     return [
         {
             "name": one["name"],
@@ -196,7 +196,7 @@ def model_rows(named: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def machine_rows(named: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """How many machines of each kind are in use, and what one more would bring."""
+    """Machines in use of each kind, and the effect of one more."""
     brings = {one["machine"]: one["words"] for one in named["one_more"]}
     return [
         {
@@ -213,7 +213,7 @@ def machine_rows(named: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def sentences(named: Mapping[str, Any]) -> Iterator[str]:
-    """Refusals and notes in words."""
+    """Refusals and notes in sentences."""
     if named["refusals"]:
         yield "does not run:"
     for one in named["refusals"]:
@@ -222,7 +222,7 @@ def sentences(named: Mapping[str, Any]) -> Iterator[str]:
 
 
 def headline(named: Mapping[str, Any]) -> str:
-    """One sentence: how many are served in full, on what, for how much."""
+    """One sentence: how many models are served in full, on what, at what rent."""
     full = sum(one["share"] == 1.0 for one in named["models"])
     used = sum(one["in_use"] for one in named["machines"])
     rent = named["usd_per_hour"]

@@ -1,4 +1,4 @@
-"""The result of `ridgeline.fleet`: who runs where as a table, the document, and a short repr."""
+"""The result of `ridgeline.fleet`: a table of what runs where, the document, and a short repr."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from genz_core.progress import Cancel, Progress, never, silent
 
 @dataclass(frozen=True, repr=False)
 class Fleet(ResultTable):
-    """A fleet that was assigned.
+    """A solved fleet question.
 
-    rows: who runs where.  models: how far each is served, and why not further.  machines: what each
-    kind holds.  refusals: why a model does not run on machines of a kind.  one_more: what one more
-    machine of each kind would bring.  `to_dict` has everything.
+    rows: what runs where.  models: served share of each, and the reason if below one.  machines:
+    contents of each kind.  refusals: why a model does not run on machines of a kind.  one_more:
+    effect of one more machine of each kind.  `to_dict` has everything.
 
     answer: the replicas and figures behind it.
     """
@@ -35,12 +35,12 @@ class Fleet(ResultTable):
 
     @property
     def models(self) -> list[dict[str, Any]]:
-        """How far each model is served."""
+        """Served share of each model."""
         return list(self._document["models"])
 
     @property
     def machines(self) -> list[dict[str, Any]]:
-        """What the machines of each kind hold."""
+        """Contents of the machines of each kind."""
         return list(self._document["machines"])
 
     @property
@@ -50,7 +50,7 @@ class Fleet(ResultTable):
 
     @property
     def one_more(self) -> list[dict[str, Any]]:
-        """What one more machine of each kind would bring."""
+        """The effect of one more machine of each kind."""
         return list(self._document["one_more"])
 
     @cached_property
@@ -58,7 +58,7 @@ class Fleet(ResultTable):
         return report.document(self.answer)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that was asked and answered, as `ridgeline fleet --json` prints it."""
+        """The whole question and answer, as `ridgeline fleet --json` prints it."""
         return dict(self._document)
 
     def __repr__(self) -> str:
@@ -74,11 +74,11 @@ def fleet(
 ) -> Fleet:
     """Assign the models of a fleet to its machines.
 
-    given: the mapping of a fleet's file, see `app.fleets.fleet_question`.
-    sources: what texts that name models and systems mean; by default they open no file.
+    given: the mapping in a fleet's file, see `app.fleets.fleet_question`.
+    sources: resolves texts that name models and systems; by default they open no file.
 
     Raises:
         RidgelineError: as `fleet_question`.
-        Cancelled: `cancelled` said so.
+        Cancelled: `cancelled` returned True.
     """
     return Fleet(answers.answer(fleet_question(given, sources), progress, cancelled))

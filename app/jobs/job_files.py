@@ -40,7 +40,7 @@ class Order:
     overlay: Path | None = None
 
     def function(self) -> Work:
-        """The function of that name."""
+        """The function that the order names."""
         module, _, name = self.work.partition(":")
         work: Work = getattr(importlib.import_module(module), name)
         return work
@@ -85,7 +85,7 @@ class JobFiles:
         return self._write_pickle(_RESULT, result)
 
     def read_result(self) -> Any:
-        """The result."""
+        """Read a result."""
         with (self.folder / _RESULT).open("rb") as file:
             return pickle.load(file)
 
@@ -94,7 +94,7 @@ class JobFiles:
         self._write_json(_OUTCOME, {"error": error})
 
     def error(self) -> str | None:
-        """Why it failed, "" if there is a result, None before the end."""
+        """The reason why the job failed, "" if it has a result, None while it runs."""
         content = self._read_json(_OUTCOME)
         return None if content is None else str(content["error"])
 

@@ -29,8 +29,9 @@ _MAKING = threading.Lock()
 class Interrupted:
     """A job that an earlier server did not finish.
 
-    lane: its name.  asked: when, in seconds since 1970.  share, what: how far it had come.
-    overlay: folder that lay over the user's data folder, which tells whose it was; "" for none.
+    lane: its name.  asked: submission time, seconds since 1970.  share, what: its progress.
+    overlay: folder that was laid over the user's data folder and identifies the visitor; "" for
+    none.
     """
 
     title: str
@@ -43,9 +44,9 @@ class Interrupted:
 
 @dataclass(eq=False)
 class Queue:
-    """The jobs of this server, in a folder of its own below `root`.
+    """The jobs of this server, in its own folder below `root`.
 
-    interrupted: what servers that have ended left unfinished there; their files are removed.
+    interrupted: unfinished jobs of servers that have ended; their files are removed.
     """
 
     root: Path
@@ -69,40 +70,41 @@ class Queue:
 
     @property
     def under_way(self) -> list[Job]:
-        """The jobs that run, then those that wait, in their turn."""
+        """Running jobs, then waiting ones, in their order."""
         with self._guard:
             return [*self._running, *self._waiting]
 
     def lost(self, lane: Lane) -> list[Interrupted]:
-        """Interrupted jobs of a lane that were asked for under the present overlay."""
+        """Interrupted jobs of a lane that were submitted under the present overlay."""
         return [
             job for job in self.interrupted if (job.lane, job.overlay) == (lane.name, _overlay())
         ]
 
     def submit(self, work: Work, argument: Any, title: str, lane: Lane, visitor: str = "") -> Job:
-        """Queue `work(argument, progress, cancelled)`; it starts at once where its lane is free.
+        """Queue `work(argument, progress, cancelled)`; it starts at once if its lane is free.
 
-        It sees the data folders of whoever submits it.
+        It sees the data folders of the visitor who submits it.
 
         Args:
-            work: a function of a module.
+            work: a module-level function.
             argument: any value that pickles.
-            visitor: of a shared server, who may have few jobs at once; "" for no such limit.
+            visitor: of a shared server, with a limit on jobs at once; "" for no such limit.
 
         Raises:
-            InvalidValue: the queue is full, the visitor has many jobs already, or the data folder
+            InvalidValue: the queue is full, the visitor has too many jobs, or the data folder
                 cannot be written.
         """
         with self._guard:
             if len(self._waiting) >= MOST_WAITING:
                 raise InvalidValue(
-                    f"{MOST_WAITING} jobs wait already; come back when some of them are over"
+                    f"{MOST_WAITING} jobs are waiting already; try again when some of them have "
+                    f"ended"
                 )
             own = [job for job in self.under_way if visitor and job.visitor == visitor]
             if len(own) >= MOST_OF_ONE:
                 raise InvalidValue(
-                    f"{len(own)} jobs of yours are under way; come back when one of them is over: "
-                    + ", ".join(job.title for job in own)
+                    f"{len(own)} of your jobs are running or waiting; try again when one of them "
+                    f"has ended: " + ", ".join(job.title for job in own)
                 )
             job = Job(title, lane, self._folder / uuid.uuid4().hex, self._leave, visitor)
             alone = self.root / f"{lane.name}.lock" if lane.alone else None
@@ -143,7 +145,7 @@ class Queue:
                 self._start()
 
     def _leave(self, job: Job) -> bool:
-        """Take a job that waits out of the queue; returns whether it waited."""
+        """Remove a waiting job from the queue; returns whether it was waiting."""
         with self._guard:
             if job not in self._waiting:
                 return False
@@ -153,7 +155,7 @@ class Queue:
 
 
 def _left_behind(root: Path) -> list[Interrupted]:
-    """What servers that have ended did not finish; removes their folders."""
+    """Unfinished jobs of servers that have ended; removes their folders."""
     found = []
     for server in root.iterdir():
         if not server.is_dir() or (held := try_lock(server / _LOCK)) is None:
@@ -165,7 +167,7 @@ def _left_behind(root: Path) -> list[Interrupted]:
 
 
 def _interrupted(folder: Path) -> Interrupted | None:
-    """The job of a folder, None where it had ended or its files are damaged."""
+    """The unfinished job in a folder, None if it had ended or its files are damaged."""
     files = JobFiles(folder)
     try:
         about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))

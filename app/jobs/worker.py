@@ -1,9 +1,9 @@
 """The process of a job: `python -m app.jobs.worker <folder> <seconds>`.
 
 It forks before anything large is imported.  The parent, the guard, waits for the end of the work,
-of its time, or of its standard input, which is a pipe that the server holds: when the server goes,
-however it goes, the pipe closes and the guard ends the work and every program that it started.
-Should the guard itself be killed, the kernel ends the worker (Linux).  Where there is no fork the
+of its time limit, or of its standard input, which is a pipe held by the server.  When the server
+ends for any reason, the pipe closes, and the guard ends the work and every program that it started.
+If the guard itself is killed, the kernel ends the worker (Linux).  On systems without fork the
 worker watches the pipe itself.
 """
 
@@ -46,7 +46,7 @@ def main(folder: Path, limit_s: float) -> int:
 
 
 def _guard(worker: int, files: JobFiles, limit_s: float) -> int:
-    """Wait for the worker and see that nothing of it stays."""
+    """Wait for the worker and make sure that none of its processes remain."""
     reasons: list[str] = []
 
     def end(why: str) -> None:
@@ -63,7 +63,9 @@ def _guard(worker: int, files: JobFiles, limit_s: float) -> int:
 
 
 def _watch(limit_s: float, end: Callable[[str], object]) -> None:
-    """Call `end` with the reason when the time is over, with "" when the server let go."""
+    """Call `end` with the reason when the time is over, or with "" when the server closes the
+    pipe.
+    """
 
     def wait_for_server() -> None:
         os.read(0, 1)
@@ -80,7 +82,9 @@ def _minutes(seconds: float) -> str:
 
 
 def _end(worker: int) -> None:
-    """Ask the worker to end, which lets it end its own programs and files; then kill it."""
+    """Ask the worker to end, so that it can end its own programs and remove its files; then kill
+    it.
+    """
     for ask in (signal.SIGTERM, signal.SIGKILL):
         _signal_group(worker, ask)
         time.sleep(GRACE_S)
@@ -98,7 +102,9 @@ def _signal_group(worker: int, number: signal.Signals) -> None:
 
 
 def _end_orphans() -> None:
-    """Kill what the worker started and left: orphans become children of this process (Linux)."""
+    """Kill processes that the worker left behind: orphans become children of this process
+    (Linux).
+    """
     while children := _children():
         for child in children:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
@@ -107,7 +113,7 @@ def _end_orphans() -> None:
 
 
 def _children() -> list[int]:
-    """Processes whose parent is this one; none where there is no /proc."""
+    """Processes whose parent is this one; none without /proc."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -118,17 +124,18 @@ def _children() -> list[int]:
 
 
 def _why(code: int) -> str:
-    """Why a worker that noted no outcome has ended, by its exit code."""
+    """The reason why a worker without a recorded outcome has ended, from its exit code."""
     if code == -signal.SIGKILL:
-        return "killed, as the system does where memory runs out; nothing was kept"
+        return "killed, perhaps because memory ran out; no result was kept"
     if code < 0:
         return f"crashed ({signal.Signals(-code).name}); nothing was kept"
     return f"ended with code {code} before it was complete; the server's log may say why"
 
 
 def _note(files: JobFiles, why: str) -> None:
-    """Note why the work ended, unless it did so itself or `why` is "": its server ended it, or is
-    gone, and the next one shows it as unfinished."""
+    """Record why the work ended, unless the work recorded it or `why` is "": then its server ended
+    it or is gone, and the next server shows it as unfinished.
+    """
     with contextlib.suppress(OSError):  # the folder goes with its server
         if why and files.error() is None:
             files.write_outcome(why)
@@ -144,7 +151,9 @@ def _leave(files: JobFiles, why: str) -> NoReturn:
 
 
 def _become_worker(guard: int) -> None:
-    """Leave the guard's group, die with it, and be the first to go where memory runs out."""
+    """Leave the guard's process group, die with the guard, and be killed first when memory runs
+    out.
+    """
     _lead_group(os.getpid())
     _linux_process_control(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != guard:
@@ -161,7 +170,9 @@ def _linux_process_control(option: int, value: int) -> None:
 
 
 def _limit_memory(size: int) -> None:
-    """Cap the memory that is written to; what is only reserved, as PyTorch does, is free."""
+    """Limit the memory that is written to; memory that is only reserved, as by PyTorch, is not
+    counted.
+    """
     if sys.platform == "linux":
         import resource
 
@@ -169,7 +180,7 @@ def _limit_memory(size: int) -> None:
 
 
 def run(files: JobFiles) -> int:
-    """Do the work of an order and note what came of it; returns an exit code."""
+    """Do the work of an order and record its outcome; returns an exit code."""
     from genz_core.errors import RidgelineError
     from genz_core.progress import Cancelled
 
@@ -188,7 +199,7 @@ def run(files: JobFiles) -> int:
 
 
 def _done(order: Order, files: JobFiles) -> str:
-    """Do the work and keep its result; returns why it cannot be kept, "" where it is."""
+    """Do the work and store its result; returns why it cannot be stored, "" if it is."""
     from hardware_db.data_folder import overlay
 
     with overlay(order.overlay), _alone(order.alone, files):
@@ -201,7 +212,7 @@ def _done(order: Order, files: JobFiles) -> str:
 
 @contextlib.contextmanager
 def _alone(lock: Path | None, files: JobFiles) -> Iterator[None]:
-    """Hold a lock meanwhile, and say so while another process has it."""
+    """Hold a lock during the work, and report while another process has it."""
     from genz_core.file_lock import try_lock
     from genz_core.progress import Cancelled
 

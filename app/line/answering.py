@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Answered:
     """A line with its answer.
 
-    line: as read.  asked: the question for the verb.  answer: the result of the verb, as of the
-    function of `import ridgeline` with its name; a document for the others.
+    line: as parsed.  asked: the question for the verb.  answer: the result of the verb: the return
+    value of the function of `import ridgeline` with that name, or a document for other verbs.
     """
 
     line: Line

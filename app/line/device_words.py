@@ -25,7 +25,7 @@ _DEGREE = re.compile(r"(tp|pp|dp|ep|cp|moe_tp|moe-tp)(\d+)", re.I)
 
 
 def count(rest: Sequence[str], stated: Stated) -> int:
-    """ "8 h100", "up to 8 x h100", "2 to 8 gpus", "8xh100"."""
+    """Read a number of devices: "8 h100", "up to 8 x h100", "2 to 8 gpus", "8xh100"."""
     start = next((n for words in _UP_TO if joined(rest, n := len(words.split())) == words), 0)
     least, rest = (1 if start else 0), rest[start:]
     glued = _GLUED.fullmatch(joined(rest))
@@ -68,7 +68,7 @@ def _whole(word: str) -> int:
 
 
 def degree(rest: Sequence[str], stated: Stated) -> int:
-    """ "tp4"."""
+    """Read a degree of parallelism: "tp4"."""
     match = _DEGREE.fullmatch(joined(rest))
     if match:
         stated.say_text(match[1].replace("-", "_"), match[2])

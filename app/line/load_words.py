@@ -22,7 +22,7 @@ _BELOW, _ABOVE = ("<", "<=", "under", "below"), (">", ">=", "over", "above")
 
 
 def target(rest: Sequence[str], stated: Stated) -> int:
-    """ "p99 tpot < 30 ms", "tpot p99 under 30ms", "usd_per_mtok<0.4"."""
+    """Read a target: "p99 tpot < 30 ms", "tpot p99 under 30ms", "usd_per_mtok<0.4"."""
     for count in (2, 1):
         name, sign = _figure(joined(rest, count)), joined(rest, 1, count)
         if not name or sign not in (*_BELOW, *_ABOVE):
@@ -39,7 +39,7 @@ def target(rest: Sequence[str], stated: Stated) -> int:
 
 
 def _figure(words: str) -> str:
-    """The name of a figure, "" of others."""
+    """The name of the figure that the words mean, "" if they mean none."""
     try:
         return figure(words).name
     except InvalidValue:
@@ -47,7 +47,7 @@ def _figure(words: str) -> str:
 
 
 def preset(rest: Sequence[str], stated: Stated) -> int:
-    """The name of a usual load."""
+    """Read the name of a usual load."""
     for name, values in PRESETS.items():
         count = len(name.split())
         if joined(rest, count) == name:
@@ -57,7 +57,7 @@ def preset(rest: Sequence[str], stated: Stated) -> int:
 
 
 def lengths(rest: Sequence[str], stated: Stated) -> int:
-    """ "2k/500", "2k / 500"."""
+    """Read prompt and output lengths: "2k/500", "2k / 500"."""
     for count in (1, 3):
         both = joined(rest, count).split("/")
         if len(both) == 2 and all(map(is_number, both)):
@@ -68,7 +68,7 @@ def lengths(rest: Sequence[str], stated: Stated) -> int:
 
 
 def cached(rest: Sequence[str], stated: Stated) -> int:
-    """ "90% cached", "90 % cached", "cached 90%"."""
+    """Read the cached share of prompts: "90% cached", "90 % cached", "cached 90%"."""
     for count in (2, 3):
         match = _SHARE.fullmatch(joined(rest, count))
         if match and (match[2] or match[3]) in _CACHED:
@@ -78,7 +78,7 @@ def cached(rest: Sequence[str], stated: Stated) -> int:
 
 
 def quantity(rest: Sequence[str], stated: Stated) -> int:
-    """ "20/s", "16 users", "2k in", "20 req / s"."""
+    """Read a number with its unit: "20/s", "16 users", "2k in", "20 req / s"."""
     word = joined(rest)
     number, unit = split_unit(word, tuple(UNITS))
     if number:

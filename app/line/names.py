@@ -54,7 +54,7 @@ def named(words: Sequence[str]) -> tuple[int, Named] | None:
 
 
 def number_format(word: str) -> str:
-    """A number format as it was typed, "" for a word that is none."""
+    """The number format that a word states, "" if it states none."""
     try:
         canonical(word)
     except RidgelineError:

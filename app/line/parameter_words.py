@@ -21,7 +21,7 @@ _SEARCHED = ("engine", "engines", "layout", "degrees", "devices", "shape")
 
 
 def option(rest: Sequence[str], stated: Stated) -> int:
-    """ "name=value", "--name value", "--name=value"."""
+    """Read a parameter with its value: "name=value", "--name value", "--name=value"."""
     word = rest[0]
     name, equals, value = word.partition("=")
     if not equals and not word.startswith("--"):
@@ -40,7 +40,7 @@ def option(rest: Sequence[str], stated: Stated) -> int:
 
 
 def named(rest: Sequence[str], stated: Stated) -> int:
-    """A parameter's name, one of its other names or its label, then its value."""
+    """Read a parameter's name, one of its other names or its label, then its value."""
     for count in range(_MOST_WORDS, 0, -1):
         text = folded(joined(rest, count))
         one = parameters().get(text) if text else None
@@ -62,7 +62,7 @@ def named(rest: Sequence[str], stated: Stated) -> int:
 
 
 def _value(one: Parameter, rest: Sequence[str], stated: Stated) -> int:
-    """The value after a parameter's name; returns its number of words."""
+    """Read the value after a parameter's name; returns its number of words."""
     if one.name in ("model", "system", "engine"):
         found = names.named(rest)
         if found and one.name in found[1].given:
@@ -82,7 +82,7 @@ def _value(one: Parameter, rest: Sequence[str], stated: Stated) -> int:
 
 
 def counted(rest: Sequence[str], stated: Stated) -> int:
-    """A number, then its parameter: "256 max-num-seqs", "2 images"."""
+    """Read a number, then its parameter: "256 max-num-seqs", "2 images"."""
     word = joined(rest)
     if not is_number(word.removesuffix("%")):
         return 0
@@ -96,7 +96,7 @@ def counted(rest: Sequence[str], stated: Stated) -> int:
 
 
 def name(rest: Sequence[str], stated: Stated) -> int:
-    """The name of a model, a system, an engine or a number format, without the parameter's."""
+    """Read the name of a model, system, engine or number format without a parameter's name."""
     found = names.named(rest[: names.MOST_WORDS])
     if not found or found[1].fits or joined(rest) in FILLERS:
         return 0
@@ -105,7 +105,7 @@ def name(rest: Sequence[str], stated: Stated) -> int:
 
 
 def choice(rest: Sequence[str], stated: Stated) -> int:
-    """A value that only one parameter may have: "eagle3", "aggregated"."""
+    """Read a value that only one parameter can have: "eagle3", "aggregated"."""
     word = joined(rest).replace("-", "_")
     if word not in choices():
         return 0
@@ -114,7 +114,7 @@ def choice(rest: Sequence[str], stated: Stated) -> int:
 
 
 def any_of(rest: Sequence[str], stated: Stated) -> int:
-    """ "any engine", "cheapest": a search over what is not stated."""
+    """Read words that start a search over unstated parameters: "any engine", "cheapest"."""
     if joined(rest) in ("cheapest", "best"):
         stated.searches = True
         return 1
@@ -125,5 +125,5 @@ def any_of(rest: Sequence[str], stated: Stated) -> int:
 
 
 def filler(rest: Sequence[str], _stated: Stated) -> int:
-    """A word that only connects others."""
+    """Skip a word that only connects others."""
     return 1 if joined(rest) in FILLERS else 0

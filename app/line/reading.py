@@ -60,7 +60,7 @@ def read(text: str) -> Line:
 
 
 def _stated(rest: Sequence[str]) -> tuple[Stated, list[Unread]]:
-    """The content of words, read from the left, and those that are not understood."""
+    """The content of words, read from the left, and the words that are not understood."""
     stated, unread = Stated(), list[Unread]()
     while rest:
         taken = next((count for rule in _RULES if (count := rule(rest, stated))), 0)

@@ -21,7 +21,8 @@ class Stated:
 
     given: values by parameter, several of one as a tuple.  usual: those of a usual load, which
     `given` overrides.  devices: their least and greatest number, None if not stated.
-    searches: whether the verb has something to choose.  notes: interpretations of names.
+    searches: whether the verb has to choose among values.  notes: how ambiguous names were
+    interpreted.
     """
 
     given: dict[str, Any] = field(default_factory=dict)
@@ -60,7 +61,7 @@ class Stated:
             self.searches = self.searches or len(both) > 1
         elif before != value:
             raise InvalidValue(
-                f"{name} is said twice, {typed.text(before)} and {typed.text(value)}: say it once"
+                f"{name} is given twice, {typed.text(before)} and {typed.text(value)}: give it once"
             )
 
     def say_text(self, name: str, text: str) -> None:
@@ -80,7 +81,7 @@ class Stated:
         for name, value in found.given.items():
             if name in ("model", "engine_version") and self.given.get(name, value) != value:
                 raise InvalidValue(
-                    f"{self.given[name]} and {value}: a line asks of one {name.replace('_', ' ')}"
+                    f"{self.given[name]} and {value}: a line has only one {name.replace('_', ' ')}"
                 )
             self.say(name, value)
         if found.note:
@@ -93,7 +94,7 @@ class Stated:
             InvalidValue: the line has another.
         """
         if self.devices not in (None, (least, most)):
-            raise InvalidValue("the number of devices is said twice: say it once")
+            raise InvalidValue("the number of devices is given twice: give it once")
         self.devices = (least, most)
         self.searches = self.searches or least != most
 

@@ -25,7 +25,7 @@ class Unread:
 
     def __str__(self) -> str:
         if self.fits:
-            return f"{self.word!r} fits {', '.join(self.near)}: say which"
+            return f"{self.word!r} fits {', '.join(self.near)}: choose one of them"
         return f"{self.word!r} is not understood" + (
             f": did you mean {' or '.join(self.near)}?" if self.near else ""
         )

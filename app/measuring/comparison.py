@@ -48,13 +48,13 @@ _WORST = (
 #: Meaning of the columns of `worst`.
 COLUMN_HELP = {
     "measured_as": "Modules, operators or kernels that the reports name",
-    "matched_by": "How both met, strongest first: the module around the launches, the shapes of "
-    "their operands, their place in the sequence of the layers, the FLOPs of one run, or as the "
-    "rest of their class; none: one side has nothing",
+    "matched_by": "How prediction and measurement were matched, strongest first: by the module "
+    "around the launches, the shapes of their operands, their position in the sequence of layers, "
+    "the FLOPs of one run, or as the rest of their class; none: only one side exists",
     "80 %": "Four of five held-out measurements of such operators lie within",
     "inside 80 %": "Whether this measurement lies within",
 }
-#: The main cause of a step's idle time, in a word or two.
+#: The main cause of a step's idle time, in short.
 CAUSE_WORDS: Mapping[str, str] = {
     "launch-bound": "mostly launch-bound",
     "host": "mostly for the host",
@@ -90,8 +90,8 @@ def system_of(*reports: Report) -> System | None:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison, what was priced, which fields were filled from what ran, and how certain each
-    fact is.
+    """A comparison, with what was priced, the fields filled from the run, and the certainty of each
+    fact.
     """
 
     comparison: Comparison
@@ -109,23 +109,23 @@ def compare_asked(
     steps: Mapping[str, int] | None = None,
     fill: bool = True,
 ) -> Compared:
-    """Compare the reports of one run with the estimate of what is asked, filled from what ran.
+    """Compare the reports of one run with the estimate of a question, completed from the run.
 
-    Where what ran contradicts what is priced, no finding is stated.
+    If the run contradicts what is priced, no finding is stated.
 
     Args:
-        asked: of the verb "compare"; without a system, the device that the reports name.
+        asked: of the verb "compare"; without a system, the device named in the reports.
         patterns: those that the reports were read with.
         phase: "prefill" or "decode" for reports that name none, "" to infer it.
         steps: number of steps in each phase of the reports, see `profilers.compare`.
-        fill: take fields that were not given from what ran.
+        fill: take fields that were not given from the run.
 
     Raises:
         RidgelineError: a question that cannot be priced, or reports whose phase cannot be
             determined.
     """
     if phase not in ("", "prefill", "decode"):
-        raise InvalidValue(f"{phase!r} is no phase; choose prefill or decode")
+        raise InvalidValue(f"{phase!r} is not a phase; choose prefill or decode")
     question = _of_a_batch(asked)
     found = with_device(what_ran([phased(report, "", patterns) for report in reports]), reports)
     reports = [phased(report, phase, patterns) for report in reports]
@@ -157,11 +157,11 @@ def _of_a_batch(asked: Asked) -> Question:
         InvalidValue: no model, or another load.
     """
     if "model" not in asked.given:
-        raise InvalidValue("name the model that the reports are of")
+        raise InvalidValue("give the name of the model that ran in the reports")
     question = asked.question
     if question.kind != "batch":
         raise InvalidValue(
-            f"{question.kind} means nothing to reports of single steps: give a batch, or leave it "
+            f"{question.kind} does not apply to reports of single steps: give a batch, or leave it "
             "out"
         )
     refuse_meaningless(question)
@@ -252,7 +252,7 @@ def worst(operators: pd.DataFrame, count: int = 10) -> pd.DataFrame:
 
 
 def with_subjects(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of a comparison where the names of unpredicted operators say what they are.
+    """Rows of a comparison, with descriptions added to the names of unpredicted operators.
 
     rows: of `Comparison.operators`; other tables are unchanged.
     """
@@ -263,7 +263,7 @@ def with_subjects(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def clocks_text(row: Mapping[str, Any]) -> str:
-    """A sentence on wall, busy and idle time of a phase, and the share that joined.
+    """A sentence on wall, busy and idle time of a phase, and the share of time in matched rows.
 
     row: of `Comparison.phases`; "" where none of it is known.
     """

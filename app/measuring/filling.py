@@ -80,7 +80,7 @@ class Filled:
         if not self.differences:
             return ""
         named = "; ".join(map(str, self.differences))
-        return f"What ran is not what is priced, so no finding is stated: {named}."
+        return f"The run differs from what is priced, so no findings are stated: {named}."
 
 
 # ------------------------------------------------------------------------------- filling
@@ -204,7 +204,7 @@ def _format_name(dtype: str) -> str:
 
 
 def has_format(model: Model, name: str) -> bool:
-    """Whether tensors of a model have a format, or one stored in it."""
+    """Whether a model has tensors in a format, or in a format that is stored in it."""
     held = {*model.precision.weights.values(), *model.precision.by_layer.values()}
     return bool(held & set(_STORED.get(name, (name,))))
 

@@ -72,7 +72,7 @@ def of_reports(
         *_degrees(ran),
         _engine(ran),
         _version(ran.engine.value if ran.engine else "", "no report names its release"),
-        Known("limits", "", "unknown", "kernels of steps do not tell what a server admits"),
+        Known("limits", "", "unknown", "kernels of steps do not show the limits of a server"),
     )
 
 
@@ -109,7 +109,7 @@ def _told(
     candidates: tuple[str, ...] = (),
     certainty: Certainty = "certain",
 ) -> Known:
-    """A fact with its evidence.  why: reason why it is unknown, if it is."""
+    """A fact with its evidence.  why: reason why an unknown fact is unknown."""
     if fact is None:
         return Known(field, "", "unknown", why, candidates)
     return Known(field, str(fact.value), certainty, fact.evidence)
@@ -128,7 +128,7 @@ def _device(ran: WhatRan, reports: Sequence[Report]) -> Known:
     try:
         fitting = hardware_db.variants(ran.device.value)
     except RidgelineError:
-        words = f"{ran.device.evidence}: {ran.device.value}, which no datasheet here is of"
+        words = f"{ran.device.evidence}: {ran.device.value}, which has no datasheet here"
         return Known("system", "", "unknown", words)
     return board("system", ran.device.value, fitting, [_as_stated(stated)])
 
@@ -144,14 +144,14 @@ def board(
     tests: each returns why a system is excluded, "" where it is not.
     """
     if len(fitting) == 1:
-        return Known(field, fitting[0], "certain", f"{name} is the name of one board")
+        return Known(field, fitting[0], "certain", f"{name} is the name of only one board")
     out = {slug: said for slug in fitting for t in tests if (said := t(hardware_db.load(slug)))}
     left = [slug for slug in fitting if slug not in out] or list(fitting)
     told = "; ".join(f"{slug}: {said}" for slug, said in out.items())
     words = f"{name} fits {len(fitting)} boards" + (f"; ruled out are {told}" if told else "")
     if len(left) == 1:
         return Known(field, left[0], "likely", words)
-    return Known(field, left[0], "likely", f"{words}; it is taken for the first", tuple(left[1:]))
+    return Known(field, left[0], "likely", f"{words}; the first one is assumed", tuple(left[1:]))
 
 
 def _as_stated(devices: Sequence[DeviceInfo]) -> Callable[[System], str]:
@@ -179,7 +179,11 @@ def _model(ran: WhatRan, labels: Sequence[str]) -> Known:
         return Known("model", ran.model.value, "certain", ran.model.evidence)
     near = likely_models(ran, labels)
     if not near:
-        why = "shapes tell no shipped model" if ran.hidden else "no shapes and no name tell it"
+        why = (
+            "the shapes match no shipped model"
+            if ran.hidden
+            else "neither shapes nor a name identify it"
+        )
         return Known("model", "", "unknown", why)
     words = "its hidden size, layers and products fit" if ran.hidden else "its file's name fits"
     if len(near) > 1:
@@ -198,10 +202,14 @@ def _weights(ran: WhatRan, reports: Sequence[Report]) -> Known:
             if (kind := type_of_name(str(name))) and seconds > 0:
                 spent[kind] = spent.get(kind, 0.0) + float(seconds)
     if not spent:
-        return Known("weights", "", "unknown", "neither types nor names of kernels tell", _FORMATS)
+        return Known(
+            "weights", "", "unknown", "neither types nor names of kernels show it", _FORMATS
+        )
     most = max(spent, key=lambda kind: spent[kind])
     share = spent[most] / sum(spent.values())
-    words = f"{share * 100:.0f} % of the time of products is in kernels that spell it"
+    words = (
+        f"{share * 100:.0f} % of the time of matrix products is in kernels whose names contain it"
+    )
     rest = tuple(sorted(set(spent) - {most}, key=lambda kind: -spent[kind]))
     return Known("weights", most, "likely", words, rest)
 
@@ -212,14 +220,14 @@ def _weights(ran: WhatRan, reports: Sequence[Report]) -> Known:
 def _steps(ran: WhatRan) -> list[Known]:
     phases = [phase for phase in ran.steps if phase]
     if not phases:
-        why = "no range, shape or name tells the phase"
+        why = "no range, shape or name shows the phase"
         found = [Known("phase", "", "unknown", why, ("prefill", "decode"))]
     else:
         found = [Known("phase", " and ".join(phases), "certain", "ranges and shapes of its steps")]
     for phase, facts in ran.steps.items():
         of = f" of {phase}" if phase else ""
-        found.append(_told(f"batch{of}", facts.batch, "neither ranges nor shapes tell it"))
-        found.append(_told(f"tokens{of}", _tokens(facts), "neither ranges nor shapes tell them"))
+        found.append(_told(f"batch{of}", facts.batch, "neither ranges nor shapes show it"))
+        found.append(_told(f"tokens{of}", _tokens(facts), "neither ranges nor shapes show them"))
     return found
 
 
@@ -235,12 +243,12 @@ def _tokens(facts: StepFacts) -> Fact[Any] | None:
 
 def _degrees(ran: WhatRan) -> list[Known]:
     if ran.ranks is None:
-        why = "one device's report does not tell of how many it is"
+        why = "a report of one device does not show how many there were"
         return [Known("tp", "", "unknown", why, _DEGREES)]
     if ran.ranks.value == 1:
         return [Known("tp", "1", "certain", ran.ranks.evidence)]
     devices = str(ran.ranks.value)
-    words = f"{ran.ranks.evidence}; products of the priced model tell how they split it"
+    words = f"{ran.ranks.evidence}; products of the priced model show how they split it"
     return [Known("tp", devices, "likely", words, _divisors(ran.ranks.value))]
 
 
@@ -254,7 +262,9 @@ def _divisors(number: int) -> tuple[str, ...]:
 def _engine(ran: WhatRan) -> Known:
     names = tuple(hardware_db.engine_names())
     if ran.engine is None:
-        return Known("engine", "", "unknown", "no range or operator is of one engine alone", names)
+        return Known(
+            "engine", "", "unknown", "no range or operator is specific to one engine", names
+        )
     return Known("engine", ran.engine.value, "certain", ran.engine.evidence)
 
 

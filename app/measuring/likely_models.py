@@ -61,7 +61,7 @@ def _agrees(config: Mapping[str, Any], ran: WhatRan) -> bool:
 
 
 def _unseen(name: str, ran: WhatRan) -> int | None:
-    """Number of a model's products that did not run, None where the model lacks one that did.
+    """Number of a model's products that did not run; None if a product ran that the model lacks.
 
     Products may be split over the ranks that ran, or whole.
     """

@@ -46,7 +46,7 @@ def run_inside(
     settings = settings_of(config)
     if settings.layers:
         raise InvalidValue(
-            f"layers = {settings.layers}: what Nsight sees is not scaled to all layers; give "
+            f"layers = {settings.layers}: figures from Nsight are not scaled to all layers; give "
             "layers=0, or a config.json with so many layers"
         )
     elsewhere = workload(config, elsewhere=True)

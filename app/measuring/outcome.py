@@ -30,7 +30,7 @@ from profilers.collect.steps import StepRun
 from profilers.run_config import RunConfig
 from profilers.schema import OPERATOR_COLUMNS, table
 
-#: Command that repeats a kept run, to be started in its folder.
+#: Command that repeats a kept run, to be run in its folder.
 AGAIN = ("ridgeline", "runs", "start", "--file", "inputs.yaml")
 
 
@@ -55,11 +55,11 @@ def priced_sweep(measurement: Measurement, context: RunContext) -> Swept:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A finished run and what is kept of it.
+    """A finished run, and the data stored with it.
 
     context: inputs of its prediction.  live: the run if it was in this process, otherwise None.
-    reports: what the measurement was made from.  kernels: every launch, None where none was
-    recorded.  commands: argument lists that ran.  files: to keep beside the artifacts.
+    reports: sources of the measurement.  kernels: every launch, None if none was recorded.
+     commands: argument lists that ran.  files: to store beside the artifacts.
     metrics: additional figures.  label: of the kept run, "" for its model.
     swept: the steps of a sweep, None for other runs.  prompts: rows of a run over prompts.
     """
@@ -119,12 +119,12 @@ def of_steps(
     config: RunConfig, settings: RunSettings, device: Any, busy: float, run: StepRun | PromptRun,
     notes: Sequence[str], facts: Mapping[str, Any] | None = None, **timings: Any,
 ) -> tuple[Measurement, RunContext]:  # fmt: skip
-    """A run of single steps or prompts in this process, prepared for keeping, with the inputs of
-    its price.
+    """A run of single steps or prompts in this process, prepared for storing, with the inputs of
+    its prediction.
 
     Args:
         device: torch's.  busy: contention of the CPU's cores.
-        facts: beside those that every such run has.  timings: `steps` or `phases`.
+        facts: in addition to those of every such run.  timings: `steps` or `phases`.
     """
     measurement = Measurement(
         source="live",

@@ -1,11 +1,12 @@
-"""What a kept run is priced with, stored with it: its model's config, its system and its engine.
+"""The inputs of a kept run's prediction, stored with it: its model's config, its system and its
+engine.
 
 model/NAME.json    the config that the model was built from
-machine/*.yaml     system, latency profile and engine, where they came from the user's own files
+machine/*.yaml     system, latency profile and engine, if they came from the user's own files
 prompts.jsonl      tokens of the prompts and their answers
 priced.json        the names of system and engine, the degree, and how many layers ran
 
-A folder may come from another machine, so nothing in it names a file outside of it.
+A folder may come from another machine, so nothing in it refers to a file outside of it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _NOT_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def keep_sources(outcome: Outcome, config: RunConfig, folder: Path) -> RunConfig:
-    """Write what a run is priced with into its folder.
+    """Write the inputs of a run's prediction into its folder.
 
     Returns the configuration that repeats the run from that folder on any machine.  Its model is
     the stored config, unless it has the name of a shipped model; a system of the user's own is left
@@ -117,7 +118,7 @@ def _priced_document(outcome: Outcome, config: RunConfig) -> dict[str, Any]:
 
 
 def own_context(folder: Path, measurement: Measurement) -> RunContext:
-    """What a kept run is priced with: what was stored with it, otherwise what it names.
+    """The inputs of a kept run's prediction: those stored with it, otherwise those that it names.
 
     Notes state what is missing.
     """

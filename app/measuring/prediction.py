@@ -1,4 +1,4 @@
-"""Predictions for runs on this machine: what a run is priced with, and the priced rows."""
+"""Predictions for runs on this machine: the inputs of a run's prediction, and the priced rows."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def run_context(
 
 
 def _model(settings: RunSettings) -> tuple[Model | None, list[str]]:
-    """The model of a run in its number format; None and the reason where it has no graph."""
+    """The model of a run in its number format; None and the reason if no graph of it exists."""
     fmt = FORMATS.get(settings.dtype, "bf16")
     source: ModelSource = settings.config
     if isinstance(source, str) and Path(source).is_absolute():
@@ -155,7 +155,7 @@ def _system_notes(system: System | None, device_name: str, threads: int) -> list
     """Advice for getting a prediction, or a comparable one."""
     if system is None:
         return [
-            f"nothing is known of {device_name}: run `ridgeline calibrate machine` for "
+            f"{device_name} is unknown: run `ridgeline calibrate machine` for "
             "predictions, MFU and MBU"
         ]
     if system.kind == "cpu" and threads and system.slug == SLUG and system.compute_units != threads:

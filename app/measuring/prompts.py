@@ -65,7 +65,7 @@ def run_prompts(
     notes = [f"cut to {settings.layers} of {run.layers} layers"] if settings.layers else []
     notes += ["cancelled: complete repeats only"] if run.cancelled else []
     if any(one.prompt.guessed for one in run.prompts):
-        notes.append(f"texts were taken for {CHARACTERS_PER_TOKEN:g} characters a token")
+        notes.append(f"texts were taken for {CHARACTERS_PER_TOKEN:g} characters per token")
     ttft = tuple(one.median_ttft_s for one in run.prompts if one.ttft_s)
     tpot = tuple(one.median_tpot_s for one in run.prompts if one.tpot_s)
     phases = {"prefill": PhaseTiming("prefill", ttft, run.clock)}  # type: ignore[arg-type]

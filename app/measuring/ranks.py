@@ -44,5 +44,5 @@ def _context(settings: RunSettings, measurement: Measurement, system: str) -> Ru
     context = run_context(with_cut_config(settings), name, system)
     if measurement.facts["backend"] != "gloo":
         return dataclasses.replace(context, split=split)
-    note = "no prediction: ranks on CPUs share cores and memory, and are no devices of their own"
+    note = "no prediction: ranks on a CPU share its cores and memory, and are not separate devices"
     return dataclasses.replace(context, system=None, notes=(note,), split=split)

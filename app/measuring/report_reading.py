@@ -38,7 +38,9 @@ def read_sent(sent: SentReport, progress: Progress = silent, cancelled: Cancel =
             progress(0.1, "reading")
             return profilers.read_report(path, label=sent.name, phases=sent.patterns)
     except OSError as error:
-        raise ReportError(f"{sent.name}: cannot be spooled ({error.strerror})") from None
+        raise ReportError(
+            f"{sent.name}: cannot be written to a temporary file ({error.strerror})"
+        ) from None
 
 
 def reads_quickly(content: bytes) -> bool:

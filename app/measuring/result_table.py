@@ -28,7 +28,7 @@ _WORDS = {
 
 
 def full_rows(measurements: Sequence[ServingMeasurement]) -> list[dict[str, Any]]:
-    """One row per measurement with the columns that any of them has."""
+    """One row per measurement, with every column that at least one measurement has."""
     return without_empty(table(measurements))
 
 
@@ -73,7 +73,7 @@ def documents(measurements: Sequence[ServingMeasurement]) -> list[dict[str, Any]
 
 
 def log_document(log: ServerLog) -> dict[str, Any]:
-    """What a server's log states, as `--json` prints it."""
+    """Limits and figures stated in a server's log, as `--json` prints them."""
     stated = {name: asdict(one) for name, one in log.stated.items()}
     return {"kind": "server log", "file": log.file, "engine": log.engine, "stated": stated}
 
@@ -98,5 +98,5 @@ def notes(measurements: Sequence[ServingMeasurement]) -> list[str]:
         *first, last = (_WORDS[name] for name in lacking)
         found.append(f"the file does not say {', '.join(first)}{' and ' if first else ''}{last}")
     if any(measurement.tpot_includes_first for measurement in measurements):
-        found.append("this tool's TPOT holds the first token; compare its ITL")
+        found.append("this tool's TPOT includes the first token; use its ITL to compare")
     return found

@@ -97,7 +97,7 @@ def perform(
         scratch: a folder for the files of the run.
 
     Raises:
-        InvalidValue: it is of several kinds.
+        InvalidValue: the configuration asks for several kinds of runs.
         MeasurementError: the run failed.  Cancelled: it was stopped too early.
     """
     runners: dict[str, tuple[bool, Runner]] = {
@@ -114,7 +114,7 @@ def perform(
 
 
 def keep(outcome: Outcome, config: RunConfig, folder: Path, tags: Sequence[str] = ()) -> str:
-    """Keep a run with its artifacts and what it is priced with; returns its id.
+    """Store a run with its artifacts and the inputs of its prediction; returns its id.
 
     Its files are moved from `folder` to the store.
     """
@@ -163,7 +163,7 @@ def _comparison(outcome: Outcome) -> tuple[Comparison | None, list[str]]:
 
 
 def _priced_elsewhere(outcome: Outcome) -> list[str]:
-    """Why the system that is priced is not the one that ran, in sentences."""
+    """Sentences on why the priced system is not the system that ran."""
     system, threads = outcome.context.system, outcome.measurement.facts.get("threads")
     if system is None:
         return []
@@ -225,9 +225,9 @@ def _assumptions(config: RunConfig, outcome: Outcome) -> list[str]:
 
 
 def own_estimate(kept: Store, identity: str) -> tuple[Estimate | None, RunContext]:
-    """The estimate of a kept run, priced with what was stored with it.
+    """The estimate of a kept run, priced with the inputs stored with it.
 
-    None where its model or its system is not known here; the notes of the context say so.
+    None if its model or its system is unknown here; the notes of the context say so.
     """
     measurement = kept.load(identity)
     context = own_context(kept.path(identity), measurement)

@@ -24,7 +24,7 @@ def report_document(report: Report, *, by_shape: bool = False) -> dict[str, Any]
     by_shape: also its operators by the shapes of their inputs.
 
     Raises:
-        ReportError: no kernel has shapes, where they are asked for.
+        ReportError: shapes are requested, but no kernel has any.
     """
     checks = [check.document() for check in checks_of(report)]
     known = [one.document() for one in identity_of(report)]

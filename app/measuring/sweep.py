@@ -56,10 +56,10 @@ def sweep_points(batches: str, lengths: str, phases: str) -> list[StepPoint]:
     """Every batch at every length, phase by phase, the fewest tokens first.
 
     Args:
-        batches, lengths: "1:8:x2" or "1,2,4".  phases: "prefill", "decode" or both with a comma.
+        batches, lengths: "1:8:x2" or "1,2,4".  phases: "prefill", "decode" or "prefill,decode".
 
     Raises:
-        InvalidValue: values or phases that do not read, or more points than a sweep has.
+        InvalidValue: invalid values or phases, or more points than a sweep may have.
     """
     names = list(dict.fromkeys(phase.strip() for phase in phases.split(",")))
     unknown = [name for name in names if name not in ("prefill", "decode")]

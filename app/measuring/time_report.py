@@ -61,7 +61,11 @@ class Spent:
         if self.best_s > 0:
             beside.append(f"best known {quantities.seconds(self.best_s)} ({self.run})")
         sides = f" ({', '.join(beside)})" if beside else ""
-        won = f"{quantities.seconds(self.to_win_s)} to win" if self.to_win_s else "nothing to win"
+        won = (
+            f"{quantities.seconds(self.to_win_s)} could be saved"
+            if self.to_win_s
+            else "nothing to save"
+        )
         return f"{self.part}: {quantities.seconds(self.measured_s)}{sides}, {won}"
 
 
@@ -69,9 +73,9 @@ class Spent:
 class Change:
     """A single change and its predicted saving of the measured time [s].
 
-    saves_s: assumes that the run's own gap to its prediction remains.  low_s, high_s: 80 %
-    interval: the measured time minus the ends of the changed deployment's own interval, since how
-    far a gap carries over was never measured; NaN where it has none.
+    saves_s: the predicted relative saving, applied to the measured time; it assumes that the run's
+    own gap to its prediction remains.  low_s, high_s: 80 % interval of the saving: the measured
+    time minus the ends of the changed deployment's interval; NaN without an interval.
     """
 
     what: str
@@ -119,7 +123,7 @@ class TimeReport:
     @property
     def advice(self) -> str:
         """The sentence that precedes the changes."""
-        return f"what to change, by what it saves of {self.judged or self.of}:"
+        return f"what to change, by the saving of {self.judged or self.of}:"
 
     @property
     def lines(self) -> list[str]:
@@ -133,7 +137,7 @@ class TimeReport:
 
 
 def ranked(parts: Iterable[Spent]) -> tuple[Spent, ...]:
-    """Parts with the largest saving first, those of equal saving by their time."""
+    """Parts, largest saving first; equal savings by time."""
     return tuple(sorted(parts, key=lambda one: (-one.to_win_s, -one.measured_s)))
 
 

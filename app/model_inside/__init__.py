@@ -1,1 +1,1 @@
-"""One model taken apart: layers, operators, builder beside trace."""
+"""The inside of a model: layers, operators, and its builder compared with its trace."""

@@ -23,7 +23,7 @@ from genz_core.step import StepEstimate
 from genz_core.types import Model, Op
 from model_registry.reports.symbolic import graph_total
 
-#: Figures that builder and trace are compared in: name, field and classes of operators, words.
+#: Figures by which builder and trace are compared: name, field and operator classes, description.
 _FIGURES = (
     (
         "FLOPs of matrix products and experts",
@@ -56,9 +56,9 @@ def traced_model(setup: Setup) -> Model:
 
 
 def is_trace_missing(setup: Setup, *, described: bool) -> bool:
-    """Whether the trace of a setup has yet to be made, by a job: it imports PyTorch.
+    """Whether the trace of a setup must still be made, by a job, because it imports PyTorch.
 
-    described: also of a model that a builder describes, to be shown beside it.
+    described: whether to trace even a model that a builder describes, to compare the two.
 
     Raises:
         RidgelineError: an unknown name, or a config that cannot be read.
@@ -67,7 +67,7 @@ def is_trace_missing(setup: Setup, *, described: bool) -> bool:
 
 
 def keep_trace(setup: Setup, progress: Progress, cancelled: Cancel) -> None:
-    """Trace the model of a setup in the process of a job; the registry keeps the trace on disk."""
+    """Trace the model of a setup in a job's process; the registry stores the trace on disk."""
     progress(0.1, "running the model's own code without weights")
     traced_model(setup)
 
@@ -77,9 +77,9 @@ def _source(setup: Setup) -> str | dict[str, Any]:
 
 
 def priced_step(resolved: Resolved, model: Model, phase: str) -> StepEstimate:
-    """The estimate of one step of `model` in the scenario, system and engine of `resolved`.
+    """The estimate of one step of `model` with the scenario, system and engine of `resolved`.
 
-    phase: "prefill", or "decode" for the step halfway the output.
+    phase: "prefill", or "decode" for the step in the middle of the output.
 
     Raises:
         RidgelineError: degrees that cannot split the model.
@@ -99,12 +99,12 @@ def priced_step(resolved: Resolved, model: Model, phase: str) -> StepEstimate:
 
 
 def halfway_context(scenario: Question) -> int:
-    """Tokens in the cache of a sequence that has half of its output."""
+    """Tokens in the cache of a sequence in the middle of its output."""
     return scenario.isl + scenario.osl // 2
 
 
 def operators_by_key(steps: Mapping[str, StepEstimate]) -> dict[str, tuple[StepEstimate, int]]:
-    """Step and row of every operator that takes time, the costliest of each side first.
+    """Step and row of every operator that takes time, the longest of each side first.
 
     Keys are "<side> op:<row>", such as "builder op:7".  steps: by side, "builder" and "trace".
     """
@@ -117,9 +117,9 @@ def operators_by_key(steps: Mapping[str, StepEstimate]) -> dict[str, tuple[StepE
 
 
 def operator_label(key: str, step: StepEstimate, row: int, *, with_side: bool) -> str:
-    """An operator as a list names it: "qkv_proj · layers 0–31, trace".
+    """The label of an operator in a list: "qkv_proj · layers 0–31, trace".
 
-    key: of `operators_by_key`.  with_side: say whether it is of the builder or of the trace.
+    key: of `operators_by_key`.  with_side: whether to name builder or trace.
     """
     op = step.graph.ops[row]
     side = f", {key.partition(' ')[0]}" if with_side else ""
@@ -127,16 +127,16 @@ def operator_label(key: str, step: StepEstimate, row: int, *, with_side: bool) -
 
 
 def operator_place(op: Op) -> str:
-    """The layers that an operator runs in, or its stage before or after them, in words."""
+    """The layers that an operator runs in, or its stage before or after them, as text."""
     return layer_tree.layer_ranges(op.layers) if op.layers else f"{op.stage} stage"
 
 
 def compared_figures(
     models: tuple[Model, Model], steps: tuple[StepEstimate, StepEstimate]
 ) -> pd.DataFrame:
-    """Builder and trace, a row a figure: of the model, or of one step on one device.
+    """Builder and trace compared, one row per figure: of the model, or of one step on one device.
 
-    models: of the builder and of the trace.  steps: one of each, priced alike.
+    models: of the builder and of the trace.  steps: one of each, priced with the same inputs.
     """
     built, traced = models
     rows = [

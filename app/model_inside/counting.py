@@ -27,13 +27,13 @@ def count(
     """Count the operators of a step.
 
     Args:
-        cached_tokens, input_tokens: whole numbers, one a query; one goes for all.
-        batch_size: queries in all; 0 for one of each.
-        trace, without: follow the model's own code, and rewrites that are left out.
-        piped: an arch or a modules document in place of the question's model.
+        cached_tokens, input_tokens: whole numbers, one per query, or one for all.
+        batch_size: total number of queries; 0 for one of each.
+        trace, without: trace the model's own code, and rewrites to leave out.
+        piped: an arch or a modules document instead of the question's model.
 
     Raises:
-        RidgelineError: a model, sizes or degrees that cannot be; images that it cannot read.
+        RidgelineError: an invalid model, sizes or degrees; images that it cannot read.
     """
     question = asked.question
     source = asked.named("model")
@@ -51,5 +51,5 @@ def count(
 
 
 def _sizes(name: str, texts: Sequence[str]) -> list[int]:
-    """The whole numbers of a list.  name: of the limit of each."""
+    """The whole numbers in a list.  name: of the limit for each."""
     return [checked_size(name, text, name) for text in texts]

@@ -36,7 +36,7 @@ class GraphLine:
 
     @property
     def folds(self) -> bool:
-        """Whether it is a group or part, which folds, and no operator."""
+        """Whether the node can be folded: a group or a part, but not an operator."""
         return self.row < 0
 
 
@@ -50,14 +50,16 @@ class ModulePart:
 
 @dataclass(frozen=True, slots=True)
 class LayerGroup:
-    """Layers with the same operators; `layers` is empty for operators before or after them."""
+    """Layers with the same operators; `layers` is empty for operators before or after all
+    layers.
+    """
 
     layers: tuple[int, ...]
     parts: tuple[ModulePart, ...]
 
 
 def layer_groups(step: StepEstimate) -> list[LayerGroup]:
-    """The step's operators that take time, grouped by layers that share them, in running order."""
+    """The step's operators that take time, grouped by equal layers, in execution order."""
     ops = step.graph.ops
     rows = [row for row in range(len(ops)) if step.operators_s[row, 0] > 0]
     ends = [row for row in rows if not ops[row].layers]
@@ -77,7 +79,7 @@ def layer_groups(step: StepEstimate) -> list[LayerGroup]:
 
 
 def _joined(sets: Sequence[frozenset[int]]) -> list[frozenset[int]]:
-    """Layer sets, those that overlap joined, in the order of their first."""
+    """Sets of layers, with overlapping ones joined, in the order of their first layer."""
     joined: list[frozenset[int]] = []
     for layers in sets:
         apart = [earlier for earlier in joined if not earlier & layers]

@@ -1,4 +1,4 @@
-"""One operator in detail: the formula of its FLOPs with numbers put in, and its tensors."""
+"""One operator in detail: the formula of its FLOPs with numbers inserted, and its tensors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FlopsFormula:
 
 @dataclass(frozen=True, slots=True)
 class TensorTraffic:
-    """A tensor that crosses memory in one run: name, shape, number format and bytes."""
+    """A tensor moved through memory in one run: name, shape, number format and bytes."""
 
     tensor: str
     shape: str
@@ -47,12 +47,12 @@ class TensorTraffic:
 
 
 def scalar(value: Any) -> float:
-    """The float of a figure with one configuration: a number, or an array of one."""
+    """A figure of a single configuration, a number or an array of one, as a float."""
     return float(np.asarray(value, dtype=float).reshape(-1)[0])
 
 
 def flops_formula(op: Op) -> FlopsFormula | None:
-    """The formula of the FLOPs of an operator's run; None where it does no arithmetic."""
+    """The formula for the FLOPs of an operator's run; None if it does no arithmetic."""
     flops, sizes = scalar(op.flops), {name: scalar(value) for name, value in op.dims.items()}
     if not flops:
         return None
@@ -76,12 +76,12 @@ def flops_formula(op: Op) -> FlopsFormula | None:
 
 
 def _written(value: float) -> str:
-    """Whole numbers in full, others to the last digit that tells them apart."""
+    """Whole numbers in full, others with as many digits as needed to distinguish them."""
     return f"{value:,.0f}" if value == round(value) else f"{value:,.12g}"
 
 
 def tensor_traffic(op: Op) -> list[TensorTraffic]:
-    """The tensors that one run reads, writes or sends, those without bytes left out."""
+    """The tensors that one run reads, writes or sends, without empty ones."""
     shapes = _shapes(op)
     state = "fp32 state" if op.kind in ("ssm", "linear_attention") else op.kv
     moved = [

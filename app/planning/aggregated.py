@@ -1,4 +1,6 @@
-"""Replicas that read prompts and decode: all degrees and replicas of a family in one call."""
+"""Replicas that do both prefill and decode: all degrees and replica counts of a family in one
+call.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ from genz_core.types import Array, Mask, Workload
 def price(family: Family, asked: Asked) -> Candidates:
     """Candidates of an aggregated family under the load of a question.
 
-    A shape that does not hold the weights and one sequence, which no number of replicas changes,
-    is there once.
+    A shape whose devices do not hold the weights and one sequence appears once, because the number
+    of replicas does not change that.
 
     Raises:
         RidgelineError: the system states no figure that an operator needs.
@@ -50,7 +52,9 @@ def price(family: Family, asked: Asked) -> Candidates:
 
 
 def holds(family: Family, degrees: Array) -> Mask:
-    """Whether replicas hold the weights and one request, [shapes]; degrees: as `space.shapes`."""
+    """Whether a replica of each shape holds the weights and one request, [shapes]; degrees: as
+    `space.shapes`.
+    """
     resolved, lengths = family.resolved, demand.lengths(family.question)
     deployed = deploy(resolved.model, resolved.system, resolved.engine)
     load = Workload(1.0, prompt_tokens(resolved.model, lengths.prompt), lengths.output)
@@ -62,12 +66,12 @@ def holds(family: Family, degrees: Array) -> Mask:
 
 
 def _among(columns: Array, some: Array) -> Mask:
-    """Whether each column is one of some others, [columns]."""
+    """Whether each column also occurs in `some`, [columns]."""
     return np.asarray((columns[:, :, None] == some[:, None, :]).all(axis=0).any(axis=1))
 
 
 def of_table(family: Family, table: Array, amount: Array | None = None) -> Candidates:
-    """Candidates of rows as `space.replicated` makes them, [7, candidates].
+    """Candidates from rows in the form of `space.replicated`, [7, candidates].
 
     amount: load of each, [candidates]; by default that of the question.  Replicas with the same
     number of users are priced once.
@@ -108,7 +112,7 @@ class _Served:
 
     @classmethod
     def of(cls, served: ServingEstimate, rows: Any) -> _Served:
-        """The figures of `rows` of an estimate."""
+        """The figures of the selected rows of an estimate."""
         size = served.status.shape
         arrays = {
             name: np.broadcast_to(getattr(served, name), size)[rows]
@@ -159,6 +163,6 @@ def _columns(
 
 
 def empty(family: Family) -> Candidates:
-    """No candidate: no degrees split the model over so few devices."""
+    """An empty set of candidates, for a family that has no degrees on so few devices."""
     columns = {name: np.zeros(0) for name in COLUMNS}
     return Candidates((family,), np.zeros(0, dtype=np.intp), columns, np.zeros(0, dtype="U24"), {})

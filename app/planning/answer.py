@@ -31,8 +31,8 @@ class Answer:
     """The answer to a planning question.
 
     found: every candidate.  short: the plans.  fewest: candidate with the fewest devices that meets
-    the targets, None if there is none.  losers, changes, measurement, pays, settling: see their
-    modules.
+    the targets, None if there is none.  losers: from `why_not`.  changes, measurement, settling:
+    from the modules of these names.  pays: from `break_even`.
     """
 
     found: Found
@@ -47,7 +47,7 @@ class Answer:
 
     @property
     def model(self) -> str:
-        """The model as it was named."""
+        """The model's name as given."""
         return str(self.found.asked.question.model)
 
 

@@ -129,7 +129,7 @@ def _under(family: Family, asked: Asked) -> Family:
 
 
 def _fewest(family: Family, asked: Asked, ranked: Ranking) -> float:
-    """The fewest devices with which a family meets the targets, NaN for none."""
+    """The fewest devices with which a family meets the targets, NaN if it cannot."""
     of_kind = disaggregated if family.prefill is not None else aggregated
     try:
         priced: Candidates = of_kind.price(family, asked)
@@ -147,14 +147,14 @@ def _stops(what: str, unit: str, loads: Array, without: Array, with_it: Array) -
     known = np.isfinite(gain)
     better = known & (gain > _WORTH)
     if not better.any():
-        return f"{what} pay at no load"
+        return f"{what} do not pay off at any load"
     first = f"{gain[known][0]:.3g} times the speed at {loads[known][0]:g}"
     last = int(np.flatnonzero(better)[-1])
     later = np.flatnonzero(known & (np.arange(loads.size) > last))
     if not later.size:
         return f"{what} pay at every load that fits, up to {loads[last]:g} {unit}: {first}"
     return (
-        f"{what} pay up to {loads[last]:g} {unit} ({first}, {gain[last]:.3g} there) and no more at "
+        f"{what} pay up to {loads[last]:g} {unit} ({first}, {gain[last]:.3g} there) but not at "
         f"{loads[later[0]]:g} ({gain[later[0]]:.3g})"
     )
 
@@ -163,13 +163,15 @@ def _pools_words(unit: str, loads: Array, without: Array, with_it: Array) -> str
     many = np.nan_to_num(without, nan=np.inf), np.nan_to_num(with_it, nan=np.inf)
     fewer = many[1] < many[0]
     if not fewer.any():
-        return f"prompts read apart need fewer devices at no load up to {loads[-1]:g} {unit}"
+        return (
+            f"a separate prefill pool does not save devices at any load up to {loads[-1]:g} {unit}"
+        )
     said: Sequence[str] = [
         f"{loads[at]:g} ({_count(with_it[at])} devices against {_count(without[at])})"
         for at in np.flatnonzero(fewer)
     ]
     return (
-        f"prompts read apart need fewer devices at {', '.join(said)} {unit}, and not at the others"
+        f"a separate prefill pool saves devices at {', '.join(said)} {unit}, but not at the others"
     )
 
 

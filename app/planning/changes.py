@@ -105,7 +105,7 @@ def _eased(target: Target, best: float) -> str:
 
 
 def _other_spaces(found: Found) -> Iterator[Change]:
-    """More devices, less load, smaller weights: the first step of each that is enough."""
+    """The smallest sufficient change of each kind: more devices, less load, smaller weights."""
     asked = found.asked
     most = devices(asked.question)[1]
     for factor in _MORE:
@@ -135,7 +135,7 @@ def _among(asked: Asked, least: int, most: int) -> Asked:
 
 
 def _answer(asked: Asked) -> _Met | None:
-    """The candidates that meet the targets of a changed question, None where none does."""
+    """The candidates that meet the targets of a changed question; None if there are none."""
     asked = replace(asked, question=replace(asked.question, top=1))
     try:
         found = search(asked)

@@ -1,4 +1,6 @@
-"""Prompts on workers of their own: every pair of shapes and numbers of workers of two families."""
+"""Deployments with a separate prefill pool: every pair of worker shapes and counts of two
+families.
+"""
 
 from __future__ import annotations
 
@@ -43,15 +45,15 @@ from genz_core.step_correction import StepCorrection
 from genz_core.types import Array, System, Workload
 from genz_core.workload import OUT_OF_MEMORY
 
-#: Numbers of users within such a factor share what measured runs say of them.
+#: Numbers of users within this factor share one correction from measured runs.
 _NEAR = 1.15
 
 
 def pairs(found: Sequence[Family], asked: Asked) -> Iterator[Family]:
-    """Families with prompts on workers of their own: one engine and one cache format for both.
+    """Families with a separate prefill pool: one engine and one cache format for both pools.
 
-    Both are of one system unless `cross_systems` is asked for.  Where decode workers draft, those
-    that read prompts fill the cache of the draft, too.
+    Both pools use one system unless `cross_systems` is set.  If decode workers use a draft model,
+    prefill workers also fill the draft's cache.
     """
     decoding = [family for family in found if not family.spill]
     plain = [family for family in decoding if family.speculation is None]
@@ -70,8 +72,9 @@ def pairs(found: Sequence[Family], asked: Asked) -> Iterator[Family]:
 
 
 def _reading(first: Family, second: Family, asked: Asked) -> Resolved:
-    """The workers that read prompts for those of `second`: with its drafts, if it has any, and
-    without copies of experts, see `app.scenario.pools`."""
+    """The prefill workers for the decode workers of `second`: with its draft model, if any, and
+    without copies of experts, see `app.scenario.pools`.
+    """
     once = asking_for(first.resolved, redundant_experts=0)
     if second.speculation is None:
         return once
@@ -103,7 +106,7 @@ def price(family: Family, asked: Asked) -> Candidates:
 
 
 def _held(resolved: Resolved, degrees: Array) -> Array:
-    """Shapes whose workers hold the weights and one sequence."""
+    """Indices of shapes whose workers hold the weights and one sequence."""
     if not degrees.shape[1]:
         return degrees
     lengths = demand.lengths(resolved.scenario)
@@ -114,12 +117,12 @@ def _held(resolved: Resolved, degrees: Array) -> Array:
 
 
 def _one_stage(degrees: Array, asked: Asked) -> Array:
-    """Shapes of workers of a pool: without pipeline stages unless these were asked for."""
+    """Worker shapes of a pool: without pipeline stages unless they were requested."""
     return degrees[:, (degrees[1] == 1.0) | bool(choices(asked, "pp"))]
 
 
 def _of_prefill(degrees: Array, asked: Asked) -> Array:
-    """Shapes of prefill workers: one stage and one attention rank unless more were asked for."""
+    """Prefill worker shapes: one stage and one attention rank unless more were requested."""
     kept = _one_stage(degrees, asked)
     return kept[:, (kept[2] == 1.0) | bool(choices(asked, "dp"))]
 
@@ -127,10 +130,10 @@ def _of_prefill(degrees: Array, asked: Asked) -> Array:
 def numbers_of_workers(prefill: Array, decode: Array, question: Question) -> Array:
     """Every pair of shapes with every number of workers of each, [4, deployments].
 
-    Rows: number of the prefill and of the decode shape, prefill and decode workers.
+    Rows: index of the prefill and of the decode shape, number of prefill and of decode workers.
 
     Raises:
-        InvalidValue: more of them than are priced at once.
+        InvalidValue: more combinations than can be priced at once.
     """
     least, most = devices(question)
     columns = []
@@ -152,13 +155,13 @@ def _refuse_too_many(sizes: Sequence[Array], most: int) -> None:
     writers = np.maximum((most - readers) // sizes[1][None, None, :], 0.0)
     if (count := int(writers.sum())) > (limit := LIMITS["cells"].most):
         raise InvalidValue(
-            f"{count:,} deployments with prompts on workers of their own; at most {limit:,} are "
+            f"{count:,} deployments with a separate prefill pool; at most {limit:,} are "
             "priced at once: give fewer devices or degrees"
         )
 
 
 def of_table(family: Family, prefill: Array, decode: Array, table: Array) -> Candidates:
-    """Candidates of rows as `numbers_of_workers` makes them.
+    """Candidates from rows in the form of `numbers_of_workers`.
 
     prefill, decode: degrees of the shapes, [4, shapes].
     """
@@ -195,10 +198,10 @@ def of_table(family: Family, prefill: Array, decode: Array, table: Array) -> Can
 
 
 def _refuse(question: Question) -> None:
-    """Refuse what workers that only read prompts are not priced with.
+    """Refuse options that are not priced with prefill workers.
 
     Raises:
-        InvalidValue: prompts that wait for others, cache tiers.
+        InvalidValue: prompts that wait for others (`batch_wait`), cache tiers.
     """
     if tiers := tiers_of(question):
         raise InvalidValue(f"cache tiers of prefill workers: not priced in closed form; simulate "
@@ -212,7 +215,7 @@ def _refuse(question: Question) -> None:
 class _Pools:
     """Both pools of a family's deployments.
 
-    deployed: what a worker of each runs; degrees: of the shapes of each, [4, shapes].
+    deployed: the deployment of one worker of each; degrees: of the shapes of each, [4, shapes].
     """
 
     family: Family
@@ -221,8 +224,11 @@ class _Pools:
     which: Combinations
 
     def users(self, osl: float, balanced: Callable[[Learned], PooledLoad]) -> Array:
-        """Open requests of a decode worker, [deployments]; at a rate by Little's law, with steps
-        as physics prices them, to some per cent."""
+        """Open requests per decode worker, [deployments].
+
+        At a rate they follow from Little's law, with uncorrected step times, accurate to a few per
+        cent.
+        """
         question, workers = self.family.question, self.which.decode_workers
         if question.concurrency:
             return np.maximum(np.floor(question.concurrency / workers), 1.0)
@@ -234,7 +240,7 @@ class _Pools:
         return np.maximum(np.round(near), 1.0)
 
     def learned(self, users: Array) -> Learned:
-        """What measured runs say of the steps of both pools.  users: of a decode worker."""
+        """Corrections from measured runs for the steps of both pools.  users: per decode worker."""
         first, later = (
             self._correction(at, shape, users)
             for at, shape in enumerate((self.which.prefill, self.which.decode))
@@ -261,7 +267,7 @@ def _deployment(resolved: Resolved) -> Deployment:
 
 
 def _told(resolved: Resolved) -> EngineProfile:
-    """The engine of a worker with the limits of a step that the question states."""
+    """The engine of a worker with the step limits given by the question."""
     q, engine = resolved.scenario, resolved.engine
     return replace(
         engine,
@@ -271,8 +277,9 @@ def _told(resolved: Resolved) -> EngineProfile:
 
 
 def _link(prefill: System, decode: System, devices: Array, cache: Array) -> tuple[Array, Array]:
-    """Time that a prompt's cache keeps the link between the pools busy, and its latency [s]; NaN
-    where no link is stated that reaches."""
+    """Time that a prompt's cache occupies the link between the pools, and the link's latency [s];
+    NaN if the systems state no link that connects both pools.
+    """
     seconds, latency = np.full(devices.shape, np.nan), np.full(devices.shape, np.nan)
     for count in np.unique(devices):
         try:
@@ -327,7 +334,7 @@ def _candidates(
 def _statuses(
     which: Combinations, workers: tuple[PrefillWorkers, DecodeWorkers], load: PooledLoad
 ) -> tuple[np.ndarray, dict[int, str]]:
-    """Reason codes, and a sentence for the last of each."""
+    """Reason codes, and one sentence per code, stored with its last deployment."""
     readers, writers = workers
     fits = readers.fits[which.prefill] & writers.fits[which.decode]
     status = np.full(which.prefill.size, "ok", dtype="U24")

@@ -169,7 +169,7 @@ def deployment_row(candidates: Candidates, at: int, *, simulated: bool = False) 
 
 
 def _alone(answer: Answer, plan: Plan) -> float:
-    """The probability of a plan, without the correction for being chosen as the best of many."""
+    """The probability of a plan without the correction for choosing the best of many."""
     one = answer.short.candidates.picked(np.array([plan.at]))
     return float(meets(one, answer.found.targets, answer.found.asked.question)[0])
 

@@ -1,4 +1,6 @@
-"""Families of deployments: what cannot be an array, a system with an engine and number formats."""
+"""Families of deployments: combinations of a system, an engine and number formats, which are not
+array axes.
+"""
 
 from __future__ import annotations
 
@@ -37,18 +39,18 @@ from genz_core.types import Array, Model, System
 from hardware_db import engines_for
 from hardware_db.intervals import Interval, Kind, kind_interval
 
-#: Times that the logarithm of an interval is wider for kinds that nobody measured: judgement.
+#: Factor on the logarithm of an interval for kinds of deployments without measurements: judgement.
 _WIDER = 2.0
 _DRAFTS = in_group(DRAFTS)
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Deployments that differ in numbers alone.
+    """Deployments that differ only in numbers.
 
-    kind: "aggregated" or "disaggregated".  resolved: what runs and what is asked of it, of the
-    decode workers where prompts have workers of their own.  prefill: these.  plain: without what
-    drafts.  speculation: what does.
+    kind: "aggregated" or "disaggregated".  resolved: the deployment, or its decode workers if there
+    is a prefill pool.  prefill: the prefill workers.  plain: the deployment without drafts.
+     speculation: the draft method.
     """
 
     kind: str
@@ -59,31 +61,31 @@ class Family:
 
     @property
     def question(self) -> Question:
-        """What is asked of it: the question with the family's names and formats."""
+        """The question with the family's names and formats."""
         return self.resolved.scenario
 
     @property
     def copies(self) -> int:
-        """Copies of experts beside the model's own."""
+        """Copies of experts in addition to the model's own."""
         return int(self.question.redundant_experts)
 
     @property
     def spill(self) -> str:
-        """What the host may hold, "" for nothing."""
+        """What may be offloaded to the host, "" for nothing."""
         return self.question.offload
 
     @property
     def beyond(self) -> tuple[str, ...]:
-        """What of the load or the deployment no measured run had, in words."""
+        """Properties of the load or the deployment that no measured run had, as phrases."""
         return sharing.unmeasured(self.question)
 
     @property
     def system(self) -> System:
-        """Of the replicas, or of the decode workers."""
+        """System of the replicas, or of the decode workers."""
         return self.resolved.system
 
     def pool_of(self, row: Mapping[str, float]) -> dict[str, Any]:
-        """The workers of a candidate that only read prompts, as parameters; {} where it has none.
+        """The prefill pool of a candidate as parameters; {} without one.
 
         row: of `app.planning.candidates.COLUMNS`.
         """
@@ -99,7 +101,7 @@ class Family:
         }
 
     def evidence(self, columns: Mapping[str, Array]) -> Evidence:
-        """What of some candidates was measured: their degrees, formats, users and lengths.
+        """What was measured near some candidates: degrees, formats, users and lengths.
 
         columns: of `app.planning.candidates.COLUMNS`.
         """
@@ -125,18 +127,20 @@ class Family:
         return own
 
     def _validated_as(self, plain: Resolved) -> Model:
-        """The model that its evidence is of: that which drafts, where such runs were measured."""
+        """The model whose measurements count as evidence: the drafting one if such runs were
+        measured.
+        """
         drafts = self.speculation is not None and not self._other_drafts
         return self.resolved.model if drafts else plain.model
 
     @property
     def _other_drafts(self) -> bool:
-        """Whether what drafts is not what the measured runs had."""
+        """Whether the draft method differs from that of the measured runs."""
         return self.speculation is not None and self.speculation.method != DRAFTED
 
     @property
     def kind_measured(self) -> Kind | None:
-        """The kind of deployment whose own runs say how far off it is, if it is one of these."""
+        """The kind of deployment with measured runs of its own, if this is one."""
         isl = float(self.question.isl)
         if self.prefill is not None:
             return Kind("pools", isl)
@@ -144,16 +148,16 @@ class Family:
 
     @property
     def unmeasured_kind(self) -> bool:
-        """Whether no measured run was of a deployment like it: of its load, or of what drafts."""
+        """Whether no measured run had this kind of load or draft method."""
         return bool(self.beyond) or self._other_drafts
 
     def intervals(
         self, novelty: Novelty | None = None, of: Evidence | None = None
     ) -> Mapping[str, Interval | None]:
-        """Intervals of "ttft_s", "tpot_s", "e2e_s"; none where nothing validates the kind.
+        """Intervals of "ttft_s", "tpot_s", "e2e_s"; none if measurements do not validate the kind.
 
-        novelty: of loads, whose intervals are arrays; default: a load of usual novelty.
-        of: what of the loads was measured; default: all of it.
+        novelty: of loads, whose intervals are arrays; default: a load of typical novelty.
+        of: what was measured near the loads; default: everything.
         """
         if self.unmeasured_kind:
             return {"ttft_s": None, "tpot_s": None, "e2e_s": None}
@@ -163,10 +167,10 @@ class Family:
     def error_model(
         self, novelty: Novelty | None = None, of: Evidence | None = None
     ) -> Mapping[str, Interval | None]:
-        """The intervals that probabilities rest on.
+        """The intervals used for probabilities.
 
-        Where nothing measured validates the kind: those of plain deployments of its engine there,
-        their logarithms `_WIDER` times as wide, an assumption.  novelty, of: see `intervals`.
+        If measurements do not validate the kind, they are those of plain deployments with `_WIDER`
+        times the logarithmic width, an assumption.  novelty, of: see `intervals`.
         """
         if not self.unmeasured_kind and (kind := self.kind_measured) is not None:
             return {name: kind_interval(name, kind, widest=math.inf)
@@ -188,13 +192,13 @@ class Family:
 
     @property
     def formats(self) -> dict[str, str]:
-        """Formats of the bulk of the weights and of the cache."""
+        """Formats of most weights and of the cache."""
         model = self.resolved.model
         return {"weights": bulk_format(model), "kv": model.precision.kv}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was assumed, in words."""
+        """Assumptions, in sentences."""
         both = [self.resolved, *([self.prefill] if self.prefill else [])]
         said = [note for resolved in both for note in (*resolved.notes, basis(resolved))]
         return tuple(dict.fromkeys([*said, *([str(self.speculation)] if self.speculation else [])]))
@@ -220,19 +224,19 @@ def _widened(known: Interval | None) -> Interval | None:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What was not tried, and why."""
+    """Something that was not tried, and why."""
 
     what: str
     why: str
 
 
 def families(asked: Asked) -> tuple[tuple[Family, ...], tuple[LeftOut, ...]]:
-    """The aggregated families that a question may choose, and what could not be one.
+    """The aggregated families of a question, and the combinations that were left out.
 
     asked: its load is open requests or a rate, see `demand.at_means`.
 
     Raises:
-        RidgelineError: the model, a system or an engine is not known, or no family is left.
+        RidgelineError: the model, a system or an engine is unknown, or no family is left.
     """
     found: list[Family] = []
     left: list[LeftOut] = []
@@ -253,11 +257,12 @@ def families(asked: Asked) -> tuple[tuple[Family, ...], tuple[LeftOut, ...]]:
                 _drafting(one, asked, left) for one in _with_copies(plain, asked, left)
             ):
                 found.append(family)
-                for what in filter(None, choices(asked, "offload")):  # where all fits: the same
+                # if everything fits, offload changes nothing
+                for what in filter(None, choices(asked, "offload")):
                     offloading = asking_for(family.resolved, offload=what)
                     found.append(replace(family, resolved=offloading))
     if not found:
-        whys = {entry.why for entry in left}  # one reason of all is said once
+        whys = {entry.why for entry in left}  # a reason shared by all is given once
         raise InvalidValue(
             whys.pop() if len(whys) == 1 else "; ".join(f"{e.what}: {e.why}" for e in left)
         )
@@ -267,7 +272,7 @@ def families(asked: Asked) -> tuple[tuple[Family, ...], tuple[LeftOut, ...]]:
 def _resolved(
     asked: Asked, system: SystemSource | System, engine: str, weights: str, kv: str
 ) -> Resolved:
-    """A family's names looked up; without drafts and offload.
+    """The resolved names of a family; without drafts and offload.
 
     Raises:
         RidgelineError: as `resolve_objects`, or a model that cannot serve the question.
@@ -295,7 +300,7 @@ def _with_copies(family: Family, asked: Asked, left: list[LeftOut]) -> Iterator[
 
 
 def _drafting(family: Family, asked: Asked, left: list[LeftOut]) -> Iterator[Family]:
-    """The family with each way to draft; what cannot draft for its model is left out."""
+    """The family with each draft method; methods that the model cannot use are left out."""
     for method in choices(asked, "speculation") or ("",):
         if not method:
             yield family
@@ -306,7 +311,7 @@ def _drafting(family: Family, asked: Asked, left: list[LeftOut]) -> Iterator[Fam
         plain = family.resolved
         try:
             if sharing.adapters(asked.question):
-                raise InvalidValue("drafts of a model with LoRA adapters are not priced")
+                raise InvalidValue("drafts combined with LoRA adapters are not priced")
             meant = asked.objects.get(draft, "")
             wanted = asking_for(plain, **stated)
             speculation = drafting.speculation(wanted.scenario, plain.model, meant)
@@ -320,7 +325,7 @@ def _drafting(family: Family, asked: Asked, left: list[LeftOut]) -> Iterator[Fam
 
 
 def asking_for(resolved: Resolved, **changed: Any) -> Resolved:
-    """A deployment of which something else is asked that no name depends on."""
+    """A resolved deployment with changed parameters that do not affect any name."""
     return replace(resolved, scenario=replace(resolved.scenario, **changed))
 
 

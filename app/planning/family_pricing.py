@@ -1,7 +1,8 @@
-"""Families of a plan priced one by one: here, by processes, or by a cluster; and kept.
+"""Price the families of a plan one by one, here, in processes or on a cluster, and store the
+results.
 
-What is handed on between processes and kept in files is arrays and texts; a family itself is looked
-up again by whoever prices it.
+Processes exchange and files store only arrays and texts; whoever prices a family resolves its names
+again.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from hardware_db.whole_file import write_whole
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """The candidates of a family without the family.
+    """The priced candidates of a family, without the family itself.
 
-    arrays: columns by name, and "status".  messages: as `Candidates`.  why: it could not be
-    priced, "" where it was.
+    arrays: columns by name, and "status".  messages: as `Candidates`.  why: reason if it could not
+    be priced, otherwise "".
     """
 
     arrays: dict[str, Any]
@@ -40,7 +41,7 @@ class Priced:
     why: str = ""
 
     def of(self, family: Family) -> Candidates:
-        """The candidates of the family that was priced."""
+        """The candidates, attached to their family."""
         columns = {name: one for name, one in self.arrays.items() if name != "status"}
         status = self.arrays["status"]
         numbers = np.zeros(len(status), dtype=np.intp)
@@ -48,7 +49,7 @@ class Priced:
 
 
 def every_family(asked: Asked) -> tuple[list[Family], tuple[LeftOut, ...]]:
-    """The families of the kinds that are asked for, and what could not be one.
+    """The families of the requested kinds, and the combinations that were left out.
 
     Raises:
         RidgelineError: as `families`.
@@ -69,13 +70,13 @@ def priced(
     progress: Progress,
     cancelled: Cancel,
 ) -> list[Priced]:
-    """The candidates of every family, in their order.
+    """The priced candidates of every family, in order.
 
-    folder: what is priced is kept there and taken up again, None to keep nothing.
+    folder: priced families are stored there and reused, None to store nothing.
 
     Raises:
-        Cancelled: between two families; what was priced is kept.
-        MeasurementError: a worker died, or no cluster answers; what was priced is kept.
+        Cancelled: between two families; families priced so far are kept.
+        MeasurementError: a worker died, or no cluster answers; families priced so far are kept.
     """
     key = _digest(asked)
     kept = None if folder is None else folder / key
@@ -100,7 +101,7 @@ def _outcomes(
     cancelled: Cancel,
     key: str,
 ) -> Iterator[tuple[int, Priced]]:
-    """The families that are left, as they are priced; none after a cancellation."""
+    """The remaining families as they are priced; none after a cancellation."""
     if not where.here(len(left)):
         yield from outcomes(_price_number, {at: (asked, key, at) for at in left}, where, cancelled)
         return
@@ -111,7 +112,7 @@ def _outcomes(
 
 
 def price_family(family: Family, asked: Asked) -> Priced:
-    """The candidates of a family, or why there are none."""
+    """The candidates of a family, or the reason why there are none."""
     of_kind = disaggregated if family.prefill is not None else aggregated
     try:
         candidates = of_kind.price(family, asked)
@@ -121,12 +122,12 @@ def price_family(family: Family, asked: Asked) -> Priced:
     return Priced(arrays, dict(candidates.messages))
 
 
-#: Families of the plan that this process priced last, by its key: looking names up takes seconds.
+#: Families of the plan that this process priced last, by key: resolving their names takes seconds.
 _LATEST: dict[str, list[Family]] = {}
 
 
 def _price_number(asked: Asked, key: str, at: int) -> Priced:
-    """The candidates of a family by its number; what a worker runs."""
+    """The candidates of a family by index; runs in a worker."""
     if key not in _LATEST:
         _LATEST.clear()
         _LATEST[key] = every_family(asked)[0]
@@ -137,7 +138,7 @@ def _price_number(asked: Asked, key: str, at: int) -> Priced:
 
 
 def _digest(asked: Asked) -> str:
-    """What tells the families of a plan from those of another."""
+    """A digest that identifies the set of families of a plan."""
     told = f"{asked.question}{dict(asked.several)}{dict(asked.objects)}{sorted(asked.given)}"
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
@@ -153,7 +154,7 @@ def _write(folder: Path, at: int, one: Priced) -> None:
 
 
 def _read(folder: Path, at: int) -> Priced | None:
-    """A family that was priced before, None where it was not, or its file is damaged."""
+    """A stored family; None if there is none, or its file is damaged."""
     try:
         with np.load(_path(folder, at), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -1,6 +1,7 @@
-"""Launch lines of a plan: how vLLM, SGLang and TensorRT-LLM are started as planned, and checked.
+"""Launch commands of a plan: how to start vLLM, SGLang and TensorRT-LLM as planned, and how to
+check them.
 
-Options are data (`engine_flags.yaml`), each read in the documentation or the source that it names.
+Options are data (`engine_flags.yaml`); each was taken from the documentation or source named there.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ _PORT = 8000
 _NODE = 8  # devices of a node where a system states no domain
 _CONTEXT_STEP = 1024
 _SIXTEEN_BITS = ("bf16", "fp16", "fp32")
-#: Ranks that vLLM makes room for, see `launch_options.csv`.
+#: LoRA ranks that vLLM supports, see `launch_options.csv`.
 _LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
-#: What an engine may have no option for, by the word of its option.
+#: Descriptions of features for which an engine may have no option, by option key.
 _UNSAID: Mapping[str, str] = {
     "lora_adapters": "LoRA adapters",
     "batch_wait_of_ranks": "waits of attention ranks for one another",
@@ -78,11 +79,15 @@ class Server:
 class Launch:
     """How a plan is started and checked.
 
-    lines: commands, one a replica or worker, and what stands in front where a program brings it.
-    notes: what they leave open.  benchmark: the command that measures what was predicted.
-    guard: the command that judges its result; "" where nothing measured validates the prediction.
-    version: of the engine whose options these are.  checked: how they were read.  sources: where.
-    files: texts that the lines name, by file name.  servers: what the lines start, without ports.
+    lines: commands, one per replica or worker, plus the router in front of them if the engine has
+    one.
+    notes: on what the commands leave open.  benchmark: the command that measures the predicted
+    figures.
+    guard: the command that judges its result; "" if no measurement validates the prediction.
+    version: of the engine that has these options.  checked: how they were verified.  sources: of
+    the options.
+    files: texts that the lines refer to, by file name.  servers: the servers that the lines start,
+    without ports.
     """
 
     lines: tuple[str, ...]
@@ -104,11 +109,11 @@ def engine_flags() -> Mapping[str, Any]:
 
 
 def launch(family: Family, row: Mapping[str, float], asked: Asked) -> Launch:
-    """The launch of a plan.
+    """The launch commands of a plan.
 
     Args:
         row: the plan's columns.
-        asked: the question that it answers; its model is named as an engine is told it.
+        asked: the question that it answers, whose model name is passed to the engine.
     """
     engine, model = family.resolved.engine.name, family.question.model
     context = _context(family, asked)
@@ -169,7 +174,7 @@ class _Pool:
         return cls(role, count, tp, pp, dp, ep, limit, nodes, system)
 
     def server(self, command: str) -> Server:
-        """As it is started by a command."""
+        """A server of this pool, started by a command."""
         each = math.ceil(self.tp * self.pp * self.dp / self.nodes)
         system = self.system
         return Server(self.role, self.count, self.nodes, each, system.slug, system.vendor, command)
@@ -192,7 +197,9 @@ def _words(
     context: int,
     row: Mapping[str, float],
 ) -> tuple[list[str], list[str], dict[str, str]]:
-    """The options of a server, notes on what they cannot say, and the file that they name."""
+    """The options of a server, notes on settings that no option expresses, and the file that they
+    refer to.
+    """
     options, kept = flags["options"], flags.get("settings", {})
     asked = {**_asked(family, pool, context), **_shared(family, row)}
     values = _values(family, context)
@@ -224,12 +231,12 @@ def _words(
 
 
 def _asked(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
-    """What a server is told, by the words of the data file; what goes without saying left out."""
+    """Settings of a server by key of the data file; defaults are left out."""
     engine, q, ranks = family.resolved.engine, family.question, pool.tp * pool.dp
     fraction = q.memory_fraction or engine.memory_fraction
     copies = 0 if pool.role == "prefill" else q.redundant_experts
     limits = {**{name: getattr(q, name) for name in _LIMITS}, "redundant_experts": copies}
-    if pool.ep > 1:  # what an engine fills up, it is told
+    if pool.ep > 1:  # the memory that an engine fills must be stated
         held = experts_of(family.resolved.model) + copies
         limits["redundant_experts"] = copies + -held % pool.ep
     asked: dict[str, Any] = {
@@ -249,7 +256,8 @@ def _asked(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
         f"{pool.role}_role": pool.role or None,
         **_format_words(family),
     }
-    if pool.dp > 1 and "batch_wait" in asked:  # ranks that wait for one another have another flag
+    # ranks that wait for one another use a different flag
+    if pool.dp > 1 and "batch_wait" in asked:
         asked["batch_wait_of_ranks"] = asked.pop("batch_wait")
     if family.speculation is not None:
         asked[family.speculation.method] = family.speculation.draft_tokens
@@ -257,27 +265,27 @@ def _asked(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
 
 
 def _shared(family: Family, row: Mapping[str, float]) -> dict[str, Any]:
-    """What a server is told of adapters, of what the host holds and of prefixes there."""
-    model, asked_for = family.resolved.model, family.question
+    """Server settings for adapters, offload to the host, and the prefix caches on host and disk."""
+    model, question = family.resolved.model, family.question
     adapters = model.adapters if isinstance(model, AdaptedModel) else None
     gigabytes = math.ceil(row["offloaded_bytes"] / 2**30)
     asked = {
         "lora_adapters": adapters.active if adapters else None,
         "lora_rank": _lora_rank(adapters.rank) if adapters else None,
         f"{family.spill}_offload_gb": gigabytes or None,
-        "host_prefixes": asked_for.prefix_tier == "host" or asked_for.host_cache_gib > 0 or None,
-        "disk_prefixes": asked_for.disk_cache_gib > 0 or None,
+        "host_prefixes": question.prefix_tier == "host" or question.host_cache_gib > 0 or None,
+        "disk_prefixes": question.disk_cache_gib > 0 or None,
     }
     return {name: value for name, value in asked.items() if value is not None}
 
 
 def _lora_rank(rank: int) -> int:
-    """The least rank that servers are started for and that holds adapters of `rank`."""
+    """The smallest rank supported by servers that is at least `rank`."""
     return next((most for most in _LORA_RANKS if most >= rank), rank)
 
 
 def _values(family: Family, context: int) -> dict[str, Any]:
-    """What options may name beside their own value."""
+    """Values for placeholders of options, other than the option's own value."""
     drafting = family.speculation
     named = drafting is not None and drafting.method == "draft_model" and drafting.draft
     return {
@@ -288,7 +296,7 @@ def _values(family: Family, context: int) -> dict[str, Any]:
 
 
 def _format_words(family: Family) -> dict[str, Any]:
-    """Formats that an engine is told, because the checkpoint does not say them."""
+    """Formats that must be passed to the engine because the checkpoint does not state them."""
     words: dict[str, Any] = {}
     q = family.question
     if q.weights.startswith("fp8"):
@@ -299,7 +307,7 @@ def _format_words(family: Family) -> dict[str, Any]:
 
 
 def _formats(model: str, family: Family, flags: Mapping[str, Any]) -> list[str]:
-    """Notes on formats that need a checkpoint of their own."""
+    """Notes on formats that need a special checkpoint."""
     weights = family.question.weights
     if not weights or weights in _SIXTEEN_BITS:
         return []
@@ -309,8 +317,9 @@ def _formats(model: str, family: Family, flags: Mapping[str, Any]) -> list[str]:
 
 
 def _context(family: Family, asked: Asked) -> int:
-    """Tokens that a server makes room for in a sequence: of the longest, no more than the model
-    has positions for."""
+    """Most tokens per sequence that a server must support: the longest sequence, limited by the
+    model's positions.
+    """
     longest = sum(demand.longest(asked))
     if demand.trace_of(asked) is None:
         q = family.question

@@ -62,7 +62,7 @@ def program_of(line: str) -> str:
 
 
 def faults(line: str) -> list[str]:
-    """What a launch line contains that its program does not know, in words."""
+    """Sentences on the parts of a launch line that its program does not know."""
     program = program_of(line)
     if not program:
         return [f"no options are known of {line.split(maxsplit=1)[0]}"]

@@ -33,7 +33,7 @@ def options(asked: Asked) -> list[str]:
 
 
 def stated(question: Question, names: Iterable[str]) -> list[str]:
-    """Options for those of the given parameters that differ from their defaults."""
+    """Options for the given parameters that differ from their defaults."""
     changed = question.changed()
     return [word for name in names if name in changed for word in option(name, changed[name])]
 

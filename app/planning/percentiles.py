@@ -156,7 +156,7 @@ def _figures(outcome: Run, warm_s: float, share: float, held: Mapping[str, float
     start, end = np.min(answers.arrival_s), np.max(answers.arrival_s)
     late = answers.counted & (answers.arrival_s - start >= min(warm_s, (end - start) / 2.0))
     if not late.any():
-        raise Cancelled("no request came when the deployment was busy")
+        raise Cancelled("no request arrived while the deployment was busy")
     figures: dict[str, float] = {}
     means: dict[str, float] = {}
     latencies = {name: getattr(answers, f"{name}_s")[late] for name in _LATENCIES}

@@ -13,7 +13,7 @@ from app.planning.targets import Figure, Target, figure
 from genz_core.types import Array, Mask
 
 Order = NDArray[np.intp]
-#: Choices that do not make a deployment different for a reader of a list of plans.
+#: Choices that do not make a deployment a different entry in a list of plans.
 _SAME = tuple(name for name in CHOICES if name != "max_num_seqs")
 #: Least probability for targets on percentiles without a simulation, derived from intervals.
 SURE = 0.8
@@ -28,8 +28,9 @@ _ROUNDING = 1e-9
 class Ranking:
     """How candidates are chosen.
 
-    by: the figure that orders them.  targets: all are met.  confidence: least probability of that,
-    0 to accept candidates without validation.  expected: rank by the expected figure, see `worth`.
+    by: the figure that orders them.  targets: candidates must meet all.  confidence: least
+    probability of meeting them, 0 to accept candidates without validation.  expected: rank by the
+    expected figure, see `worth`.
 
     The closed form has no percentiles: a target on one counts as met where the probability that all
     are met is at least `confidence` (`SURE` if none is given), or where a simulation shows it.

@@ -83,7 +83,7 @@ def table(pairs: Mapping[str, tuple[Array, Array]]) -> list[Row]:
 
 
 def scores(pairs: Mapping[str, tuple[Array, Array]]) -> list[Row]:
-    """Mean squared error of the probability (Brier score), beside that of always stating the mean.
+    """Mean squared error of the probability (Brier score), and the same for a constant prediction.
 
     gap: largest difference between mean probability and share met over the classes that hold at
     least a hundredth of the targets, in percent.
@@ -120,18 +120,19 @@ def document(records: Sequence[Mapping[str, Any]], day: str = "") -> str:
         "probability that [the planner](planning.md) gives to meeting each, and both together as "
         "if they erred independently, beside the share that the measured figures met. The rows "
         "are those that fitted the engines' constants; the intervals behind the probability come "
-        "from points that fitted nothing. Where met is less than the probability, the planner was "
+        "from points not used in the fit. Where met is less than the probability, the planner was "
         "too sure.",
         render(table(pairs), TableFormat.markdown),
         "The mean squared error of the probability, beside that of saying the mean of all:",
         render(scores(pairs), TableFormat.markdown),
-        "## Said of the best of many",
-        "Who chooses the best of many predictions chooses errors in its favour. For every question "
-        "on measured frontiers (`ridgeline validate decisions`), with what its runs share left out "
-        "of the fit: the probability that the chosen deployment meets its target, corrected as the "
-        "planner corrects it, and the share that did. The band is where nine shares of ten would "
-        "lie if what is said were true. Where less than even is said, nothing surer was there to "
-        "choose: such choices were met more often.",
+        "## Probability of the chosen plan",
+        "A plan chosen as the best of many predictions tends to have errors in its favour. For "
+        "every question on measured frontiers (`ridgeline validate decisions`), with what its "
+        "runs share left out of the fit: the probability that the chosen deployment meets its "
+        "target, corrected as in the planner, and the share of deployments that did. The band "
+        "holds 90 % of such shares if the probabilities are right. Probabilities below one half "
+        "were stated where no surer candidate existed; such targets were met more often than "
+        "stated.",
         render(of_choices(), TableFormat.markdown),
     ]
     return "\n\n".join(parts) + "\n"

@@ -86,7 +86,7 @@ def price(
 ) -> Priced:
     """Every candidate that a question may choose under its load, and what could not be tried.
 
-    folder: what is priced is kept there and taken up again; None keeps nothing.
+    folder: stores priced families, so that a stopped search can continue; None stores nothing.
 
     Raises:
         RidgelineError: as `search`.
@@ -103,7 +103,7 @@ def price(
 
 
 def fewest_devices(found: Found) -> int | None:
-    """The candidate with the fewest devices among those that meet every target, None without."""
+    """The candidate with the fewest devices that meets every target; None if there is none."""
     order = np.flatnonzero(found.feasible)
     if not order.size:
         return None

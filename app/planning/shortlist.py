@@ -1,9 +1,10 @@
-"""From the candidates in their order to the plans: the best are simulated, and must still hold.
+"""From the ordered candidates to the plans: the best are simulated, and must still meet the
+targets.
 
-The closed form chooses what is simulated; what is recommended meets every target, on means and on
-percentiles, in a simulation of the asked load, and sustains it.  Its figures are those of arrivals
-drawn afresh, not of those that chose it.  Where a family's simulation differs from the closed form,
-its other candidates are judged by that from then on.
+The closed form selects what is simulated.  A recommended plan meets every target, on means and on
+percentiles, in a simulation of the requested load, and sustains that load.  Its figures come from a
+fresh draw of arrivals, not from the one that selected it.  If the simulation of a family differs
+from the closed form, its other candidates are corrected accordingly.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ from genz_core.types import Array
 
 #: Probability of meeting all targets that makes a choice safe; judgement.
 SAFE = 0.9
-#: Share of a percentile in closed form that a simulation may come to, so that it is worth trying.
+#: Smallest ratio of simulated to closed-form percentile considered possible: a candidate is
+#: simulated if it could then meet the targets.
 _HOPE = 0.6
-_CLOSE = 0.95  # the same once the family has been simulated
+_CLOSE = 0.95  # the same ratio once the family has been simulated
 _MOST_TRIED = 16
-_MOST_CARRIED = 1.5  # times the closed form, that a simulation says of others that are less busy
-_BETTER = 0.01  # share by which the figure of a gamble is better at least
-_MOST_BESIDE = 3  # candidates that are simulated for a gamble, and for a safe choice
-_FRESH = 1  # draws beyond the seed: arrivals that chose nothing
-#: Figures that rise, and that fall, with the requests that a closed loop completes.
+_MOST_CARRIED = 1.5  # least ratio to the closed form for less busy candidates of a simulated family
+_BETTER = 0.01  # least relative advantage of a gamble's figure
+_MOST_BESIDE = 3  # most candidates simulated for a gamble, and for a safe choice
+_FRESH = 1  # offset of the seed for draws that did not select the plan
+#: Figures that rise, and that fall, with the completed requests of a closed loop.
 _RISING = ("requests_per_s", "output_tokens_per_s", "output_tokens_per_s_per_device")
 _FALLING = ("usd_per_mtok", "joules_per_token")
 
@@ -45,8 +47,8 @@ _FALLING = ("usd_per_mtok", "joules_per_token")
 class Plan:
     """A candidate that meets every target.
 
-    at: its number in `candidates`.  probability: of meeting them all, NaN where not validated.
-    simulated: its figures; None where it was not simulated, `why` says why.
+    at: its index in `candidates`.  probability: of meeting them all, NaN if not validated.
+    simulated: its figures; None if it was not simulated, with the reason in `why`.
     """
 
     at: int
@@ -57,13 +59,15 @@ class Plan:
 
 @dataclass(slots=True)
 class Shortlist:
-    """The plans, best first; candidates hold simulated figures in place of closed-form ones.
+    """The plans, best first; candidates hold simulated figures where these exist.
 
-    rejected: {candidate: simulation that missed a target}; those that do not sustain the load are
-    overloaded in `candidates`.  smaller: one that meets the targets, too, on fewer devices than any
-    plan.  gamble: one whose figure is better than that of the best plan, and whose targets are less
-    likely to be met; safe: the best that meets them with `SAFE`, where the best plan does not.
-    Candidates that were not simulated have no percentiles: theirs only choose what is.
+    rejected: {candidate: simulation that missed a target}; candidates that do not sustain the load
+    are overloaded in `candidates`.  smaller: a candidate that meets the targets on fewer devices
+    than any plan.  gamble: a candidate with a better figure than the best plan, but less likely to
+    meet the targets; safe: the best one that meets them with probability `SAFE`, if the best plan
+    does not.
+    Candidates that were not simulated have no percentiles; closed-form percentiles only select what
+    to simulate.
     """
 
     candidates: Candidates
@@ -75,11 +79,13 @@ class Shortlist:
 
     @property
     def held(self) -> list[Plan]:
-        """All that meet the targets and are shown: the plans, then those beside them."""
+        """All candidates shown that meet the targets: the plans, then the gamble, the safe and the
+        smaller one.
+        """
         return [*self.plans, *filter(None, (self.smaller, self.gamble, self.safe))]
 
     def is_simulated(self, at: int) -> bool:
-        """Whether a candidate's figures are those of a simulation."""
+        """Whether a candidate's figures come from a simulation."""
         return at in self.rejected or any(one.at == at and one.simulated for one in self.held)
 
 
@@ -89,9 +95,9 @@ def shortlist(
     cancelled: Cancel = never,
     most: int = _MOST_TRIED,
 ) -> Shortlist:
-    """The plans of a search: at most as many as asked for, simulated if asked for.
+    """The plans of a search: at most the requested number, simulated if requested.
 
-    most: candidates that are simulated.
+    most: number of candidates that are simulated.
 
     Raises:
         Cancelled: between two simulations.
@@ -112,9 +118,9 @@ def shortlist(
 
 
 def _gambles(found: Found, short: Shortlist) -> list[int]:
-    """Candidates that meet the targets with a figure better than the best plan's, the best first.
+    """Candidates that meet the targets with a better figure than the best plan, the best first.
 
-    None without targets, where the figure is a latency, or where the best plan has the best figure.
+    Empty without targets, if the figure is a latency, or if the best plan has the best figure.
     """
     plain = replace(found.ranking, expected=False)
     if not (short.plans and found.targets) or plain.by.latency:
@@ -128,7 +134,9 @@ def _gambles(found: Found, short: Shortlist) -> list[int]:
 
 
 def _safe(found: Found, short: Shortlist) -> list[int]:
-    """Candidates that meet the targets with `SAFE`, best first; none where the best plan does."""
+    """Candidates that meet the targets with probability `SAFE`, best first; empty if the best plan
+    does.
+    """
     best = short.plans[0].probability if short.plans else np.nan
     if not found.targets or not best < SAFE:
         return []
@@ -139,7 +147,7 @@ def _safe(found: Found, short: Shortlist) -> list[int]:
 
 
 def hopeful(ranked: Ranking) -> Ranking:
-    """A ranking that percentiles in closed form meet where a simulation might: see `_HOPE`."""
+    """The ranking with percentile targets relaxed to what a simulation might reach: see `_HOPE`."""
     easier = tuple(
         replace(target, value=target.value / _HOPE) if target.figure.percentile else target
         for target in ranked.targets
@@ -148,7 +156,7 @@ def hopeful(ranked: Ranking) -> Ranking:
 
 
 class _Trials:
-    """Candidates simulated one after the other, and what they say of others of their family."""
+    """Candidates simulated one after another, and corrections for other candidates of a family."""
 
     def __init__(self, found: Found) -> None:
         self.found = found
@@ -182,15 +190,15 @@ class _Trials:
         return result
 
     def _hopeful(self) -> np.ndarray:
-        """Candidates in their order that meet every target, or would if percentiles were less."""
+        """Ordered candidates that meet every target, or would with smaller percentiles."""
         found, eased = self.found, hopeful(self.found.ranking)
-        likely = np.ones(len(found.candidates))  # what a simulation says of them is not known yet
+        likely = np.ones(len(found.candidates))  # their simulated figures are not known yet
         feasible = eased.feasible(found.candidates, likely)
         order = eased.order(found.candidates, found.probability, feasible)
         return eased.best_each(found.candidates, order)
 
     def _worth(self, at: int) -> bool:
-        """Whether a candidate may hold, by what its family's simulations came to."""
+        """Whether a candidate may meet the targets, given the simulations of its family."""
         columns, family = self.found.candidates.columns, int(self.found.candidates.family[at])
         if columns["utilisation"][at] >= self.overloaded.get(family, np.inf):
             return False
@@ -203,9 +211,11 @@ class _Trials:
         return True
 
     def _factor(self, family: int, column: str, use: ArrayLike) -> Array:
-        """Simulated over closed form of a figure by a family's simulations, at each use.
+        """Simulated over closed-form value of a figure in a family's simulations, at each
+        utilisation.
 
-        That of the busiest that is no busier; of those less busy than all, at most some of it.
+        The ratio is that of the busiest simulation that is no busier; candidates less busy than all
+        simulated ones get at most a part of it.
         """
         uses, factors = np.array(sorted(self.scale[family, column].items())).T
         place = np.searchsorted(uses, use, side="right")
@@ -213,7 +223,7 @@ class _Trials:
         return np.where(place > 0, factors[np.maximum(place - 1, 0)], least)
 
     def _plan(self, at: int) -> Plan | None:
-        """The plan of a candidate, None where a simulation misses a target."""
+        """The plan of a candidate, None if a simulation misses a target."""
         found = self.found
         self.tried += 1
         try:
@@ -227,7 +237,7 @@ class _Trials:
         return Plan(at, self._probability(at), self.last)
 
     def _holds(self, at: int, draw: int = _FRESH) -> bool:
-        """Whether a simulation of a candidate meets every target, with the confidence asked for."""
+        """Whether a simulation of a candidate meets every target with the requested confidence."""
         found, result = self.found, self.result
         outcome = self.last = simulate(found.candidates, at, found.asked, draw)
         self._take(at, outcome)
@@ -246,7 +256,9 @@ class _Trials:
         return float(likely(one, self.found.targets, self.found.asked.question)[0])
 
     def _take(self, at: int, outcome: Simulated) -> None:
-        """Simulated figures in place of those of the closed form, and what follows from them."""
+        """Replace closed-form figures by simulated ones, and update everything that depends on
+        them.
+        """
         before, after = self.found.candidates.columns, self.result.candidates.columns
         family, use = int(self.found.candidates.family[at]), float(before["utilisation"][at])
         for name, value in outcome.figures.items():
@@ -254,7 +266,8 @@ class _Trials:
                 self.scale.setdefault((family, name), {})[use] = value / before[name][at]
                 after[name][at] = value
         after["interactivity"][at] = 1.0 / after["tpot_s"][at]
-        if demand.is_closed(self.found.asked.question):  # Little's law: users over their request
+        # Little's law: users over the duration of a request
+        if demand.is_closed(self.found.asked.question):
             share = before["e2e_s"][at] / after["e2e_s"][at]
             for name in _RISING:
                 after[name][at] = before[name][at] * share
@@ -265,7 +278,7 @@ class _Trials:
             self.result.candidates.status[at] = OVERLOADED
 
     def _rank(self) -> None:
-        """The plans in the order of their simulated figures."""
+        """Order the plans by their simulated figures."""
         result = self.result
         chances = np.full(len(result.candidates), np.nan)
         chosen = np.zeros(len(result.candidates), dtype=bool)
@@ -280,7 +293,7 @@ class _Trials:
         result.plans.sort(key=lambda plan: place[plan.at])
 
     def _of_fewest(self, most: int) -> None:
-        """Look for a candidate of fewer devices than the plans have that holds as they do."""
+        """Look for a candidate that meets the targets on fewer devices than all plans."""
         found, result = self.found, self.result
         if not result.plans:
             return
@@ -295,7 +308,9 @@ class _Trials:
                 result.smaller = self._plan(at)
 
     def _first(self, order: Sequence[int], least: float) -> Plan | None:
-        """The first of some candidates that holds when it is simulated, likely enough."""
+        """The first of some candidates that meets the targets when simulated, with the required
+        probability.
+        """
         result = self.result
         known = {plan.at: plan for plan in (*result.plans, result.smaller) if plan}
         for at in order[:_MOST_BESIDE]:
@@ -305,7 +320,9 @@ class _Trials:
         return None
 
     def _judge_the_rest(self) -> None:
-        """Where there is no plan, what was not simulated as its family's simulations say."""
+        """Without any plan, correct the candidates that were not simulated by their family's
+        simulations.
+        """
         candidates = self.result.candidates
         known = np.isin(np.arange(len(candidates)), list(self.result.rejected))
         for family, column in self.scale:

@@ -94,7 +94,7 @@ def sweep_axes(given: Mapping[str, Any], sources: Sources = dict) -> SweepAxes:
     blocks: list[Block] = []
     for point in points:
         if not isinstance(point, Mapping):
-            raise InvalidValue(f"points: {str(point)[:60]!r} is no row of axes")
+            raise InvalidValue(f"points: {str(point)[:60]!r} is not a row of axes")
         blocks.extend(_blocks(ask("sweep", {**shared, **point}, sources), sources))
     digest = hashlib.sha256(json.dumps(given, sort_keys=True, default=str).encode()).hexdigest()
     return _checked(tuple(blocks), digest)

@@ -111,7 +111,7 @@ def _priced(
 
 
 def _shown(block: Block, found: Resolved | RidgelineError, name: str) -> str:
-    """A name as a cell: that of the priced engine, otherwise as given; "" for nothing."""
+    """The cell of a name: from the priced engine, otherwise as given; "" if no name is given."""
     if isinstance(found, Resolved) and name in _OF_ENGINE:
         return str(getattr(found.engine, _OF_ENGINE[name]))
     value = block.asked.named(name)
@@ -123,7 +123,7 @@ def _text(size: int, text: Any) -> np.ndarray:
 
 
 def _asked(block: Block, name: str, numbers: Mapping[str, Array], size: int) -> Array:
-    """A numeric column as it is written: the given value, its default, or nothing."""
+    """A numeric column as written in the file: the given value, its default, or nothing."""
     if name in numbers:
         return numbers[name]
     value = getattr(block.asked.question, name)

@@ -78,9 +78,9 @@ def sweep(
     output: str | Path | None = None,
     sources: Sources = dict,
 ) -> SweptTable:
-    """See `ridgeline.sweep`.
+    """The implementation of `ridgeline.sweep`.
 
-    sources: what several models and systems mean; by default texts are names.
+    sources: resolves texts of models and systems; by default they are names.
 
     Raises:
         RidgelineError: as `sweep_axes` and `sweep_file.sweep`; a combination that cannot run
@@ -102,7 +102,7 @@ def _axes(asked: Asked, sources: Sources) -> SweepAxes:
     named = asked.named("model")
     if isinstance(named, Path) and named.suffix in _YAML:  # a text is always a name
         if asked.given - {"model"} or asked.question.system != STANDARD.system:
-            raise InvalidValue("a file of axes states all of them: give no other axes with it")
+            raise InvalidValue("a file of axes states all axes: give no others with it")
         return sweep_axes.sweep_axes(yaml_document.read(named), sources)
     return sweep_axes.of_asked(asked, sources)
 

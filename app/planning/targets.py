@@ -53,7 +53,7 @@ class Figure:
 
     @property
     def latency(self) -> str:
-        """The latency that it is a statistic of, "" for other figures."""
+        """The latency of which the figure is a statistic, "" for other figures."""
         base = self.name.partition("_")[0]
         return base if base in _LATENCIES else ""
 
@@ -121,7 +121,7 @@ class Target:
     value: float
 
     def met(self, values: Array) -> Mask:
-        """Whether values meet it; NaN never does."""
+        """Whether values meet the target; NaN never does."""
         with np.errstate(invalid="ignore"):
             return values <= self.value if self.below else values >= self.value
 
@@ -144,10 +144,10 @@ class Target:
 
 
 def figure(name: str) -> Figure:
-    """A figure by its name or a synonym, its two words in either order: "p99 tpot".
+    """A figure by its name or a synonym; the words may come in either order: "p99 tpot".
 
     Raises:
-        InvalidValue: there is none of that name; the near ones are named.
+        InvalidValue: unknown; the message suggests close names.
     """
     words = name.strip().casefold().replace("-", "_").split()
     for folded in ("_".join(words), "_".join(reversed(words))):

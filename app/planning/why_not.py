@@ -1,4 +1,4 @@
-"""Why the next ones lose, and what would have to change where none meets the targets."""
+"""Why the next candidates lose, and what each is missing."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from app.wording import quantities
 from genz_core.serving.served_model import OVERLOADED
 from genz_core.types import Array, Mask
 
-_ALIKE = 0.005  # a share by which figures differ that is not worth a word
+_ALIKE = 0.005  # relative difference too small to mention
 _REASONS: Mapping[str, str] = {
     "out_of_memory": "does not fit",
     "overloaded": "does not sustain the load",
-    "invalid_parallelism": "cannot be split so",
+    "invalid_parallelism": "cannot be split this way",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Loser:
-    """The nearest candidate of a family that is not the best plan, and why it is not.
+    """The nearest candidate of a family that is not the best plan, and why it loses.
 
-    at: its number; None where the family has no candidate.
+    at: its index; None if the family has no candidate.
     """
 
     family: int
@@ -37,7 +37,7 @@ class Loser:
 
 
 def losers(found: Found, short: Shortlist) -> list[Loser]:
-    """For every other family its nearest candidate and why it loses; nearest first."""
+    """For every other family, its nearest candidate and why it loses; nearest first."""
     best = short.plans[0].at if short.plans else None
     taken = int(short.candidates.family[best]) if best is not None else -1
     slack = found.ranking.slack(found.candidates)
@@ -71,7 +71,7 @@ def _loser(found: Found, short: Shortlist, family: int, best: int | None, slack:
 
 
 def nearest(found: Found, family: int, mine: Mask, slack: Array) -> Loser:
-    """The candidate of a family that comes nearest to the targets, and what it misses."""
+    """The candidate of a family that is closest to the targets, and what it misses."""
     candidates = found.candidates
     near = np.where(mine, slack, -np.inf)
     if np.isfinite(near).any():
@@ -90,7 +90,7 @@ def nearest(found: Found, family: int, mine: Mask, slack: Array) -> Loser:
 
 
 def _missed(found: Found, candidates: Candidates, at: int, *, simulated: bool = False) -> str:
-    """The targets that a candidate misses, in words; its probability where that is too low."""
+    """The targets that a candidate misses, as text; its probability if that is too low."""
     said = (
         ["does not sustain the load when simulated"]
         if (simulated and candidates.status[at] == OVERLOADED)
@@ -103,7 +103,7 @@ def _missed(found: Found, candidates: Candidates, at: int, *, simulated: bool = 
     if not said:
         chance = float(found.probability[at])
         if np.isnan(chance):
-            return "not validated, and a confidence is asked for"
+            return "not validated, but a confidence is required"
         return f"meets the targets with {quantities.chance(chance)} only"
     return "; ".join(said)
 
@@ -118,16 +118,16 @@ def _miss(target: Target, value: float, *, simulated: bool) -> str:
 
 
 def _behind(found: Found, short: Shortlist, plan: Plan) -> str:
-    """By how much one of the plans is behind the best of them, as their table says it."""
+    """How far one of the plans is behind the best, as their table shows it."""
     best = short.plans[0]
     shown = replace(found, candidates=short.candidates)
     return _dearer(shown, plan.at, best.at, [plan.probability, best.probability])
 
 
 def _dearer(found: Found, at: int, best: int, chance: Sequence[float]) -> str:
-    """By how much a candidate that meets the targets is behind the best.
+    """How far a candidate that meets the targets is behind the best.
 
-    chance: that it meets them, and that the best does.
+    chance: probability that it meets them, and that the best does.
     """
     by, columns = found.ranking.by, found.candidates.columns
     mine, theirs = float(columns[by.column][at]), float(columns[by.column][best])
@@ -137,9 +137,9 @@ def _dearer(found: Found, at: int, best: int, chance: Sequence[float]) -> str:
         return f"{by.title} {by.shown(mine)} against {by.shown(theirs)}"
     fewer = columns["devices"][at] - columns["devices"][best]
     if fewer > 0:
-        return f"as good, with {int(fewer)} devices more"
+        return f"as good, but with {int(fewer)} more devices"
     if np.isnan(chance[0]):
-        return f"as good, and {quantities.NOT_VALIDATED}"
+        return f"as good, but {quantities.NOT_VALIDATED}"
     here, there = map(quantities.chance, chance)
     if here == there:
         return f"as good, and meets the targets as surely ({here})"
@@ -147,7 +147,9 @@ def _dearer(found: Found, at: int, best: int, chance: Sequence[float]) -> str:
 
 
 def _fewer(found: Found, short: Shortlist, best: int, slack: Array) -> Loser | None:
-    """Why the best plan cannot do with fewer devices of its family; None where there are none."""
+    """Why the best plan cannot use fewer devices of its family; None if there are no such
+    candidates.
+    """
     candidates = found.candidates
     family = int(candidates.family[best])
     devices = candidates.columns["devices"]

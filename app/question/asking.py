@@ -33,7 +33,9 @@ class UnknownParameter(InvalidValue):
     def __init__(self, name: str, known: Iterable[str]) -> None:
         known = tuple(known)
         self.near = typed.near(name.replace("-", "_"), (*known, *ALIASES))
-        super().__init__(f"{name[:60]!r} is no parameter: {typed.did_you_mean(self.near, known)}")
+        super().__init__(
+            f"{name[:60]!r} is not a parameter: {typed.did_you_mean(self.near, known)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ def ask(
     if verb != "sweep" and len({len(each) for each in arrays.values()}) > 1:
         shapes = ", ".join(f"{name} {len(arrays[name])}" for name in PARAMETERS if name in arrays)
         raise InvalidValue(
-            f"arrays are configurations side by side, all of one length; these are {shapes}"
+            f"arrays must have equal lengths, one value per configuration; these have {shapes}"
         )
     if "moe_tp" in values and ("tp" in VERBS[verb].several or set(_RANKS) & set(arrays)):
         scalars.setdefault("ep", 1)  # experts of every shape are distributed separately
@@ -186,7 +188,7 @@ def _check_loads(verb: str, given: list[str]) -> None:
     allowed = VERBS[verb].loads
     wrong = [name for name in given if name not in allowed]
     if wrong:
-        raise InvalidValue(f"{wrong[0]} is no load of {verb}: give {' or '.join(allowed)}")
+        raise InvalidValue(f"{wrong[0]} is not a load for {verb}: give {' or '.join(allowed)}")
     if len(given) > 1 or not (given or VERBS[verb].default_load):
         has = " and ".join(given) or "none"
         raise InvalidValue(

@@ -13,29 +13,30 @@ _SECONDS = 1e9
 
 @dataclass(frozen=True, kw_only=True)
 class Targets:
-    """What must hold."""
+    """Targets."""
 
     target: Any = parameter(
-        "list", (), 'What must hold: "ttft_p95 < 500ms, tpot < 30ms, usd_per_mtok < 0.4".',
+        "list", (), 'Targets to meet: "ttft_p95 < 500ms, tpot < 30ms, usd_per_mtok < 0.4".',
         group=TARGETS, label="Targets",
     )  # fmt: skip
     ttft_target_s: float | None = parameter(
-        "number", None, "Most seconds to the first token of a good request.", unit="s",
+        "number", None, "Largest time to first token of a good request, in seconds.", unit="s",
         least=0.0, most=_SECONDS, label="TTFT target", group=TARGETS, aliases=("ttft_target",),
     )  # fmt: skip
     tpot_target_s: float | None = parameter(
-        "number", None, "Most seconds between tokens of a good request.", unit="s",
+        "number", None, "Largest time between tokens of a good request, in seconds.", unit="s",
         least=0.0, most=_SECONDS, label="TPOT target", group=TARGETS, aliases=("tpot_target",),
     )  # fmt: skip
     e2e_target_s: float | None = parameter(
-        "number", None, "Most seconds of a good request.", unit="s", least=0.0, most=_SECONDS,
+        "number", None, "Largest duration of a good request, in seconds.", unit="s",
+        least=0.0, most=_SECONDS,
         label="E2E target", group=TARGETS, aliases=("e2e_target",),
     )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """What devices, power and carbon cost."""
+    """Costs of devices, power and carbon."""
 
     price: Any = parameter(
         "text", "",
@@ -44,41 +45,43 @@ class Prices:
         group=PRICES, label="Rent of a device [$/h]", also=("number", "prices"), aliases=("rent",),
     )  # fmt: skip
     capex: float = parameter(
-        "number", 0.0, "Price of a device with its share of server and network; 0: rented.",
+        "number", 0.0, "Price of a device including its share of server and network; 0: rented.",
         unit="$", least=0.0, most=1e12, group=PRICES,
     )  # fmt: skip
     lifetime: float = parameter(
-        "number", 4.0, "Years that a device lasts.", unit="years", least=0.0, above=True,
+        "number", 4.0, "Lifetime of a device in years.", unit="years", least=0.0, above=True,
         most=100.0, group=PRICES,
     )  # fmt: skip
     interest: float = parameter(
-        "number", 0.0, "Cost of capital a year.", unit="%", least=0.0, most=1000.0, group=PRICES,
+        "number", 0.0, "Cost of capital per year.", unit="%", least=0.0, most=1000.0, group=PRICES,
     )  # fmt: skip
     opex: float = parameter(
-        "number", 0.0, "Operation a year, of the price of a device.", unit="%", least=0.0,
+        "number", 0.0, "Operating cost per year, as a share of the device's price.", unit="%",
+        least=0.0,
         most=1000.0, group=PRICES,
     )  # fmt: skip
     pue: float | None = parameter(
-        "number", None, "Power of the site over what it runs; by default the average.",
+        "number", None, "Power of the site over that of its machines (PUE); by default the "
+        "average.",
         least=1.0, most=100.0, group=PRICES,
     )  # fmt: skip
     host_power: float | None = parameter(
-        "number", None, "Power of host and server a device; by default as known of the system.",
+        "number", None, "Host and server power per device; by default as known for the system.",
         unit="W", least=0.0, most=1e6, group=PRICES,
     )  # fmt: skip
     network_power: float | None = parameter(
-        "number", None, "Power of switches and optics a device; by default an estimate.",
+        "number", None, "Power of switches and optics per device; by default an estimate.",
         unit="W", least=0.0, most=1e6, group=PRICES,
     )  # fmt: skip
     electricity: float = parameter(
         "number", 0.10, "Price of electricity.", unit="$/kWh", least=0.0, most=1e3, group=PRICES,
     )  # fmt: skip
     carbon: float = parameter(
-        "number", 0.0, "Grams of CO2 a kWh of the grid; 0: not stated.", unit="g/kWh",
+        "number", 0.0, "Grams of CO2 per kWh of the grid; 0: not stated.", unit="g/kWh",
         least=0.0, most=1e5, group=PRICES,
     )  # fmt: skip
     power: float = parameter(
-        "number", 0.0, "Measured power of a device; 0: by the model of power.", unit="W",
+        "number", 0.0, "Measured power of a device; 0: from the power model.", unit="W",
         least=0.0, most=1e6, group=PRICES,
     )  # fmt: skip
     api_in: float = parameter(
@@ -104,42 +107,44 @@ class Prices:
         unit="$/GiB-h", least=0.0, most=1e3, group=PRICES,
     )  # fmt: skip
     peak_rate: float = parameter(
-        "number", 0.0, "Requests a second in the busiest hour; 0: what a replica sustains.",
+        "number", 0.0, "Requests per second in the busiest hour; 0: what one replica sustains.",
         unit="1/s", least=0.0, most=1e9, group=PRICES,
     )  # fmt: skip
     day: Any = parameter(
-        "list", (), "Load of the 24 hours from midnight on, as shares of the busiest.",
+        "list", (), "Load of the 24 hours from midnight, as shares of the busiest hour.",
         group=PRICES, also=("numbers",),
     )  # fmt: skip
     cached: float = parameter(
-        "number", 50.0, "Share of a prompt that the price of cached tokens is for.", unit="%",
-        least=0.0, most=100.0, group=PRICES,
+        "number", 50.0, "Share of the prompt for which the price of cached tokens is computed.",
+        unit="%", least=0.0, most=100.0, group=PRICES,
     )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What a search tries, and how it ranks what it finds."""
+    """The space of a search, and the ranking of its results."""
 
     devices: Any = parameter(
-        "text", "1:8", 'Least and most devices of the whole deployment: "1:64".', group=SEARCH,
+        "text", "1:8", 'Smallest and largest number of devices of the whole deployment: "1:64".',
+        group=SEARCH,
         also=("number", "numbers"),
     )  # fmt: skip
     pools: Any = parameter(
-        "list", (), "Deployments to try; by default both. Disaggregated: prompts have workers of "
-        "their own.",
+        "list", (), "Deployments to try; by default both. Disaggregated: with a separate prefill "
+        "pool.",
         choices=("aggregated", "disaggregated"), group=SEARCH, aliases=("kind",),
     )  # fmt: skip
     cross_systems: bool = parameter(
-        "truth", False, "Prompts may be read on another system than answers are written on.",
+        "truth", False, "Prefill and decode may run on different systems.",
         group=SEARCH, label="Prompts on another system",
     )  # fmt: skip
     rank: str = parameter(
-        "text", "", "Figure that orders the plans; by default cost, else devices.", group=SEARCH,
+        "text", "", "Figure that ranks the plans; by default cost, or devices without a price.",
+        group=SEARCH,
         label="Rank by",
     )  # fmt: skip
     confidence: float = parameter(
-        "number", 0.0, "Least probability that all targets are met.", least=0.0, most=1.0 - 1e-9,
+        "number", 0.0, "Required probability that all targets are met.", least=0.0, most=1.0 - 1e-9,
         group=SEARCH, label="Least probability",
     )  # fmt: skip
     top: int = parameter(
@@ -150,7 +155,7 @@ class Search:
         label="Simulate the best",
     )  # fmt: skip
     break_even: bool = parameter(
-        "truth", False, "Also find the load at which drafts and prefill pools stop paying.",
+        "truth", False, "Also find the load at which drafts and prefill pools no longer pay off.",
         group=SEARCH, label="Where drafts and pools pay", aliases=("pays",),
     )  # fmt: skip
     change: float = parameter(

@@ -32,7 +32,7 @@ class Deployment:
     engine: Any = parameter(
         "text", "",
         'Serving engine: vllm, sglang, trtllm, llama.cpp, hf, generic; also "vllm 0.9". '
-        "By default vllm where it runs on the system, else generic.",
+        "By default vllm if it runs on the system, otherwise generic.",
         group=MODEL, names="engine",
     )  # fmt: skip
     engine_version: str = parameter(
@@ -55,7 +55,7 @@ class Deployment:
     )  # fmt: skip
     activations: str = parameter("text", "", "Format of the activations.", group=FORMATS)
     compute: str = parameter(
-        "text", "", "Arithmetic type, in place of what the formats imply.",
+        "text", "", "Arithmetic type, instead of the one implied by the formats.",
         group=FORMATS, label="Arithmetic",
     )  # fmt: skip
 
@@ -81,7 +81,7 @@ class Deployment:
         limit="moe_tp", array=True, group=DEGREES,
     )  # fmt: skip
     cp: int = parameter(
-        "whole", 1, "Context-parallel degree of a prefill.", limit="cp", array=True, group=DEGREES,
+        "whole", 1, "Context-parallel degree of prefill.", limit="cp", array=True, group=DEGREES,
         label="CP",
     )  # fmt: skip
     micro_batches: int = parameter(
@@ -97,12 +97,12 @@ class Deployment:
         least=1.0, most=1e6, array=True, group=DEGREES, label="Busiest expert rank",
     )  # fmt: skip
     redundant_experts: int = parameter(
-        "whole", 0, "Copies of busy experts, of those workers that decode; ep divides experts and "
-        "copies together.",
+        "whole", 0, "Copies of busy experts on the decoding workers; ep must divide experts plus "
+        "copies.",
         least=0, most=_DEVICES, array=True, group=DEGREES, aliases=("ep_num_redundant_experts",),
     )  # fmt: skip
     overlap: str = parameter(
-        "text", "none", "What runs beside the exchange of tokens between expert ranks.",
+        "text", "none", "Work that overlaps with the exchange of tokens between expert ranks.",
         choices=OVERLAPS, group=DEGREES,
     )  # fmt: skip
     placement: str = parameter(
@@ -117,7 +117,7 @@ class Deployment:
         choices=("least_loaded", "round_robin", "prefix"), group=DEGREES,
     )  # fmt: skip
     front_ends: int = parameter(
-        "whole", 1, "Front ends that count the replicas each for itself, under router round_robin.",
+        "whole", 1, "Front ends that count replicas independently, with router round_robin.",
         least=1, most=1024, group=DEGREES,
     )  # fmt: skip
 
@@ -133,7 +133,7 @@ class Deployment:
         aliases=("token_budget", "chunked_prefill_size", "max_num_tokens"),
     )  # fmt: skip
     memory_fraction: float = parameter(
-        "number", 0.0, "Share of the device memory that the engine takes; 0: its default.",
+        "number", 0.0, "Share of the device memory that the engine uses; 0: its default.",
         least=0.0, most=1.0, group=ENGINE,
         aliases=("gpu_memory_utilization", "mem_fraction_static", "free_gpu_memory_fraction"),
     )  # fmt: skip
@@ -142,11 +142,11 @@ class Deployment:
         least=0.0, most=1e12, label="KV tokens", group=ENGINE, aliases=("max_total_tokens",),
     )  # fmt: skip
     prefix_caching: bool = parameter(
-        "truth", True, "Read equal prefixes once.", group=ENGINE,
+        "truth", True, "Prefill equal prefixes only once.", group=ENGINE,
         aliases=("enable_prefix_caching",),
     )  # fmt: skip
     stream_interval: int = parameter(
-        "whole", 1, "Tokens that the engine gathers before it sends them.",
+        "whole", 1, "Tokens that the engine collects before it sends them.",
         limit="stream_interval", array=True, group=ENGINE,
     )  # fmt: skip
     recv_interval: int = parameter(
@@ -155,13 +155,13 @@ class Deployment:
     )  # fmt: skip
     batch_wait: int = parameter(
         "whole", 0,
-        "Decode steps that a prompt waits at most for others to be read with it: one for each "
+        "Most decode steps that a prompt waits for others to be prefilled with it: one per "
         "attention rank, or as many as fill a step.",
         limit="batch_wait", array=True, group=ENGINE,
         aliases=("batch_wait_timeout_iters", "timeout_iters"),
     )  # fmt: skip
     scheduler: str = parameter(
-        "text", "", "Scheduling policy in place of the engine's own.",
+        "text", "", "Scheduling policy, instead of the engine's own.",
         choices=("", *SCHEDULERS), group=ENGINE,
     )  # fmt: skip
     step_scale: float | None = parameter(
@@ -171,16 +171,16 @@ class Deployment:
     )  # fmt: skip
     offload: str = parameter(
         "text", "",
-        "What moves off the device where it does not fit: weights, kv or experts to the host; "
+        "What moves off the device if it does not fit: weights, kv or experts to the host; "
         "levels: weights and cache over the device's two memories.",
         choices=("", "weights", "kv", "experts", "levels"), group=ENGINE,
     )  # fmt: skip
     lora_rank: int = parameter(
-        "whole", 0, "Rank of the LoRA adapters that requests name; 0: none.",
+        "whole", 0, "Rank of the LoRA adapters that requests use; 0: none.",
         least=0, most=4096, group=ENGINE,
     )  # fmt: skip
     lora_adapters: int = parameter(
-        "whole", 1, "LoRA adapters that requests name, evenly.", least=1, most=10_000,
+        "whole", 1, "Number of LoRA adapters, used equally often.", least=1, most=10_000,
         group=ENGINE,
     )  # fmt: skip
 
@@ -201,21 +201,22 @@ class Deployment:
         unit="GiB", least=0.0, most=1e9, label="Remote cache", group=CACHE,
     )  # fmt: skip
     host_cache_gb_per_s: float = parameter(
-        "number", 0.0, "What a device reads of its host's memory; 0: the system's host link.",
+        "number", 0.0, "Read bandwidth of a device from host memory; 0: the system's host link.",
         unit="GB/s", least=0.0, most=1e6, label="Host cache bandwidth", group=CACHE,
     )  # fmt: skip
     disk_cache_gb_per_s: float = parameter(
-        "number", 0.0, "What a device reads of the disk; 0: the system's drive.", unit="GB/s",
+        "number", 0.0, "Read bandwidth of a device from disk; 0: the system's drive.", unit="GB/s",
         least=0.0, most=1e6, label="Disk cache bandwidth", group=CACHE,
     )  # fmt: skip
     remote_cache_gb_per_s: float = parameter(
         "number", 0.0,
-        "What a device reads of other machines' memory; 0: the system's outermost link.",
+        "Read bandwidth of a device from other machines' memory; 0: the system's outermost link.",
         unit="GB/s", least=0.0, most=1e6, label="Remote cache bandwidth", group=CACHE,
     )  # fmt: skip
     cache_writes: str = parameter(
         "text", "through",
-        "When tiers are written: through: as a block is computed; back: as it is evicted above.",
+        "When tiers are written: through: when a block is computed; back: when the tier above "
+        "evicts it.",
         choices=("through", "back"), group=CACHE, aliases=("hicache_write_policy",),
     )  # fmt: skip
 
@@ -229,22 +230,22 @@ class Deployment:
         group=DRAFTS, aliases=("num_speculative_tokens",),
     )  # fmt: skip
     draft_model: Any = parameter(
-        "text", "", "Model that drafts, named as `model` is.", group=DRAFTS, names="model",
+        "text", "", "Draft model, named like `model`.", group=DRAFTS, names="model",
     )  # fmt: skip
     acceptance: Any = parameter(
         "text", "",
-        'Share of drafted tokens that is accepted: "0.8", or by position "0.9,0.7,0.5"; '
+        'Share of drafted tokens that are accepted: "0.8", or by position "0.9,0.7,0.5"; '
         "by default as measured.",
         group=DRAFTS, also=("number", "numbers"),
     )  # fmt: skip
 
     # ------------------------------------------------------------------------- prefill pool
     prefill_system: Any = parameter(
-        "text", "", "System of the workers that read prompts; by default `system`.",
+        "text", "", "System of the prefill workers; by default `system`.",
         group=POOL, names="system",
     )  # fmt: skip
     prefill_workers: int = parameter(
-        "whole", 0, "Workers that read prompts; `replicas` then decode.", least=0, most=1024,
+        "whole", 0, "Number of prefill workers; `replicas` then only decode.", least=0, most=1024,
         group=POOL,
     )  # fmt: skip
     prefill_tp: int = parameter(
@@ -272,7 +273,8 @@ class Deployment:
         "text", "", "Weight format of the prefill workers; by default `weights`.", group=POOL,
     )  # fmt: skip
     transfer_gbps: float = parameter(
-        "number", 0.0, "Link that carries the cache; 0: the link that the systems state.",
+        "number", 0.0, "Bandwidth of the link that carries the cache; 0: the link stated by the "
+        "systems.",
         unit="Gbit/s a device", least=0.0, most=1e6, label="Transfer", group=POOL,
     )  # fmt: skip
     transfer_latency_us: float | None = parameter(

@@ -104,7 +104,7 @@ class Evidence:
         return np.array(texts, dtype=object)[of.ravel()]
 
     def _conditions(self) -> Iterator[tuple[str, Mask]]:
-        """(category, or words of a number; which configurations have it)."""
+        """(category or name of a number, mask of the configurations that have it)."""
         yield from self.unmeasured.items()
         for name, far in self.beyond.items():
             called = NUMBERS.get(name, name.replace("_", " "))
@@ -119,7 +119,9 @@ class Evidence:
         numbers = [text for text, _ in self._conditions() if text in true and text not in names]
         said = []
         if names:
-            said.append(f"not validated: nobody measured {' or '.join(names)} {LOADS[self.load]}")
+            said.append(
+                f"not validated: no measured run had {' or '.join(names)} {LOADS[self.load]}"
+            )
         if numbers:
             said.append(f"beyond the measured range: {', '.join(numbers)}")
         return "; ".join(said)

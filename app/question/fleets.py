@@ -1,4 +1,4 @@
-"""What may be said of a fleet beside the questions of its models: its machines and priorities."""
+"""Parameters of a fleet in addition to the questions of its models: machines and priorities."""
 
 from __future__ import annotations
 
@@ -16,45 +16,49 @@ def _named(*those: Parameter) -> Mapping[str, Parameter]:
     return {one.name: one for one in those}
 
 
-#: Of a fleet as a whole.
+#: Parameters of a fleet as a whole.
 FLEET = _named(
-    Parameter("title", "text", "Fleet", "Of tables and charts."),
+    Parameter("title", "text", "Fleet", "Title of tables and charts."),
     Parameter(
-        "budget", "number", None, "Most dollars an hour for all machines in use.", unit="$/h",
+        "budget", "number", None, "Largest rent of all machines in use, in dollars per hour.",
+        unit="$/h",
         least=0.0, most=1e9,
     ),
 )  # fmt: skip
-#: Of a kind of machines.
+#: Parameters of a kind of machine.
 MACHINE = _named(
-    Parameter("name", "text", "", "Of the machines in tables and charts; by default the system."),
+    Parameter("name", "text", "",
+    "Name of the machines in tables and charts; by default the system."),
     Parameter("system", "text", "", PARAMETERS["system"].help, names="system"),
-    Parameter("devices", "whole", 8, "Devices of one machine.", least=1, most=4096),
+    Parameter("devices", "whole", 8, "Devices per machine.", least=1, most=4096),
     Parameter(
-        "count", "whole", 1, "Machines of this kind that there are, or may be rented.", least=0,
+        "count", "whole", 1, "Number of machines of this kind that exist or can be rented.",
+        least=0,
         most=_MOST,
     ),
-    Parameter("owned", "truth", False, "They are there already and cost nothing more."),
+    Parameter("owned", "truth", False, "The machines are owned and have no rent."),
     Parameter(
         "price", "number", None, "Rent of one device; by default as published.", unit="$/h",
         least=0.0, most=1e6,
     ),
 )  # fmt: skip
-#: Of a model, beside its question.
+#: Parameters of a model besides its question.
 OF_MODEL = _named(
-    Parameter("name", "text", "", "Of the model's row in tables; by default the model."),
-    Parameter("tenant", "text", "", "Who asks for it."),
+    Parameter("name", "text", "", "Name of the model's row in tables; by default the model."),
+    Parameter("tenant", "text", "", "The tenant that uses the model."),
     Parameter(
-        "priority", "whole", 1, "1 is served first; equal ones share what is left.", least=1,
+        "priority", "whole", 1, "1 is served first; models of equal priority share what is left.",
+        least=1,
         most=1000,
     ),
 )  # fmt: skip
-#: Parameters of a plan that the fleet decides, and why a model of it may not state them.
+#: Parameters of a plan that the fleet decides, and why its models may not state them.
 DECIDED: Mapping[str, str] = {
     "rank": "a fleet serves by priority, then for the least rent on the fewest devices",
     "top": "a fleet has one answer",
     "price": "the rent of a device is stated with its machines",
-    "break_even": "a fleet has replicas of one kind",
-    "cross_systems": "a replica lies on machines of one kind",
+    "break_even": "a fleet has only one kind of replica",
+    "cross_systems": "a replica runs on machines of one kind",
 }
 
 

@@ -14,17 +14,17 @@ DAY: tuple[float, ...] = (
 
 
 def day_of(question: Question) -> tuple[float, ...]:
-    """The load of each hour as shares of the busiest, `DAY` unless the question says.
+    """The load of each hour as shares of the busiest, `DAY` by default.
 
     Raises:
-        InvalidValue: not 24 shares from 0 on, or none above 0.
+        InvalidValue: not 24 shares of at least 0, or all are 0.
     """
     try:
         shares = tuple(float(share) for share in question.day or DAY)
     except (TypeError, ValueError):
         shares = ()
     if len(shares) != HOURS or not all(0.0 <= share <= 1e3 for share in shares):
-        raise InvalidValue(f"the day has {len(question.day)} shares: give 24 numbers from 0 on")
+        raise InvalidValue(f"the day has {len(question.day)} shares: give 24 numbers of at least 0")
     if not max(shares) > 0.0:
-        raise InvalidValue("the day has no load: give an hour a share above 0")
+        raise InvalidValue("the day has no load: give at least one hour a share above 0")
     return shares

@@ -15,7 +15,7 @@ SESSIONS = ("conversation", "coding_agent")
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What is served: exactly one of a static batch, open requests, a rate and a trace."""
+    """The load: exactly one of a static batch, open requests, a rate and a trace."""
 
     batch: int = parameter(
         "whole", 1, "Static batch: sequences in a step.", limit="batch", array=True, group=LOAD,
@@ -25,7 +25,7 @@ class Load:
         limit="concurrency", array=True, group=LOAD, label="Users",
     )  # fmt: skip
     rate: float | None = parameter(
-        "number", None, "Requests that arrive in a second.", unit="1/s",
+        "number", None, "Arriving requests per second.", unit="1/s",
         least=0.0, above=True, most=1e9, array=True, group=LOAD, aliases=("request_rate",),
     )  # fmt: skip
     trace: Any = parameter(
@@ -35,12 +35,12 @@ class Load:
     burst_start: bool = parameter(
         "truth", False,
         "All users start at once and send ten requests each, as public benchmarks do; by default "
-        "the loop is steady.",
+        "the loop is in steady state.",
         group=LOAD,
     )  # fmt: skip
     requests: int | None = parameter(
         "whole", None,
-        "Requests of a run; by default ten a user, 1,000 at a rate, a whole trace.",
+        "Requests of a run; by default ten per user, 1,000 at a rate, or the whole trace.",
         least=0, most=2_000_000, group=LOAD, aliases=("num_prompts",),
     )  # fmt: skip
     burstiness: float = parameter(
@@ -48,11 +48,12 @@ class Load:
         least=1e-3, most=1e6, group=LOAD,
     )  # fmt: skip
     ramp_to: float = parameter(
-        "number", 0.0, "Rate that `rate` climbs to; 0: it does not.", unit="1/s", least=0.0,
+        "number", 0.0, "Final rate of a ramp that starts at `rate`; 0: no ramp.", unit="1/s",
+        least=0.0,
         most=1e9, group=LOAD,
     )  # fmt: skip
     ramp_s: float = parameter(
-        "number", 0.0, "Seconds of that climb.", unit="s", least=0.0, most=_SECONDS,
+        "number", 0.0, "Duration of the ramp in seconds.", unit="s", least=0.0, most=_SECONDS,
         label="Ramp", group=LOAD,
         aliases=("ramp_seconds",),
     )  # fmt: skip
@@ -87,15 +88,15 @@ class Load:
 
     # ------------------------------------------------------------------------- what requests share
     prefix_hits: float = parameter(
-        "number", 0.0, "Share of every prompt that is found in the cache.", least=0.0,
+        "number", 0.0, "Share of each prompt found in the cache.", least=0.0,
         most=1.0 - 1e-9, group=SHARED,
     )  # fmt: skip
     shared_tokens: int = parameter(
-        "whole", 0, "Tokens that all prompts start with, on top of isl.", least=0,
+        "whole", 0, "Shared tokens at the start of all prompts, in addition to isl.", least=0,
         most=10_000_000, group=SHARED, aliases=("shared_prompt", "random_prefix_len"),
     )  # fmt: skip
     turns: int = parameter(
-        "whole", 1, "Turns of a session; each prompt repeats what was said before.", least=1,
+        "whole", 1, "Turns of a session; each prompt repeats the conversation so far.", least=1,
         most=1000, group=SHARED,
     )  # fmt: skip
     turn_isl: int = parameter(
@@ -113,35 +114,35 @@ class Load:
     )  # fmt: skip
     sessions: str = parameter(
         "text", "",
-        "Sessions with the lengths, turns and pauses of recorded ones, in place of isl, osl and "
-        "turns.",
+        "Recorded sessions, whose lengths, turns and pauses replace isl, osl and turns.",
         choices=("", *SESSIONS), group=SHARED,
     )  # fmt: skip
     prefix_tier: str = parameter(
-        "text", "device", "Where prefixes that are found lie.", choices=("device", "host"),
+        "text", "device", "Where cached prefixes are stored.", choices=("device", "host"),
         group=SHARED,
     )  # fmt: skip
     samples: int = parameter(
-        "whole", 1, "Answers to each prompt, all wanted.", least=1, most=1024, group=SHARED,
+        "whole", 1, "Answers to each prompt, all returned.", least=1, most=1024, group=SHARED,
     )  # fmt: skip
     beams: int = parameter(
-        "whole", 1, "Beams of a search, one answer wanted.", least=1, most=1024, group=SHARED,
+        "whole", 1, "Beams of a beam search, with one answer returned.",
+        least=1, most=1024, group=SHARED,
     )  # fmt: skip
 
     # ------------------------------------------------------------------------- inputs beside text
     images: int = parameter(
-        "whole", 0, "Images of each request; their tokens add to isl.", least=0, most=10_000,
+        "whole", 0, "Images per request; their tokens are added to isl.", least=0, most=10_000,
         group=INPUTS,
     )  # fmt: skip
     image_size: str = parameter(
         "text", "", 'Width and height of the images in pixels: "1024x768".', group=INPUTS,
     )  # fmt: skip
     audio_seconds: float = parameter(
-        "number", 0.0, "Seconds of sound of each request; 0: a whole window.", unit="s",
+        "number", 0.0, "Seconds of sound per request; 0: a whole window.", unit="s",
         least=0.0, most=1e6, group=INPUTS,
     )  # fmt: skip
     diffusion_steps: int = parameter(
-        "whole", 0, "Passes of a diffusion model over an answer; 0: one a token.", least=0,
+        "whole", 0, "Passes of a diffusion model over an answer; 0: one per token.", least=0,
         most=1_000_000, group=INPUTS,
     )  # fmt: skip
     block_length: int = parameter(

@@ -127,8 +127,8 @@ def of_range(one: Parameter, given: Mapping[str, Any]) -> list[Any]:
         return [one.checked(each) for each in stepped(one.name, first, last, step, one.kind)]
     except (TypeError, ValueError):
         raise InvalidValue(
-            f"{one.name}: {brief(dict(given))} is no range; give {{from: 1, to: 8, step: 1}}, or "
-            'step "x2" for doubling'
+            f"{one.name}: {brief(dict(given))} is not a range; give {{from: 1, to: 8, step: 1}}, "
+            'or step "x2" for doubling'
         ) from None
 
 

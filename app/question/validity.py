@@ -1,4 +1,4 @@
-"""What a question says that cannot be, or that means nothing, in one pass."""
+"""Parameters of a question that contradict each other or have no meaning, checked in one pass."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from app.question.verbs import NOT_OF_A_BATCH, NOT_UNDER_LOAD, ONE_BY_ONE
 from genz_core.errors import InvalidValue
 from genz_core.serving.cache_tiers import TIERS
 
-#: Parameters of a prefill pool that do not make one.
+#: Parameters of a prefill pool that do not create one by themselves.
 _OF_A_POOL = tuple(
     name for name in in_group(POOL) if name not in ("prefill_system", "prefill_workers")
 )
 
 
-#: Parameters that recorded sessions have of their own.
+#: Parameters that recorded sessions define themselves.
 _OF_SESSIONS = (
     "isl", "osl", "length_ratio", "length_spread", "lengths", "turns", "turn_isl", "think_s",
     "think_spread", "shared_tokens", "prefix_hits", "samples", "beams",
@@ -31,7 +31,7 @@ def tiers_of(question: Question) -> tuple[str, ...]:
 
 
 def has_pool(question: Question) -> bool:
-    """Whether prompts have workers of their own."""
+    """Whether prefill has separate workers."""
     return bool(question.prefill_system or question.prefill_workers)
 
 
@@ -51,9 +51,9 @@ def refuse_contradictions(question: Question) -> None:
 
 
 def refuse_meaningless(question: Question, verb: str = "", stated: Collection[str] = ()) -> None:
-    """Refuse a question that states what means nothing to its load.
+    """Refuse a question with a parameter that has no meaning for its load.
 
-    stated: parameters that have several values beside the question.
+    stated: parameters given with several values outside of the question.
 
     Raises:
         InvalidValue: the first such parameter.
@@ -63,12 +63,12 @@ def refuse_meaningless(question: Question, verb: str = "", stated: Collection[st
 
 
 def meaningless(question: Question, verb: str = "", stated: Collection[str] = ()) -> Iterator[str]:
-    """A sentence for each parameter that was stated and means nothing to the question's load.
+    """A sentence for each given parameter that has no meaning for the question's load.
 
-    stated: as of `refuse_meaningless`.
+    stated: see `refuse_meaningless`.
     """
     if verb not in ONE_BY_ONE and question.requests is not None and not question.burst_start:
-        yield "requests means nothing to a steady load: give burst_start, or leave it out"
+        yield "requests does not apply to a steady load: give burst_start, or leave it out"
     static = question.kind == "batch"
     if verb == "plan" and question.kind == "trace" and (tiers := tiers_of(question)):
         yield (
@@ -78,13 +78,13 @@ def meaningless(question: Question, verb: str = "", stated: Collection[str] = ()
     if verb not in ("", "simulate") and not tiers_of(question):
         for name in ("think_s", "think_spread"):
             if getattr(question, name):
-                yield f"{name} means nothing here without a cache tier: give host_cache_gib"
+                yield f"{name} has no effect without a cache tier: give host_cache_gib"
     if verb == "simulate" and question.price and not tiers_of(question):
-        yield "price means nothing to a simulation without cache tiers: leave it out"
+        yield "price does not apply to a simulation without cache tiers: leave it out"
     for name in NOT_OF_A_BATCH if static else NOT_UNDER_LOAD:
         if name in stated or getattr(question, name) != getattr(STANDARD, name):
             what = "a static batch: give a concurrency or a rate" if static else "a load"
-            yield f"{name} means nothing to {what}, or leave it out"
+            yield f"{name} does not apply to {what}, or leave it out"
 
 
 def _contradictions(q: Question) -> Iterator[str]:
@@ -97,7 +97,7 @@ def _contradictions(q: Question) -> Iterator[str]:
         for name in _changed(q, _OF_A_POOL):
             yield f"{name} without a prefill pool: name its system, or give prefill_workers"
     if q.front_ends > 1 and q.router != "round_robin":
-        yield f"front_ends = {q.front_ends} count replicas apart: give router = round_robin"
+        yield f"front_ends = {q.front_ends} needs router = round_robin"
     if not q.lora_rank and q.lora_adapters != 1:
         yield f"lora_adapters = {q.lora_adapters} without a rank: give lora_rank"
 
@@ -120,13 +120,13 @@ def _of_drafts(q: Question) -> Iterator[str]:
 def _of_sharing(q: Question) -> Iterator[str]:
     found = bool(q.shared_tokens or q.turns > 1)
     if q.prefix_hits and found:
-        yield "prefix_hits beside a shared prompt or turns: these say already what is found"
+        yield "prefix_hits with a shared prompt or turns: these already determine what is found"
     if q.samples > 1 and q.beams > 1:
         yield "samples and beams are two ways to several answers: give one"
     if q.turns > 1 and max(q.samples, q.beams) > 1:
         yield "turns of a session follow one answer: leave out samples and beams"
     if q.prefix_tier == "host" and not (q.prefix_hits or found):
-        yield "prefix_tier = host: say what is found, with prefix_hits or turns"
+        yield "prefix_tier = host: state what is found, with prefix_hits or turns"
     if q.think_s and q.turns == 1:
         yield "think_s lies between the turns of a session: give turns above 1"
 
@@ -154,9 +154,9 @@ def _of_tiers(q: Question) -> Iterator[str]:
     if not q.prefix_caching:
         yield f"{first} without prefix caching: leave out one"
     for name in _changed(q, ("prefix_hits", "prefix_tier")):
-        yield f"{name} says what is found where, which {first} finds out: leave out one"
+        yield f"{name} states what is found and where, which {first} computes: leave out one"
     if q.turns == 1 and not (q.sessions or q.trace or _changed(q, ("prefix_hits",))):
-        yield f"{first} keeps what later requests find again: give turns, sessions or a trace"
+        yield f"{first} is useless unless prefixes are reused: give turns, sessions or a trace"
 
 
 def _of_arrivals(q: Question) -> Iterator[str]:
@@ -164,7 +164,7 @@ def _of_arrivals(q: Question) -> Iterator[str]:
     for name in (name for name, changed in shapes.items() if changed and not q.rate):
         yield f"{name} shapes the arrivals of a rate: give a rate, or leave it out"
     if all(shapes.values()):
-        yield "a ramp is Poisson: give burstiness or ramp_to, one of them"
+        yield "a ramp has Poisson arrivals: give either burstiness or ramp_to"
     if bool(q.ramp_to) != bool(q.ramp_s):
         yield "a ramp needs both the rate that it climbs to and its seconds"
     drawn = _changed(q, ("length_ratio", "length_spread", "lengths"))

@@ -1,4 +1,4 @@
-"""The verbs: what each computes of a question, and which parameters mean nothing to it.
+"""The verbs: what each computes from a question, and which parameters have no meaning for it.
 
 Every verb takes every parameter; `LEFT_OUT` lists the exceptions with their reason.
 """
@@ -18,7 +18,7 @@ from app.question.parameters import PARAMETERS, in_group, names_of
 Reason = Literal["physics", "not modelled", "server files", "array only", "measured"]
 #: Why a verb or an interface leaves a parameter out.
 REASONS: Mapping[Reason, str] = {
-    "physics": "it means nothing to what the verb computes",
+    "physics": "it does not apply to what the verb computes",
     "not modelled": "it would change the answer, and the verb does not model it",
     "server files": "it would read a file of the server",
     "array only": "it is one number of a table's axis",
@@ -28,13 +28,13 @@ REASONS: Mapping[Reason, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One thing to compute of a question.
+    """One thing to compute from a question.
 
-    loads: kinds of load that it takes, the first where none is given ("" for none: one must be
+    loads: kinds of load that it accepts, the first being the default ("" for none: one must be
     given).  several: parameters that take several values to choose among, besides arrays.
-    arrays: whether parameters take one value a configuration.  names_model: whether the caller
-    must name the model.  measured: whether what is not given is read from a measurement, the load
-    too.
+    arrays: whether parameters take one value per configuration.  names_model: whether the caller
+    must name the model.  measured: whether missing values, including the load, are read from a
+    measurement.
     """
 
     name: str
@@ -53,7 +53,7 @@ _SPACE = (
 )  # fmt: skip
 _NAMES = ("model", "system", "engine", "engine_version", "weights", "moe_weights", "kv",
           "activations", "compute")  # fmt: skip
-#: What a server is started with, and a search over a real one may change.
+#: Parameters that a server is started with, and that a search over a real one may change.
 _TUNED = (
     "engine", "weights", "kv", "tp", "pp", "dp", "ep", "max_num_seqs", "max_num_batched_tokens",
     "memory_fraction", "speculation", "draft_tokens", "offload", "stream_interval", "recv_interval",
@@ -84,19 +84,19 @@ VERBS: Mapping[str, Verb] = {
     )
 }
 
-#: Verbs that serve requests one by one.
+#: Verbs that simulate individual requests.
 ONE_BY_ONE = ("simulate", "scale", "availability")
-#: What only a simulation of single requests can tell apart.
+#: Parameters that only matter in a simulation of individual requests.
 _ONE_BY_ONE = (
     "burstiness", "ramp_to", "ramp_s", "seed", "length_spread", "lengths", "router", "sessions",
     "front_ends", "kv_tokens", "prefix_caching", "scheduler",
 )  # fmt: skip
-#: Tiers of cached prefixes, and the pauses that these may outlast.
+#: Tiers of cached prefixes, and parameters of the pauses between reuses.
 _TIERS = (*in_group(CACHE), "think_s", "think_spread")
 #: The tier that replicas share, whose number a plan looks for.
 _REMOTE = ("remote_cache_gib", "remote_cache_gb_per_s")
 _TIER_PRICES = ("host_cache_price", "disk_cache_price", "remote_cache_price")
-#: Several deployments behind one router, and workers that read their prompts.
+#: Parameters of several deployments behind one router, and of prefill pools.
 SEVERAL = ("replicas", *in_group(POOL))
 _STATIC = ("cp", "micro_batches", "sequence_parallel", "placement", "diffusion_steps",
            "block_length")  # fmt: skip
@@ -115,14 +115,14 @@ NOT_OF_A_BATCH = (
 #: Parameters that no engine's serving loop has.
 NOT_UNDER_LOAD = _STATIC
 
-#: What engines do with requests, and a simulation of single requests does not.
+#: Parameters of what engines do with requests that a simulation of requests does not model.
 _NOT_SIMULATED = (
     "offload", "images", "image_size", "audio_seconds", "samples", "beams", "lora_rank",
     "lora_adapters", "stream_interval",
 )  # fmt: skip
-#: What a simulation of single requests finds or leaves to the closed form.
+#: Parameters that a simulation computes itself or leaves to the closed form.
 _OF_NO_SIMULATION = (*_STATIC, "batch", "target", "prefix_hits", "prefix_tier", *_NOT_SIMULATED)
-#: What a simulation serves by replicas that are always there, and not by ones that come and go.
+#: Parameters supported for a fixed set of replicas, but not for replicas that start and stop.
 _NOT_SCALED = ("ramp_to", "ramp_s", "sessions", "front_ends", "think_spread", *in_group(CACHE),
                *in_group(POOL))  # fmt: skip
 _OF_NO_DAY = (*_OF_NO_SIMULATION, *_NOT_SCALED, "concurrency", "burst_start")
@@ -155,11 +155,12 @@ _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
                   "offload"),
     "ops": tuple(name for name in PARAMETERS if name not in _COUNTED),
 }  # fmt: skip
-#: What a measurement says: how its users began, and how many requests they sent.
+#: Parameters taken from a measurement: how its users began, and how many requests they sent.
 _MEASURED = ("burst_start", "requests")
-#: What changes a load in closed form, and is not in its equations; a seed alone draws nothing.
+#: Parameters that change a load but are not part of the closed-form equations; a seed alone has no
+#: effect.
 _NOT_IN_CLOSED_FORM = (*(name for name in _ONE_BY_ONE if name != "seed"), *_TIERS)
-#: Of `_LEFT_OUT`, what would change the answer; of a static batch nothing does.
+#: Those of `_LEFT_OUT` that would change the answer; for a static batch none does.
 _NOT_MODELLED: Mapping[str, tuple[str, ...]] = {
     "simulate": _NOT_SIMULATED,
     **dict.fromkeys(("scale", "availability"), (*_NOT_SIMULATED, *_NOT_SCALED)),
@@ -185,10 +186,10 @@ LEFT_OUT: Mapping[str, Mapping[str, Reason]] = {verb: _reasons(verb) for verb in
 
 
 def refusal(verb: str, name: str) -> str:
-    """The sentence on a parameter that a verb leaves out."""
+    """The sentence on a parameter that a verb does not take."""
     if LEFT_OUT[verb][name] == "not modelled":
         return f"{name} is not modelled by {verb}: leave it out"
-    return f"{name} means nothing to {verb}: leave it out"
+    return f"{name} does not apply to {verb}: leave it out"
 
 
 def parameters_of(verb: str) -> dict[str, Parameter]:

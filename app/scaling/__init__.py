@@ -1,1 +1,1 @@
-"""Replicas under a load that changes: autoscalers, starts, losses, and how many are enough."""
+"""Replicas under a changing load: autoscalers, start times, losses, and how many are enough."""

@@ -1,9 +1,9 @@
-"""How many replicas keep a share of requests within the targets, while some are lost.
+"""How many replicas keep a share of requests within the targets while some replicas are lost.
 
-Every number of replicas is simulated with the same requests.  Two answers follow: the fewest that
-are enough with some lost all the time (N + k), and the fewest that are enough on average, where
-each replica is gone independently for its unavailable share of the time, so that the number of
-those that serve is binomial, and where all requests that are open at a loss count as missed.
+Every number of replicas is simulated with the same requests.  There are two answers: the smallest
+number that is enough while k replicas are always lost (N + k), and the smallest number that is
+enough on average.  For the average, each replica is unavailable independently, so the number of
+serving replicas is binomial, and all requests in flight on a lost replica miss the targets.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ from genz_core.serving.simulation import ReplicaSetPlan
 from genz_core.serving.simulation.scaling import Fixed
 from genz_core.types import Array
 
-_UNLIKELY = 1e-9  # of a number of replicas that are gone at once, which is not looked at
+_UNLIKELY = 1e-9  # probability below which a number of lost replicas is ignored
 _HOURS_A_MONTH = 730.0
-#: Requests of a rate that are drawn for each request that may miss the targets, and at least.
+#: Requests drawn at a rate: this many per request that may miss the targets, and at least this
+#: many.
 _FOR_A_MISS, _LEAST = 20, 2000
 
 
 @dataclass(slots=True)
 class Tried:
-    """Runs of the load by number of replicas that serve, made when they are first asked for."""
+    """Runs of the load by number of serving replicas, each simulated on first use."""
 
     deployed: Deployed
     open_each: int
@@ -54,17 +55,18 @@ class Tried:
         return self._runs[replicas]
 
     def share(self, replicas: int) -> float:
-        """Requests within the targets while so many replicas serve."""
+        """Share of requests within the targets with this number of serving replicas."""
         return self.run(replicas).good_share if replicas > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Available(ResultTable):
-    """The answer.
+    """The result of `availability`.
 
-    share: that was asked for.  lost: replicas that must not be missed.  gone: share of time that a
-    replica is not there.  mtbf_s: of a replica.  bare: the fewest with none lost.  average: the
-    fewest with losses as they come; None where no number up to `most` is enough.
+    share: requested share of requests.  lost: number of lost replicas that must be tolerated.
+     gone: share of time that a replica is unavailable.  mtbf_s: of a replica.  bare: smallest
+    number with none lost.  average: smallest number with random losses; None if no number up to
+    `most` is enough.
     """
 
     tried: Tried
@@ -79,12 +81,12 @@ class Available(ResultTable):
     most: int
 
     def to_dict(self) -> dict[str, Any]:
-        """What was asked and answered, SI units, as `ridgeline availability --json` prints it."""
+        """The question and the answer, SI units, as `ridgeline availability --json` prints it."""
         return document(self)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each number of replicas."""
+        """One row per number of replicas."""
         return rows(self)
 
     def __repr__(self) -> str:
@@ -101,12 +103,11 @@ def availability(
 ) -> Available:
     """Find how many replicas are enough.
 
-    extras: as `app.question.extras` declares them for "availability".  deployment: as of
-    `Deployed.of`.
+    extras: as declared in `app.question.extras` for "availability".  deployment: see `Deployed.of`.
 
     Raises:
-        RidgelineError: a question or a load that cannot be, or too few replicas allowed.
-        Cancelled: `cancelled` said so.
+        RidgelineError: an invalid question or load, or too few replicas allowed.
+        Cancelled: `cancelled` returned True.
     """
     share, most = extras["share"] / 100.0, extras["max_replicas"]
     question = asked.question
@@ -121,23 +122,23 @@ def availability(
     tried = Tried(deployed, extras["open_each"], progress, cancelled)
     bare = _fewest(tried, share, most)
     average = None
-    if 1.0 - cut_off(tried, bare, mtbf) >= share:  # those that are open at a loss always miss
+    if 1.0 - cut_off(tried, bare, mtbf) >= share:  # requests in flight at a loss always miss
         numbers = range(bare, most + 1)
         average = next((n for n in numbers if expected(tried, n, gone, mtbf) >= share), None)
     found = Available(
         tried, share, extras["lost"], gone, mtbf, start, extras["replace_s"], bare, average, most
     )
-    rows(found)  # simulates all that they show while that can be cancelled
+    rows(found)  # simulate everything that the rows show now, while it can be cancelled
     return found
 
 
 def _fewest(tried: Tried, share: float, most: int) -> int:
-    """The fewest replicas that keep the share with none lost.
+    """The smallest number of replicas that keeps the share with none lost.
 
-    From the number that the closed form needs, up or down to the edge.
+    The search starts at the number from the closed form and goes up or down to the limit.
 
     Raises:
-        InvalidValue: `most` are too few.
+        InvalidValue: `most` replicas are too few.
     """
     number = min(tried.deployed.capacity.replicas(tried.deployed.drawn.requests.arrival_s), most)
     if tried.share(number) >= share:
@@ -150,14 +151,17 @@ def _fewest(tried: Tried, share: float, most: int) -> int:
             return number
     best = quantities.percent(tried.share(number))
     raise InvalidValue(
-        f"{most:,} replicas keep {best} of requests within the targets, {share:.4%} were asked: "
+        f"{most:,} replicas keep {best} of requests within the targets, not {share:.4%}: "
         "give more max_replicas, looser targets or a lower share"
     )
 
 
 def cut_off(tried: Tried, replicas: int, mtbf: float) -> float:
-    """Share of requests that are open at a replica when it is lost: time of a request over the
-    time between losses, by Little's law the same for any number of replicas."""
+    """Share of requests that are in flight on a replica when it is lost.
+
+    By Little's law it is the duration of a request divided by the time between losses, for any
+    number of replicas.
+    """
     if math.isinf(mtbf):
         return 0.0
     e2e_s = tried.run(replicas).simulation.e2e_s
@@ -166,14 +170,14 @@ def cut_off(tried: Tried, replicas: int, mtbf: float) -> float:
 
 
 def chances(replicas: int, gone: float) -> Array:
-    """The chance that 0, 1, 2 ... of so many replicas are gone at once."""
+    """The probability that 0, 1, 2 ... of `replicas` replicas are unavailable at once."""
     from scipy.stats import binom
 
     return np.asarray(binom.pmf(np.arange(replicas + 1), replicas, gone))
 
 
 def expected(tried: Tried, replicas: int, gone: float, mtbf: float) -> float:
-    """Share of requests within the targets on average over the losses."""
+    """Average share of requests within the targets, including losses."""
     mean, left = 0.0, 1.0
     for lost, chance in enumerate(chances(replicas, gone).tolist()):
         if left < _UNLIKELY:
@@ -187,7 +191,7 @@ def expected(tried: Tried, replicas: int, gone: float, mtbf: float) -> float:
 
 
 def rows(found: Available) -> list[dict[str, Any]]:
-    """A row for each number of replicas from the fewest to the answer, and one more."""
+    """One row per number of replicas from the smallest to the answer, plus one."""
     last = max(found.bare + found.lost, found.average or 0) + 1
     rent = found.tried.deployed.rent_usd_per_hour
     made = []
@@ -208,7 +212,7 @@ def rows(found: Available) -> list[dict[str, Any]]:
 
 
 def document(found: Available) -> dict[str, Any]:
-    """What was asked and answered, SI units."""
+    """The question and the answer, SI units."""
     return {
         **found.tried.deployed.document(),
         "share": found.share,
@@ -229,7 +233,7 @@ def document(found: Available) -> dict[str, Any]:
 
 
 def sentences(found: Available) -> list[str]:
-    """The answer in words."""
+    """The answer in sentences."""
     deployed, asked = found.tried.deployed, f"{100.0 * found.share:.6g} %"
     lines = [
         f"{_counted(found.bare, 'replica')} of {_counted(deployed.devices, 'device')} keep "
@@ -248,17 +252,21 @@ def sentences(found: Available) -> list[str]:
     else:
         lines.append("No replica is ever lost, as asked.")
     requests = len(deployed.drawn.requests)
-    lines.append(f"Note: by {requests:,} requests, the same for each number of replicas.")
+    lines.append(
+        f"Note: simulated with {requests:,} requests, the same for each number of replicas."
+    )
     said = (*deployed.drawn.notes, *deployed.resolved.notes, UNVALIDATED)
     return [*lines, *(f"Note: {note}." for note in said)]
 
 
 def _why_none(found: Available) -> str:
-    """Why no number of replicas is enough with losses as they come."""
+    """Why no number of replicas is enough with random losses."""
     cut = cut_off(found.tried, found.bare, found.mtbf_s)
     if 1.0 - cut < found.share:
         often = quantities.percent(cut)
-        return f"no number keeps it: {often} of requests are open at a replica when it is lost"
+        return (
+            f"no number is enough: {often} of requests are in flight on a replica when it is lost"
+        )
     gone = f"each is gone {100.0 * found.gone:.3g} % of the time"
     return f"{found.most:,} replicas do not keep it, since {gone}: give more max_replicas"
 

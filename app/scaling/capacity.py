@@ -1,4 +1,4 @@
-"""What one replica serves within the targets, by the closed form of `serve`."""
+"""What one replica can serve within the targets, by the closed form of `serve`."""
 
 from __future__ import annotations
 
@@ -18,31 +18,33 @@ from app.simulation.trace_file import Trace
 from genz_core.errors import InvalidValue
 from genz_core.types import Array
 
-#: Targets where none are stated: ttft_ms and itl_ms of Dynamo's PlannerConfig, its defaults.
+#: Default targets: the defaults of ttft_ms and itl_ms in Dynamo's PlannerConfig.
 DEFAULT_TARGETS: Mapping[str, float] = {"ttft_target_s": 0.5, "tpot_target_s": 0.05}
-_STEP = 2.0**0.25  # between two numbers of users that are tried, and of lengths that are told apart
+_STEP = 2.0**0.25  # ratio of successive numbers of users tried, and of lengths treated as different
 _MOST_USERS = 4096
 _HOUR_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sustained:
-    """open: requests that one replica has at most within the targets.  requests_per_s: then."""
+    """open: largest number of open requests per replica within the targets.  requests_per_s: at
+    that number.
+    """
 
     open: int
     requests_per_s: float
 
 
 def with_targets(question: Question) -> Question:
-    """The question with targets: its own, else `DEFAULT_TARGETS`."""
+    """The question with targets: its own or `DEFAULT_TARGETS`."""
     return question if targets_of(question) else replace(question, **cast(Any, DEFAULT_TARGETS))
 
 
 @dataclass(slots=True)
 class Capacity:
-    """The capacity of a replica by the mean lengths of its requests, priced when it is asked.
+    """The capacity of a replica by mean lengths of its requests, computed on first use.
 
-    question: with the targets; its means of TTFT, TPOT and E2E are held to them.
+    question: with targets; they apply to its mean TTFT, TPOT and E2E.
     """
 
     resolved: Resolved
@@ -52,7 +54,7 @@ class Capacity:
 
     @property
     def mean(self) -> Sustained:
-        """With the mean lengths of all requests.
+        """The capacity for the mean lengths of all requests.
 
         Raises:
             InvalidValue: not even one request at a time meets the targets.
@@ -65,22 +67,22 @@ class Capacity:
             words = ", ".join(f"{name[:-2]} < {s:g} s" for name, s in stated.items())
             raise InvalidValue(
                 f"one request alone of {isl:,.0f} / {osl:,.0f} tokens misses {words}: give looser "
-                "targets, or more devices a replica"
+                "targets, or more devices per replica"
             )
         return found
 
     def replicas(self, arrival_s: Array) -> int:
-        """Replicas that the busiest hour of arrivals needs within the targets, at least one.
+        """Replicas needed within the targets in the busiest hour of arrivals, at least one.
 
-        Of less than an hour, all of it.
+        If the arrivals span less than an hour, their overall rate is used.
         """
         rate = busiest_rate(arrival_s)
         return max(math.ceil(rate / self.mean.requests_per_s), 1)
 
     def requests_per_s(self, isl: float, osl: float) -> float:
-        """Requests/s of a replica within the targets, by mean lengths; 0 where it meets none.
+        """Requests/s of a replica within the targets, for mean lengths; 0 if it cannot meet them.
 
-        Lengths within 9 % of one another count as alike.
+        Lengths within 9 % of each other share one result.
         """
         alike = [max(round(_STEP ** round(math.log(each, _STEP))), 1) for each in (isl, osl)]
         return self._at(*alike).requests_per_s
@@ -107,7 +109,7 @@ class Capacity:
             (e2e_s, asked.e2e_target_s),
         ):  # fmt: skip
             met = met & ((values <= most) if most else np.isfinite(values))
-        met &= found.running >= users * 0.999  # what does not fit the cache waits
+        met &= found.running >= users * 0.999  # requests that do not fit the cache wait
         if not met.any():
             return Sustained(0, 0.0)
         at = int(np.flatnonzero(met)[-1])
@@ -115,7 +117,7 @@ class Capacity:
 
 
 def busiest_rate(arrival_s: Array) -> float:
-    """Requests/s of the hour with the most of them, or of all where there is less than one."""
+    """Requests/s of the busiest hour, or the overall rate if the arrivals span less."""
     known = arrival_s[np.isfinite(arrival_s)]
     span = float(np.ptp(known)) if known.size else 0.0
     if span < _HOUR_S:

@@ -1,4 +1,4 @@
-"""One run of a load by replicas that come and go, and its figures."""
+"""One simulation of a load on replicas that start and stop, and its figures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _HOUR_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What every run of a question shares.
+    """What all simulations of a question share.
 
     resolved: the question with its targets.  drawn: its requests.  options: of the engine.
     """
@@ -61,13 +61,13 @@ class Deployed:
         by_day: bool,
         deployment: Resolved | None = None,
     ) -> Deployed:
-        """Look up a question and draw its load.
+        """Resolve a question and draw its load.
 
-        deployment: what the question names, where the caller has looked it up.
+        deployment: the resolved question, if the caller has it.
 
         Raises:
-            RidgelineError: a name that nobody knows, a load that cannot be, or targets that one
-                request alone misses.
+            RidgelineError: an unknown name, an invalid load, or targets that even a single request
+                misses.
         """
         question = with_targets(question)
         resolved = deployment or resolve(question, objects)
@@ -91,22 +91,22 @@ class Deployed:
 
     @property
     def rent_usd_per_hour(self) -> float | None:
-        """Rent of a device, None where no price is known."""
+        """Rent of a device, None if no price is known."""
         return mean_device(self.resolved).price_usd_per_hour
 
     @property
     def targets(self) -> dict[str, float]:
-        """Most seconds of ttft_s, tpot_s and e2e_s."""
+        """Targets of ttft_s, tpot_s and e2e_s [s]."""
         return targets_of(self.resolved.scenario)
 
     @property
     def targets_in_words(self) -> str:
-        """The same, for a sentence."""
+        """The targets as text for a sentence."""
         named = self.targets.items()
         return ", ".join(f"{name[:-2].upper()} {quantities.seconds(s)}" for name, s in named)
 
     def document(self) -> dict[str, Any]:
-        """What was asked, SI units."""
+        """The question for a document, SI units."""
         resolved, q = self.resolved, self.resolved.scenario
         load = offered_load.described(q, len(self.drawn.requests), self.drawn.name)
         return {
@@ -122,10 +122,10 @@ class Deployed:
     def run(
         self, plan: ReplicaSetPlan, progress: Progress = silent, cancelled: Cancel = never
     ) -> FleetRun:
-        """Serve the requests by replicas.
+        """Simulate the requests on replicas.
 
         Raises:
-            Cancelled: `cancelled` said so.
+            Cancelled: `cancelled` returned True.
         """
         q = self.resolved.scenario
         simulation, course = simulate_replica_set(
@@ -150,7 +150,7 @@ class Deployed:
 
 @dataclass(frozen=True)
 class FleetRun:
-    """A run, and its figures."""
+    """A simulation and its figures."""
 
     deployed: Deployed
     plan: ReplicaSetPlan
@@ -159,7 +159,7 @@ class FleetRun:
 
     @cached_property
     def good(self) -> Mask:
-        """Requests that met every target."""
+        """Whether each request met every target."""
         return self.simulation.good(self.deployed.targets)
 
     @property
@@ -168,7 +168,7 @@ class FleetRun:
         return float(self.good.mean())
 
     def usd(self) -> float | None:
-        """Rent of the devices while replicas start, serve, end and are replaced."""
+        """Rent of the devices while replicas start, serve, stop and are replaced."""
         rent = self.deployed.rent_usd_per_hour
         hours = self.course.replica_s / _HOUR_S
         return hours * self.deployed.devices * rent if rent else None
@@ -201,7 +201,7 @@ class FleetRun:
         return named
 
     def windows(self, edges: Array) -> list[dict[str, Any]]:
-        """Replicas, good share and percentiles of the requests that came between two times."""
+        """Replicas, good share and percentiles of the requests that arrived in each window."""
         answers, good = self.simulation, self.good
         place = np.searchsorted(edges, answers.arrival_s, side="right") - 1
         found = []
@@ -223,7 +223,7 @@ class FleetRun:
 
 
 def statistics(values: Array) -> dict[str, float | None]:
-    """mean_s and percentiles of what is known; None of nothing."""
+    """mean_s and percentiles of the known values; None if there are none."""
     known = values[np.isfinite(values)]
     names = ("mean_s", *(f"p{percent}_s" for percent in PERCENTILES))
     if not known.size:
@@ -233,7 +233,7 @@ def statistics(values: Array) -> dict[str, float | None]:
 
 
 def mean_between(course: ReplicaSetCourse, values: Array, start: float, end: float) -> float:
-    """The mean over a time of what changes with the replicas."""
+    """Time average of a quantity that changes with the replicas."""
     if not course.time_s.size:
         return 0.0
     inside = course.time_s[(course.time_s > start) & (course.time_s < end)]

@@ -1,4 +1,4 @@
-"""Runs of a load by replicas as jobs of a page: documents, and what their charts are drawn of."""
+"""Autoscaling and availability as background jobs of a page: documents and chart data."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Work = tuple[Setup, Asked, Mapping[str, Any]]
 
 
 def follow(work: Work, progress: Progress, cancelled: Cancel) -> tuple[Setup, dict[str, Any]]:
-    """The document of `scale`, with the figures as rows, after the setup that it is of.
+    """The document of `scale`, with its figures as rows, and the setup that it belongs to.
 
-    work: the setup of a page, the question that is asked of it, and the extras.
+    work: the setup of a page, the question for it, and the extras.
 
     Raises:
         RidgelineError: as `scale`.
@@ -30,13 +30,13 @@ def follow(work: Work, progress: Progress, cancelled: Cancel) -> tuple[Setup, di
 
 
 def enough(work: Work, progress: Progress, cancelled: Cancel) -> tuple[Setup, dict[str, Any]]:
-    """The document of `availability`; as `follow`."""
+    """The document of `availability`; arguments and errors as `follow`."""
     setup, asked, extras = work
     found = availability(asked, extras, progress, cancelled, deployment=_deployment(work))
     return setup, found.to_dict()
 
 
 def _deployment(work: Work) -> Resolved:
-    """What the setup names, under the question that is asked of it."""
+    """The resolved setup, with the question of the work."""
     setup, asked, _ = work
     return resolve_setup(replace(setup, scenario=asked.question))

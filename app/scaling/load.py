@@ -1,4 +1,4 @@
-"""The load over time: a day of a rate, a trace as it was recorded, or a day made of one."""
+"""The load over time: a day at a varying rate, a recorded trace, or a day made from a trace."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from genz_core.serving.simulation import Requests
 from genz_core.types import Array, Mask
 
 DAY_S = HOURS * 3600.0
-_OF_DAY = 3_000  # of a seed's sequences
-_OTHER_BLOCKS = 1 << 48  # identities of the blocks of one copy of a trace
+_OF_DAY = 3_000  # index of this random sequence of a seed
+_OTHER_BLOCKS = 1 << 48  # block ids reserved for one copy of a trace
 
 
 def requests_of(
@@ -28,11 +28,11 @@ def requests_of(
 ) -> Trace:
     """The requests of a load.
 
-    by_day: a rate is that of the busiest hour of a day; without, it is steady.  A trace becomes a
-    day where the question states one.
+    by_day: if True, a rate is that of the busiest hour of a day; otherwise it is constant.  A trace
+    becomes a day if the question states one.
 
     Raises:
-        InvalidValue: as `offered_load.drawn`, or a trace of no length.
+        InvalidValue: as `offered_load.drawn`, or a trace without duration.
     """
     if question.kind == "rate":
         day = day_of(question) if by_day else ()
@@ -42,19 +42,20 @@ def requests_of(
 
 
 def _day_of(trace: Trace, question: Question) -> Trace:
-    """A day made of a trace: it is repeated, and each hour keeps its share of the requests.
+    """A day made from a trace: the trace is repeated, and each hour keeps a share of its requests.
 
-    Copies share no blocks of prompts with one another.
+    Copies of the trace share no prompt blocks.
 
     Raises:
-        InvalidValue: all requests come at once, or a day has more than can be simulated.
+        InvalidValue: all requests arrive at once, or a day has more than can be simulated.
     """
     shares, requests = np.array(day_of(question)), trace.requests
     alone = _first_turns(requests)
     span = float(np.max(requests.arrival_s[alone]))
     if not span > 0.0:
-        raise InvalidValue("the requests of the trace come at once: leave out the day")
-    span *= 1.0 + 1.0 / max(int(alone.sum()) - 1, 1)  # a gap before the first one of the next copy
+        raise InvalidValue("all requests of the trace arrive at once: leave out the day")
+    # a gap before the first request of the next copy
+    span *= 1.0 + 1.0 / max(int(alone.sum()) - 1, 1)
     copies = int(np.ceil(DAY_S / span))
     if copies * len(requests) > MOST_REQUESTS:
         raise InvalidValue(
@@ -70,7 +71,7 @@ def _day_of(trace: Trace, question: Question) -> Trace:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Rows of a copy that are kept, and when its requests come."""
+    """The kept rows of a copy, and the arrival times of its requests."""
 
     copy: int
     rows: NDArray[np.int_]
@@ -84,7 +85,7 @@ def _first_turns(requests: Requests) -> Mask:
 def _copy(
     requests: Requests, copy: int, span: float, shares: Array, chance: np.random.Generator
 ) -> _Part:
-    """One repetition: sessions that begin in an hour are kept by its share."""
+    """One repetition: of the sessions that start in an hour, the hour's share is kept."""
     alone = _first_turns(requests)
     arrival = requests.arrival_s + np.where(alone, copy * span, 0.0)
     hour = np.minimum(arrival // 3600.0, HOURS - 1).astype(int)

@@ -1,4 +1,4 @@
-"""Losses of replicas: how often, when, and for how long one is gone."""
+"""Losses of replicas: rate, times, and how long a lost replica is unavailable."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from app.scaling.start import Start
 from genz_core.serving.simulation.replica_set import Loss
 from hardware_db import startup
 
-_OF_LOSSES = 2_000  # of a seed's sequences
+_OF_LOSSES = 2_000  # index of this random sequence of a seed
 
 
 def mtbf_s(question: Question, mtbf_h: float | None) -> float:
-    """Seconds between two losses of a replica, `inf` for none: a device takes its replica along.
+    """Mean time between losses of a replica [s], `inf` for none; losing one device loses the
+    replica.
 
-    mtbf_h: hours of a device; None as published, 0 for none.
+    mtbf_h: hours for one device; None for the published value, 0 for no losses.
     """
     if mtbf_h is None:
         device_s = startup.of_loss("device_mtbf_s").value
@@ -25,13 +26,16 @@ def mtbf_s(question: Question, mtbf_h: float | None) -> float:
 
 
 def unavailable(mtbf: float, replace_s: float, start: Start) -> float:
-    """Share of time that a replica is gone: lost, or not serving again yet."""
+    """Share of time that a replica is unavailable: lost, or being restarted."""
     gone = replace_s + start.seconds
     return gone / (mtbf + gone) if np.isfinite(mtbf) else 0.0
 
 
 def drawn(mtbf: float, places: int, until_s: float, seed: int) -> list[Loss]:
-    """Losses of each place over a time, in order; more places have the same ones and their own."""
+    """Losses of each replica slot over a time, in order.
+
+    A larger number of slots keeps the losses of the first ones and adds those of the others.
+    """
     found: list[Loss] = []
     for place in range(places) if np.isfinite(mtbf) else ():
         chance = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_OF_LOSSES, place)))

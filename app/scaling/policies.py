@@ -1,4 +1,4 @@
-"""The autoscaler that was asked for."""
+"""The requested autoscaler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.scaling.capacity import Capacity
 from genz_core.errors import InvalidValue
 from genz_core.serving.simulation.scaling import DynamoPlanner, Hpa, Kalman, Keda, Last, Policy
 
-#: What each is as documented, with its source; see `genz_core.serving.simulation.scaling`.
+#: Source of each autoscaler's documented behaviour; see `genz_core.serving.simulation.scaling`.
 SOURCES: Mapping[str, str] = {
     "hpa": "kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale",
     "keda": "keda.sh/docs/latest/reference/scaledobject-spec",
@@ -20,7 +20,7 @@ NAMES: Mapping[str, str] = {
     "hpa": "Kubernetes HPA", "keda": "KEDA", "dynamo": "Dynamo planner",
 }  # fmt: skip
 _INTERVALS: Mapping[str, float] = {"hpa": 15.0, "keda": 15.0, "dynamo": 180.0}
-#: Extras that only some of them read.
+#: Options that only some autoscalers use.
 _ONLY: Mapping[str, tuple[str, ...]] = {
     "metric": ("hpa", "keda"), "metric_target": ("hpa", "keda"),
     "stabilization_s": ("hpa", "keda"), "tolerance": ("hpa", "keda"), "cooldown_s": ("keda",),
@@ -30,7 +30,7 @@ _ONLY: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """How replicas follow the load: the extras of the verb "scale", see `app.question.extras`."""
+    """How replicas follow the load: the options of the verb "scale", see `app.question.extras`."""
 
     policy: str = "hpa"
     metric: str = "open"
@@ -44,33 +44,35 @@ class Scaling:
     predictor: str = "constant"
 
     def check(self) -> None:
-        """Refuse what cannot be, and what the autoscaler does not read.
+        """Refuse invalid values and options that the autoscaler does not use.
 
         Raises:
-            InvalidValue: which, and what to do.
+            InvalidValue: names the option and the remedy.
         """
         if self.min_replicas > self.max_replicas:
             raise InvalidValue(
                 f"min_replicas = {self.min_replicas} is more than max_replicas = "
-                f"{self.max_replicas}: give fewer at least"
+                f"{self.max_replicas}: give a lower min_replicas"
             )
         if not self.min_replicas and self.policy != "keda":
             raise InvalidValue(f"min_replicas = 0: {NAMES[self.policy]} keeps one; choose keda")
         for name, known in _ONLY.items():
             if self.policy not in known and getattr(self, name) != getattr(_PLAIN, name):
                 raise InvalidValue(
-                    f"{name} means nothing to {NAMES[self.policy]}: leave it out, or choose "
+                    f"{name} does not apply to {NAMES[self.policy]}: leave it out, or choose "
                     f"{' or '.join(known)}"
                 )
         if self.metric != "open" and not self.metric_target:
-            raise InvalidValue(f"metric = {self.metric}: give its metric_target, a replica")
+            raise InvalidValue(f"metric = {self.metric}: give its metric_target per replica")
 
     def target(self, capacity: Capacity) -> float:
-        """The target of the metric: stated, or the open requests of a replica within targets."""
+        """The metric's target: the given one, or the open requests per replica within the
+        targets.
+        """
         return self.metric_target or float(capacity.mean.open)
 
     def made(self, capacity: Capacity) -> Policy:
-        """The autoscaler, which has seen nothing yet."""
+        """The autoscaler in its initial state."""
         every = self.interval_s or _INTERVALS[self.policy]
         least, most = self.min_replicas, self.max_replicas
         if self.policy == "dynamo":

@@ -1,6 +1,6 @@
-"""Replicas that follow a load, beside a fixed number of them: cost, percentiles, and which suffer.
+"""Autoscaled replicas compared with a fixed number: cost, percentiles, and which get worse.
 
-Sizes, targets and prices are the question's; how replicas follow is in `policies.Scaling`.
+Sizes, targets and prices come from the question; the autoscaler from `policies.Scaling`.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ from genz_core.serving.simulation.scaling import Fixed
 from genz_core.types import Array
 
 _WINDOWS, _MOST_POINTS = 24, 2000
-#: A percentile that is so much longer than with the fixed number suffers, and one by so little
-#: does not count.
+#: A percentile counts as worse if it exceeds the fixed deployment's by this factor; increases below
+#: the second value are ignored.
 _WORSE, _LEAST_S = 1.1, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class Scaled(ResultTable):
-    """What a load came to by replicas that follow it, and by a fixed number.
+    """The results of a load with autoscaled replicas and with a fixed number.
 
-    rule: how they follow.  start: of a replica.  mtbf_s: of a replica, `inf` where none is lost.
-    stated: whether the question says the fixed number.
+    rule: the autoscaler.  start: time to start a replica.  mtbf_s: of a replica, `inf` without
+    losses.
+    stated: whether the question gives the fixed number.
     """
 
     rule: Scaling
@@ -49,16 +50,16 @@ class Scaled(ResultTable):
     stated: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """What was asked and answered, SI units, as `ridgeline scale --json` prints it."""
+        """The question and the answer, SI units, as `ridgeline scale --json` prints it."""
         return document(self)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each of the two ways to have replicas."""
+        """One row each for autoscaled and fixed replicas."""
         return both_rows(self)
 
     def to_dataframe(self) -> Any:
-        """One row for each window of the day."""
+        """One row per window of the day."""
         import pandas as pd
 
         return pd.DataFrame(windows(self))
@@ -75,15 +76,14 @@ def scale(
     *,
     deployment: Resolved | None = None,
 ) -> Scaled:
-    """Serve a load by replicas that follow it, and again by a fixed number.
+    """Simulate a load with autoscaled replicas, and again with a fixed number.
 
-    extras: as `app.question.extras` declares them for "scale".  The fixed number is the question's
-    `replicas` where it was given, else the fewest that serve as well.  deployment: as of
-    `Deployed.of`.
+    extras: as declared in `app.question.extras` for "scale".  The fixed number is the question's
+    `replicas` if given, otherwise the smallest that serves as well.  deployment: see `Deployed.of`.
 
     Raises:
-        RidgelineError: a question, a load or a policy that cannot be.
-        Cancelled: `cancelled` said so.
+        RidgelineError: an invalid question, load or policy.
+        Cancelled: `cancelled` returned True.
     """
     rule = Scaling(**{one.name: extras[one.name] for one in fields(Scaling)})
     rule.check()
@@ -117,8 +117,11 @@ def scale(
 def _as_good(
     following: FleetRun, shared: Mapping[str, Any], progress: Progress, cancelled: Cancel
 ) -> FleetRun:
-    """The fewest fixed replicas, from the mean of those that followed on, that keep as many
-    requests within the targets; as many as the most that followed where no fewer do."""
+    """The smallest fixed number of replicas that keeps as many requests within the targets.
+
+    The search starts at the mean of the autoscaled number and ends at its maximum, which is used if
+    no smaller number is enough.
+    """
     mean = following.course.replica_s / max(following.plan.until_s, 1.0)
     most = int(max(following.course.there.max(initial=1), 1))
     number = min(max(math.ceil(mean - 1e-9), 1), most)
@@ -134,14 +137,14 @@ def _as_good(
 
 
 def _initial(deployed: Deployed, rule: Scaling) -> int:
-    """Replicas that serve at the beginning: what the first hour needs, within the limits."""
+    """Replicas at the start: as many as the first hour needs, within the limits."""
     arrival = deployed.drawn.requests.arrival_s
     early = arrival[arrival <= arrival.min() + 3600.0]
     return min(max(deployed.capacity.replicas(early), rule.min_replicas), rule.max_replicas)
 
 
 def _until(deployed: Deployed) -> float:
-    """Seconds that are paid for at least: a whole day, else to the last arrival."""
+    """Least billed time [s]: a whole day, otherwise until the last arrival."""
     q = deployed.resolved.scenario
     whole = bool(q.day) if q.kind == "trace" else not q.requests
     return DAY_S if whole else float(np.max(deployed.drawn.requests.arrival_s))
@@ -151,7 +154,7 @@ def _until(deployed: Deployed) -> float:
 
 
 def edges_of(found: Scaled) -> Array:
-    """The windows: hours of a day, else equal parts."""
+    """The window edges: hours of a day, otherwise equal parts."""
     until_s = max(found.following.plan.until_s, 1.0)
     if until_s == DAY_S:
         return np.linspace(0.0, DAY_S, 25)
@@ -159,7 +162,7 @@ def edges_of(found: Scaled) -> Array:
 
 
 def windows(found: Scaled) -> list[dict[str, Any]]:
-    """A row a window: demand, replicas and percentiles of both ways."""
+    """One row per window: demand, replicas and percentiles of both deployments."""
     edges = edges_of(found)
     pairs = zip(found.following.windows(edges), found.fixed.windows(edges), strict=True)
     kept = ("good_share", "ttft_p50_s", "ttft_p99_s", "tpot_p50_s", "tpot_p99_s")
@@ -169,7 +172,7 @@ def windows(found: Scaled) -> list[dict[str, Any]]:
 
 
 def both_rows(found: Scaled) -> list[dict[str, Any]]:
-    """The figures of both ways, a row each."""
+    """The figures of both deployments, one row each."""
     ways = {NAMES[found.rule.policy]: found.following, "fixed": found.fixed}
     return [{"replicas": way, **run.figures()} for way, run in ways.items()]
 
@@ -181,7 +184,7 @@ _SHOWN = (
 
 
 def shown_figures(found: Scaled) -> list[dict[str, Any]]:
-    """The figures that tell the two ways apart, a row a figure."""
+    """The figures that differ between the deployments, one row per figure."""
     here, there = found.following.figures(), found.fixed.figures()
     fixed = f"{found.fixed.plan.initial} fixed"
     return [
@@ -192,7 +195,7 @@ def shown_figures(found: Scaled) -> list[dict[str, Any]]:
 
 
 def shown_windows(found: Scaled) -> list[dict[str, Any]]:
-    """The windows with the columns that a narrow table has room for."""
+    """The windows with the columns that fit a narrow table."""
     names = ("start_s", "requests_per_s", "replicas", "good_share", "ttft_p50_s", "ttft_p99_s",
              "tpot_p99_s", "fixed_ttft_p99_s", "fixed_tpot_p99_s")  # fmt: skip
     return [{name: row[name] for name in names} for row in windows(found)]
@@ -214,7 +217,7 @@ def suffering(found: Scaled) -> list[dict[str, Any]]:
 
 
 def course(found: Scaled) -> dict[str, list[float]]:
-    """Replicas over time at the changes, thinned."""
+    """Number of replicas at each change over time, thinned."""
     log = found.following.course
     kept = np.unique(np.linspace(0, len(log.time_s) - 1, _MOST_POINTS).astype(int))
     columns = {"time_s": log.time_s, "wanted": log.wanted, "ready": log.ready, "there": log.there}
@@ -222,7 +225,7 @@ def course(found: Scaled) -> dict[str, list[float]]:
 
 
 def document(found: Scaled) -> dict[str, Any]:
-    """What was asked and answered, SI units."""
+    """The question and the answer, SI units."""
     deployed = found.following.deployed
     sustained = deployed.capacity.mean
     rule = {one.name: getattr(found.rule, one.name) for one in fields(Scaling)}
@@ -246,7 +249,7 @@ def document(found: Scaled) -> dict[str, Any]:
 
 
 def sentences(found: Scaled) -> list[str]:
-    """The answer in words: cost, percentiles, and what was assumed."""
+    """The answer in sentences: cost, percentiles, and assumptions."""
     run, fixed = found.following, found.fixed
     first, second = run.figures(), fixed.figures()
     deployed, name = run.deployed, NAMES[found.rule.policy]
@@ -275,13 +278,13 @@ def sentences(found: Scaled) -> list[str]:
     lines.append(
         f"A replica serves {quantities.seconds(found.start.seconds)} after it is ordered "
         f"({found.start.words}); {first['starts']:,} starts, {first['losses']:,} losses, "
-        f"{first['held']:,} requests that found no replica."
+        f"{first['held']:,} requests that found no replica serving."
     )
     return [*lines, *(f"Note: {note}." for note in notes(found))]
 
 
 def notes(found: Scaled) -> list[str]:
-    """What was assumed, in words."""
+    """Assumptions, in sentences."""
     deployed = found.following.deployed
     sustained, refused = deployed.capacity.mean, found.following.figures()["refused"]
     said = [*deployed.drawn.notes, *deployed.resolved.notes]
@@ -290,7 +293,9 @@ def notes(found: Scaled) -> list[str]:
         "within the targets by the closed form"
     )
     if not found.stated:
-        said.append("the fixed number is the fewest that serve as well; replicas states another")
+        said.append(
+            "the fixed number is the smallest that serves as well; give replicas to choose another"
+        )
     if refused:
         said.append(f"{refused:,} requests do not fit the cache of a replica and were refused")
     return [*said, UNVALIDATED]

@@ -1,4 +1,4 @@
-"""What the start of a replica takes: its weights, compilation and graphs, each with its source."""
+"""Start time of a replica: loading weights, compilation and graph capture, each with its source."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from hardware_db.tables import SourcedFigure
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """parts: what takes how many seconds, by what.  seconds: all of them, or what was stated."""
+    """parts: name and duration of each part.  seconds: their sum, or the given value."""
 
     seconds: float
     parts: tuple[Mapping[str, Any], ...]
 
     @property
     def words(self) -> str:
-        """The parts in words."""
+        """The parts as text."""
         return ", ".join(f"{part['part']} {part['seconds']:.3g} s" for part in self.parts)
 
 
 def start_of(resolved: Resolved, weights_from: str, startup_s: float) -> Start:
-    """The start of a replica.
+    """The start time of a replica.
 
-    Every replica loads its own weights: all of its devices' together, at the rate of the store.
-    What is not known of an engine takes no time, and a part says so.
+    Every replica loads its own weights: all of its devices together, at the rate of the store.
+    Parts that are unknown for an engine take no time, and are marked as unknown.
 
-    startup_s: in place of all of it, 0 for none.
+    startup_s: replaces the whole time, 0 for none.
 
     Raises:
         InvalidValue: an unknown store.

@@ -29,16 +29,16 @@ from genz_core.types import Array, System, Workload
 from hardware_db.tables import table
 
 _GIB = 2.0**30
-#: Points of the distribution of a pause, and rounds of what is found and what that makes of it.
+#: Points of the distribution of a pause, and iterations between hits and their effect on the load.
 _POINTS, _ROUNDS = 64, 8
 Price = Callable[[Traffic], ServingEstimate]
 
 
 def tiers(question: Question, system: System) -> tuple[CacheTier, ...]:
-    """The tiers of a question below the memory of a system, the fastest first.
+    """The cache tiers of a question below a system's memory, the fastest first.
 
     Raises:
-        MissingSpec: the system states no bandwidth for one, and the question none.
+        MissingSpec: neither the system nor the question states a bandwidth for one.
     """
     return tuple(
         CacheTier(
@@ -53,8 +53,9 @@ def tiers(question: Question, system: System) -> tuple[CacheTier, ...]:
 
 
 def _stated(name: str, system: System) -> float:
-    """Bandwidth of a tier as the system states it [bytes/s]; all but remote memory is read through
-    the host link."""
+    """Bandwidth of a tier from the system's data [bytes/s]; all tiers except remote memory are read
+    through the host link.
+    """
     host, disk = system.host_bytes_per_s, system.disk_bytes_per_s
     links = {"host": host, "disk": min(host, disk) if host and disk else None}
     links["remote"] = system.links[-1].bytes_per_s if system.links else None
@@ -78,7 +79,7 @@ def _figures() -> Mapping[tuple[str, str], float]:
 
 
 def rents(question: Question) -> dict[str, float]:
-    """Rent of each tier of all replicas [$/h], by name."""
+    """Rent of each tier over all replicas [$/h], by name."""
     found = {}
     for name in tiers_of(question):
         stated = getattr(question, f"{name}_cache_price")
@@ -94,13 +95,13 @@ def rents(question: Question) -> dict[str, float]:
 
 
 def with_tiers(resolved: Resolved, load: Traffic, price: Price) -> ServingEstimate:
-    """Serve a load of sessions whose earlier turns lie in tiers, as far as these keep them.
+    """Serve a load of sessions whose earlier turns are cached in tiers, as far as these keep them.
 
-    A cache of least recent use keeps what nobody asks for over one characteristic time (Che's
-    approximation), and a pause longer than that finds nothing.  What is found makes requests
-    shorter, which changes what is kept: both are solved in turn.
+    A least-recently-used cache keeps unused blocks for one characteristic time (Che's
+    approximation); after a longer pause nothing is found.  Hits shorten requests, which changes
+    what is kept: both are solved iteratively.
 
-    price: serves a load.
+    price: function that serves a load.
 
     Raises:
         MissingSpec: see `tiers`.
@@ -133,12 +134,12 @@ def with_tiers(resolved: Resolved, load: Traffic, price: Price) -> ServingEstima
 
 @dataclass(frozen=True, slots=True)
 class _Uses:
-    """What sessions use again, the same whatever is kept.
+    """The reuse pattern of sessions, independent of cache sizes.
 
-    pauses_s: until the next use, infinite after the last turn, [kinds].  tokens: of each kind, of a
-    turn.  longest, mean: tokens of a session at its end, and at the end of a turn in the mean.
-    token_bytes, free_bytes: of a token's cache on the fullest device, and what a rank's caches may
-    take; devices: that hold a part of each token, [configurations].
+    pauses_s: until the next use, infinite after the last turn, [kinds].  tokens: of each kind, per
+    turn.  longest, mean: tokens of a session at its end, and on average at the end of a turn.
+    token_bytes, free_bytes: cache of a token on the fullest device, and bytes available to a rank's
+    caches; devices: that hold a part of each token, [configurations].
     """
 
     pauses_s: Array
@@ -166,9 +167,9 @@ def _uses(resolved: Resolved, found: ServingEstimate) -> _Uses:
 def _found(
     resolved: Resolved, below: tuple[CacheTier, ...], uses: _Uses, found: ServingEstimate, at: int
 ) -> Array:
-    """Shares of what was said before that the device and each tier have, [1 + tiers].
+    """Share of the earlier conversation found on the device and in each tier, [1 + tiers].
 
-    at: of the load.
+    at: index of the load.
     """
     q = resolved.scenario
     ranks = float(np.ravel(found.ranks)[at if np.size(found.ranks) > 1 else 0])
@@ -196,7 +197,7 @@ def _found(
 
 
 def _pauses(question: Question) -> tuple[Array, Array]:
-    """Pauses between turns and how many there are of each, equally likely points."""
+    """Pauses between turns with their counts, as equally likely points."""
     if not question.think_spread:
         return np.array([question.think_s]), np.ones(1)
     from scipy.stats import norm
@@ -208,7 +209,7 @@ def _pauses(question: Question) -> tuple[Array, Array]:
 
 
 def _capacity(resolved: Resolved, found: ServingEstimate, tokens: float) -> tuple[Array, Array]:
-    """Bytes of a token's cache on the fullest device, and those that a rank's caches may take."""
+    """Cache bytes of a token on the fullest device, and bytes available to a rank's caches."""
     split = found.parallelism
     ranks = np.asarray(split.dp, dtype=float)
     one, many = (

@@ -175,7 +175,7 @@ def meaningless_for(resolved: Asking) -> Iterator[str]:
 
 
 def meaningless_in_rows(resolved: Asking, split: Parallelism, size: int) -> Array | None:
-    """The sentences of `meaningless_for`, of every row, [size]; None where there are none.
+    """The sentences of `meaningless_for` for every row, [size]; None if there are none.
 
     split: the degrees of the rows, numbers or arrays [size].
     """
@@ -205,7 +205,7 @@ def _meaningless(resolved: Asking, split: Parallelism) -> dict[str, Any]:
     """{sentence: whether it applies to each row} of given parameters without meaning."""
     model, inputs = resolved.model, resolved.scenario.activations
     found = {
-        f"{name} means nothing to {model.name}, which has no experts: leave it out": stated
+        f"{name} does not apply to {model.name}, which has no experts: leave it out": stated
         for name, stated in _of_experts(resolved, split).items()
         if np.any(stated)
     }
@@ -213,7 +213,7 @@ def _meaningless(resolved: Asking, split: Parallelism) -> dict[str, Any]:
     if inputs and precision and not takes_inputs(precision, inputs):
         held = " and ".join(sorted(set(precision.weights.values())))
         found[
-            f"activations = {inputs} means nothing to {model.name} with {held} weights, whose "
+            f"activations = {inputs} does not apply to {model.name} with {held} weights, whose "
             "products take 16-bit inputs: state weights that take them, or leave it out"
         ] = np.asarray(True)
     return found

@@ -55,7 +55,7 @@ OF_LOAD: Mapping[str, tuple[str, ...]] = {
     "e2e_s": ("e2e_s",),
 }
 
-#: What tokens cost at a throughput, by the function that prices it.
+#: Costs per token that follow from a throughput, with the function that computes each.
 COSTS = {
     "usd_per_million_tokens": usd_per_million_tokens,
     "joules_per_token": joules_per_token,
@@ -160,7 +160,7 @@ def of_served(
 
 
 def single(interval: Interval | None, at: int = 0) -> Interval | None:
-    """The interval of one of several loads, None where it has none."""
+    """The interval of one of several loads, None if that load has none."""
     if interval is None:
         return None
     both = (interval.low, interval.high)
@@ -299,10 +299,10 @@ def of_throughput(tokens_per_s: Any, latencies: Mapping[str, Any]) -> dict[str, 
 
 
 def token_costs(system: System, devices: Num, served: Mapping[str, Any]) -> dict[str, Any]:
-    """What a million tokens cost and a token takes in joules, with the ends of their intervals.
+    """Cost per million tokens and energy per token, with the ends of their intervals.
 
-    The ends are those of the throughput; rent and power are as stated, and what a system does not
-    state is None.  served: "output_tokens_per_s" with the ends of `of_throughput`.
+    The ends come from the throughput's interval; rent and power are exact.  Figures that a system
+    does not state are None.  served: "output_tokens_per_s" with the ends of `of_throughput`.
     """
     rate, (low, high) = served["output_tokens_per_s"], (served[end] for end in THROUGHPUT_ENDS)
     found: dict[str, Any] = {}

@@ -26,8 +26,8 @@ def model_source(given: Any) -> Any: ...
 def model_source(given: Any) -> Any:
     """A typed model: the text of a config.json, a file or a folder, a model on the hub, or a name.
 
-    A text that looks like a path but leads nowhere is kept as a path, so that the error speaks of a
-    file. Anything but a text is returned unchanged.
+    A text that looks like a path but leads nowhere is kept as a path, so that the error message
+    names a file. Anything but a text is returned unchanged.
 
     Raises:
         InvalidValue: an impossible address on the hub, or a text that is not a config.

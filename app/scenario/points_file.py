@@ -295,7 +295,7 @@ def _columns(points: Sequence[Point]) -> dict[str, Array]:
 
 
 def _sound(load: Workload, split: Parallelism, valid: np.ndarray) -> tuple[Workload, Parallelism]:
-    """The same configurations, with ones in place of those that cannot run."""
+    """The same configurations, with ones in place of the sizes that cannot run."""
     fields: dict[str, Any] = {
         name: np.where(valid, getattr(split, name), 1.0) for name in ("tp", "pp", "dp", "ep")
     }

@@ -1,4 +1,4 @@
-"""A pool of prefill workers as it is asked: a system, degrees, and the way of the cache."""
+"""The prefill pool of a question: a system, degrees, and the transfer of the cache."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _DEGREES = ("tp", "pp", "dp", "ep")
 
 
 def beside(decode: Resolved, prefill_system: SystemSource | System = "") -> Prefill | None:
-    """The pool that reads the prompts of a question, None where it asks for none.
+    """The prefill pool of a question, None if it has none.
 
-    decode: the question and what its replicas are, which decode.  prefill_system: in place of the
-    question's name.
+    decode: the question with its resolved decode workers.  prefill_system: replaces the question's
+    name.
 
     Raises:
         RidgelineError: an unknown system or format, degrees that do not divide the model, or no
@@ -56,10 +56,10 @@ def beside(decode: Resolved, prefill_system: SystemSource | System = "") -> Pref
 
 
 def _of_experts(question: Question) -> dict[str, Any]:
-    """Degrees of a prefill worker's experts; copies of busy ones are the decode workers' alone.
+    """Degrees of the experts of a prefill worker; only decode workers have copies of busy experts.
 
     Raises:
-        InvalidParallelism: they do not split over its devices.
+        InvalidParallelism: the degrees do not split the experts over its devices.
     """
     ranks = question.prefill_tp * question.prefill_dp
     ep, moe_tp = question.prefill_ep, question.prefill_moe_tp
@@ -79,16 +79,16 @@ def _devices(question: Question) -> int:
 
 
 def devices_of(question: Question) -> tuple[int, int]:
-    """Devices of a question: (those that read prompts alone, 0 without a pool; all others)."""
+    """Devices of a question: (in the prefill pool, 0 without one; all others)."""
     read = question.prefill_tp * question.prefill_pp * question.prefill_dp
     readers = (question.prefill_workers or 1) * read if has_pool(question) else 0
     return readers, question.replicas * _devices(question)
 
 
 def _resolved(decode: Resolved, prefill_system: SystemSource | System) -> Resolved:
-    """Model, system and engine of the pool; the cache is in the format of the decode workers.
+    """Model, system and engine of the pool; the cache has the format of the decode workers.
 
-    decode: its own, with the pool's degrees.
+    decode: the decode workers, with the pool's degrees.
     """
     question, model, system = decode.scenario, decode.model, decode.system
     named = prefill_system or question.prefill_system
@@ -102,7 +102,7 @@ def _resolved(decode: Resolved, prefill_system: SystemSource | System) -> Resolv
 
 
 def with_systems(resolved: Resolved, change: Callable[[System], System]) -> Resolved:
-    """A deployment with its system changed, and that of a prefill pool alike.
+    """A deployment with its system, and that of its prefill pool, changed.
 
     Raises:
         RidgelineError: an unknown system, or what `change` raises.
@@ -113,7 +113,7 @@ def with_systems(resolved: Resolved, change: Callable[[System], System]) -> Reso
 
 
 def _way(question: Question, prefill: System, decode: System, devices: int) -> tuple[Transfer, str]:
-    """The way of the cache, and its name in words."""
+    """The transfer of the cache, and its description."""
     latency_us = question.transfer_latency_us
     if question.transfer_gbps:
         rate, name = question.transfer_gbps * _BYTES_PER_GBIT, "a fabric as stated"
@@ -123,7 +123,7 @@ def _way(question: Question, prefill: System, decode: System, devices: int) -> t
         rate, name, latency_s = link.bytes_per_s, link.name, link.latency_s
     if latency_us is not None:
         latency_s = latency_us * 1e-6
-    # engines hand the first token over with the cache: who decodes brings it to the user
+    # engines transfer the first token with the cache: the decode worker delivers it to the user
     transfer = Transfer(rate, latency_s, question.layer_wise, shown_by="decode")
     pace = ", layer by layer" if question.layer_wise else ""
     return transfer, (
@@ -147,7 +147,9 @@ def stated_link(prefill: System, decode: System, devices: int) -> Link:
 
 
 def _reaching(system: System, devices: int) -> Link:
-    """The nearest tier of a system that reaches so many devices, 0 for those of other systems."""
+    """The nearest tier of a system that connects this many devices, 0 for devices of another
+    system.
+    """
     for link in system.links:
         if not link.domain or link.domain >= devices > 0:
             return link
@@ -161,9 +163,9 @@ def _reaching(system: System, devices: int) -> Link:
 
 @dataclass(frozen=True, slots=True)
 class Prefill:
-    """A pool of prefill workers, found and deployed.
+    """A resolved pool of prefill workers.
 
-    resolved: theirs, with the degrees of one.  way: of the cache, in words.
+    resolved: the pool, with the degrees of one worker.  way: description of the cache transfer.
     """
 
     resolved: Resolved
@@ -178,7 +180,9 @@ class Prefill:
 
     @property
     def notes(self) -> list[str]:
-        """What reads the prompts, on what constants, and the way of the cache, in words."""
+        """Notes on the prefill workers, the constants used for them, and the transfer of the
+        cache.
+        """
         resolved = self.resolved
         each, weights = self.devices // self.workers, bulk_format(resolved.model)
         return [
@@ -188,15 +192,16 @@ class Prefill:
         ]
 
     def disaggregation(self, options: Options) -> Disaggregation:
-        """As the engine takes it.  options: of the decode workers, with this pool's step_scale.
+        """The pool in the engine's types.  options: of the decode workers, with this pool's
+        step_scale.
 
-        Sequences and tokens of the cache that an operator sets are those of the decode workers.
+        Limits on sequences and cache tokens that an operator sets apply only to the decode workers.
         """
         own = replace(options, max_num_seqs=0, kv_tokens=0.0)
         return Disaggregation(_pool(self.resolved, self.workers, own), self.transfer)
 
     def document(self) -> dict[str, Any]:
-        """What was asked, as `ridgeline simulate --json` prints it."""
+        """The pool's parameters, as `ridgeline simulate --json` prints them."""
         s = self.resolved.scenario
         return {
             "system": self.resolved.system.slug,
@@ -212,10 +217,10 @@ class Prefill:
 def served(
     decode: Resolved, prefill: Prefill, load: Traffic, degrees: Parallelism
 ) -> ServingEstimate:
-    """A load through both pools in closed form, [loads]; one that cannot be served has a reason
-    code.
+    """Serve a load with both pools in closed form, [loads]; a load that cannot be served has a
+    reason code.
 
-    decode: of the question's replicas.  degrees: of one, numbers or arrays [loads].
+    decode: the question's replicas.  degrees: of one, numbers or arrays [loads].
 
     Raises:
         InvalidValue: as `genz_core.serving.series.serve_pools`.
@@ -234,9 +239,9 @@ def matched(
     requests: Requests,
     speculation: Speculation | None = None,
 ) -> Balance | None:
-    """The balance of both pools for requests of the mean lengths; None where nothing is decoded.
+    """The balance of both pools for requests of the mean lengths; None if nothing is decoded.
 
-    decode: of the question's replicas, with their options.
+    decode: the question's replicas, with their options.
     """
     isl, osl = float(requests.input_tokens.mean()), float(requests.output_tokens.mean())
     if osl <= 1.0:
@@ -250,7 +255,7 @@ def matched(
 
 
 def balance_sentence(found: Balance) -> str:
-    """How many prefill workers match a decode worker, and which pool decides."""
+    """How many prefill workers match a decode worker, and which pool limits the rate."""
     return (
         f"{found.prefill_per_decode:.3g} prefill workers keep one decode worker full; with "
         f"{found.prefill_workers} and {found.decode_workers} the {found.slower} pool decides: at "

@@ -38,7 +38,7 @@ _MOST_SHOWN = 8  # most rows in a repr
 
 
 class ResultTable:
-    """Rows that print as a table; `rows` are those of the command line's JSON."""
+    """Rows that print as a table; `rows` are the rows of the command line's JSON."""
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -153,7 +153,7 @@ class Estimate(FiguresByName):
 
     def _step(self, phase: str) -> StepEstimate:
         if phase not in ("prefill", "decode"):
-            raise InvalidValue(f"{phase!r} is no phase; choose prefill or decode")
+            raise InvalidValue(f"{phase!r} is not a phase; choose prefill or decode")
         return summary.step_of(self.engine_estimate, phase)
 
     def __repr__(self) -> str:

@@ -33,7 +33,7 @@ from hardware_db import recipes
 #: Requests that each user of a public benchmark sends.
 WAVES = 10.0
 _DEGREES = ("tp", "pp", "dp", "ep", "moe_tp", "expert_imbalance", "redundant_experts")
-#: Figures of a load that are latencies, each with an interval or none, and those that are not.
+#: Figures of a load: latencies, which may have an interval, and the others.
 LATENCIES = ("ttft_s", "ttft_median_s", "tpot_s", "tpot_median_s", "e2e_s")
 OTHERS = (
     "prefill_s", "wait_s", "output_tokens_per_s", "output_tokens_per_s_per_device",
@@ -42,12 +42,12 @@ OTHERS = (
 
 
 def deployed(asked: Asked, arrays: Mapping[str, Array] | None = None) -> Resolved:
-    """The deployment of a question: names looked up, calibrated, with its drafts and adapters.
+    """The deployment of a question: resolved names, calibration, drafts and adapters.
 
-    arrays: in place of the question's numbers.
+    arrays: replace the question's numbers.
 
     Raises:
-        RidgelineError: a name that nobody knows, drafts or adapters that the model cannot have.
+        RidgelineError: an unknown name, or drafts or adapters that the model does not support.
     """
     resolved = resolve(asked.question, asked.objects)
     if asked.question.kind != "batch":
@@ -56,13 +56,13 @@ def deployed(asked: Asked, arrays: Mapping[str, Array] | None = None) -> Resolve
 
 
 def completed(resolved: Resolved, objects: Mapping[str, Any]) -> Resolved:
-    """A deployment with what drafts for its model, the adapters of its requests, and the system
-    that reads its prompts.
+    """A deployment with its drafts, the adapters of its requests, and the system of its prefill
+    pool.
 
-    objects: what is given in place of names, as of `Asked`.
+    objects: objects given instead of names, as in `Asked`.
 
     Raises:
-        RidgelineError: a draft or an adapter that cannot be.
+        RidgelineError: an invalid draft or adapter.
     """
     read_by = objects.get("prefill_system", "")
     found = sharing.adapted(drafted(resolved, objects.get("draft_model", "")))
@@ -70,11 +70,11 @@ def completed(resolved: Resolved, objects: Mapping[str, Any]) -> Resolved:
 
 
 def as_calibrated(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Resolved:
-    """A deployment with the user's own scale of its steps, stated or kept, if there is one.
+    """A deployment with the user's own step scale, given or saved, if there is one.
 
-    It stands in for what else was measured under load, as in a simulation.
+    It replaces all other measured corrections, as in a simulation.
 
-    arrays: in place of the question's degrees; where they differ, no one scale is theirs.
+    arrays: replace the question's degrees; if they differ, no single scale applies.
     """
     question = resolved.scenario
     degrees = {name: np.unique(values) for name, values in (arrays or {}).items() if name in SPLIT}
@@ -89,7 +89,7 @@ def as_calibrated(resolved: Resolved, arrays: Mapping[str, Array] | None = None)
 
 
 def with_step_scale(resolved: Resolved) -> Resolved:
-    """A deployment with the scale of its steps that the question states, if it does."""
+    """A deployment with the step scale given in the question, if any."""
     scale = resolved.scenario.step_scale
     return _scaled(resolved, scale, f"steps x {scale:g}, as stated") if scale else resolved
 
@@ -101,9 +101,9 @@ def _scaled(resolved: Resolved, scale: float, sentence: str) -> Resolved:
 
 
 def served(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> ServingEstimate:
-    """Serve a question's load, [loads]; one that cannot be served has a reason code.
+    """Serve a question's load, [loads]; a load that cannot be served has a reason code.
 
-    arrays: loads, lengths, degrees and limits in place of the question's, [loads] each.
+    arrays: loads, lengths, degrees and limits that replace the question's, [loads] each.
 
     Raises:
         InvalidValue: see `genz_core.serve`.
@@ -131,8 +131,8 @@ def served(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Ser
 
 
 def prefill_pool(resolved: Resolved) -> pools.Prefill:
-    """The workers that read the prompts of a question that has some, with the user's own scale of
-    their steps, if there is one, and with the drafts of those that decode.
+    """The prefill workers of a question that has some, with the user's own step scale for them, if
+    any, and with the drafts of the decode workers.
 
     Raises:
         RidgelineError: as `pools.beside`.
@@ -151,8 +151,9 @@ def prefill_pool(resolved: Resolved) -> pools.Prefill:
 
 
 def mean_device(resolved: Resolved) -> System:
-    """The system of a question's replicas with the rent and the design power of a device in the
-    mean of all, those that read prompts alone among them; None of what one of them does not state.
+    """The system of a question's replicas, with rent and design power averaged over all devices.
+
+    The average includes prefill workers; a figure is None if any of the systems does not state it.
 
     Raises:
         RidgelineError: as `prefill_pool`.
@@ -173,7 +174,7 @@ def mean_device(resolved: Resolved) -> System:
 
 
 def _replicated(resolved: Resolved, load: Traffic, degrees: Parallelism) -> ServingEstimate:
-    """A load over equal deployments, each with its part of it; the figures are of all."""
+    """Serve a load with equal deployments, each with its share; the figures are totals."""
     replicas = resolved.scenario.replicas
     part, share = load, np.ones(1)
     if load.concurrency is not None:
@@ -200,12 +201,12 @@ def _replicated(resolved: Resolved, load: Traffic, degrees: Parallelism) -> Serv
 
 
 def traffic(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Traffic:
-    """A question's load as the engine takes it.
+    """A question's load in the engine's types.
 
-    arrays: as of `served`.
+    arrays: see `served`.
 
     Raises:
-        InvalidValue: several lengths where requests share something.
+        InvalidValue: several lengths if requests share something.
     """
     q, arrays = resolved.scenario, arrays or {}
 
@@ -218,7 +219,7 @@ def traffic(resolved: Resolved, arrays: Mapping[str, Array] | None = None) -> Tr
     shared: dict[str, Any] = {}
     if sharing.shares(q):
         if {"isl", "osl", "length_ratio"} & set(arrays):
-            raise InvalidValue("what requests share is of one length: give one isl and one osl")
+            raise InvalidValue("shared prefixes need a single length: give one isl and one osl")
         isl, shared["sharing"] = sharing.nominal(q, isl, osl, float(ratio))
     return Traffic(
         isl=prompt_tokens(resolved.model, isl),
@@ -257,11 +258,11 @@ def columns(
 ) -> dict[str, Any]:
     """Figures of every load as columns [loads].
 
-    "status", each latency followed by the ends of its 80 % interval, "not_validated" (the names
-    of those without one), the other figures, throughput with its interval.
+    "status", each latency followed by the ends of its 80 % interval, "not_validated" (names of
+    latencies without one), the other figures, throughput with its interval.
 
-    closed: whether the loads are numbers of open requests.  beyond: what of them no measured run
-    had, so that nothing is validated.
+    closed: whether the loads are numbers of open requests.  beyond: properties of the loads that no
+    measured run had; with any, no figure is validated.
     """
     of = comparison.of_served(result, resolved.engine.name, resolved.model, beyond)
     known = intervals.of_load(resolved.system, resolved.engine, of, result.novelty)
@@ -271,7 +272,7 @@ def columns(
     trusted = (
         intervals.of_throughput(rate, timed)
         if closed
-        else dict.fromkeys(THROUGHPUT_ENDS, rate)  # that of the arrivals
+        else dict.fromkeys(THROUGHPUT_ENDS, rate)  # throughput equals the arrival rate
     )
     return {
         "status": result.status,
@@ -283,7 +284,7 @@ def columns(
 
 
 def _of_tiers(result: ServingEstimate) -> dict[str, Array]:
-    """Shares of the prompts that the device and each tier have, where there are tiers."""
+    """Share of the prompt tokens found on the device and in each tier, if there are tiers."""
     found = result.traffic.sharing
     if not found.below:
         return {}
@@ -297,10 +298,9 @@ def _of_tiers(result: ServingEstimate) -> dict[str, Array]:
 def figures_of(
     resolved: Resolved, result: ServingEstimate, *, closed: bool, beyond: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """All figures of every load as columns [loads]: `columns`, the bounds, cost, energy, memory.
+    """All figures of every load as columns [loads]: `columns`, bounds, cost, energy, memory.
 
-    Cost and energy are functions that make them when they are read.  closed, beyond: as of
-    `columns`.
+    Cost and energy are computed when they are read.  closed, beyond: see `columns`.
     """
     figures = columns(resolved, result, closed=closed, beyond=beyond)
 
@@ -324,7 +324,7 @@ def table(
     values: Array,
     beyond: Sequence[str] = (),
 ) -> Table:
-    """One row a load, as `ridgeline serve` prints them: the load, the figures, a message.
+    """One row per load, as `ridgeline serve` prints them: the load, the figures, a message.
 
     load: "concurrency" or "rate".  values: of the load, [loads].  beyond: see `columns`.
     """

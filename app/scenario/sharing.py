@@ -1,4 +1,4 @@
-"""What the requests of a question share: prefixes found in the cache, turns, several answers."""
+"""What the requests of a question share: cached prefixes, turns, several answers."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from genz_core.serving.sharing import Sharing
 from genz_core.speculative import SpeculativeModel
 from genz_core.types import Array
 
-#: Parameters that say what requests share.
+#: Parameters that describe what requests share.
 FIELDS = tuple(
     name for name in in_group(SHARED) if name not in ("think_s", "think_spread", "sessions")
 )
 
 
 def shares(question: Question) -> dict[str, Any]:
-    """The parameters of what requests share that differ from none."""
+    """The sharing parameters that differ from their defaults."""
     given = {name: getattr(question, name) for name in FIELDS}
     return {name: value for name, value in given.items() if value != getattr(STANDARD, name)}
 
 
 def branches(question: Question) -> int:
-    """Sequences that a request writes."""
+    """Number of sequences per request."""
     return max(question.samples, question.beams)
 
 
 def nominal(
     question: Question, isl: float, osl: float, length_ratio: float
 ) -> tuple[float, Sharing]:
-    """Mean prompt of nominal lengths, and what its requests share.
+    """Mean prompt for nominal lengths, and what its requests share.
 
-    A turn reads its new tokens after what was said before, found in the cache; turns are equally
-    frequent.  The first request of all, which finds nothing, is left out.
+    A turn reads its new tokens; the earlier conversation is found in the cache.  All turns are
+    equally frequent.  The very first request, which finds nothing, is ignored.
 
-    isl, osl: nominal, the longest.  length_ratio: shortest over nominal length, lengths being
-    uniform between them.
+    isl, osl: nominal, the longest.  length_ratio: shortest over nominal length; lengths are uniform
+    in between.
     """
     real = (1.0 + length_ratio) / 2.0
     before = float(np.mean(histories(question, isl, osl)))
@@ -61,19 +61,19 @@ def nominal(
 
 
 def histories(question: Question, isl: float, osl: float) -> Array:
-    """Tokens of a session that were said before each of its turns, [turns]; lengths as given."""
+    """Tokens of the conversation before each turn of a session, [turns]; lengths as given."""
     before = np.arange(question.turns, dtype=float)
     first = np.where(before > 0, isl - _added(question, isl), 0.0)
     return np.asarray(before * (_added(question, isl) + osl) + first)
 
 
 def _added(question: Question, isl: float) -> float:
-    """Tokens of a prompt that a later turn adds, in the measure of `isl`."""
+    """Prompt tokens that a later turn adds, on the same scale as `isl`."""
     return isl * question.turn_isl / question.isl if question.turn_isl else isl
 
 
 def adapters(question: Question) -> Adapters | None:
-    """The LoRA adapters that requests name, None for none."""
+    """The LoRA adapters of the requests, None for none."""
     if not question.lora_rank:
         return None
     return Adapters(question.lora_rank, question.lora_adapters)
@@ -83,18 +83,20 @@ def adapted(resolved: Resolved) -> Resolved:
     """A deployment with the adapters of its requests.
 
     Raises:
-        InvalidValue: its model drafts.
+        InvalidValue: its model uses drafts.
     """
     found = adapters(resolved.scenario)
     if found is None:
         return resolved
     if isinstance(resolved.model, SpeculativeModel):
-        raise InvalidValue("drafts of a model with LoRA adapters are not priced: leave out one")
+        raise InvalidValue(
+            "drafts combined with LoRA adapters are not priced: leave out one of them"
+        )
     return replace(resolved, model=adapted_model(resolved.model, found))
 
 
 def words(question: Question) -> tuple[str, ...]:
-    """What requests share, in words."""
+    """What requests share, as phrases."""
     said = []
     if question.prefix_hits:
         said.append(f"{question.prefix_hits:.0%} of each prompt in the cache")
@@ -113,7 +115,7 @@ def words(question: Question) -> tuple[str, ...]:
 
 
 def unmeasured(question: Question) -> tuple[str, ...]:
-    """What of a load no measured run had, in words."""
+    """Properties of a load that no measured run had, as phrases."""
     said = [*words(question)]
     if found := adapters(question):
         said.append(str(found))

@@ -38,7 +38,7 @@ def _check(column: str, wanted: str, rows: list[dict[str, Any]]) -> None:
     there = sorted({str(row[column]) for row in rows}, key=str.casefold)
     if not any(wanted.casefold() in name.casefold() for name in there):
         raise InvalidValue(
-            f"--{column} {wanted[:60]!r}: no system is; there are {', '.join(there)}"
+            f"--{column} {wanted[:60]!r}: no system matches; there are {', '.join(there)}"
         )
 
 

@@ -1,1 +1,1 @@
-"""Simulated serving: what a client offers, the requests of it, and what became of each."""
+"""Simulated serving: the offered load, its requests, and what happened to each."""

@@ -1,7 +1,7 @@
-"""Where many pieces of work run: processes of this machine, or the workers of a Dask cluster.
+"""Run many pieces of work in processes of this machine or on the workers of a Dask cluster.
 
-A cluster gives the work of a worker that died to another one; where a process of this machine dies,
-or every worker that takes a piece of work, the run ends with what was complete.
+A cluster moves the work of a dead worker to another one.  If a local process dies, or every worker
+that takes a piece of work, the run ends with the completed pieces.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ _ASK_EVERY_S = 0.2
 class Where:
     """Where pieces of work run.
 
-    workers: processes, 1 for this one, 0 for one a core.  cluster: address of a Dask scheduler
-    that takes their place.
+    workers: number of processes, 1 for this process only, 0 for one per core.  cluster: address of
+    a Dask scheduler, used instead.
     """
 
     workers: int = 1
     cluster: str = ""
 
     def here(self, pieces: int) -> bool:
-        """Whether this process does so many pieces of work alone."""
+        """Whether this process computes this number of pieces alone."""
         return self.processes(pieces) == 1 and not self.cluster
 
     def processes(self, pieces: int) -> int:
-        """Processes for so many pieces of work."""
+        """Number of processes for this number of pieces."""
         return min(self.workers or os.cpu_count() or 1, max(pieces, 1))
 
 
-#: This process alone.
+#: Only this process.
 HERE = Where()
 
 
@@ -63,13 +63,13 @@ def outcomes(
     where: Where,
     cancelled: Cancel,
 ) -> Generator[tuple[int, Result], None, None]:
-    """Numbers of pieces of work with their results, as they are done; none after a cancellation.
+    """Results of pieces of work with their numbers, as they complete; none after a cancellation.
 
-    work: a function of a module.  pieces: its arguments by the number of the piece.
+    work: a module-level function.  pieces: its arguments by the number of the piece.
 
     Raises:
         InvalidValue: Dask is not installed.
-        MeasurementError: a process died, every worker that took a piece, or the scheduler; or no
+        MeasurementError: a process, the scheduler or every worker that took a piece died; or no
             scheduler answers.
     """
     with _executor(where.processes(len(pieces)), where.cluster) as pool:
@@ -92,7 +92,8 @@ def _executor(workers: int, cluster: str) -> Iterator[Executor]:
     """
     if not cluster:
         alone = sys.platform == "linux" and threading.active_count() == 1
-        # a copy of this process has all that it loaded; one of several threads may hold locks
+        # a forked process has everything loaded, but forking with several threads may copy held
+        # locks
         context = multiprocessing.get_context("fork" if alone else "spawn")
         yield ProcessPoolExecutor(workers, context, _end_with_interrupt)
         return
@@ -124,14 +125,14 @@ def _completed(
                 if cancelled():
                     return
                 raise MeasurementError(
-                    "a worker died, perhaps for want of memory: run again with fewer workers; "
-                    "what was complete is kept"
+                    "a worker died, perhaps because memory ran out: run again with fewer workers; "
+                    "completed work is kept"
                 ) from None
             yield futures[future], result
 
 
 def _deaths() -> tuple[type[BaseException], ...]:
-    """Errors of work whose worker is gone."""
+    """Exception types raised when the worker of a piece of work has died."""
     if "distributed" not in sys.modules:
         return (BrokenExecutor,)
     from distributed.scheduler import KilledWorker
@@ -140,5 +141,5 @@ def _deaths() -> tuple[type[BaseException], ...]:
 
 
 def _end_with_interrupt() -> None:
-    """A worker ends at once when Ctrl-C is pressed, and says nothing."""
+    """Make a worker end at once and silently when Ctrl-C is pressed."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Offered load: when requests come, how long they are, and what their prompts share."""
+"""Offered load: when requests arrive, their lengths, and the prefixes that prompts share."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from genz_core.serving.simulation import Requests, draws
 from genz_core.types import Array
 
 Generator = np.random.Generator
-#: Requests at a rate, and those of each user of a closed loop, unless said otherwise.
+#: Default number of requests at a rate, and per user of a closed loop.
 AT_A_RATE, PER_SLOT = 1000, 10
-#: Requests (with turns: sessions) of each user of a steady loop before those that count, which
-#: take it from its start to its steady state, and after them, so that it stays full to their end.
+#: Requests (sessions, for several turns) per user of a steady loop that are not counted: before the
+#: counted ones, to reach the steady state, and after them, to keep the load full.
 WARM, COOL = 2, 1
-#: Tokens of a block of recorded sessions, whose contexts are long: LMCache's `chunk_size`.
+#: Tokens per block of recorded sessions, whose contexts are long: LMCache's `chunk_size`.
 RECORDED_BLOCK = 256
 _DESCRIBED = tuple(
     one.name
@@ -39,12 +39,12 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def is_steady(question: Question) -> bool:
-    """Whether figures are those of a closed loop in its steady state, without start and end."""
+    """Whether figures describe the steady state of a closed loop, without start and end."""
     return question.kind == "concurrency" and not question.burst_start
 
 
 def counted(question: Question) -> range | None:
-    """Rows of the drawn requests that figures are of, None where all of them are."""
+    """Range of the drawn requests that figures are computed from, None for all."""
     if not is_steady(question):
         return None
     first = WARM * _users(question) * _turns(question)
@@ -52,7 +52,7 @@ def counted(question: Question) -> range | None:
 
 
 def sent(question: Question) -> int:
-    """Requests that a closed loop or a rate sends in all.
+    """Total requests that a closed loop or a rate sends.
 
     Raises:
         InvalidValue: more than can be simulated.
@@ -68,7 +68,7 @@ def sent(question: Question) -> int:
 
 
 def in_waves(question: Question) -> bool:
-    """Whether all requests are equal and start together, so that they stay in step."""
+    """Whether all requests are equal and start together, so that they stay synchronised."""
     equal = question.length_ratio == 1.0 and not question.length_spread and not question.lengths
     return question.burst_start and _users(question) > 1 and equal
 
@@ -76,14 +76,14 @@ def in_waves(question: Question) -> bool:
 def drawn(
     question: Question, objects: Mapping[str, Any] = _NOTHING, cancelled: Cancel = never
 ) -> Trace:
-    """The requests of a question's load, and notes on them.
+    """The requests of a question's load, with notes about them.
 
-    objects: of a trace (a path, a `Trace` or `Requests`) and of lengths (a path, or an array
-    [rows, 2] of prompts and answers), by the parameters' names, see `app.question.asking.Asked`.
+    objects: the trace (a path, a `Trace` or `Requests`) and the lengths (a path, or an array [rows,
+    2] of prompt and output tokens), by parameter name, see `app.question.asking.Asked`.
 
     Raises:
-        InvalidValue: a static batch, a file that is no trace or has no lengths, a name where no
-            file may be opened, or more requests than can be simulated.
+        InvalidValue: a static batch, a file that is not a trace or has no lengths, a file name
+            where files may not be opened, or more requests than can be simulated.
         Cancelled: see `trace_file.read`.
     """
     if question.kind == "batch":
@@ -99,9 +99,9 @@ def drawn(
 
 
 def described(question: Question, requests: int, trace: str = "") -> dict[str, Any]:
-    """What was offered, for a document: the parameters that were given.
+    """The offered load for a document: the parameters that were given.
 
-    requests: that figures are of.  trace: its name, where one was served.
+    requests: those that figures are computed from.  trace: its name, if one was served.
     """
     if question.kind == "trace":
         return {"trace": trace, "requests": requests}
@@ -121,7 +121,7 @@ def _users(question: Question) -> int:
 
 
 def _count(question: Question) -> int:
-    """Requests of a closed loop or a rate that figures are of; of a day, all that it has."""
+    """Number of counted requests of a closed loop or a rate; for a day, all of them."""
     if question.day and not question.requests:
         shares = np.array(day_of(question))
         a_day = float(question.rate or 0.0) * float(np.sum(shares / shares.max())) * 3600.0
@@ -137,7 +137,7 @@ def mean_session(question: Question) -> tuple[float, float]:
 
 
 def _turns(question: Question) -> int:
-    """Turns of a session, their mean rounded up."""
+    """Turns per session, the mean rounded up."""
     return math.ceil(mean_session(question)[0])
 
 
@@ -172,7 +172,7 @@ def _synthetic(question: Question, lengths: Any) -> Requests:
 
 
 def _recorded(question: Question, total: int, sizes: Generator, times: Generator) -> Requests:
-    """Requests of recorded sessions, drawn with replacement; the last one may be cut."""
+    """Requests of recorded sessions, drawn with replacement; the last session may be cut."""
     recorded = recorded_sessions.read(question.sessions)
     rows, turn = recorded.drawn(total, sizes)
     arrival = _arrivals(question, int(np.sum(turn == 0)), times)
@@ -189,11 +189,11 @@ def _in_sessions(
     shared_tokens: int,
     block: int,
 ) -> Requests:
-    """Requests by session: a prompt is all that was read and written before it, and more.
+    """Requests by session: each prompt contains all earlier prompts and answers, plus new tokens.
 
-    turn: of each request in its session, from 0.  starts: of a first turn its arrival, of a later
-    one the pause before it [s].  read: new tokens of the prompt.  block: tokens that are shared
-    or not.
+    turn: of each request in its session, from 0.  starts: arrival of a first turn; for later turns
+    the pause before it [s].  read: new tokens of the prompt.  block: tokens per block; only whole
+    blocks are shared.
     """
     rows = np.arange(len(read))
     firsts = np.flatnonzero(turn == 0)
@@ -235,7 +235,7 @@ def _arrivals(question: Question, count: int, generator: Generator) -> Array:
 def _lengths(
     question: Question, measured: Any, count: int, generator: Generator
 ) -> tuple[Array, Array]:
-    """Prompts and answers, [count] each; uniform, lognormal, or drawn in pairs from rows."""
+    """Prompt and output tokens, [count] each; uniform, lognormal, or drawn as pairs from rows."""
     q = question
     if q.lengths:
         known = measured is not None and not isinstance(measured, (str, Path))
@@ -259,18 +259,22 @@ def _lengths(
 
 
 def _file(name: str, text: str, given: Any) -> Path:
-    """The file that a question names, where its caller may open files.
+    """The file named in a question, if its caller may open files.
 
     Raises:
         InvalidValue: it may not.
     """
     if isinstance(given, Path):
         return given
-    raise InvalidValue(f"{name} = {text[:60]!r}: no file is opened here; give its rows instead")
+    raise InvalidValue(
+        f"{name} = {text[:60]!r}: this interface opens no files; give the rows instead"
+    )
 
 
 class Conversation(Sequence[int]):
-    """Identities of the blocks of a conversation: those that all share, then its own."""
+    """Ids of the blocks of a conversation: first those shared by all conversations, then its
+    own.
+    """
 
     __slots__ = ("_own", "_shared")
 

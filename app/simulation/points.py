@@ -1,4 +1,4 @@
-"""A row of a file of simulations: what it asks, and the row of figures that answers it."""
+"""A row of a simulation file: its question, and the row of figures with the answer."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from genz_core.types import Parallelism, Step
 
 Row = dict[str, str]
 _PARAMETERS = tuple(parameters_of("simulate"))
-#: Columns of a file of simulations; mtp_tokens: drafted by the model's own module, 0 for none;
-#: eplb_slots: places for experts of a layer, redundant ones with them, 0 for as many as experts.
+#: Columns of a simulation file; mtp_tokens: drafted by the model's own module, 0 for none;
+#: eplb_slots: expert slots per layer, including redundant ones, 0 for as many as experts.
 KNOWN = (
     "id", *_PARAMETERS, "mtp_tokens", "eplb_slots",
     *(alias for alias, name in ALIASES.items() if name in _PARAMETERS),
@@ -34,7 +34,7 @@ _RATES = (
     "requests_per_s", "input_tokens_per_s", "output_tokens_per_s",
     "output_tokens_per_s_per_device", "good_requests_per_s", "good_share",
 )  # fmt: skip
-#: Columns of its answers; digest: of the row that was asked.
+#: Columns of the answers; digest: of the row asked.
 COLUMNS = (
     "id", "status", "message", *_COUNTED, *_RATES,
     *(f"{name}_{what}_s" for name in rows.LATENCIES for what in rows.STATISTICS),
@@ -44,7 +44,7 @@ COLUMNS = (
 
 
 def digest(row: Mapping[str, str]) -> str:
-    """What tells the question of a row from any other: its cells, and the files that it names."""
+    """A digest that identifies a row's question: its cells and the files that it names."""
     cells = {name: row[name] for name in sorted(row) if row[name] and name in KNOWN}
     for name in ("trace", "lengths"):
         path = Path(row.get(name) or ".")
@@ -54,7 +54,7 @@ def digest(row: Mapping[str, str]) -> str:
 
 
 def simulate_row(row: Mapping[str, str], asked: str) -> Row:
-    """Simulate a row; whatever is wrong with it stands in its status and message.
+    """Simulate a row; errors are reported in its status and message.
 
     asked: its digest.
     """
@@ -69,7 +69,7 @@ def simulate_row(row: Mapping[str, str], asked: str) -> Row:
 
 
 def _redundant(slots: int, asked: Asked) -> int:
-    """The redundant experts that fill so many slots.
+    """The number of redundant experts for a number of slots.
 
     Raises:
         InvalidValue: fewer slots than experts.
@@ -82,17 +82,17 @@ def _redundant(slots: int, asked: Asked) -> int:
     )
     if slots < experts or not experts:
         raise InvalidValue(
-            f"eplb_slots = {slots}: {q.model} has {experts} experts a layer; give at least "
-            "as many, or 0 for none that is redundant"
+            f"eplb_slots = {slots}: {q.model} has {experts} experts a layer; give at least as "
+            f"many slots, or 0 for no redundant experts"
         )
     return slots - experts
 
 
 def parse(row: Mapping[str, str]) -> Asked:
-    """What a row asks; its empty cells and the columns that nobody knows ask nothing.
+    """The question of a row; empty cells and unknown columns are ignored.
 
     Raises:
-        InvalidValue: a cell that cannot be, or as `app.question.asking.ask`.
+        InvalidValue: an invalid cell, or as `app.question.asking.ask`.
     """
     cells = {name: text for name, text in row.items() if text and name in KNOWN and name != "id"}
     drafted = checked_size("mtp_tokens", cells.pop("mtp_tokens", 0))

@@ -1,7 +1,7 @@
-"""Sessions that ship: turns, lengths and pauses as they were recorded, or as a benchmark has them.
+"""Shipped sessions: turns, lengths and pauses as recorded, or as defined by a benchmark.
 
-`recorded/NAME.csv` has a row a turn, the turns of a session one after the other; sources and
-licences are in `recorded/PROVENANCE.md`.
+`recorded/NAME.csv` has one row per turn, ordered by session; sources and licences are in
+`recorded/PROVENANCE.md`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _FOLDER = Path(__file__).parent / "recorded"
 class Sessions:
     """Turns of recorded sessions, [turns].
 
-    first: rows that begin a session.  input_tokens: new ones of the prompt, without those that
-    all sessions share.  output_tokens: of the answer.  pause_s: before a turn that is no first one.
-    shared_tokens: that all prompts start with.
+    first: rows that begin a session.  input_tokens: new prompt tokens, without those shared by all
+    sessions.  output_tokens: of the answer.  pause_s: before a turn that is not the first.
+    shared_tokens: common beginning of all prompts.
     """
 
     first: NDArray[np.intp]
@@ -36,16 +36,18 @@ class Sessions:
 
     @property
     def means(self) -> tuple[float, float]:
-        """Turns of a session, and the pause between two of them [s]."""
+        """Mean turns per session, and mean pause between two turns [s]."""
         turns, later = len(self.input_tokens), len(self.input_tokens) - len(self.first)
         return turns / len(self.first), float(self.pause_s.sum() / max(later, 1))
 
     def drawn(
         self, count: int, generator: np.random.Generator
     ) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
-        """So many turns of sessions drawn with replacement: their rows, and which turn each is."""
+        """`count` turns of sessions drawn with replacement: their rows, and the turn number of
+        each.
+        """
         sizes = np.diff(np.append(self.first, len(self.input_tokens)))
-        chosen = generator.integers(0, len(sizes), count)  # at least one turn each
+        chosen = generator.integers(0, len(sizes), count)  # each session has at least one turn
         begin = np.cumsum(sizes[chosen]) - sizes[chosen]
         chosen = chosen[begin < count]
         turn = np.concatenate([np.arange(size) for size in sizes[chosen]])[:count]
@@ -55,7 +57,7 @@ class Sessions:
 
 @cache
 def read(name: str) -> Sessions:
-    """The sessions of a name of `app.question.load.SESSIONS`."""
+    """The sessions called `name`, one of `app.question.load.SESSIONS`."""
     with (_FOLDER / f"{name}.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     columns = {key: np.array([float(row[key]) for row in rows]) for key in rows[0]}

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Simulated(ResultTable):
-    """Requests served one by one.
+    """A simulation of individual requests.
 
     Figures by name, SI units: requests, ended, refused, seconds, requests_per_s,
-    output_tokens_per_s, output_tokens_per_s_per_device, and of each of queue, ttft, tpot, itl and
-    e2e *_mean_s, *_p50_s, *_p90_s, *_p95_s, *_p99_s; good_requests_per_s and good_share where
-    targets were given.  No latency has an interval: nothing measured has validated them.
+    output_tokens_per_s, output_tokens_per_s_per_device, and for each of queue, ttft, tpot, itl and
+    e2e *_mean_s, *_p50_s, *_p90_s, *_p95_s, *_p99_s; good_requests_per_s and good_share if targets
+    were given.  Latencies have no intervals: no measurement has validated them.
 
-    run: what was asked, and the simulation itself with arrays [requests] of all that were sent,
-    and its course over time; figures are of those that count (`simulation.counted`).
-    worth: what each cache tier and router is worth, where that was asked; else None.
+    run: the question and the simulation itself, with arrays [requests] of all requests sent and the
+    state over time; figures are computed from the counted requests (`simulation.counted`).
+    worth: the value of each cache tier and router, if requested; else None.
     """
 
     run: Run
@@ -55,21 +55,21 @@ class Simulated(ResultTable):
 
     @property
     def simulation(self) -> Simulation:
-        """The answers as arrays [requests]."""
+        """The simulation with its arrays [requests]."""
         return self.run.simulation
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Mean and percentiles [s], a row a latency."""
+        """Mean and percentiles [s], one row per latency."""
         return rows.latency_rows(self.run)
 
     def to_dict(self) -> dict[str, Any]:
-        """What was asked and every figure, as `ridgeline simulate --json` prints them."""
+        """The question and every figure, as `ridgeline simulate --json` prints them."""
         more = {"worth": self.worth.document()} if self.worth else {}
         return {**rows.document(self.run), **more}
 
     def to_dataframe(self) -> pd.DataFrame:
-        """One row a request: its arrival, lengths, latencies and rank, SI units."""
+        """One row per request: arrival, lengths, latencies and rank, SI units."""
         import pandas as pd
 
         return pd.DataFrame(rows.request_columns(self.run))
@@ -116,14 +116,14 @@ def simulate(
     *,
     worth: bool = False,
 ) -> Simulated:
-    """Serve the requests of a question one by one.
+    """Simulate the requests of a question one by one.
 
-    worth: also with fewer cache tiers, and with other routers.
+    worth: also simulate with fewer cache tiers, and with other routers.
 
     Raises:
-        InvalidValue: the worth of tiers where there are none.
+        InvalidValue: the worth of cache tiers, without tiers.
         RidgelineError: as `app.scenario.scenario.resolve` and `app.simulation.run.run`.
-        Cancelled: `cancelled` said so.
+        Cancelled: `cancelled` returned True.
     """
     resolved = resolve(asked.question, asked.objects)
     refuse_meaningless_for(resolved)

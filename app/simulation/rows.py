@@ -1,4 +1,4 @@
-"""A simulation in rows and columns: its document, its latencies, its requests, its course."""
+"""A simulation as tables: its document, latencies, requests, and state over time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from genz_core.serving.simulation import Simulation
 from genz_core.serving.simulation.answers import PERCENTILES
 from genz_core.types import Array
 
-#: Titles of latencies by the names of their columns, in the order of a request's life.
+#: Titles of latencies by column name, in the order of a request's life.
 LATENCIES: Mapping[str, str] = {
     name: columns.LATENCIES[name].head for name in ("queue", "ttft", "tpot", "itl", "e2e")
 }
@@ -28,7 +28,7 @@ _RATES = (
 
 
 def document(run: Run) -> dict[str, Any]:
-    """What was asked and answered, SI units, as `ridgeline simulate --json` prints it."""
+    """The question and the answer, SI units, as `ridgeline simulate --json` prints it."""
     q = run.question
     return {
         "model": run.resolved.model.name,
@@ -53,7 +53,7 @@ def document(run: Run) -> dict[str, Any]:
 
 
 def _pools(run: Run) -> dict[str, Any]:
-    """What drafts and who reads the prompts, where anything does."""
+    """Entries on drafts and on the prefill pool, where there are any."""
     named: dict[str, Any] = {}
     if run.speculation:
         draft, acceptance = run.speculation.draft, run.speculation.acceptance
@@ -74,7 +74,7 @@ def _pools(run: Run) -> dict[str, Any]:
 
 
 def _tiers(run: Run) -> dict[str, Any]:
-    """The cache tiers, where there are any: sizes, reads, what was written, rent."""
+    """Entries on the cache tiers, where there are any: sizes, reads, writes, rent."""
     tiers, simulation = run.tiers, run.simulation
     if not tiers:
         return {}
@@ -107,12 +107,12 @@ def figures(run: Run) -> dict[str, float]:
 
 
 def devices(run: Run) -> int:
-    """Devices of all replicas, and of the prefill pool."""
+    """Devices of all replicas and of the prefill pool."""
     return sum(pools.devices_of(run.question))
 
 
 def latency_rows(run: Run) -> list[dict[str, Any]]:
-    """Mean and percentiles [s], a row a latency."""
+    """Mean and percentiles [s], one row per latency."""
     named = run.simulation.summary()
     return [
         {"latency": label, **{f"{what}_s": named[f"{name}_{what}_s"] for what in STATISTICS}}
@@ -121,10 +121,9 @@ def latency_rows(run: Run) -> list[dict[str, Any]]:
 
 
 def request_columns(run: Run) -> dict[str, NDArray[Any]]:
-    """One row a request that figures are of; times in seconds, NaN where there is none.
+    """One row per counted request; times in seconds, NaN if there is none.
 
-    request: its place among all that were sent.  good: whether it met the targets, where there are
-    any.
+    request: its index among all requests sent.  good: whether it met the targets, if there are any.
     """
     answers = run.simulation
     columns: dict[str, NDArray[Any]] = {
@@ -146,11 +145,12 @@ def request_columns(run: Run) -> dict[str, NDArray[Any]]:
 
 
 def over_time(simulation: Simulation, name: str, windows: int = 60) -> dict[str, Array]:
-    """Percentiles of a latency by time of arrival, in windows of equal length, [windows].
+    """Percentiles of a latency by arrival time, in windows of equal length, [windows].
 
-    Of the requests that figures are of.
+    Only counted requests are included.
 
-    Returns time_s (the middle of each) and p50, p90, p99; windows without a value are left out.
+    Returns time_s (the middle of each window) and p50, p90, p99; windows without a value are left
+    out.
     """
     values, arrival = getattr(simulation, name), simulation.arrival_s
     known = simulation.counted & np.isfinite(values)
@@ -166,7 +166,9 @@ def over_time(simulation: Simulation, name: str, windows: int = 60) -> dict[str,
 
 
 def distribution(values: Array, counts: Array, points: int = 300) -> tuple[Array, Array]:
-    """The cumulative distribution: values, and the share that is no larger, at most `points`."""
+    """The cumulative distribution: values, and the share of values that are at most as large, at
+    most `points` of them.
+    """
     order = np.argsort(values)
     share = np.cumsum(counts[order])
     if not share.size:

@@ -1,6 +1,7 @@
-"""Many simulations over the cores of this machine or over a Dask cluster, and resumed.
+"""Run a file of simulations on this machine's cores or on a Dask cluster, and resume it.
 
-The file of answers is written whole, again and again; a row that it holds already is not run.
+The file of answers is rewritten completely from time to time; a row that it already contains is not
+run again.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ _WRITE_EVERY_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Simulations:
-    """Answers of a file, a row each, those that were not run left out.
+    """Answers of a file, one row each, without those not yet run.
 
-    asked: rows of the file.  kept: of the answers, those that were there before.
+    asked: number of rows of the file.  kept: answers that existed before.
     """
 
     rows: Sequence[Row]
@@ -49,13 +50,13 @@ def run_file(
     """Simulate every row of `source` and write the answers to `target`.
 
     Args:
-        workers: processes, 0 for one a core.
-        cluster: address of a Dask scheduler that takes their place.
-        cancelled: True ends the run; what is complete is written.
+        workers: processes, 0 for one per core.
+        cluster: address of a Dask scheduler, used instead.
+        cancelled: True ends the run; completed answers are written.
 
     Raises:
-        InvalidValue: a file that cannot be read, or a target that is something else.
-        MeasurementError: a worker died, or no cluster answers; what is complete is written.
+        InvalidValue: a file that cannot be read, or a target that is not a file of answers.
+        MeasurementError: a worker died, or no cluster answers; completed answers are written.
     """
     asked = points_file.read(source)
     named = [row | {"id": row.get("id") or str(at)} for at, row in enumerate(asked)]
@@ -86,7 +87,7 @@ def _gather(
     of: int,
     progress: Progress,
 ) -> None:
-    """Take in answers as they come, and write them now and then."""
+    """Collect answers as they arrive, and write them from time to time."""
     written = time.monotonic()
     for at, row in done:
         answers[at] = row
@@ -100,10 +101,10 @@ def _gather(
 
 
 def _known(target: Path) -> dict[str, Row]:
-    """Answers that a file holds, by the digest of what was asked; an empty file holds none.
+    """Answers in a file, by the digest of their question; an empty file holds none.
 
     Raises:
-        InvalidValue: it is something else, which would be lost.
+        InvalidValue: the file is not a file of answers, and would be overwritten.
     """
     if not target.exists():
         return {}

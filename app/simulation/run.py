@@ -1,4 +1,4 @@
-"""A simulation of a question: the offered load drawn, served, and kept with what was asked."""
+"""Simulate a question: draw the offered load, serve it, and return both with the question."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from app.wording import quantities
 from genz_core.deployment import recipe_key
 from genz_core.engine import NO_RECIPE
 from genz_core.errors import ContextTooLong
+from genz_core.memo import ByIdentity
 from genz_core.model_kinds import check_one_by_one
 from genz_core.progress import Cancel, Cancelled, Progress, never, silent
 from genz_core.serving import ServingEstimate
@@ -39,12 +40,13 @@ from hardware_db.recipes import StepScale
 
 #: Latencies that may have a target, each by the parameter `*_target_s`.
 _TARGETS = ("ttft_s", "tpot_s", "e2e_s")
-#: What every simulated latency is, for documents and captions.
+#: Note on every simulated latency, for documents and captions.
 UNVALIDATED = "simulated latencies carry no interval: no measured percentiles have validated them"
-_ALIKE = 0.005  # a correction that is not worth a word
+_ALIKE = 0.005  # a correction too small to mention
 _WAVES = (
-    "users that start together with equal requests are served in waves, and TTFT is that of a "
-    "wave: leave out burst_start, or draw lengths with length_ratio 0.8, as public benchmarks do"
+    "users that start together with equal requests are served in waves, so TTFT is that of a "
+    "whole wave: leave out burst_start, or draw lengths with length_ratio 0.8, as public "
+    "benchmarks do"
 )
 _OPTIONS = (
     "max_num_seqs", "max_num_batched_tokens", "kv_tokens", "prefix_caching", "recv_interval",
@@ -55,13 +57,13 @@ _NOTHING: Mapping[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a simulation came to.
+    """The result of a simulation.
 
-    resolved: the question that was asked, and what it names.  drawn: all requests that were sent.
-    options: what the engine was told, with what measured runs say of its steps.
-    kept_scale: the user's calibration that the scale of these came from, if any.
-    speculation, prefill: what drafts and who reads the prompts, if anything does.
-    prefill_scale: the user's calibration of these.  balance: of both pools.
+    resolved: the question with the objects that it names.  drawn: all requests sent.
+    options: engine options, including step corrections from measured runs.
+    kept_scale: the user's calibration that gave the step scale, if any.
+    speculation, prefill: drafts and prefill pool, if any.
+    prefill_scale: the user's calibration of the prefill pool.  balance: of both pools.
     """
 
     resolved: Resolved
@@ -76,33 +78,33 @@ class Run:
 
     @property
     def step_scale(self) -> float:
-        """Measured over priced time of a step."""
+        """Factor on the priced time of a step."""
         return self.options.step_scale or 1.0
 
     @property
     def question(self) -> Question:
-        """What was asked."""
+        """The question of the run."""
         return self.resolved.scenario
 
     @property
     def tiers(self) -> tuple[CacheTier, ...]:
-        """The tiers below the memory of those that read prompts."""
+        """The cache tiers below the device memory of the workers that read prompts."""
         reader = self.prefill.resolved if self.prefill else self.resolved
         return cache_tiers.tiers(self.question, reader.system)
 
     @property
     def targets(self) -> dict[str, float]:
-        """Most seconds of ttft_s, tpot_s and e2e_s that were stated, for goodput."""
+        """Targets of ttft_s, tpot_s and e2e_s that were given [s], for goodput."""
         return targets_of(self.question)
 
     @property
     def requests(self) -> int:
-        """Requests that figures are of."""
+        """Number of requests that figures are computed from."""
         return int(self.simulation.counted.sum())
 
     @property
     def notes(self) -> list[str]:
-        """What was assumed and done on the way, in words."""
+        """Notes on assumptions and on what was changed, in sentences."""
         notes = [*self.drawn.notes, *self.refusals, *self._too_long]
         notes += [*self.resolved.notes, basis(self.resolved)]
         if offered_load.in_waves(self.question):
@@ -115,7 +117,7 @@ class Run:
 
     @property
     def _learned(self) -> str:
-        """What measured runs say of the steps, in words; "" where they take what physics says."""
+        """The step corrections from measured runs in words; "" if there are none."""
         told = self.options
         scales = {"steps": self.step_scale, "prompts in them": told.prompt_scale}
         said = [f"{name} x {by:.3g}" for name, by in scales.items() if abs(by - 1.0) > _ALIKE]
@@ -125,7 +127,7 @@ class Run:
 
     @property
     def _pools(self) -> list[str]:
-        """What drafts, who reads the prompts, and how the pools match."""
+        """Notes on drafts, on the prefill pool, and on the balance of the pools."""
         draft = self.speculation.draft if self.speculation else None
         drafting = [str(self.speculation), *(draft.notes if draft else ())]
         return [
@@ -137,7 +139,7 @@ class Run:
 
     @property
     def _too_long(self) -> list[str]:
-        """A sentence on recorded requests that have more tokens than the model has positions."""
+        """A sentence on recorded requests longer than the model's largest context."""
         requests, model = self.drawn.requests, self.resolved.model
         long = beyond_positions(model, requests.input_tokens, requests.output_tokens)
         if self.question.kind != "trace" or not np.any(long):
@@ -149,7 +151,7 @@ class Run:
 
     @property
     def refusals(self) -> list[str]:
-        """A sentence on the requests that were refused, if any were."""
+        """A sentence on refused requests, if there were any."""
         refused = self.simulation.counted & self.simulation.refused
         if not refused.any():
             return []
@@ -162,7 +164,7 @@ class Run:
 
 
 def targets_of(question: Question) -> dict[str, float]:
-    """Most seconds of ttft_s, tpot_s and e2e_s, those that a question states."""
+    """Targets of ttft_s, tpot_s and e2e_s that a question states [s]."""
     named = {name: getattr(question, f"{name[:-2]}_target_s") for name in _TARGETS}
     return {name: seconds for name, seconds in named.items() if seconds}
 
@@ -175,23 +177,23 @@ def run(
     *,
     drawn: Trace | None = None,
 ) -> Run:
-    """Draw the offered load of a question and serve it.
+    """Draw the offered load of a question and simulate it.
 
-    A closed loop is steady: its users begin one after the other over the time of a request, and
-    figures are of the requests between its start and its end; with `burst_start` all begin at once
-    and all requests count.
+    A closed loop is steady by default: its users start one after the other over the duration of a
+    request, and figures are computed from requests between its start and its end.  With
+    `burst_start` all users start at once and all requests count.
 
     Args:
-        resolved: the question, what it names looked up.
-        objects: what it names and holds itself of trace, lengths, draft_model and prefill_system,
-            see `app.question.asking.Asked`.
-        drawn: the requests, where the caller has them already.
+        resolved: the resolved question.
+        objects: its trace, lengths, draft_model and prefill_system, if given as objects, see
+            `app.question.asking.Asked`.
+        drawn: the requests, if the caller has drawn them already.
 
     Raises:
-        ContextTooLong: requests beyond the model's positions; those of a trace are a note.
-        RidgelineError: as `offered_load.drawn`, `drafting.speculation`, `pools.beside`
-            and `genz_core.serving.simulation.simulate`.
-        Cancelled: `cancelled` said so before every request had ended.
+        ContextTooLong: requests beyond the model's positions; for a trace this is only a note.
+        RidgelineError: as `offered_load.drawn`, `drafting.speculation`, `pools.beside` and
+            `genz_core.serving.simulation.simulate`.
+        Cancelled: `cancelled` returned True before every request had ended.
     """
     question = resolved.scenario
     check_one_by_one(resolved.model)
@@ -199,7 +201,7 @@ def run(
     drafts = speculation(question, resolved.model, draft_model)
     prefill = pools.beside(resolved, objects.get("prefill_system", ""))
     drawn = drawn or offered_load.drawn(question, objects, cancelled)
-    if question.kind != "trace":  # whose requests are refused one by one
+    if question.kind != "trace":  # its long requests are refused one by one
         asked = longest(question, question.isl, question.osl), question.osl
         if complaint := context_complaint(resolved.model, *asked):
             raise ContextTooLong(complaint)
@@ -210,7 +212,8 @@ def run(
         theirs, kept_of_prefill = scaled(ClosedForm(prefill.resolved, drawn, draft_model))
         told = bool(kept_of_prefill or question.step_scale)
         wait_s = 0.0 if told else _before_a_prompt_s(prefill.resolved, drawn, draft_model)
-        options = replace(options, wait_s=wait_s, tiers=())  # of those that read prompts
+        # tiers of the workers that read prompts
+        options = replace(options, wait_s=wait_s, tiers=())
         pool = prefill.disaggregation(theirs)
     simulation = simulate(
         resolved.model,
@@ -252,14 +255,16 @@ def run(
 def run_setup(
     asked: tuple[Setup, Question, Mapping[str, Any]], progress: Progress, cancelled: Cancel
 ) -> tuple[Setup, Run]:
-    """As `run`, of a setup under another question; returned with it, so that a page knows it."""
+    """`run` for a setup under another question; returned with the setup, so that a page can match
+    it.
+    """
     setup, question, objects = asked
     resolved = resolve_setup(replace(setup, scenario=question))
     return setup, run(resolved, objects, progress, cancelled)
 
 
 def kept_scale(resolved: Resolved) -> StepScale | None:
-    """The user's scale of the step of a deployment, if one was kept."""
+    """The user's step scale of a deployment, if one was saved."""
     key = recipe_key(resolved.engine, resolved.model, resolved.system)
     return recipes.step_scale(key, resolved.scenario.parallelism)
 
@@ -267,8 +272,11 @@ def kept_scale(resolved: Resolved) -> StepScale | None:
 # ------------------------------------------------------------------------------- the closed form
 
 
+_SERVED = ByIdentity[ServingEstimate](64)
+
+
 class ClosedForm:
-    """The load of one replica of a deployment in closed form, priced when it is first asked."""
+    """The closed form of one replica's load, priced on first use."""
 
     def __init__(self, resolved: Resolved, drawn: Trace, draft_model: Any) -> None:
         self.resolved = resolved
@@ -277,12 +285,15 @@ class ClosedForm:
 
     @cached_property
     def served(self) -> ServingEstimate:
-        question = one_replica(self.resolved.scenario, self._drawn)
-        alone = replace(self.resolved, scenario=question)
-        return served(drafted(alone, self._draft_model))
+        r, question = self.resolved, one_replica(self.resolved.scenario, self._drawn)
+        alone = replace(r, scenario=question)
+        parts = (r.model, r.system, r.engine, r.profile, self._draft_model)
+        # another draw of the arrivals is the same load
+        return _SERVED.get(lambda: served(drafted(alone, self._draft_model)), *parts,
+                           values=replace(question, seed=0))  # fmt: skip
 
     def session_s(self, scale: float) -> float:
-        """Time of a session [s], 0 where none ends.  scale: of the steps."""
+        """Duration of a session [s], 0 if sessions never end.  scale: of the steps."""
         q, found = self.resolved.scenario, self.served
         osl = float(np.mean(self._drawn.requests.output_tokens))
         later = found.tpot_s[0] * (osl - 1.0) if osl > 1.0 else 0.0
@@ -293,11 +304,10 @@ class ClosedForm:
 
 
 def one_replica(question: Question, drawn: Trace) -> Question:
-    """The question of one replica that reads its own prompts, with a load and lengths that the
-    closed form knows.
+    """The question for one replica without prefill pool, with a load that the closed form supports.
 
-    A ramp and a trace are of their mean rate; recorded requests, those of other lengths than
-    uniform ones and those that find no prefix are of their mean lengths.
+    A ramp and a trace are replaced by their mean rate; recorded requests, lengths that are not
+    uniform and prompts that find no prefix by their mean lengths.
     """
     requests, replicas = drawn.requests, question.replicas
     rate = (question.rate or 0.0) * question.turns
@@ -325,8 +335,9 @@ def _mean(tokens: Array) -> int:
 
 
 def scaled(form: ClosedForm) -> tuple[Options, StepScale | None]:
-    """What is told to the engine of a deployment, with what was measured of its steps; and the
-    user's calibration of these, if they are from one."""
+    """Engine options of a deployment including measured step corrections, and the user's
+    calibration, if one was used.
+    """
     resolved, question = form.resolved, form.resolved.scenario
     kept = None if question.step_scale else kept_scale(resolved)
     below = cache_tiers.tiers(question, resolved.system)
@@ -337,10 +348,10 @@ def scaled(form: ClosedForm) -> tuple[Options, StepScale | None]:
 
 
 def _before_a_prompt_s(prefill: Resolved, drawn: Trace, draft_model: Any) -> float:
-    """What a prompt alone waits for before a worker that only reads prompts reads it [s].
+    """Wait of a single prompt before a prefill worker starts it [s].
 
-    That of the same server where it decodes, too, as measured runs teach it: tokeniser, scheduler,
-    network.  What others in the queue add is simulated.
+    It is the wait of the same server when it also decodes, as corrected by measured runs:
+    tokeniser, scheduler, network.  Waiting for other requests is simulated.
     """
     alone = replace(one_replica(prefill.scenario, drawn), concurrency=1, rate=None)
     outside_s = float(served(drafted(replace(prefill, scenario=alone), draft_model)).outside_s[0])
@@ -348,7 +359,7 @@ def _before_a_prompt_s(prefill: Resolved, drawn: Trace, draft_model: Any) -> flo
 
 
 def learned(form: ClosedForm) -> dict[str, Any]:
-    """What measured runs near this load say of its steps, as in the closed form: `Options`."""
+    """Step corrections from measured runs near this load, as in the closed form: `Options`."""
     engine = form.resolved.engine
     if engine.neighbours is None and engine.recipe == NO_RECIPE:
         return {"step_scale": 1.0}

@@ -1,6 +1,7 @@
-"""What cache tiers and routers are worth: the same requests with fewer tiers, and other routers.
+"""The value of cache tiers and routers: the same requests with fewer tiers, and with other routers.
 
-A tier is worth the device time that its hits free, at the rent of the devices, less its own rent.
+The value of a tier is the device time that its hits save, at the rent of the devices, minus the
+tier's own rent.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _LATENCIES = ("ttft_mean_s", "ttft_p50_s", "ttft_p99_s", "tpot_mean_s", "loading
 class Worth:
     """Runs of the same requests.
 
-    cases: with all tiers, without each of them, without any, by name; the first is the run that
-    was asked for.  routers: of it with every router, where there are several ranks.
+    cases: by name, with all tiers, without each of them, without any; the first is the question as
+    asked.  routers: the run with all tiers under every router, if there are several ranks.
     """
 
     cases: Mapping[str, Run]
@@ -38,26 +39,26 @@ class Worth:
 
     @property
     def whole(self) -> Run:
-        """The run that was asked for."""
+        """The run of the question as asked, with all tiers."""
         return next(iter(self.cases.values()))
 
     def document(self) -> dict[str, Any]:
-        """Figures of every run, and what each tier adds, as `--json` prints them."""
+        """Figures of every run, and the contribution of each tier, as `--json` prints them."""
         return {"tiers": self.case_rows, "worth": self.worth_rows, "routers": self.router_rows}
 
     @property
     def case_rows(self) -> list[dict[str, Any]]:
-        """Hits by tier, TTFT and rent, a row a case."""
+        """Hits by tier, TTFT and rent, one row per case."""
         return [{"case": name, **figures(one)} for name, one in self.cases.items()]
 
     @property
     def router_rows(self) -> list[dict[str, Any]]:
-        """The same, a row a router."""
+        """The same figures, one row per router."""
         return [{"router": name, **figures(one)} for name, one in self.routers.items()]
 
     @property
     def worth_rows(self) -> list[dict[str, Any]]:
-        """What each tier adds to the others, a row a tier."""
+        """The contribution of each tier given the others, one row per tier."""
         rents = cache_tiers.rents(self.whole.question)
         return [
             {"tier": name, **_added(self.whole, self.cases[_without(name)], rents[name])}
@@ -82,7 +83,7 @@ def figures(run: Run) -> dict[str, Any]:
 
 
 def device_s_per_request(run: Run) -> float:
-    """Time that devices are busy for a request [s], of all requests of the run."""
+    """Busy device time per request [s], over all requests of the run."""
     simulation = run.simulation
     ended = simulation.ended
     if not ended.any():
@@ -93,7 +94,7 @@ def device_s_per_request(run: Run) -> float:
 
 
 def _added(whole: Run, without: Run, rent: float) -> dict[str, Any]:
-    """What a tier adds: hits, seconds of TTFT, and dollars an hour."""
+    """The contribution of a tier: hits, seconds of TTFT, and dollars per hour."""
     with_, less = rows.figures(whole), rows.figures(without)
     saved_s = device_s_per_request(without) - device_s_per_request(whole)
     devices_rent = _rent(whole)
@@ -113,7 +114,7 @@ def _added(whole: Run, without: Run, rent: float) -> dict[str, Any]:
 
 
 def _rent(run: Run) -> float | None:
-    """Rent of all devices [$/h]; None where that of one is not known."""
+    """Rent of all devices [$/h]; None if the rent of one is unknown."""
     own = run.resolved.system.price_usd_per_hour
     reader = run.prefill.resolved.system.price_usd_per_hour if run.prefill else own
     if own is None or reader is None:
@@ -132,17 +133,17 @@ def worth(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> Worth:
-    """Serve the requests of a question, and again with fewer tiers and with other routers.
+    """Simulate the requests of a question, then again with fewer tiers and with other routers.
 
     Raises:
         InvalidValue: it has no tiers.
         RidgelineError: as `app.simulation.run.run`.
-        Cancelled: `cancelled` said so.
+        Cancelled: `cancelled` returned True.
     """
     question = resolved.scenario
     names = tiers_of(question)
     if not names:
-        raise InvalidValue("worth is of cache tiers, and there are none: give host_cache_gib")
+        raise InvalidValue("worth needs cache tiers, and there are none: give host_cache_gib")
     whole = run(resolved, objects, part(progress, 0.0, 0.3), cancelled)
     fewer: dict[str, tuple[str, ...]] = {_without(name): (name,) for name in names}
     if len(names) > 1:
@@ -166,17 +167,19 @@ def worth(
 def worth_of_setup(
     asked: tuple[Setup, Question, Mapping[str, Any]], progress: Progress, cancelled: Cancel
 ) -> tuple[Setup, Worth]:
-    """As `worth`, of a setup under another question; returned with it, so that a page knows it."""
+    """`worth` for a setup under another question; returned with the setup, so that a page can match
+    it.
+    """
     setup, question, objects = asked
     resolved = resolve_setup(replace(setup, scenario=question))
     return setup, worth(resolved, objects, progress, cancelled)
 
 
 def _left_out(left: tuple[str, ...], names: tuple[str, ...]) -> dict[str, Any]:
-    """Parameters that leave tiers out.  names: of all that there are."""
+    """Parameter values that remove the tiers `left`.  names: of all tiers present."""
     changed = {f"{tier}_cache_{what}": _OFF[what] for tier in left for what in _OFF}
     return changed | ({"cache_writes": "through"} if left == names else {})
 
 
-#: What leaves a tier out.
+#: Parameter values that remove each tier.
 _OFF: Mapping[str, Any] = {"gib": 0.0, "gb_per_s": 0.0, "price": None}

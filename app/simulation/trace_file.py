@@ -1,8 +1,8 @@
-"""Traces of real traffic as requests of a simulation: CSV or JSON lines, packed or not.
+"""Traces of real traffic as requests of a simulation: CSV or JSON lines, optionally compressed.
 
-A row a request: `arrival_s`, `input_tokens`, `output_tokens`, and where prompts share something
-either `hash_ids` (identities of blocks of `block_tokens`) or `session` and `turn`, later turns
-`think_s` after the answer before.  Azure's and Mooncake's own columns are read as they are.
+One row per request: `arrival_s`, `input_tokens`, `output_tokens`, and for shared prefixes either
+`hash_ids` (ids of blocks of `block_tokens`) or `session` and `turn`, with later turns `think_s`
+after the previous answer.  Azure's and Mooncake's own columns are read directly.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from genz_core.short_repr import clipped, listed
 from genz_core.types import Array
 
 Row = Mapping[str, Any]
-#: Requests of a trace, tokens of a prompt or an answer, and bytes of a line at most.
+#: Limits: requests of a trace, tokens of a prompt or an answer, and bytes of a line.
 MOST_REQUESTS, MOST_TOKENS, MOST_BYTES = 2_000_000, 10_000_000, 1_000_000
-#: Our columns by those of public traces: Azure's, Mooncake's (milliseconds), vLLM's and others'.
+#: Our columns by the column names of public traces: Azure's, Mooncake's (milliseconds), vLLM's and
+#: others.
 _ALIASES = {
     "arrival_s": ("arrival_s", "TIMESTAMP", "timestamp", "arrival_time", "arrived_at"),
     "input_tokens": (
@@ -45,7 +46,7 @@ _ALIASES = {
 _LENGTHS = ("input_tokens", "output_tokens")
 _MOONCAKE_BLOCK = 512
 SESSION_BLOCK = 16
-#: Of a time, in seconds or, as milliseconds since 1970 are, in a thousandth of it.
+#: Largest time in seconds; large enough for milliseconds since 1970 as a time in thousandths.
 _LARGEST = 1e15
 _ASK_EVERY = 10_000
 
@@ -54,7 +55,7 @@ _ASK_EVERY = 10_000
 class Trace:
     """Requests of a file in order of arrival, the first at zero.
 
-    notes: what was done to them on the way, in words.
+    notes: what was changed on reading, in sentences.
     """
 
     requests: Requests
@@ -63,11 +64,11 @@ class Trace:
 
 
 def read(path: Path, count: int = 0, cancelled: Cancel = never) -> Trace:
-    """The requests of a trace, or the first `count` of its rows.
+    """The requests of a trace, or of its first `count` rows.
 
     Raises:
-        InvalidValue: no such file, no trace, too long, or a row that is none; the line is named.
-        Cancelled: `cancelled` said so.
+        InvalidValue: no such file, not a trace, too long, or an invalid row, with its line number.
+        Cancelled: `cancelled` returned True.
     """
     try:
         with path.open("rb") as file:
@@ -77,7 +78,7 @@ def read(path: Path, count: int = 0, cancelled: Cancel = never) -> Trace:
 
 
 def parse(file: BinaryIO, name: str, count: int = 0, cancelled: Cancel = never) -> Trace:
-    """As `read`, of an open file; name: for messages."""
+    """`read` for an open file; name: for messages."""
     columns = _Columns(name, tuple(_ALIASES))
     for at, (line, row) in enumerate(_rows(file, name)):
         if count and at >= count:
@@ -125,15 +126,15 @@ def _rows(file: BinaryIO, name: str) -> Iterator[tuple[int, Row]]:
         rows = _json_rows if first.lstrip().startswith("{") else _csv_rows
         yield from rows(first, text, name)
     except UnicodeDecodeError:
-        raise InvalidValue(f"{name} is no text: a trace is CSV or JSON lines") from None
+        raise InvalidValue(f"{name} is not a text file: a trace is CSV or JSON lines") from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InvalidValue(f"{name} is damaged: it cannot be unpacked to its end") from None
+        raise InvalidValue(f"{name} is damaged: it cannot be decompressed completely") from None
     finally:
         text.detach()
 
 
 def _lines(first: str, stream: TextIO, name: str) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, none longer than a line of a trace is."""
+    """Lines with their numbers; a line longer than `MOST_BYTES` is an error."""
     at, line = 1, first
     while line:
         if len(line) >= MOST_BYTES:
@@ -177,7 +178,7 @@ def _cells(line: str, name: str, at: int) -> list[str]:
 
 
 class _Columns:
-    """Rows gathered into columns; `names`: those of ours that a row must have."""
+    """Collects rows into columns; `names`: our columns that a row must have."""
 
     def __init__(self, name: str, names: tuple[str, ...]) -> None:
         self._name = name
@@ -196,10 +197,10 @@ class _Columns:
         self._notes.append(words)
 
     def add(self, line: int, row: Row) -> None:
-        """Take a row in.
+        """Add a row.
 
         Raises:
-            InvalidValue: a column that is missing, or a cell that is no number of its kind.
+            InvalidValue: a missing column, or a cell that is not a valid number.
         """
         if not self._keys:
             self._understand(row)
@@ -244,10 +245,10 @@ class _Columns:
         return Trace(requests, self._name, tuple(self._notes))
 
     def _understand(self, row: Row) -> None:
-        """Find the columns by their names, and the unit of time.
+        """Find the columns by name, and the unit of time.
 
         Raises:
-            InvalidValue: columns that a trace needs are missing.
+            InvalidValue: required columns are missing.
         """
         for name in self._names:
             key = next((alias for alias in _ALIASES[name] if alias in row), None)
@@ -280,7 +281,7 @@ class _Columns:
             self._hashes.append(tuple(int(block) for block in ids))
 
     def _by_session(self, arrival: Array) -> Requests:
-        """Sessions by their first arrival, every turn after the one before it."""
+        """Sessions ordered by first arrival; every turn follows the one before it."""
         rows_of: dict[str, list[int]] = {}
         for at, (session, _, _) in enumerate(self._sessions):
             rows_of.setdefault(session, []).append(at)
@@ -307,7 +308,7 @@ class _Columns:
 
 
 def session_blocks(session: int, blocks: int) -> range:
-    """Identities of the first blocks of a conversation, the same in each of its turns."""
+    """Ids of the first blocks of a conversation, equal in each of its turns."""
     first = (session + 1) << 32
     return range(first, first + blocks)
 
@@ -318,9 +319,11 @@ def session_blocks(session: int, blocks: int) -> range:
 def _number(value: Any) -> float:
     number = float(value)
     if not math.isfinite(number):
-        raise ValueError(f"{value!r} is no finite number")
+        raise ValueError(f"{value!r} is not a finite number")
     if abs(number) > _LARGEST:
-        raise ValueError(f"{clipped(repr(value))} is no time: give a number up to {_LARGEST:g}")
+        raise ValueError(
+            f"{clipped(repr(value))} is not a valid time: give a number up to {_LARGEST:g}"
+        )
     return number
 
 
@@ -328,7 +331,7 @@ def _tokens(value: Any) -> float:
     number = float(value)
     if not (math.isfinite(number) and number == int(number) and 1 <= number <= MOST_TOKENS):
         raise ValueError(
-            f"{clipped(repr(value))} is no whole number of tokens from 1 to {MOST_TOKENS:,}"
+            f"{clipped(repr(value))} is not a whole number of tokens from 1 to {MOST_TOKENS:,}"
         )
     return number
 
@@ -342,6 +345,6 @@ def _is_number(text: str) -> bool:
 
 
 def _seconds_of_date(text: Any) -> float:
-    """Seconds of a date such as 2023-11-16 18:17:03.9799600, in UTC where it names no zone."""
+    """Seconds of a date such as 2023-11-16 18:17:03.9799600; UTC if no time zone is given."""
     date = datetime.fromisoformat(str(text).strip())
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()

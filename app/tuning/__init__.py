@@ -1,14 +1,14 @@
-"""The settings of a real server: proposed by prediction, measured, learned from, proposed again.
+"""Tune the settings of a real server: predict, measure, learn from the runs, and propose again.
 
 space            the settings of a question, each with its predicted figures and intervals
-learning         what runs so far say of the settings that were not run
-choosing         which setting is run next, and when to stop
-outcome          what one run came to
-study            the folder of a search: every run a file, taken up where it stopped
-loop             propose, run, learn, until nothing within reach is better
-template         commands of the user's with the settings filled in
-real_server      a server that is started, loaded by a client and ended
-simulated_server the simulator in its place
-report           what was tried and why, in rows and words
-run_points       the runs as a points file, which `ridgeline calibrate runs` takes
+learning         what the runs so far imply for settings that were not run
+choosing         which setting to run next, and when to stop
+outcome          the outcome of one run
+study            the folder of a search: one file per run; a search continues where it stopped
+loop             propose, run and learn until no setting may be clearly better
+template         user commands with the settings filled in
+real_server      a server that is started, loaded by a client and stopped
+simulated_server the simulator in place of a server
+report           what was tried and why, as rows and text
+run_points       the runs as a points file, which `ridgeline calibrate runs` reads
 """

@@ -1,4 +1,4 @@
-"""A question of the verb "tune" answered: by a server, by the simulator, or by what to run next."""
+"""Answer a "tune" question: with a server, with the simulator, or with what to run next."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def answer(
     """Search the settings of a question.
 
     Args:
-        goal, runs, within, level, dry_run: as `app.question.extras` says.
-        commands: how a server is started and loaded; without them and without `dry_run` nothing is
-            run, and the answer says what to run next.
-        folder: of the search, begun or taken up; None keeps nothing.
-        measured: runs that were made elsewhere, each {"setting": {...}, "figures": {...}}, or with
-            "status": "failed" and "why".
+        goal, runs, within, level, dry_run: see `app.question.extras`.
+        commands: how a server is started and loaded; without commands and without `dry_run` nothing
+            is run, and the answer is the setting to run next.
+        folder: of the search, new or to be continued; None stores nothing.
+        measured: runs made elsewhere, each {"setting": {...}, "figures": {...}}, or with "status":
+            "failed" and "why".
 
     Raises:
-        RidgelineError: nothing can be chosen among, the folder holds another search, or a program
+        RidgelineError: there is only one setting, the folder holds another search, or a program
             cannot be run.
     """
     if commands is not None and dry_run:
@@ -58,7 +58,7 @@ def answer(
     found, share, held = space(asked, goal), within / 100.0, level / 100.0
     study = opened(folder, asked, goal, _words(commands, dry_run))
     if measured and study.records:
-        raise InvalidValue("measured runs beside a folder with runs: give one of them")
+        raise InvalidValue("measured runs and a folder with runs were both given: give one of them")
     for row in measured:
         setting, outcome = _given(found, row)
         study.add(Record(len(study.records) + 1, setting, outcome))
@@ -79,7 +79,7 @@ def answer(
 
 
 def _words(commands: Commands | None, dry_run: bool) -> str:
-    """What runs the settings of a folder: runs of two are not mixed."""
+    """Name of what runs the settings of a folder: one folder never mixes two of them."""
     if commands is not None:
         return f"{commands.server} | {commands.client}"
     return _SIMULATOR if dry_run else ""
@@ -89,7 +89,7 @@ def _given(found: Space, row: Mapping[str, Any]) -> tuple[Setting, Outcome]:
     """A run that was made elsewhere.
 
     Raises:
-        InvalidValue: no setting, no figure, or a word that is no status.
+        InvalidValue: no setting, no figure, or an unknown status.
     """
     setting, figures = row.get("setting"), row.get("figures") or {}
     if not isinstance(setting, Mapping) or not isinstance(figures, Mapping):

@@ -1,7 +1,7 @@
-"""Which setting is run next, and when nothing within reach is better.
+"""Which setting to run next, and when to stop because no setting may be clearly better.
 
-The next run is the one with the largest expected improvement of the goal over the best run so far,
-times the probability that it meets the targets and that its server starts.
+The next run has the largest expected improvement over the best run so far, multiplied by the
+probability that it meets the targets and that its server starts.
 Source: Jones, Schonlau and Welch, Efficient Global Optimization of Expensive Black-Box Functions
 (1998), eq. 15; Gardner et al., Bayesian Optimization with Inequality Constraints (2014).
 """
@@ -22,7 +22,7 @@ from app.tuning.outcome import Outcome
 from app.tuning.space import Space
 from genz_core.types import Array
 
-#: Settings that start less likely than this are not waited for before a search may stop.
+#: Settings less likely to start than this do not keep a search going.
 _HARDLY = 0.2
 
 
@@ -30,8 +30,8 @@ _HARDLY = 0.2
 class Proposal:
     """A setting to run.
 
-    at: its place.  predicted, low, high: of the goal, with what the runs so far teach.
-    improvement: expected, as a share of the best run; 0 before there is one.
+    at: its index.  predicted, low, high: of the goal, updated by the runs so far.
+    improvement: expected, relative to the best run; 0 before there is one.
     feasible: probability that it starts and meets the targets.
     """
 
@@ -48,8 +48,8 @@ class Proposal:
 class Choice:
     """What to do next: a proposal, or a sentence on why the search is over.
 
-    reach: how much better than the best run any setting may still be, by its interval, as a share;
-    infinite before a run meets the targets.
+    reach: how much better than the best run some setting may still be, by its interval, as a share;
+    infinite until a run meets the targets.
     """
 
     proposal: Proposal | None
@@ -58,7 +58,7 @@ class Choice:
 
 
 def best_of(space: Space, runs: Sequence[tuple[int, Outcome]]) -> int | None:
-    """Number of the best run that meets the targets, None without one."""
+    """Index of the best run that meets the targets, None without one."""
     good = [
         (space.sign * outcome.value(space.goal), -number)
         for number, (_, outcome) in enumerate(runs)
@@ -72,7 +72,7 @@ def choose(
 ) -> Choice:
     """The next setting, or why there is none.
 
-    within: share that is not worth a run.  level: share of runs that an interval holds.
+    within: relative gain that is too small for another run.  level: probability of an interval.
     """
     left = np.ones(len(space.settings), dtype=bool)
     left[[at for at, _ in runs]] = False
@@ -89,9 +89,11 @@ def choose(
     number = best_of(space, runs)
     if not (left & may_meet).any():
         if number is None:
-            said = "no setting that is left may meet the targets, by its interval"
+            said = "by their intervals, none of the remaining settings can meet the targets"
         else:
-            said = "no setting that is left may start and meet the targets, by its interval"
+            said = (
+                "by their intervals, none of the remaining settings can start and meet the targets"
+            )
         return Choice(None, said, 0.0 if number is not None else math.inf)
     gain = space.sign * goal.log
     if number is None:
@@ -108,7 +110,7 @@ def choose(
     reach = float(np.max((gain + z * goal.deviation - best)[left & may_meet]))
     if reach <= math.log1p(within):
         stop = (
-            f"no setting that is left is better than run {number + 1} by more than "
+            f"none of the remaining settings is better than run {number + 1} by more than "
             f"{within * 100:g} %, by its {level * 100:g} % interval"
         )
         return Choice(None, stop, math.expm1(reach))
@@ -140,7 +142,7 @@ def _improvement(better: Array, deviation: Array) -> Array:
 
 
 def _slack(target: Target, belief: Belief) -> Array:
-    """ln of how much better than asked a figure is."""
+    """ln of the margin of a figure to its target; positive if the target is met."""
     ratio = math.log(target.value) - belief.log
     return ratio if target.below else -ratio
 

@@ -1,4 +1,4 @@
-"""A dry run of a search as a job of a page."""
+"""A simulated search as a background job of a page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from genz_core.progress import Cancel, Progress
 
 
 def dry_run(given: Mapping[str, Any], progress: Progress, cancelled: Cancel) -> dict[str, Any]:
-    """The document of a search by the simulator.
+    """The document of a search that uses the simulator.
 
     given: values by name, of the question and of the search.
 

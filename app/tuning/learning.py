@@ -1,15 +1,15 @@
-"""What runs of a server say of the settings that were not run.
+"""What the measured runs of a server imply for settings that were not run.
 
-ln(measured / predicted) of a figure is taken as a Gaussian process over the settings, its deviation
-at each that of the prediction's interval.  Most of what a prediction misses is shared by all
-settings of one server (the constants of its machine), the rest fades with the distance between
-settings, so that one run corrects all and each corrects its neighbours most::
+ln(measured / predicted) of a figure is a Gaussian process over the settings, with the standard
+deviation of the prediction's interval at each.  Most of a prediction's error is common to all
+settings of one server (the constants of its machine); the rest becomes independent with the
+distance between settings.  So one run corrects all settings, and its neighbours most::
 
     cov(i, j) = a^2 s_i s_j (r + (1 - r) k(|x_i - x_j| / l))  + n^2 [i = j]
 
-with k Matern's of degree 5/2; a, r, l and the noise n of one run are averaged over a small grid by
-how likely each is.  Runs of one setting that differ can be nothing but noise, so that repeats say
-most of n; `noise` states it from them alone.
+k is the Matern covariance of degree 5/2; a, r, l and the noise n of one run are averaged over a
+small grid, weighted by likelihood.  Differences between runs of one setting can only be noise, so
+repeats determine most of n; `noise` computes it from repeats alone.
 Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), ch. 2, 4.2, 5.4.
 """
 
@@ -25,27 +25,30 @@ from app.tuning.outcome import Outcome
 from app.tuning.space import Space
 from genz_core.types import Array
 
-#: Deviations of ln of one figure between two runs of one setting that are tried; the middle one is
-#: the likeliest before any run.  The figures are judgement.
+#: Candidate standard deviations of ln of a figure between two runs of one setting; the middle one
+#: is the most likely before any run.  The figures are judgement.
 _NOISES = (0.005, 0.02, 0.08)
-#: Shares that all settings have in common, scales of distance and of deviation that are tried.
+#: Candidate values of the common share, the distance scale and the deviation scale.
 _SHARED, _LENGTHS, _SCALES = (0.5, 0.8, 0.95), (0.5, 1.0, 2.0), (0.5, 1.0, 2.0)
-#: Deviation of ln of the scales about 1 before any run, and of the noise about its middle.
+#: Standard deviation of ln of the scales around 1 before any run, and of ln of the noise around its
+#: middle value.
 _ABOUT_ONE, _ABOUT_MIDDLE = 0.5, 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """A figure of every setting after the runs so far: ln of it and its deviation, [settings]."""
+    """A figure of every setting given the runs so far: mean and standard deviation of its ln,
+    [settings].
+    """
 
     log: Array
     deviation: Array
 
 
 def beliefs(space: Space, runs: Sequence[tuple[int, Outcome]]) -> dict[str, Belief]:
-    """What is believed of every figure that the goal and the targets name.
+    """The belief about every figure that the goal and the targets use.
 
-    runs: places of settings, and what their runs came to.
+    runs: index of the setting and outcome of each run.
     """
     figures = {one.name: one for one in (space.goal, *(t.figure for t in space.targets))}
     found = {}
@@ -86,7 +89,7 @@ def _belief(space: Space, name: str, known: Sequence[tuple[int, float]]) -> Beli
 
 
 def noise(space: Space, runs: Sequence[tuple[int, Outcome]]) -> float:
-    """Deviation of ln of the goal between runs of one setting, NaN where none was run twice."""
+    """Standard deviation of ln of the goal between runs of one setting; NaN without repeats."""
     logs: dict[int, list[float]] = {}
     for at, outcome in runs:
         value = outcome.value(space.goal)
@@ -100,10 +103,10 @@ def noise(space: Space, runs: Sequence[tuple[int, Outcome]]) -> float:
 
 
 def starts(space: Space, runs: Sequence[tuple[int, Outcome]]) -> Array:
-    """The probability that the server of a setting starts and stays, [settings].
+    """The probability that the server of a setting starts and keeps running, [settings].
 
-    A failure is told of its neighbours by their distance; what was never seen to fail is taken to
-    run, as the prediction says.
+    A failure lowers the probability of neighbouring settings by distance; without any failure all
+    settings are taken to run, as predicted.
     """
     tried = [(at, outcome.status) for at, outcome in runs if outcome.status in _TELLS]
     if not any(status == "failed" for _, status in tried):
@@ -122,6 +125,6 @@ def _distances(one: Array, other: Array) -> Array:
 
 
 def _near(distance: Array) -> Array:
-    """Matern's covariance of degree 5/2."""
+    """Matern covariance of degree 5/2."""
     scaled = np.sqrt(5.0) * distance
     return np.asarray((1.0 + scaled + scaled**2 / 3.0) * np.exp(-scaled))

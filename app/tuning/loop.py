@@ -1,4 +1,4 @@
-"""The search: propose, run, learn, until nothing within reach is better or the budget ends."""
+"""The search: propose, run and learn until no setting may be clearly better or the budget ends."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from app.tuning.study import Record, Study
 from genz_core.errors import InvalidValue
 from genz_core.progress import Cancel, Cancelled, Progress, never, part, silent
 
-#: Runs a setting; given an empty folder for its files, None where nothing is kept.
+#: Function that runs a setting; it gets an empty folder for its files, or None if nothing is
+#: stored.
 Runner = Callable[[Setting, "Path | None", Progress, Cancel], Outcome]
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """A search as far as it came.
+    """A search and its progress.
 
-    records: every run.  choice: what would be next, with how much better it may be.
-    stop: why the search is over, in a sentence; "" where it is not.
-    within: share that is not worth a run.  level: share of runs that an interval holds.
+    records: every run.  choice: the next setting, with how much better it may be.
+    stop: why the search is over, in a sentence; "" if it is not.
+    within: relative gain that is too small for another run.  level: probability of an interval.
     """
 
     space: Space
@@ -47,18 +48,18 @@ class Tuned:
 def usable_runs(
     space: Space, records: Sequence[Record]
 ) -> list[tuple[Record, tuple[int, Outcome]]]:
-    """The runs whose setting the space still holds, with its place."""
+    """The runs whose setting is still in the space, with its index."""
     found = []
     for record in records:
         try:
             found.append((record, (space.at(record.setting), record.outcome)))
-        except InvalidValue:  # it cannot run by what is known now
+        except InvalidValue:  # the current prediction says that it cannot run
             continue
     return found
 
 
 def proposed(space: Space, records: Sequence[Record], within: float, level: float) -> Choice:
-    """What to run after some runs, see `choose`."""
+    """What to run next after some runs, see `choose`."""
     return choose(space, [run for _, run in usable_runs(space, records)], within, level)
 
 
@@ -72,12 +73,12 @@ def tune(
     progress: Progress = silent,
     cancelled: Cancel = never,
 ) -> Tuned:
-    """Run settings until the search is over; what the study holds already counts.
+    """Run settings until the search is over; runs already in the study count.
 
-    runs: most, in all.  within, level: as of `Tuned`.
+    runs: largest number in total.  within, level: see `Tuned`.
 
     Raises:
-        RidgelineError: as the runner, where it cannot run anything.
+        RidgelineError: from the runner, if it cannot run anything.
     """
     stop = ""
     while True:

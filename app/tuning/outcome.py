@@ -1,4 +1,4 @@
-"""What one run of a setting came to: figures, or why there are none."""
+"""The outcome of one run of a setting: figures, or the reason why there are none."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 
 from app.planning.targets import Figure, Target
 
-#: measured: figures can be learnt from.  failed: the server did not start or died.  contradicts:
-#: the result does not meet its own sums.  no result: the client failed.
+#: measured: the figures are usable.  failed: the server did not start or died.  contradicts: the
+#: result fails its own consistency checks.  no result: the client failed.
 Status = Literal["measured", "failed", "contradicts", "no result"]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A run.
+    """The outcome of a run.
 
-    figures: by the names of targets ("ttft", "tpot_p95", "output_tokens_per_s"), SI units.
-    why: it has none, in a sentence.  log: last lines of what the server or the client said.
+    figures: by target name ("ttft", "tpot_p95", "output_tokens_per_s"), SI units.
+    why: reason without figures, in a sentence.  log: last lines of the server's or client's output.
     """
 
     status: Status
@@ -40,7 +40,7 @@ class Outcome:
         )
 
     def document(self) -> dict[str, Any]:
-        """The run as its file holds it."""
+        """The outcome as stored in the run's file."""
         return {
             "status": self.status, "figures": dict(self.figures), "why": self.why,
             "log": list(self.log),
@@ -48,7 +48,7 @@ class Outcome:
 
 
 def outcome_of(document: Mapping[str, Any]) -> Outcome:
-    """The outcome that `Outcome.document` wrote."""
+    """The outcome stored by `Outcome.document`."""
     return Outcome(
         document["status"],
         {str(name): float(value) for name, value in document["figures"].items()},

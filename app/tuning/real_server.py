@@ -1,7 +1,7 @@
-"""A server that the user's command starts, under the load of a benchmark client, ended again.
+"""Start a server with the user's command, load it with a benchmark client, and stop it.
 
-A server that does not start, or dies under the load, is a result: its setting failed, and the last
-lines of its log say why.  A client that fails says nothing of the setting.
+A server that does not start, or dies under load, is a valid result: the setting failed, and the
+last lines of its log say why.  A client that fails says nothing about the setting.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from profilers.serving_results import ServingMeasurement, read_results
 
 RESULT, SERVER_LOG, CLIENT_LOG = "result.json", "server.log", "client.log"
 _LINES, _LONGEST_LINE = 12, 400
-#: Pages that a server answers once it can serve, unless another is named.
+#: Paths polled until the server is ready, unless another is given.
 _READY = ("health", "v1/models")
-#: Clients by name; anything else is a command.
+#: Known clients by name; any other value is a command.
 CLIENTS = (endpoint.AUTO, endpoint.OWN, *(client.name for client in clients.CLIENTS))
 
 
@@ -43,15 +43,15 @@ CLIENTS = (endpoint.AUTO, endpoint.OWN, *(client.name for client in clients.CLIE
 class Commands:
     """How settings are run.
 
-    server: command that starts the server, see `app.tuning.template`.  client: one of `CLIENTS`,
-    or a command that puts the load on and writes `{result}`.  health: page that answers 200 once
-    the server is ready, "" for /health or /v1/models.  served: the model as the server names it,
-    "" for the only one it has.  tokenizer: of a client by name.  start_s, client_s: longest start
-    and longest run of the client.
+    server: command that starts the server, see `app.tuning.template`.  client: one of `CLIENTS`, or
+    a command that generates the load and writes `{result}`.  health: path that answers 200 once the
+    server is ready, "" for /health or /v1/models.  served: the model name on the server, "" for its
+    only model.  tokenizer: for a client given by name.  start_s, client_s: longest start and
+    longest run of the client.
 
     Raises:
-        InvalidValue: a command that cannot be one, or names no port or no result.
-        MeasurementError: a program that is not there.
+        InvalidValue: an invalid command, or one without a port or a result file.
+        MeasurementError: a program is not installed.
     """
 
     server: str
@@ -78,7 +78,7 @@ class Commands:
         for command in commands:
             program = shlex.split(command)[0]
             if "{" not in program and shutil.which(program) is None:
-                raise MeasurementError(f"{program} is not there: install it, or give its path")
+                raise MeasurementError(f"{program} was not found: install it, or give its path")
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,10 @@ class RealServer:
     def __call__(
         self, setting: Setting, folder: Path | None, progress: Progress, cancelled: Cancel
     ) -> Outcome:
-        """Start the server of a setting, load it, and end it.
+        """Start the server of a setting, load it, and stop it.
 
         Raises:
-            MeasurementError: a program cannot be run at all.  Cancelled: `cancelled` said so.
+            MeasurementError: a program cannot be run at all.  Cancelled: `cancelled` returned True.
         """
         if folder is not None:
             return self._run(setting, folder.absolute(), progress, cancelled)
@@ -102,7 +102,7 @@ class RealServer:
             return self._run(setting, Path(name), progress, cancelled)
 
     def values(self, setting: Setting, folder: Path, port: int) -> dict[str, Any]:
-        """What the commands may name."""
+        """Values for the placeholders of the commands."""
         q = self.asked.question
         return {
             **{name: getattr(q, name) for name in PARAMETERS},
@@ -156,7 +156,7 @@ class RealServer:
     def _measured(
         self, values: Mapping[str, Any], folder: Path, stop: Cancel
     ) -> ServingMeasurement:
-        """What the client measured.
+        """The measurement made by the client.
 
         Raises:
             MeasurementError: it failed.  ReportError: its result cannot be read.  Cancelled.
@@ -186,7 +186,7 @@ class RealServer:
 
 
 def of_measurement(found: ServingMeasurement, devices: float) -> Outcome:
-    """The outcome of a client's result: its sums are made first."""
+    """The outcome of a client's result, after its consistency checks."""
     if wrong := account.failed(account.of_result(found)):
         return Outcome("contradicts", why="; ".join(check.sentence for check in wrong))
     latencies = {"ttft": found.ttft_s, "tpot": found.decode_tpot_s, "e2e": found.e2e_s}

@@ -1,4 +1,4 @@
-"""A search in rows, in a document and in words: what was tried, why, and what came of it."""
+"""A search as rows, as a document and as text: what was tried, why, and the outcomes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from app.tuning.loop import Tuned, usable_runs
 from app.tuning.space import Space, words
 from app.tuning.study import Record
 
-#: Reasons of settings that cannot run, shown at most.
+#: Largest number of reasons shown for settings that cannot run.
 _REASONS = 5
 
 
 def run_rows(found: Tuned) -> list[dict[str, Any]]:
-    """A row a run: its setting, what was expected and measured of the goal, and why it was run."""
+    """One row per run: its setting, expected and measured goal, and why it was run."""
     goal = found.space.goal
     figures = dict.fromkeys((goal.name, *(t.figure.name for t in found.space.targets)))
     best = found.best
@@ -68,7 +68,7 @@ def document(found: Tuned) -> dict[str, Any]:
 
 
 def sentences(found: Tuned) -> list[str]:
-    """What a search came to, in words."""
+    """The result of a search in sentences."""
     space, best, goal = found.space, found.best, found.space.goal
     said = []
     targets = ", ".join(map(str, space.targets))
@@ -99,7 +99,7 @@ def sentences(found: Tuned) -> list[str]:
 
 
 def _refused(space: Space) -> list[str]:
-    """Why settings were not tried, the most usual reasons."""
+    """Why settings were not tried, the most frequent reasons first."""
     reasons = Counter(why for _, why in space.refused)
     first: dict[str, str] = {}
     for setting, why in space.refused:
@@ -117,7 +117,7 @@ def _failure(record: Record) -> str:
 
 
 def markdown(found: Tuned) -> str:
-    """The report: what was asked, what was tried and why, and the logs of what failed."""
+    """The report: the question, the runs with their reasons, and the logs of failures."""
     space = found.space
     lines = [
         f"# Search for the best {FIGURES[space.goal.name].title}", "",
@@ -134,7 +134,7 @@ def markdown(found: Tuned) -> str:
 
 
 def shown_rows(found: Tuned) -> list[Mapping[str, Any]]:
-    """Rows with the figures as a reader says them."""
+    """Rows with formatted figures."""
     shown: list[Mapping[str, Any]] = []
     for row in run_rows(found):
         texts = {

@@ -1,4 +1,4 @@
-"""What the runs of a search teach later predictions: a points file that `calibrate runs` takes."""
+"""The runs of a search as a points file for `calibrate runs`, to correct later predictions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from app.question.asking import Asked
 from app.scenario.points_row import KNOWN
 from app.tuning.study import Record
 
-#: Columns that a points file needs, whether the question stated them or not.
+#: Columns that a points file always needs.
 _NEEDED = ("model", "system", "isl", "osl")
-#: Of `ridgeline calibrate runs`, by the figures of a run.
+#: Columns of `ridgeline calibrate runs`, by figure of a run.
 _MEASURED = {"ttft": "measured_ttft_s", "tpot": "measured_tpot_s"}
 
 
 def points(asked: Asked, records: Sequence[Record]) -> list[dict[str, str]]:
-    """The measured runs that have a latency as rows of a points file, all with the same columns."""
+    """The measured runs with a latency as rows of a points file, all with the same columns."""
     stated = {
         name: typed.text(getattr(asked.question, name))
         for name in KNOWN

@@ -1,7 +1,7 @@
-"""The simulator in place of a server, with constants that the search is not told.
+"""The simulator in place of a server, with constants that the search does not know.
 
-Each constant of the engine is moved by a draw of its prior's width between devices and recipes, so
-that the truth differs from the prediction as a machine that nobody measured does.
+Each constant of the engine is changed at random, by its prior's spread between devices and recipes,
+so that the simulated truth differs from the prediction like an unmeasured machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from genz_core.types import Array
 
 
 def hidden_moves(seed: int) -> Array:
-    """Moves of the logarithms of an engine's constants, [constants]."""
+    """Random changes of the logarithms of an engine's constants, [constants]."""
     draws = np.random.default_rng(seed).standard_normal(len(CONSTANTS))
     widths = np.array([float(np.hypot(one.device, one.recipe)) for one in CONSTANTS])
     most = np.array([one.most for one in CONSTANTS])
@@ -35,7 +35,7 @@ def hidden_moves(seed: int) -> Array:
 
 @dataclass(frozen=True)
 class SimulatedServer:
-    """A runner of settings.  moves: of the engine's constants, see `hidden_moves`."""
+    """A runner of settings.  moves: changes of the engine's constants, see `hidden_moves`."""
 
     asked: Asked
     moves: Array
@@ -43,7 +43,7 @@ class SimulatedServer:
     def __call__(
         self, setting: Setting, folder: Path | None, progress: Progress, cancelled: Cancel
     ) -> Outcome:
-        """The simulated run of a setting; what cannot run is a failed start."""
+        """The simulated run of a setting; a setting that cannot run is a failed start."""
         try:
             asked = of_setting(self.asked, setting, "simulate")
             question = replace(asked.question, seed=self.asked.question.seed)
@@ -61,7 +61,7 @@ class SimulatedServer:
 
 
 def _named(figures: dict[str, float]) -> dict[str, float]:
-    """Figures of a simulation by the names of targets."""
+    """Figures of a simulation by target name."""
     found = {}
     for name, value in figures.items():
         stem = name.removesuffix("_s")

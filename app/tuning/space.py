@@ -1,7 +1,7 @@
 """The settings that a search over a server may try, each with its predicted figures.
 
-The closed form prices all of them before the first run; what cannot run has its reason and is not
-tried.
+The closed form prices all of them before the first run; a setting that cannot run gets a reason and
+is not tried.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from genz_core.errors import InvalidValue, RidgelineError
 from genz_core.types import Array
 from hardware_db.intervals import LEVEL
 
-#: Value of one parameter by its name.
+#: A setting: values by parameter name.
 Setting = Mapping[str, Any]
-#: Settings of one search at most: all are priced, and the search is for few runs.
+#: Largest number of settings of one search: all of them are priced, and few are run.
 MOST = 20_000
-#: Figures of a run that are not latencies.
+#: Figures of a run other than latencies.
 RATES = ("output_tokens_per_s", "requests_per_s", "output_tokens_per_s_per_device", "interactivity")
-#: Deviation of ln(measured / predicted) where no interval is known, and within which one is
-#: believed; and what a percentile adds, which is predicted as its mean.  The figures are judgement.
+#: Standard deviations of ln(measured / predicted): without an interval, the largest accepted from
+#: one, and the addition for a percentile, which is predicted as its mean.  The figures are
+#: judgement.
 _UNKNOWN, _LEAST, _MOST, _PERCENTILE = 0.5, 0.05, 1.5, 0.5
 
 
@@ -43,7 +44,8 @@ _UNKNOWN, _LEAST, _MOST, _PERCENTILE = 0.5, 0.05, 1.5, 0.5
 class Expected:
     """A figure of every setting before any run, [settings].
 
-    log: ln of the prediction, NaN where there is none.  deviation: of ln(measured / predicted).
+    log: ln of the prediction, NaN if there is none.  deviation: standard deviation of ln(measured /
+    predicted).
     """
 
     log: Array
@@ -54,9 +56,8 @@ class Expected:
 class Space:
     """The settings of a question.
 
-    asked: the question of the verb "tune".  settings: that can run, by the prediction.  refused:
-    the others, with why.  expected: by figure.  features: where settings lie beside each other,
-    [settings, axes].
+    asked: the question of the verb "tune".  settings: those predicted to run.  refused: the others,
+    with the reason.  expected: by figure.  features: coordinates of the settings, [settings, axes].
     """
 
     asked: Asked
@@ -69,27 +70,27 @@ class Space:
 
     @property
     def sign(self) -> float:
-        """1 where more of the goal is better, -1 where less is."""
+        """1 if more of the goal is better, -1 if less is."""
         return -1.0 if self.goal.smaller else 1.0
 
     def at(self, setting: Setting) -> int:
-        """Where a setting stands.
+        """Index of a setting.
 
         Raises:
-            InvalidValue: it is none of them.
+            InvalidValue: it is not in the space.
         """
         wanted = dict(setting)
         for number, one in enumerate(self.settings):
             if dict(one) == wanted:
                 return number
         raise InvalidValue(
-            f"{words(setting) or 'no parameter'} is no setting of this search: give each of "
+            f"{words(setting) or 'no parameter'} is not a setting of this search: give each of "
             f"{', '.join(self.asked.several)} one of the values that are tried"
         )
 
 
 def words(setting: Setting) -> str:
-    """A setting in words: "max_num_seqs 64, kv fp8"."""
+    """A setting as text: "max_num_seqs 64, kv fp8"."""
     return ", ".join(
         f"{name} {'default' if value in ('', 0, None) else value}"
         for name, value in setting.items()
@@ -97,15 +98,15 @@ def words(setting: Setting) -> str:
 
 
 def space(asked: Asked, goal: str) -> Space:
-    """The settings of a question, priced.
+    """The priced settings of a question.
 
-    goal: name of the figure to make best.
+    goal: name of the figure to optimise.
 
     Raises:
-        InvalidValue: nothing to choose among, too much, a goal or target that no run measures, or
-            no setting that can run.
+        InvalidValue: a single setting, too many, a goal or target that runs do not measure, or no
+            setting that can run.
     """
-    for name in ("model", "draft_model"):  # a name that nobody knows goes before all else
+    for name in ("model", "draft_model"):  # unknown names are reported first
         if source := asked.named(name):
             find_model(source)
     find_system(asked.named("system"))
@@ -145,7 +146,7 @@ def space(asked: Asked, goal: str) -> Space:
 
 
 def of_setting(asked: Asked, setting: Setting, verb: str) -> Asked:
-    """The question of another verb under one setting.
+    """The question for another verb with the values of one setting.
 
     Raises:
         RidgelineError: as `ask`.
@@ -157,7 +158,7 @@ def of_setting(asked: Asked, setting: Setting, verb: str) -> Asked:
         if name in asked.given and name not in asked.several and name not in ("target", "seed")
     }
     if strange := next((name for name in given if name not in known), ""):
-        raise InvalidValue(f"{strange} means nothing to {verb}: leave it out")
+        raise InvalidValue(f"{strange} does not apply to {verb}: leave it out")
     own = {name: value for name, value in setting.items() if value not in ("", None)}
     if not own.get("speculation", given.get("speculation")):
         for name in ("draft_tokens", "draft_model", "acceptance"):
@@ -169,23 +170,23 @@ def of_setting(asked: Asked, setting: Setting, verb: str) -> Asked:
 
 
 def _measured(one: Figure) -> Figure:
-    """A figure that a run of a client measures.
+    """The figure, if a benchmark client measures it.
 
     Raises:
-        InvalidValue: it is none.
+        InvalidValue: no client measures it.
     """
     if one.latency or one.name in RATES:
         return one
     known = ", ".join(name for name in FIGURES if FIGURES[name].latency or name in RATES)
-    raise InvalidValue(f"{one.name} is no figure that a benchmark client measures: give {known}")
+    raise InvalidValue(f"{one.name} is not a figure that a benchmark client measures: give {known}")
 
 
 def _priced(
     asked: Asked, every: Sequence[Setting]
 ) -> tuple[list[dict[str, Any] | None], list[tuple[Setting, str]]]:
-    """The closed form's row of every setting, None where it cannot run, and why not.
+    """The closed form's row of every setting, None if it cannot run, and the settings with reasons.
 
-    Numbers that `serve` takes as arrays are priced side by side.
+    Numbers that `serve` takes as arrays are priced together.
     """
     side = [
         name
@@ -227,12 +228,12 @@ def devices_of(asked: Asked, setting: Setting) -> float:
 def _expected(
     one: Figure, rows: Sequence[Mapping[str, Any]], devices: Array, wanted: float
 ) -> Expected:
-    """A figure of every setting with the deviation that its interval states.
+    """A figure of every setting, with the standard deviation from its interval.
 
-    A percentile is taken as its mean until runs say otherwise; a rate of requests errs as one of
-    tokens does, and so does one of a device.
+    A percentile is predicted as the mean until runs correct it; rates of requests, and rates per
+    device, have the error of the token rate.
 
-    wanted: mean tokens that a user gets of a request.
+    wanted: mean output tokens per request.
     """
     name = f"{one.latency}_s" if one.latency else "output_tokens_per_s"
     scale, power = np.ones(len(rows)), 1.0
@@ -264,10 +265,10 @@ def _number(value: Any) -> float:
 def _features(
     axes: Mapping[str, tuple[Any, ...]], settings: Sequence[Setting], rows: Sequence[Any]
 ) -> Array:
-    """Where settings lie, [settings, axes]: what is tried by its order, and what is predicted.
+    """Coordinates of the settings, [settings, axes], from their values and their predictions.
 
-    Numbers by their order among the values, texts by one axis each; ln of predicted TPOT, TTFT and
-    running requests, so that settings that do the same lie together.
+    Numbers count by their rank among the values, texts have one axis each; ln of predicted TPOT,
+    TTFT and running requests bring settings with the same behaviour close together.
     """
     columns = []
     for name, values in axes.items():
@@ -276,7 +277,7 @@ def _features(
         if PARAMETERS[name].numeric and None not in values and 0 not in values:
             order = {value: at / (len(values) - 1) for at, value in enumerate(sorted(values))}
             columns.append([order[setting[name]] for setting in settings])
-        else:  # a default has no place among numbers
+        else:  # a default has no rank among numbers
             columns += [
                 [0.5 * (setting[name] == value) for setting in settings] for value in values
             ]

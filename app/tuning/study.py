@@ -1,11 +1,11 @@
-"""The folder of a search: what was asked, and every run in a file of its own.
+"""The folder of a search: the question, and every run in its own file.
 
     study.json            the question, its settings, goal and targets
-    runs/0001/run.json    the setting, why it was run, what came of it
-    runs/0001/...         logs of server and client, the client's result
-    runs/0002-interrupted a run that was ended before it had come to anything
+    runs/0001/run.json    the setting, why it was run, its outcome
+    runs/0001/...  logs of server and client, the client's result
+    runs/0002-interrupted a run that was stopped before it had a result
 
-A search is taken up where it stopped: a run counts once its run.json is there.
+A search continues where it stopped: a run counts once its run.json exists.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _STUDY, _RUNS, _RUN = "study.json", "runs", "run.json"
 class Record:
     """One run.
 
-    number: from 1.  proposal: what was expected of it, as a document; {} where nothing proposed it.
-    started: ISO 8601.  seconds: that it took.
+    number: from 1.  proposal: its expected figures, as a document; {} if nothing proposed it.
+    started: ISO 8601.  seconds: duration.
     """
 
     number: int
@@ -43,7 +43,7 @@ class Record:
     seconds: float = 0.0
 
     def document(self) -> dict[str, Any]:
-        """The run as its file holds it."""
+        """The run as stored in its file."""
         return {
             "number": self.number,
             "setting": dict(self.setting),
@@ -55,7 +55,7 @@ class Record:
 
 
 def asked_document(asked: Asked, goal: str, server: str) -> dict[str, Any]:
-    """What a search is of, as study.json holds it."""
+    """The question, goal and server of a search, as stored in study.json."""
     stated = {name: getattr(asked.question, name) for name in PARAMETERS if name in asked.given}
     document = {
         "goal": goal,
@@ -69,13 +69,13 @@ def asked_document(asked: Asked, goal: str, server: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Study:
-    """The runs of a search.  folder: None where nothing is kept."""
+    """The runs of a search.  folder: None if nothing is stored."""
 
     folder: Path | None = None
     records: list[Record] = field(default_factory=list)
 
     def next_folder(self) -> Path | None:
-        """An empty folder for the next run; what was interrupted there is put aside."""
+        """An empty folder for the next run; files of an interrupted run there are moved aside."""
         if self.folder is None:
             return None
         path = self.folder / _RUNS / f"{len(self.records) + 1:04d}"
@@ -86,7 +86,7 @@ class Study:
         return path
 
     def add(self, record: Record) -> None:
-        """Keep a run: its file is there whole or not at all."""
+        """Store a run; its file is written completely or not at all."""
         if self.folder is not None:
             path = self.folder / _RUNS / f"{record.number:04d}"
             path.mkdir(parents=True, exist_ok=True)
@@ -97,9 +97,9 @@ class Study:
 
 
 def opened(folder: Path | None, asked: Asked, goal: str, server: str) -> Study:
-    """The study of a folder, begun or taken up.
+    """The study of a folder, new or to be continued.
 
-    server: what runs the settings, in words; "" where the caller only asks what is next.
+    server: name of what runs the settings; "" if the caller only wants the next setting.
 
     Raises:
         InvalidValue: the folder holds another search, or files that cannot be read or written.
@@ -142,16 +142,16 @@ def _refuse_another(folder: Path, kept: Any, wanted: Mapping[str, Any]) -> None:
             names = [n for n in {**one, **other} if one.get(n) != other.get(n)]
             differs = ", ".join(f"{n} ({one.get(n)} there, {other.get(n)} now)" for n in names)
         raise InvalidValue(
-            f"{folder} holds a search of something else: {differs}; ask the same, or name a new "
-            "folder"
+            f"{folder} holds a different search: {differs}; repeat that question, or name a new "
+            f"folder"
         )
 
 
 def _records(folder: Path) -> list[Record]:
-    """The runs of a folder in their order.
+    """The runs of a folder in order.
 
     Raises:
-        InvalidValue: a run's file is damaged, or one is missing between others.
+        InvalidValue: a run's file is damaged, or a number is missing.
     """
     found = []
     for path in sorted((folder / _RUNS).glob(f"[0-9][0-9][0-9][0-9]/{_RUN}")):
@@ -167,14 +167,14 @@ def _records(folder: Path) -> list[Record]:
     for at, record in enumerate(found, start=1):
         if record.number != at:
             raise InvalidValue(
-                f"{folder / _RUNS} has run {record.number} and no run {at}: put it back, or name "
-                "a new folder"
+                f"{folder / _RUNS} has run {record.number} but no run {at}: restore it, or name a "
+                f"new folder"
             )
     return found
 
 
 def record_of(document: Mapping[str, Any]) -> Record:
-    """The run that `Record.document` wrote."""
+    """The run stored by `Record.document`."""
     return Record(
         int(document["number"]), dict(document["setting"]), outcome_of(document),
         dict(document.get("proposal", {})), str(document.get("started", "")),

@@ -1,10 +1,10 @@
-"""Commands of the user's with the settings filled in: no shell reads them.
+"""User commands with the settings filled in; no shell interprets them.
 
     vllm serve {model} --port {port} [[--max-num-seqs {max_num_seqs}]] [[--kv-cache-dtype {kv}]]
 
-`{name}` stands for a parameter of the question, or for `port`, `address`, `folder` and `result`.
-What stands in double brackets is left out where one of its names has no value: 0, empty or no, as
-the server has its own default then.  A value is always one word, whatever is in it.
+`{name}` is a parameter of the question, or `port`, `address`, `folder` or `result`.  Text in double
+brackets is omitted if one of its names has no value (0, empty or no), so that the server uses its
+own default.  A value is always a single word, whatever it contains.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.question import typed
 from app.question.parameters import ALIASES, PARAMETERS
 from genz_core.errors import InvalidValue
 
-#: What a command may name beside the parameters of a question.
+#: Placeholders of a command besides the parameters of a question.
 BESIDE: Mapping[str, str] = {
     "port": "a free port of this machine",
     "address": "the server's address, http://127.0.0.1:PORT",
@@ -33,7 +33,7 @@ def filled(template: str, values: Mapping[str, Any]) -> list[str]:
     """The words of a command.
 
     Raises:
-        InvalidValue: as `checked`, or nothing is left of it.
+        InvalidValue: as `checked`, or the command is empty after filling.
     """
     checked(template)
 
@@ -49,15 +49,15 @@ def filled(template: str, values: Mapping[str, Any]) -> list[str]:
 
 
 def names(template: str) -> tuple[str, ...]:
-    """The names of a command in the order in which they stand."""
+    """The placeholders of a command in order."""
     return tuple(dict.fromkeys(_NAME.findall(template)))
 
 
 def checked(template: str) -> str:
-    """The command, if it can be one.
+    """The command, if it is valid.
 
     Raises:
-        InvalidValue: it is empty, its quotes do not end, or it names what nobody knows.
+        InvalidValue: it is empty, has unbalanced quotes, or an unknown placeholder.
     """
     try:
         words = shlex.split(template)
@@ -71,7 +71,7 @@ def checked(template: str) -> str:
     for name in names(template):
         if ALIASES.get(name, name) not in known:
             hint = typed.did_you_mean(typed.near(name, known), BESIDE)
-            raise InvalidValue(f"the command names {{{name}}}, which is no parameter: {hint}")
+            raise InvalidValue(f"the command names {{{name}}}, which is not a parameter: {hint}")
     return template
 
 

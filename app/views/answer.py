@@ -1,4 +1,4 @@
-"""Page Answer: figures of the question, what they come of, and its details in parts."""
+"""Page Answer: the figures of the question, their causes, and details in parts."""
 
 import streamlit as st
 
@@ -6,8 +6,7 @@ from app.dashboard import cached, explanations, export, pinned, sidebar, strip, 
 from app.dashboard.load import alone, as_batch
 from app.dashboard.panels import first_page
 from app.dashboard.panels.all_loads import all_loads
-from app.dashboard.panels.load_answer import load_answer
-from app.dashboard.panels.reading_load import reading_load
+from app.dashboard.panels.load_answer import load_answer, reading_load
 from app.dashboard.panels.simulation import simulation_panel
 from app.dashboard.panels.static_answer import static_answer
 from app.dashboard.widgets import choose
@@ -59,9 +58,9 @@ def main() -> None:
 
 
 def _static(setup: Setup, *, first: bool = True) -> Setup:
-    """Draw a static batch; returns it as it is drawn, see `sidebar.gated`.
+    """Draw a static batch; returns it as drawn, see `sidebar.gated`.
 
-    first: whether it is the answer of the page.
+    first: whether it is the page's main answer.
     """
     if first:
         strip.say(setup.scenario, "estimate")
@@ -74,7 +73,7 @@ def _static(setup: Setup, *, first: bool = True) -> Setup:
 
 
 def _about(resolved: Resolved) -> None:
-    """Draw what the numbers rest on."""
+    """Draw what the numbers are based on."""
     explanations.show_assumptions(resolved)
     with st.container(horizontal=True):
         st.page_link("views/explain.py", label="By operator", icon=":material/stacked_bar_chart:")
@@ -82,7 +81,7 @@ def _about(resolved: Resolved) -> None:
 
 
 def _foot(name: str, setup: Setup, figures, table, how: str, command: str) -> None:
-    """Draw how the numbers come about, the command that prints them, exports and the pin."""
+    """Draw explanations of the numbers, the command that prints them, exports and the pin."""
     with st.container(horizontal=True):
         with st.popover("How", icon=":material/function:"):
             st.markdown(how)

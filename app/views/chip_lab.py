@@ -1,4 +1,4 @@
-"""Page Chip lab: chips that are not there, what figures answer to, studies, uneven experts."""
+"""Page Chip lab: hypothetical chips, sensitivities, studies, uneven experts."""
 
 from dataclasses import replace
 
@@ -14,11 +14,11 @@ NAME = "page Chip lab"
 
 
 def of_the_question(part: str) -> None:
-    """Draw a part that is about the sidebar's question."""
+    """Draw the part of the page for the sidebar's question."""
     setup, resolved, estimate = sidebar.priced_setup(NAME)
     loaded = sidebar.chosen_setup()
     if loaded.scenario.kind == "trace":
-        loaded = setup  # a trace has no one load to vary
+        loaded = setup  # a trace has no single load to vary
     sidebar.say_trace()
     if not setup.scenario.engine:
         st.caption(f"Its usual engine is {plain(resolved.engine.name)}.")
@@ -26,7 +26,7 @@ def of_the_question(part: str) -> None:
         if loaded.scenario.kind == "batch":
             loaded = sidebar.gated(setup, resolved, estimate)[0]
         else:
-            loaded = sidebar.gated_load(loaded)
+            loaded = sidebar.gated_load(loaded)[0]
     if part == "Sensitivity":
         sensitivity.answers(loaded)
     elif part == "Ridge":

@@ -1,4 +1,4 @@
-"""Page Compare: what systems, engines and formats reach, one thing changed, pinned scenarios."""
+"""Page Compare: frontiers of systems, engines and formats, single changes, pinned scenarios."""
 
 import streamlit as st
 

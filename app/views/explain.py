@@ -9,7 +9,7 @@ from app.dashboard.panels import breakdown, cache_tiers, inside, memory, operato
 from app.dashboard.widgets import choose
 from app.scenario.encoder_figures import phases_of
 
-#: Charts of the model and its memory, which are drawn of what cannot run, too.
+#: Charts of the model and its memory, which are drawn even if the scenario cannot run.
 MEMORY, GRAPH, TIERS = "Memory", "Model inside", "Cache tiers"
 CHARTS = {
     "Roofline": roofline.draw, "Breakdown": breakdown.draw, MEMORY: memory.draw,

@@ -19,13 +19,12 @@ def searched() -> str:
 
 
 def counts() -> dict[str, int]:
-    """How many entries of each part the search finds."""
+    """Number of entries of each part that match the search."""
     return {part: len(found(searched())) for part, (found, _) in PARTS.items()}
 
 
 def to_what_is_found() -> None:
-    """Open the first part that the search finds something in, if the open one has none; a
-    callback."""
+    """Open the first part with matches, if the open one has none; a callback."""
     known = counts()
     if not known.get(str(st.session_state.get("part"))):
         st.session_state["part"] = next((part for part in PARTS if known[part]), "Hardware")

@@ -1,5 +1,6 @@
-"""Page Plan: which deployment serves a load within targets, at what cost; what that cost is of;
-which of several models runs on which machines."""
+"""Page Plan: deployments that serve a load within targets, their cost, and which of several models
+runs on which machines.
+"""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""Page Upload: one box for any file; what it is, where its time goes, its prediction beside it."""
+"""Page Upload: one box for any file; its kind, where its time goes, and its prediction."""
 
 from collections.abc import Callable
 
@@ -13,8 +13,8 @@ files = uploads.picker("upload")
 if not files:
     st.info(
         "Upload what you have, or try a sample: a profile shows where its time goes, a result of "
-        "a benchmark whether it is well tuned. Nothing leaves this server, nothing of a host is "
-        "kept, and no run unless you keep it.",
+        "a benchmark whether it is well tuned. No data leave this server, nothing about a host is "
+        "stored, and a run is stored only if you keep it.",
         icon=":material/upload_file:",
     )
     st.stop()

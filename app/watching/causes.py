@@ -46,7 +46,7 @@ class Change:
 
     @property
     def cause(self) -> str:
-        """The cause of most of it."""
+        """The cause of the largest part of the change."""
         sign = math.copysign(1.0, math.log(self.ratio))
         return max(self.parts, key=lambda name: sign * self.parts[name])
 

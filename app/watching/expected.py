@@ -65,7 +65,7 @@ class Pricing:
         step_scale: of steps, None for the stored or measured one.
         """
         if not conditions.known:
-            return _nothing("nothing says how many requests were under way, or how long they were")
+            return _nothing("the number of open requests or their lengths are unknown")
         rounded = Conditions(
             round(conditions.users, 1), round(conditions.isl), round(conditions.osl),
             round(min(conditions.hits, _MOST_HITS), 2),

@@ -14,7 +14,7 @@ from genz_core.installing import pip_install
 #: Gauges by name with their description, each with a label "figure" (ttft, tpot).
 GAUGES: Mapping[str, str] = {
     "ridgeline_watch_predicted_seconds": "Latency as it is expected now, with what was learned.",
-    "ridgeline_watch_measured_seconds": "Latency of the latest window.",
+    "ridgeline_watch_measured_seconds": "Latency measured in the latest window.",
     "ridgeline_watch_ratio": "Measured over expected.",
     "ridgeline_watch_drift": "Measured over predicted, as the watch has learned it.",
 }

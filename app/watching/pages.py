@@ -127,7 +127,7 @@ def looks_of(name: str, lines: Iterable[str]) -> Iterator[Look]:
             page, why = str(found.get("page", "")), str(found.get("error", ""))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise ReportError(
-                f'{name}, line {number}: no look at a page, {{"at": seconds, "page": text}}; '
+                f'{name}, line {number}: not a sample of a page, {{"at": seconds, "page": text}}; '
                 "`ridgeline watch --record FILE` writes them"
             ) from None
         count += 1
@@ -135,4 +135,4 @@ def looks_of(name: str, lines: Iterable[str]) -> Iterator[Look]:
             raise ReportError(f"{name} has more than {_MOST_LOOKS:,} looks")
         yield Look(at, page, why or ("" if page else "there was no page"))
     if not count:
-        raise ReportError(f"{name} has no looks at a page")
+        raise ReportError(f"{name} has no samples of a page")

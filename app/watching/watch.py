@@ -158,7 +158,7 @@ class Watcher:
         self.up = False
         if not self._away:
             self._away = look.why or "there was no page"
-            self._say(look.at, "away", f"the metrics page is away: {self._away}")
+            self._say(look.at, "away", f"the metrics page cannot be reached: {self._away}")
 
     def _seen(self, at: float, page: Page) -> None:
         self.up = True
@@ -168,18 +168,22 @@ class Watcher:
             return
         start, before = self._before
         if at <= start:
-            self._say(at, "jump", "the clock of the looks went back: this look begins anew")
+            self._say(at, "jump", "the clock of the samples went back: the window starts again")
             self._before, self._open = (at, page), []
             return
         gap = between(before, page, at - start)
         if self._away:
-            lost = "it started again" if gap.restarted else "its counters went on: nothing is lost"
+            lost = (
+                "it started again"
+                if gap.restarted
+                else "its counters continued, so nothing is lost"
+            )
             self._say(at, "back", f"the metrics page is there again; {lost}")
             self._away = ""
         self._open.append(_under_way(gap.found))
         if gap.restarted:
             self._say(
-                at, "restart", "the server started again: its counters are of what came since"
+                at, "restart", "the server restarted: its counters describe the time since then"
             )
             self._before, self._open = (at, page), []
             return
@@ -253,7 +257,7 @@ class Watcher:
                 learned.settle()
 
     def _judge(self, window: Window) -> None:
-        """Whether a window is outside of the interval; raises an alarm after several."""
+        """Compare a window with the interval; raise an alarm after several windows outside."""
         assert self._base is not None
         at_base = self.pricing.at(self._base).values
         left: list[str] = []

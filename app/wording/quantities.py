@@ -1,4 +1,4 @@
-"""Quantities and sentences as text: the only place where SI values take their display units."""
+"""Quantities and sentences as text: the only place where SI values get their display units."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0,
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 MICROSECOND, MILLISECOND, GIGABYTE = 1e-6, 1e-3, 1e9
 
-#: Stands for an interval where no measurement gives one.
+#: Shown instead of an interval if there are no measurements.
 NOT_VALIDATED = "not validated"
 
 #: Causes of time in words.
@@ -26,7 +26,8 @@ BOUND_WORDS: Mapping[str, str] = {
     "pipeline": "pipeline wait",
 }
 
-#: Of the changes that are tried: their resource, its causes, and where else it has a part.
+#: For each change tried: its resource, the causes of that resource, and where else it has an
+#: effect.
 _LEVERS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
     "twice the peak arithmetic": ("arithmetic", ("compute", "tiles"), "bandwidth not reached"),
     "twice the memory bandwidth": ("memory traffic", ("memory", "bandwidth"), "peak not reached"),
@@ -34,7 +35,7 @@ _LEVERS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
 
 
 def digits(value: float, places: int = 3) -> str:
-    """A number to `places` significant digits, without an exponent where that reads well."""
+    """A number to `places` significant digits, without an exponent if it stays readable."""
     if not math.isfinite(value):
         return "–"
     if value == 0:
@@ -85,7 +86,7 @@ def size(value: float) -> str:
 
 
 def two_gigabytes(value: float) -> str:
-    """A sentence on bytes of a memory in both units that are written GB."""
+    """A sentence with a memory size in both units that are called GB (10^9 and 2^30 bytes)."""
     return (
         f"GB is 1e9 bytes here; names of devices often count GiB: {size(value)} are "
         f"{digits(value / 2**30)} GiB."
@@ -113,7 +114,7 @@ def tokens_rate(value: float) -> str:
 
 
 def rate(value: float, unit: str) -> str:
-    """Things a second: "1,520 sequences/s"."""
+    """A rate: "1,520 sequences/s"."""
     return f"{digits(value)} {unit}"
 
 
@@ -129,14 +130,14 @@ def tokens(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of one: "43 %"; small ones keep a digit."""
+    """A fraction as percent: "43 %"; small ones keep a digit."""
     if not math.isfinite(share):
         return "–"
     value = share * 100
     return f"{value:.0f} %" if abs(value) >= 9.95 or value == 0 else f"{value:.1f} %"
 
 
-#: Beyond which a probability says no more: its intervals have heavier tails than it is taken from.
+#: Probabilities above this are not distinguished: the intervals have heavier tails than assumed.
 SURE = 0.95
 
 
@@ -162,7 +163,7 @@ def parameters(value: float) -> str:
 
 
 def limits(phase: str, parts: Mapping[str, float]) -> str:
-    """A sentence on the largest part of a phase's time, and the second where it is close.
+    """A sentence on the largest part of a phase's time, and on the second if it is close.
 
     parts: seconds by cause, the keys of `BOUND_WORDS`.
     """
@@ -184,7 +185,7 @@ def advice(
     """A clause on the changes that would shorten a latency most.
 
     levers: changes with the share of the latency that each saves, best first.  parts: seconds by
-    cause; where a change named saves more than the causes of its resource hold, it says why.
+    cause; they explain a change that saves more than the causes of its resource hold.
     """
     useful = [(name, saved) for name, saved in levers if saved >= 0.01]
     if not useful:
@@ -197,10 +198,10 @@ def advice(
 
 
 def _overlap(named: Sequence[tuple[str, float]], parts: Mapping[str, float]) -> str:
-    """A clause where twice a resource saves more than half of the time that is called its own.
+    """A clause for a doubled resource that saves more than half of the time assigned to it.
 
-    Causes give an operator's time to the resource that binds it; the other one works beside it,
-    overlaps in part only, and so has a part in what the first does not reach.
+    An operator's time is assigned to the resource that binds it.  The other resource overlaps only
+    in part, so some of its time is counted as inefficiency of the first one.
     """
     total = sum(parts.values())
     for words, saved in named:

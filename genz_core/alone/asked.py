@@ -1,4 +1,4 @@
-"""Which configurations are priced by a program, and when a deployment gets one."""
+"""Decides which configurations are priced by a program, and when a deployment's program is made."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def priced(
     split: Parallelism,
     steps: Steps,
 ) -> Alone | None:
-    """A workload of one configuration; None where it is to be priced, or refused, as an array.
+    """The estimate of a single configuration; None if it must be priced, or refused, as an array.
 
-    steps: prices prefill and decode as arrays, for what only they tell.
+    steps: prices prefill and decode as arrays, for details that programs do not compute.
     """
     sizes = (workload.batch, workload.isl, workload.osl, workload.cached)
     if any(np.ndim(size) for size in sizes):
@@ -65,14 +65,16 @@ def priced(
 
 @dataclass(slots=True)
 class _Asked:
-    """How often a deployment was asked for, and its programs once that is worth it."""
+    """Counts the requests for a deployment, and holds its programs once making them is
+    worthwhile.
+    """
 
     times: int = 0
     tried: bool = False
     made: _Programs | None = None
 
     def programs(self, deployed: Deployment, split: Parallelism) -> _Programs | None:
-        """The programs; None where there are none, or none yet."""
+        """The programs, compiled after `WORTH` uses; None before, or if they cannot be compiled."""
         self.times += 1
         if self.times > WORTH and not self.tried:
             self.made, self.tried = _Programs.of(deployed, split), True
@@ -86,8 +88,8 @@ _ASKED: ByIdentity[_Asked] = ByIdentity(256)
 class _Programs:
     """The programs of a deployment.
 
-    exceeds: whether prompts are read in more than one step; None: they never are.
-    made: the program of prompts that are, or are not, once it was needed; None: there is none.
+    exceeds: whether prompts take more than one step; None if they never do.
+    made: the program for prompts that do, or that do not, once needed; None if there is none.
     """
 
     deployed: Deployment
@@ -97,7 +99,7 @@ class _Programs:
 
     @classmethod
     def of(cls, deployed: Deployment, split: Parallelism) -> _Programs | None:
-        """None where plans do not tell the whole price."""
+        """The programs of a deployment; None if its plans do not cover the whole price."""
         degrees = (getattr(split, name) for name in split.__slots__)
         if any(np.ndim(degree) for degree in degrees if not isinstance(degree, tuple)):
             return None
@@ -126,7 +128,7 @@ class _Programs:
         return self.made[cut]
 
     def priced(self, load: Workload, steps: Callable[[], Any]) -> Alone | None:
-        """A load of numbers that can run."""
+        """The estimate of a load given as numbers that can run."""
         batch, isl, osl, cached = map(float, (load.batch, load.isl, load.osl, load.cached))
         sizes = (batch, new := isl - cached, cached, isl, osl)
         exceeds = self.exceeds is not None and any(self.exceeds(*sizes, 0.0, 0.0))

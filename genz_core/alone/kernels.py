@@ -1,4 +1,4 @@
-"""Kernels that steps on symbols ask for, by formula."""
+"""The kernels needed by steps on symbols, grouped by formula."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from genz_core.types import Num
 
 @dataclass(frozen=True, slots=True)
 class AskedKernel:
-    """A kernel that is asked for: its place among times, its launch and work."""
+    """A needed kernel: the index of its time, its launch time and its work."""
 
     key: Hashable
     launch_s: float
@@ -28,14 +28,16 @@ class AskedKernel:
 
 
 class Kernels:
-    """Kernels that are asked for, by formula, so that all of one are evaluated at once."""
+    """Needed kernels by formula, so that all kernels with the same formula are evaluated at
+    once.
+    """
 
     def __init__(self, formulas: Formulas) -> None:
         self._formulas = formulas
         self._asked: dict[Hashable, tuple[KernelTime, dict[Hashable, list[Any]]]] = {}
 
     def ask(self, part: Part, results: Sequence[Any]) -> Iterator[tuple[int, AskedKernel]]:
-        """The kernel of each variant of a part that has one."""
+        """Add the kernel of each variant of a part that has one."""
         for kernels in part.kernels:
             formula = kernels.kernel.formula
             _, alike = self._asked.setdefault(formula, (kernels.kernel, {}))
@@ -45,7 +47,7 @@ class Kernels:
                 yield row, AskedKernel((formula, key), launch_s, work)
 
     def times(self) -> dict[Hashable, Any]:
-        """Time of every kernel's stages."""
+        """Times of every kernel's stages."""
         times: dict[Hashable, Any] = {}
         for formula, (kernel, alike) in self._asked.items():
             vary = [key for key, axes in alike.items() if any(isinstance(a, Symbol) for a in axes)]
@@ -57,7 +59,9 @@ class Kernels:
         return times
 
     def _together(self, kernel: KernelTime, every: list[list[Any]]) -> list[Any]:
-        """Times of kernels of one formula: on numbers, or on arrays where it tries ways."""
+        """Times of kernels with the same formula: on numbers, or on arrays if the formula tries
+        variants.
+        """
         formulas = self._formulas
         before = len(formulas.steps)
         one = kernel.stages(*map(_axis, every[0])).total_s()

@@ -1,4 +1,6 @@
-"""The program of a deployment: an estimate's numbers as one function of a workload's sizes."""
+"""The program of a deployment: the numbers of an estimate as one function of the workload's
+sizes.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ _FIGURES = ("stage_s", "wait_s", "least_s", "host_s", "learned_s")
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """One configuration, priced: its steps with the correction in them, and its memory."""
+    """A single priced configuration: its corrected steps, and its memory."""
 
     prefill: StepEstimate
     decode: StepEstimate
@@ -54,10 +56,10 @@ class Alone:
 
 @dataclass(frozen=True, slots=True)
 class StepsProgram:
-    """The program of a deployment for prompts that are read in one step, or in several.
+    """The program of a deployment for prompts that take one step, or several.
 
-    rows: of what it gives: `unless` conditions that must not hold, the memory, the correction,
-    and of both steps the operators and `_FIGURES`, and the numbers of chunks.
+    rows: of its results: `unless` conditions that must not hold, the memory, the correction, the
+    operators and `_FIGURES` of both steps, and the numbers of chunks.
     """
 
     run: Callable[..., tuple[Any, ...]]
@@ -121,12 +123,14 @@ class StepsProgram:
         )
 
     def values(self, *sizes: float) -> Array | None:
-        """What the program gives for sizes, [numbers, 1]; None where a condition holds."""
+        """The program's results for some sizes, [numbers, 1]; None if an `unless` condition
+        holds.
+        """
         values = self.rows.taken(np.array(self.run(*sizes))[:, None])
         return None if self.unless and values[: self.unless].any() else values[self.unless :]
 
     def made(self, deployed: Deployment, values: Array, steps: Any) -> Alone:
-        """The estimate that the numbers of a program are of."""
+        """The estimate made from a program's results."""
         held, learned, start = values[:3], StepCorrection(*values[3:6]), 6
         lazily, weights = _Once(steps), values[-2:] if self.cut else None
         made: list[StepEstimate] = []
@@ -155,7 +159,7 @@ class StepsProgram:
 
 
 class _Once:
-    """Steps priced as arrays, once something asks for what only they tell."""
+    """Steps priced as arrays on first use, for details that the program does not compute."""
 
     def __init__(self, steps: Callable[[], tuple[StepEstimate, StepEstimate]]) -> None:
         self._steps = steps

@@ -17,7 +17,7 @@ from genz_core.types import Array, Group, Parallelism
 
 
 def sizes_of(group: Group) -> dict[str, Any]:
-    """Sizes by the names of plans."""
+    """Sizes by the names used in plans."""
     return {
         "sequences": group.sequences,
         "new": group.new_tokens,
@@ -34,7 +34,7 @@ def weighted_sum(weights: Sequence[Any] | Array, values: Sequence[Any]) -> Any:
 
 @dataclass(slots=True)
 class SymbolicStep:
-    """A step on symbols, as `StepEstimate`."""
+    """A step on symbols, in the form of `StepEstimate`."""
 
     expected_s: list[Any]
     stage_s: Any
@@ -51,7 +51,9 @@ class SymbolicStep:
 
 @dataclass(slots=True)
 class Phase:
-    """A step at its nodes: (group, weight) each, and of each part its bounds and kernels there."""
+    """A step at its nodes: (group, weight) of each node, and the bounds and kernels of each part
+    there.
+    """
 
     plan: Plan
     nodes: list[tuple[Any, Any]]

@@ -1,7 +1,7 @@
-"""Programs as straight-line Python, which runs one configuration on plain floats.
+"""Programs as straight-line Python, which evaluates one configuration on plain floats.
 
-The steps of a `Program` become lines of one function, with operators and `math` in place of NumPy,
-some ten times as fast for single numbers.  What is an array of ways stays one.
+The steps of a `Program` become lines of one function, with operators and `math` instead of NumPy;
+for single numbers this is about ten times as fast.  Arrays of variants stay arrays.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ _OF_NUMBERS: Mapping[Callable[..., Any], Callable[..., Any]] = {
 
 
 def straight(program: Program, names: Sequence[str]) -> Callable[..., tuple[Any, ...]]:
-    """The function of sizes, in the order of their names, that gives a program's results.
+    """A function of sizes, in the order of their names, that returns a program's results.
 
-    It divides by zero, takes roots of negative numbers and passes the largest float as Python does:
-    with an `ArithmeticError` or a `ValueError`.
+    Division by zero, roots of negative numbers and overflow raise an `ArithmeticError` or a
+    `ValueError`, as usual in Python.
     """
     space: dict[str, Any] = {"inf": math.inf, "nan": math.nan}
     named: dict[Callable[..., Any], str] = {}

@@ -1,4 +1,4 @@
-"""Compiled plans: everything about a model, system, engine and split that the sizes do not change.
+"""Compiled plans: everything about a model, system, engine and split that does not depend on sizes.
 
 A plan evaluates the formulas of the graph, of its bounds and of its kernels' arguments once, on
 `Symbol`s.  The shape of the graph, constants, formats and branches are settled then; what remains
@@ -10,9 +10,10 @@ Terms, and the files in the order to read them:
 lane     one of many steps that are priced together, a column of every array.  A lane may stand for
          several steps, its nodes: the contexts that a mean decode step averages, or the chunks of
          a prompt.  `lanes.py`
-kind     what distinguishes lanes beside their sizes: whether they read prompts or decode, and what
+kind     what distinguishes lanes besides their sizes: whether they read prompts or decode, and what
          their sequences draft.  Each split and kind has a plan.  `kinds.py`
-kernel   the time of an operator beside its bound; operators with the same formula are evaluated in
+kernel   the time of an operator in addition to its bound; operators with the same formula are
+evaluated in
          one call.  `kernels.py`
 part     operators of a graph that are priced together: those that depend on a lane's nodes are
          priced at each node, the others once.  Operators that always take equal time form one

@@ -17,8 +17,8 @@ _MANY = 256  # from this many lanes on, equal ones are searched for
 
 
 class Distinct:
-    """Distinct values of expressions and the value that each lane has, found once for all that use
-    them.
+    """Distinct values of expressions and the index of each lane's value, computed once for all
+    users.
     """
 
     def __init__(self) -> None:

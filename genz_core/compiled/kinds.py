@@ -1,4 +1,4 @@
-"""Kinds of lanes: what distinguishes steps beside their sizes; each kind has its plan."""
+"""Kinds of lanes: what distinguishes steps besides their sizes; each kind has its plan."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from genz_core.types import Array, Group, Parallelism
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What distinguishes steps beside degrees and sizes.
+    """What distinguishes steps besides degrees and sizes.
 
-    reads: they read prompts, with more new tokens per sequence than a generating sequence has;
-    otherwise they decode.  fullest: the sequences of the fullest rank are given, and differ from
-    node to node.  drafted, sampled: as in `Group`.
+    reads: they prefill prompts, with more new tokens per sequence than a decoding sequence has;
+    otherwise they decode.  fullest: the sequences of the fullest rank are given, and differ between
+    nodes.  drafted, sampled: as in `Group`.
     """
 
     reads: bool

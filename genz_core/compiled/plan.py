@@ -44,12 +44,12 @@ class Priced(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A graph with everything but its sizes worked out, and what is needed to price it.
+    """A graph evaluated except for its sizes, and everything needed to price it.
 
     graph: its numbers are symbols of `formulas`, or constants.
     parts: of the graph.  runs: of each operator, [ops]; by_stage: on each stage, [stages, ops].
-    unless: conditions under which the plan does not apply to a lane: an operator decodes there that
-    the plan prices as prefill.
+    unless: conditions under which the plan does not apply to a lane, because an operator that it
+    prices as prefill decodes there.
     """
 
     formulas: Formulas

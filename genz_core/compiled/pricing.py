@@ -27,8 +27,7 @@ _PLANS: ByIdentity[Plan | None] = ByIdentity(256)
 def plan_of(deployed: Deployment, split: Parallelism, kind: Kind) -> Plan | None:
     """The plan of one split, with degrees as numbers; made once.
 
-    None where the sizes change more than numbers, or where one operator's work hides another's
-    time.
+    None if sizes change more than numbers, or if one operator's work overlaps with another's.
     """
     if split.overlap != "none" or deployed.placement is not None:
         return None

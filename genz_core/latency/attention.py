@@ -55,7 +55,7 @@ def prefill_attention_time(
                 + append_passes (new q, k, v) / bandwidth
 
     Args:
-        sequences, new_tokens, cached_tokens: of the group, numbers or arrays [shapes] that
+        sequences, new_tokens, cached_tokens: of the group; numbers or arrays [shapes] that
             broadcast; zero costs nothing.
         heads, kv_heads, head_dim, value_dim: on this device (value_dim defaults to head_dim).
         window: keys a query sees at most (0: all).  causal: False for encoders.

@@ -55,9 +55,9 @@ def collective_time(
     messages go as packets in one shot (an all-reduce sends its g-1 peers everything), large ones
     by the algorithm that moves least. Over two tiers an all-reduce is a reduce-scatter inside, an
     all-reduce of the parts outside and an all-gather inside; a gather or scatter exchanges first
-    outside, then inside; an all-to-all hands on inside while more comes in, so that the slower
-    tier counts. A chain of stages (send_recv) makes its group - 1 hops one after another, each a
-    T of two.
+    outside, then inside; an all-to-all forwards inside while more data arrives, so that the slower
+    tier counts. A chain of stages (send_recv) makes its group - 1 hops one after another, each a T
+    of two.
 
     Args:
         operation: kind of the collective.

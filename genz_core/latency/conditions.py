@@ -1,4 +1,4 @@
-"""Conditions that kernels run under: in the CUDA graphs of an engine, or alone in a benchmark."""
+"""Conditions under which kernels run: in the CUDA graphs of an engine, or alone in a benchmark."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Conditions:
 
     @property
     def profile(self) -> LatencyProfile:
-        """The fitted constants of the system, typical ones where it has no profile."""
+        """The fitted constants of the system, or typical ones if it has no profile."""
         return self.system.latency or _PLAIN
 
     def peak(self, op: Op) -> float:

@@ -61,8 +61,8 @@ def gemm_time(
                     + [s > 1] (8 s m n / cache_bandwidth + split log2 s)
         T         = launch + min t + [quantized] quantize_passes 2 m k / bandwidth
 
-    The best tile depends on t_compute alone, so it is chosen before the p-norm.  Of one row that is
-    `streamed` the inner p-norm is a maximum.
+    The best tile depends on t_compute alone, so it is chosen before the p-norm.  For a single row
+    that is `streamed` the inner p-norm is a maximum.
 
     Args:
         m, n, k: rows (tokens), output features, input features; numbers or arrays [shapes] that

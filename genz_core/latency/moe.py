@@ -59,8 +59,8 @@ def moe_time(
     Args:
         tokens: tokens that the layer routes, over all devices that share the experts; like the
             sizes below, a number or an array [shapes]; zero takes no time.
-        routed_rows: (token, expert) pairs that this device computes; of the busiest rank where
-            routing is skewed.
+        routed_rows: (token, expert) pairs that this device computes; of the busiest rank if routing
+        is skewed.
         active_experts: experts on this device that get at least one token (expected).
         local_experts: experts that this device holds.  hidden, intermediate: of one expert here.
         weight_bytes: per element.  peak_flops_per_s: of the arithmetic type.

@@ -106,7 +106,7 @@ class Pricer:
 
     @property
     def profile(self) -> LatencyProfile:
-        """The fitted constants of the system, typical ones where it came without."""
+        """The fitted constants of the system, or typical ones if it has no profile."""
         return self.conditions.profile
 
     def expected_s(
@@ -193,7 +193,7 @@ class Pricer:
         return _by_phase(op, of_phase)
 
     def constants(self, op: Op) -> ConstantsUsed:
-        """The constants that price `op`; those of prefill where an array holds both phases."""
+        """The constants that price `op`; prefill's constants if an array holds both phases."""
         operator, fmt = latency_model(op.kind, phases_of(op)[0]).key(self.conditions, op)
         return ConstantsUsed(
             operator,

@@ -1,9 +1,8 @@
 """Table of measured kernels over the sizes of a load, interpolated between the measured sizes.
 
-Where one device's kernels were measured on a grid of sizes, a monotonic table of times is more
-exact than monotonic trees, which must suppress every step that one of them may not make.
-It is fitted by `python -m hardware_db.fit.residuals`; like trees it applies to kernels that run
-alone.
+If one device's kernels were measured on a grid of sizes, a monotonic table of times is more exact
+than monotonic trees, because every single tree must be monotonic. It is fitted by `python -m
+hardware_db.fit.residuals`; like trees it applies to kernels that run alone.
 
     ln t = interpolated linearly in ln(1 + size) along each axis    within the measured sizes
     t    = the larger of p and of the time at the range's end       above them

@@ -1,7 +1,7 @@
 """Continuous batching in closed form: TTFT and TPOT at a concurrency or an arrival rate.
 
-`traffic` defines the load and the figures, `queueing` the equations, `closed_form` the number of
-sequences that run under a closed or an open loop.
+`traffic` defines the load and the figures, `queueing` the equations, and `closed_form` computes how
+many sequences run in a closed or an open loop.
 """
 
 from genz_core.engine import Recipe

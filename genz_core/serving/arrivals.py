@@ -1,19 +1,20 @@
-"""A rank under arrivals at a rate: what a request waits for, and what its gaps see.
+"""A rank with requests arriving at a rate: their waiting time, and the gaps between their tokens.
 
-Arrivals do not wait for the end of a step, so that long steps gather more of them:
+Requests arrive at any time, so more of them arrive during long steps:
 
-* one that arrives lies in a step by its share of the time, E[T^2] / E[T], not in a mean one;
-* all that arrive in that step are read together, and while they are, further ones arrive, whose
-  prompts the first gaps of an answer see: a step that is longer than the mean by e makes a later
-  one longer by rho e, one after that by rho^2 e, where rho is the share of a step for prompts;
-* where prompts are read first, a step that reads is followed by another unless nobody arrived
-  while it ran, so that decodes wait for b / (1 - a) of them, with b and a the chances that somebody
-  arrives in a step that decodes and in one that reads;
-* prompts of which a step reads a part queue as at servers of fixed time, M/D/c: a router sends each
-  to the least loaded of the ranks.
+* an arriving request finds a running step of length E[T^2] / E[T], which is longer than the mean;
+* all requests that arrive during that step are prefilled together.  Further requests arrive
+meanwhile, and their prompts lengthen the first gaps of an answer: a step longer than the mean by e
+makes a later step longer by rho e, the one after that by rho^2 e, where rho is the share of a step
+spent on prompts;
+* if prefill has priority, a prefill step is followed by another one unless no request arrived
+during it.  Decodes therefore wait for b / (1 - a) of them, where b and a are the probabilities of
+an arrival during a decode step and during a prefill step;
+* prompts that need several steps queue as at servers with constant service time, M/D/c: a router
+sends each to the least loaded rank.
 
 Sources: Kleinrock, Queueing Systems 1 (1975), ch. 5 (residual life, M/G/1);
-`genz_core.serving.queues` for several servers; Ridgeline's for the rest.
+`genz_core.serving.queues` for several servers; the rest is Ridgeline's.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from genz_core.serving.queues import FULLEST, MOST_READING, busy_share, median_s
 from genz_core.serving.step_cycles import largest
 from genz_core.types import Array
 
-_ROUNDS = 3  # of the balance of arrivals and requests that decode: judgement
+_ROUNDS = 3  # iterations of the balance between arrivals and decoding requests: judgement
 
 
 @dataclass(frozen=True, slots=True)
 class Paced:
-    """Requests of a rank at a rate, [configs]; times in seconds, unscaled.
+    """Requests of a rank in an open loop, [configs]; times in seconds, unscaled.
 
-    decodes: that decode.  cycle_s: between two steps of one.  ttft_s, median_s: mean and median
-    time to a first token inside the engine.
+    decodes: number of decoding requests.  cycle_s: time between two decode steps of one.  ttft_s,
+    median_s: mean and median time to the first token inside the engine.
     """
 
     decodes: Array
@@ -45,9 +46,9 @@ class Paced:
 
 
 def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
-    """Requests that arrive at `per_s` [1/s] of a rank.
+    """The rank in balance, with `per_s` arrivals per second.
 
-    decodes: that decode where no step is longer than the mean one.
+    decodes: number of decoding requests if no step were longer than the mean.
     """
     gaps = np.maximum(batching.steps - 1.0, 0.0)
     ranks, lanes, isl = batching.times.ranks, batching.lanes, batching.isl
@@ -55,7 +56,7 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
     first, longer, none = np.zeros_like(cycle), np.zeros_like(cycle), np.zeros_like(cycle)
     alone = batching.reading_s(none, isl, isl, batching.room(none), none)
     for _ in range(_ROUNDS):
-        # an answer is beside those that decode when it comes, and itself
+        # an answer decodes together with those that it finds on arrival
         running = np.minimum(decodes + 1.0 / batching.routed, batching.admitted)
         running = np.maximum(running, 1.0)
         beside = running if batching.mixed else none
@@ -64,7 +65,7 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
         plain = batching.cycle_s(running, none)
         cycle, reading = _cycle_s(batching, per_s, (running, cycle, plain), (alone, full))
         prompts = per_s * cycle / lanes
-        # of a step: where prompts are read alone, several may come between two that decode
+        # per step: with separate prefill steps, several may run between two decode steps
         step = cycle if batching.mixed else cycle / (1.0 + (cycle - plain) / reading)
         open_ = np.maximum(per_s * (first + gaps * cycle), decodes) * ranks
         busy = np.maximum(-np.expm1(-open_), 1e-9)
@@ -90,8 +91,9 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
     median = first - queue * (1.0 - median_share(used))
     gap = cycle + longer / np.maximum(gaps, 1e-9)
     if batching.ahead_steps and lanes == 1:
-        # answers of two tokens: all that were read end with the next step, and nothing runs while
-        # the one after it is planned, so that all who wait are in that one and none is in theirs
+        # answers of two tokens: all requests prefilled together end with the next step, and nothing
+        # runs while the following step is planned, so all waiting requests are in that step and
+        # none in theirs
         longest_gaps = gaps + batching.steps_spread / 2.0
         together = (ranks == 1) & (isl <= room)
         several = np.where(together, np.clip(longest_gaps - 1.0, 0.0, 1.0), 1.0)
@@ -100,9 +102,9 @@ def paced(batching: Batching, per_s: Array, decodes: Array) -> Paced:
 
 
 def read_s(batching: Batching, per_s: Array) -> Array:
-    """Mean time to the one token of requests that arrive at `per_s` [1/s] of a rank [s].
+    """Mean time to the only token of requests that arrive at `per_s` [1/s] on a rank [s].
 
-    All that arrive while a step runs are read in the next, as far as it has room.
+    All requests that arrive during a step are prefilled in the next, as far as they fit.
     """
     none = np.zeros_like(per_s)
     isl, room, lanes = batching.isl, batching.room(none), batching.lanes
@@ -111,9 +113,9 @@ def read_s(batching: Batching, per_s: Array) -> Array:
     alone = batching.reading_s(none, isl, isl, room, none)
     used = np.minimum(rate * full / most, FULLEST)
     step, group = np.minimum(alone, full), np.ones_like(per_s)
-    several = np.clip(most - 1.0, 0.0, 1.0)  # whether a step has room for more than one
+    several = np.clip(most - 1.0, 0.0, 1.0)  # whether a step can hold more than one prompt
     for _ in range(_ROUNDS):
-        # as many as arrive while they are read, a step growing evenly with its prompts
+        # as many as arrive during their own step, whose time grows linearly with its prompts
         added = np.maximum(full - step, 0.0) / np.maximum(most - group, 1e-9)
         each = rate * (step - added * group) / np.maximum(1.0 - rate * added, 1.0 - FULLEST)
         group = np.where(most > group, np.clip(each, 1.0, most), most)
@@ -131,10 +133,10 @@ def _cycle_s(
     decoding: tuple[Array, Array, Array],
     prompts_s: tuple[Array, Array],
 ) -> tuple[Array, Array]:
-    """Mean time between two steps of a request that decodes, and of a step that reads [s].
+    """Mean time between two decode steps of a request, and of a prefill step [s].
 
-    decoding: requests that decode, the time between two of their steps of the round before, and
-    that of one without prompts.  prompts_s: of one prompt alone, and of a full step.
+    decoding: number of decoding requests, their cycle time in the previous iteration, and the cycle
+    time without prompts.  prompts_s: time of a single prompt, and of a full step.
     """
     (running, cycle, plain), (one, full) = decoding, prompts_s
     lanes, ranks = batching.lanes, batching.times.ranks
@@ -158,7 +160,7 @@ def _cycle_s(
         step = batching.cycle_s(none, part, np.minimum(each / ranks * batching.isl, room))
         reading = np.maximum(tokens / room, 1.0) * step
     work = np.minimum(per_s * batching.isl / room * full / lanes, FULLEST)
-    # no more decode than are admitted: then prompts wait for them
+    # at most the admitted requests decode; beyond that prompts wait for them
     most = batching.admitted / np.maximum(per_s * np.maximum(batching.steps - 1.0, 1e-9), 1e-12)
     least = plain / (1.0 - work)
     found = np.clip(plain + reads * reading, least, np.maximum(most, least))
@@ -168,9 +170,10 @@ def _cycle_s(
 def _side_by_side_s(
     batching: Batching, per_s: Array, running: Array, cycle: Array, plain: Array
 ) -> Array:
-    """Mean step of ranks in lock-step that read prompts beside decodes [s].
+    """Mean step of lock-step ranks that mix prompts and decodes [s].
 
-    Those that arrive while one reads are read together, on whichever ranks they came to.
+    Requests that arrive during a step with prompts are prefilled together, whichever rank they are
+    on.
     """
     ranks, room = batching.times.ranks, batching.room(running)
     arriving = per_s * ranks / batching.lanes
@@ -201,10 +204,10 @@ def _met_s(
     longest: Array,
     prompts: Array,
 ) -> Array:
-    """Mean length of the step in which a request arrives [s], E[T^2] / E[T].
+    """Mean length of the step that is running when a request arrives [s], E[T^2] / E[T].
 
-    plain, cycle, longest: a step without prompts, the mean one, and a full one; reading: one of
-    prompts alone, where they have one.  prompts: of a step, of all ranks.
+    plain, cycle, longest: a step without prompts, the mean step, and a full step; reading: a step
+    of prompts only, if prefill has its own steps.  prompts: per step, over all ranks.
     """
     added, most = cycle - plain, np.maximum(longest - plain, 1e-12)
     if not batching.mixed:
@@ -214,9 +217,9 @@ def _met_s(
 
 
 def _before(batching: Batching, used: Array, room: Array) -> Array:
-    """Prompt tokens that wait before those of an arrival, beyond those of the running step.
+    """Prompt tokens queued before those of an arriving request, beyond those in the running step.
 
-    M/D/c of whole prompts, less the step that is on its way.
+    M/D/c for whole prompts, minus the step in progress.
     """
     part = np.minimum(batching.isl, room)
     servers = batching.routed
@@ -225,17 +228,18 @@ def _before(batching: Batching, used: Array, room: Array) -> Array:
 
 
 def _longer_s(batching: Batching, own: Array, cycle: Array, plain: Array, longest: Array) -> Array:
-    """Time by which the gaps of an answer are longer than as many mean ones, all together [s].
+    """Total time by which the gaps of an answer exceed the same number of mean gaps [s].
 
-    own: steps that read its prompt, with those before it.  The lanes of a pipeline, and the ranks
-    behind a router, take their part of those who arrive meanwhile.
+    own: steps that prefill its prompt, including the queue before it.  Lanes of a pipeline and
+    ranks behind a router share the requests that arrive meanwhile.
     """
     gaps = np.maximum(batching.steps - 1.0, 0.0)
     lag = 1.0 + batching.ahead_steps
     share = np.clip(1.0 - plain / cycle, 0.0, FULLEST) / batching.lanes
     later = np.maximum(gaps - (lag - 1.0) / 2.0, 0.0) / lag
     followed = share * (1.0 - share**later) / (1.0 - share) / batching.routed
-    if not batching.mixed:  # all that arrive are read before a decode, but one that is planned
+    # all arrivals are prefilled before a decode step, except one already planned
+    if not batching.mixed:
         at_once = np.clip(gaps - batching.ahead_steps, share, 1.0)
         followed = at_once * share / (1.0 - share) / batching.routed
     longer = np.maximum(own - cycle, 1e-12) * followed

@@ -1,4 +1,4 @@
-"""Where a load and an engine's steps agree: sequences that decode, times of their requests."""
+"""Balance between a load and an engine's steps: decoding sequences and request times."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from genz_core.serving.arrivals import paced, read_s
 from genz_core.serving.queueing import Batching, Pace
 from genz_core.types import Array, Mask, Places
 
-_GRID = 14  # numbers of decodes that a balance is looked for among
-_OPEN_GRID = 20  # the same at a rate, without a closer look
-_FINER = 9  # between two of them
-_CLOSER = 3  # times that it is looked for between two of those
-#: Of the requests admitted that a balance may have too many or too few.
+_GRID = 14  # numbers of decoding requests tried
+_OPEN_GRID = 20  # the same in an open loop, without refinement
+_FINER = 9  # numbers tried between two of them
+_CLOSER = 3  # number of refinements
+#: Accepted imbalance, relative to the admitted requests.
 _TOLERANCE = 0.002
-_LEAST = 1e-8  # of the requests admitted that decode in a closed loop
-_LEAST_OPEN = 1e-4  # of those that may decode at a rate
-#: Gaps between the tokens of a request of one token, so that it is priced as one of a little more.
+_LEAST = 1e-8  # least share of admitted requests that decode in a closed loop
+_LEAST_OPEN = 1e-4  # least share of possible decodes in an open loop
+#: Gaps assumed for a request of one token, so that it is priced like one of slightly more.
 _READER_GAPS = 1e-5
 
 
@@ -29,9 +29,9 @@ class Balance:
     """A load in balance, [configs].
 
     running: admitted requests.  ttft_s, ttft_median_s: of a request; cycle_s: between two of its
-    steps.  outside_s: of a TTFT, what measured runs say of a wait outside of steps.
+    decode steps.  outside_s: part of TTFT that measured runs attribute to waits outside of steps.
     requests_per_s: completed.  utilisation: see `ServingEstimate`.
-    most_per_s: requests that the deployment sustains, infinite in a closed loop.
+    most_per_s: sustained request rate of the deployment, infinite in a closed loop.
     """
 
     running: Array
@@ -49,9 +49,9 @@ def closed_loop(
 ) -> Balance:
     """Closed loop: each user sends its next request when the last one completes.
 
-    The requests admitted decode or wait for their first token, D + X TTFT of them by Little's law;
-    the others wait for their room, or outside of the engine.  of: the batching that each load has,
-    of those priced.  users, limit: per rank; steps: measured over priced time of one, [configs].
+    Admitted requests either decode or wait for their first token: D + X TTFT of them by Little's
+    law.  The others wait for a place, or outside of the engine.  of: index of each load in the
+    priced batchings.  users, limit: per rank; steps: measured over priced step time, [configs].
     """
     reader = batching.steps[of] <= 1.0
     batching = replace(batching, steps=np.maximum(batching.steps, 1.0 + _READER_GAPS))
@@ -65,7 +65,8 @@ def closed_loop(
     served = np.minimum(admitted / (inside + gaps * cycle), users / (first + gaps * cycle))
     if np.any(reader):
         at_most = batching.prompts_per_s()[of] / steps
-        full = (batching.wave_steps() >= 2.0)[of]  # while a step is read the next one fills
+        several = np.minimum(batching.wave_steps(), batching.admitted)
+        full = (several >= 2.0)[of]  # the next step fills with others while one is prefilled
         served = np.where(reader, np.where(full, at_most, np.minimum(served, at_most)), served)
         first = np.where(reader, users / served, first)
         median = np.where(reader, first / late, median)
@@ -90,12 +91,12 @@ def closed_loop(
 
 
 def _decoding(batching: Batching, clump: Array) -> tuple[Pace, Array]:
-    """Requests of a rank that decode in balance, of those admitted, [configs], and their TTFT [s].
+    """The number of decoding requests per rank in balance, [configs], and their TTFT [s].
 
-    Looked for more closely where a queue is so near its limit that few more would end it.
+    The search is refined where a queue is so short that a few more decodes would empty it.
     """
     decodes, low, high = _root(
-        partial(_beyond, batching, clump), _LEAST * batching.admitted, batching.admitted,
+        partial(_beyond, batching, clump), _LEAST * batching.admitted, batching.most_decodes(),
         (_GRID, _FINER),
     )  # fmt: skip
     pace = batching.pace(decodes, clump)
@@ -113,14 +114,14 @@ def _decoding(batching: Batching, clump: Array) -> tuple[Pace, Array]:
 
 
 def _requests_per_s(batching: Batching, pace: Pace) -> Array:
-    """Requests that so many decodes complete [1/s], unscaled."""
+    """Rate at which this number of decoding requests completes [1/s], unscaled."""
     return pace.decodes / ((batching.steps - 1.0) * pace.cycle_s)
 
 
 def _beyond(batching: Batching, clump: Array, decodes: Array) -> Array:
-    """Requests that decode or wait for a first token, beyond those admitted.
+    """Decoding requests plus those waiting for a first token, minus the admitted ones.
 
-    Or, where a request waits outside of the engine too, beyond those of all users.
+    If a request also waits outside of the engine: minus those of all users.
     """
     pace = batching.pace(decodes, clump)
     return _beyond_at(batching, pace, batching.ttft_s(pace))
@@ -135,45 +136,51 @@ def _beyond_at(batching: Batching, pace: Pace, ttft_s: Array) -> Array:
 
 
 def _unbalanced(batching: Batching, pace: Pace, ttft_s: Array) -> Mask:
-    """Where requests that decode are too many or too few for those admitted."""
+    """Where too many or too few requests decode for the number admitted."""
     off: Mask = np.abs(_beyond_at(batching, pace, ttft_s)) > _TOLERANCE * batching.admitted
     return off
 
 
 def _paced(batching: Batching, pace: Pace, mean: Array) -> tuple[Array, Array, Array]:
-    """Mean and median TTFT inside the engine, and the cycle, of requests of a closed loop [s].
+    """Mean and median TTFT inside the engine, and the cycle time, in a closed loop [s].
 
-    No more requests are served than the work on all that are admitted lets be.  Where prompts come
-    first, half of those that are read together delay a first token, and the others those behind;
-    requests in step are all read together.
-    mean: TTFT of requests that decode at this pace [s].
+    The rate is limited by the total work of all admitted requests.  If prefill has priority, the
+    first token of a request waits for half of the prompts prefilled in the same step, and for the
+    prompts before them; synchronised requests are all prefilled together.  This moves time between
+    the first token and later ones at the same rate, with or without a wait outside the engine.
+    mean: TTFT at this pace [s].
     """
     decodes, cycle, gaps = pace.decodes, pace.cycle_s, batching.steps - 1.0
     median = batching.ttft_s(pace, median=True)
     admitted, users, late = batching.admitted, batching.users, 1.0 + batching.wait
-    steep = _unbalanced(batching, pace, mean)
+    steep, most = _unbalanced(batching, pace, mean), batching.most_decodes()
     left = np.minimum(admitted - decodes, (users - decodes) / late)
-    told = left / _requests_per_s(batching, pace)
+    rate = _requests_per_s(batching, pace)
+    full = steep & (left > 0) & (decodes >= most * (1.0 - 1e-6)) & (most < admitted)
+    if np.any(full):  # a queue that never empties fills every step
+        rate = np.where(full, np.maximum(batching.full_steps_per_s(decodes), rate), rate)
+        cycle = np.where(full, decodes / (gaps * rate), cycle)
+    told = left / rate
     mean, median = np.where(steep, told, mean), np.where(steep, told, median)
-    lasts = mean + gaps * cycle
-    served = np.minimum(admitted / lasts, users / (mean * late + gaps * cycle))
+    served = np.minimum(admitted / (mean + gaps * cycle), users / (mean * late + gaps * cycle))
     slower = np.maximum(sum(batching.wave_s(decodes)) * served / admitted, 1.0)
-    mean, median, cycle, lasts = mean * slower, median * slower, cycle * slower, lasts * slower
+    mean, median, cycle, served = mean * slower, median * slower, cycle * slower, served / slower
     if not batching.mixed:
-        together = batching.joined
+        together, answer = batching.joined, gaps * pace.plain_s
         wave = batching.host_s + batching.half_wave_s(decodes)
         apart = np.minimum(mean, wave + batching.running_s(decodes))
-        least = np.maximum(lasts - gaps * pace.plain_s, 0.0)
-        mean = np.minimum(apart + together * (wave - apart), least)
+        least = np.minimum(admitted / served - answer, (users / served - answer) / late)
+        mean = np.minimum(apart + together * (wave - apart), np.maximum(least, 0.0))
         median = np.where(together > 0.5, mean, np.minimum(median, mean))
+        lasts = np.minimum(admitted / served, users / served - mean * (late - 1.0))
         cycle = (lasts - mean) / gaps
     return mean, median, cycle
 
 
 def open_loop(batching: Batching, of: Places, rate: Array, ranks: Array, steps: Array) -> Balance:
-    """Open loop: requests arrive at `rate` [1/s]; as many decode as keep up with them.
+    """Open loop: requests arrive at `rate` [1/s]; the number of decoding requests follows.
 
-    of: the batching that each load has, of those priced; steps: measured over priced time of one,
+    of: index of each load in the priced batchings; steps: measured over priced step time,
     [configs].
     """
     grid, sustained = _sustained(batching)
@@ -209,7 +216,7 @@ def open_loop(batching: Batching, of: Places, rate: Array, ranks: Array, steps: 
 
 
 def _sustained(batching: Batching) -> tuple[Array, Array]:
-    """Numbers of decodes of a rank, and the requests that they complete at most [1/s].
+    """Numbers of decoding requests per rank, and the largest completion rate at each [1/s].
 
     Both [nodes, configs]; unscaled.
     """
@@ -224,9 +231,10 @@ def _sustained(batching: Batching) -> tuple[Array, Array]:
 def _root(
     beyond: Callable[[Array], Array], low: Array, high: Array, numbers: Sequence[int]
 ) -> tuple[Array, Array, Array]:
-    """Where an increasing function [configs] crosses zero between two bounds, else the nearer.
+    """The zero of an increasing function [configs] between two bounds, or the nearer bound.
 
-    With the last bounds around it.  numbers: of places between the bounds, one after another.
+    Also returns the last bounds around it.  numbers: of points tried between the bounds in each
+    iteration.
     """
     places = np.arange(low.size)
     spaced: Callable[..., Array] = np.geomspace

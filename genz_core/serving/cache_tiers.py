@@ -11,20 +11,20 @@ import numpy as np
 from genz_core.errors import InvalidValue
 from genz_core.types import Array, Num
 
-#: "through": a block is written to every tier when it is computed (vLLM's OffloadingConnector,
-#: LMCache, SGLang's `write_through`).  "back": to the next tier when it is evicted from the one
-#: above (TensorRT-LLM's host cache, SGLang's `write_back`).
+#: When blocks are written.  "through": to every tier as soon as they are computed (vLLM's
+#: OffloadingConnector, LMCache, SGLang's `write_through`).  "back": to the next tier when they are
+#: evicted from the one above (TensorRT-LLM's host cache, SGLang's `write_back`).
 Writes = Literal["through", "back"]
 TIERS = ("host", "disk", "remote")
 
 
 @dataclass(frozen=True, slots=True)
 class CacheTier:
-    """A store of prefix blocks, the least recently used of which go first.
+    """A store of prefix blocks with least-recently-used eviction.
 
-    name: of `TIERS`.  size_bytes: of a deployment, its ranks having equal shares of it; where
-    `shared`, of all deployments together.  read_bytes_per_s: that one device reads of it.
-    latency_s: of a read, on top.
+    name: of `TIERS`.  size_bytes: per deployment, divided equally among its ranks; if `shared`, for
+    all deployments together.  read_bytes_per_s: read bandwidth of one device.
+    latency_s: added to each read.
 
     Raises:
         InvalidValue: no size or no bandwidth.
@@ -48,7 +48,7 @@ class CacheTier:
 
 
 def blocks_of(tier: CacheTier, block_bytes: float, devices: int, ranks: int) -> int:
-    """Blocks that a rank's share of a tier holds, or all of it where it is shared.
+    """Number of blocks in a rank's share of a tier, or in the whole tier if it is shared.
 
     block_bytes: of a block on one device.  devices: that hold a part of each block.  ranks: of a
     deployment.
@@ -58,7 +58,7 @@ def blocks_of(tier: CacheTier, block_bytes: float, devices: int, ranks: int) -> 
 
 
 def total_bytes(tiers: Sequence[CacheTier], replicas: int) -> dict[str, float]:
-    """Bytes of every tier of all deployments, by name."""
+    """Bytes of every tier over all deployments, by name."""
     return {t.name: t.size_bytes * (1 if t.shared else replicas) for t in tiers}
 
 
@@ -67,7 +67,7 @@ def total_bytes(tiers: Sequence[CacheTier], replicas: int) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class TierShare:
-    """What comes from a tier in the mean of all requests, in closed form.
+    """Average contribution of a tier over all requests, in closed form.
 
     share: of the cached tokens, a number or [configs].
     """
@@ -76,19 +76,19 @@ class TierShare:
     share: Num
 
     def read_s(self, cached_bytes: Array) -> Array:
-        """Time in which its share of a request's cached bytes is read [s]."""
+        """Time to read the tier's share of a request's cached bytes [s]."""
         bytes_s = cached_bytes / self.tier.read_bytes_per_s
         return np.asarray(self.share) * (bytes_s + self.tier.latency_s)
 
 
 def characteristic_time(pauses_s: Array, per_s: Array, capacity: float) -> float:
-    """Time for which a cache of least recent use keeps what nobody asks for [s].
+    """Time for which a least-recently-used cache keeps an unused block [s].
 
-    What is asked for again after a pause longer than that is gone.  It solves: the sum of
-    per_s x min(pause, time) is the capacity; infinite where all fit for ever.
+    A block reused after a longer pause has been evicted.  The time solves: sum of per_s x
+    min(pause, time) = capacity; it is infinite if everything fits.
 
     pauses_s: until the next use, infinite for none, [kinds].  per_s: tokens, or blocks, of each
-    kind a second.
+    kind per second.
     Source: Che, Tung and Wang, Hierarchical Web caching systems, IEEE JSAC 20 (2002); for any
     stationary traffic Denning's working set, Xiang et al., HOTL, ASPLOS (2013).
     """
@@ -96,7 +96,7 @@ def characteristic_time(pauses_s: Array, per_s: Array, capacity: float) -> float
         return 0.0
     order = np.argsort(pauses_s)
     pauses, rates = np.asarray(pauses_s)[order], np.asarray(per_s)[order]
-    later = rates[::-1].cumsum()[::-1]  # still kept beyond the pause before
+    later = rates[::-1].cumsum()[::-1]  # still kept beyond the previous pause
     known = pauses[np.isfinite(pauses)]
     lengths = np.append(np.diff(known, prepend=0.0), np.full(len(pauses) - len(known), np.inf))
     held = np.cumsum(later * lengths)
@@ -108,5 +108,5 @@ def characteristic_time(pauses_s: Array, per_s: Array, capacity: float) -> float
 
 
 def found_share(pauses_s: Array, per_s: Array, time_s: float) -> float:
-    """Share of what is used that was used within so much time before."""
+    """Share of uses whose previous use was at most `time_s` earlier."""
     return float(np.sum(per_s, where=np.asarray(pauses_s) <= time_s) / np.sum(per_s))

@@ -1,7 +1,7 @@
-"""Serving under a closed or an open loop: sequences that run, and latencies of their requests.
+"""Serving in a closed or an open loop: running sequences, and latencies of their requests.
 
-Lengths are uniform in [length_ratio, 1] of their nominal value, as public benchmarks draw them;
-steps are priced at their mean.
+Lengths are uniform in [length_ratio, 1] of their nominal value, as in public benchmarks; steps are
+priced at the mean lengths.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ def serve(
     *,
     on_error: OnError = "raise",
 ) -> ServingEstimate:
-    """TTFT, TPOT and throughput under load, with the measurements of the engine applied.
+    """TTFT, TPOT and throughput under load, with the engine's measured corrections applied.
 
     Args:
         traffic: concurrency or rate and lengths, numbers or arrays [configs].
         parallelism: degrees, likewise.
         engine: default: the generic one.
-        on_error: "raise" the error of the first load that cannot be served, or give each a reason
-            code in its "status"; where no sequence fits, times are those that a single one would
-            take.  A rate that is too high is "overloaded" either way.
+        on_error: "raise" raises the error of the first load that cannot be served; otherwise each
+            such load has a reason code in "status".  If no sequence fits, times are those of a
+            single one.  A rate that is too high is "overloaded" in both cases.
 
     Raises:
-        InvalidValue: neither or both of concurrency and rate; a length ratio outside (0, 1]; a
-            size below one.
+        InvalidValue: neither or both of concurrency and rate; a length ratio outside (0, 1]; a size
+            below one.
         InvalidParallelism: degrees that do not divide the model.
         OutOfMemory: not even one sequence fits.
     """
@@ -58,7 +58,7 @@ def run_sizes(
     parallelism: Parallelism | None = None,
     engine: EngineProfile | None = None,
 ) -> Array:
-    """Where loads lie among measured runs: `measured_runs.SIZES` of each, [configs, sizes].
+    """Position of loads among measured runs: `measured_runs.SIZES` of each, [configs, sizes].
 
     Arguments and errors as `serve`.
     """

@@ -1,4 +1,4 @@
-"""Price equal loads once: configurations are grouped by the numbers that a figure depends on."""
+"""Price equal loads once: configurations are grouped by the numbers that determine a figure."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def picked_columns(record: Any, chosen: Places) -> dict[str, Array]:
 def step_seconds(
     price: Callable[[Workload, Parallelism], StepEstimate], load: Workload, split: Parallelism
 ) -> tuple[Array, Array, Array]:
-    """Time of a phase of each load, the host's part of it, and its bound [s], [configs] each.
+    """Time of a phase of each load, the host's part of it, and its lower bound [s], [configs] each.
 
     Equal loads are priced once.
     """

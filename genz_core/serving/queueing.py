@@ -2,16 +2,18 @@
 
 Steps and their cycles are in `genz_core.serving.step_cycles`.
 
-Users of a steady loop start spread out, so that prompts come in any step.  Requests that started
-together also end together: where lengths are alike, prompts come in the share `clump` of the steps
-and the rest carry none.  A prompt's first token takes what is left of the running step, the tokens
-that wait before it, and its own.  Arrivals at a rate are in `genz_core.serving.arrivals`.
+Users of a steady loop start at different times, so prompts arrive in any step.  Requests that
+started together also end together: with equal lengths, prompts arrive in the share `clump` of the
+steps, and the other steps have none.  The time to a prompt's first token is the rest of the running
+step, the tokens queued before it, and its own prefill.  Arrivals at a rate are in
+`genz_core.serving.arrivals`.
 
-No request lasts shorter than the work on all that are admitted, `wave_s`.
+No request is shorter than `wave_s`, the work of all admitted requests.
 
-This is the shadow of `genz_core.serving.simulation`, which runs the schedulers themselves; how far
-it lies from it is measured by `ridgeline validate simulation`.
-Source of the wait: Kleinrock, Queueing Systems 1 (1975), ch. 5; the form as a whole is Ridgeline's.
+This approximates `genz_core.serving.simulation`, which runs the schedulers themselves; `ridgeline
+validate simulation` measures the difference.
+Source of the wait: Kleinrock, Queueing Systems 1 (1975), ch. 5; the formula as a whole is
+Ridgeline's.
 """
 
 from __future__ import annotations
@@ -27,11 +29,11 @@ from genz_core.types import Array
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """A rank where so many requests decode, [..., configs]; times in seconds, unscaled.
+    """Steps of a rank with a number of decoding requests, [..., configs]; times in seconds,
+    unscaled.
 
-    prompts: that enter with a step, of those that prompts come in.  plain_s: a cycle without
-    prompts; mixed_s: the mean one of those that prompts come in; cycle_s: between two steps of a
-    request.
+    prompts: new prompts per step, in steps that have any.  plain_s: a cycle without prompts;
+    mixed_s: mean cycle with prompts; cycle_s: time between two decode steps of a request.
     """
 
     decodes: Array
@@ -41,13 +43,14 @@ class Pace:
     cycle_s: Array
 
 
-_JITTER = 0.1  # of the output, by which requests of one length drift apart where prompts and
-# decodes share steps: judgement
+#: Share of the output by which requests of equal length drift apart if prompts and decodes share
+#: steps: judgement.
+_JITTER = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Batching(StepCycles):
-    """What an engine does with a load, per rank: when its requests come, wait and are read."""
+    """How an engine handles a load, per rank: when its requests arrive, wait and are prefilled."""
 
     def clump_steps(self) -> Array:
         """Number of a request's steps in which new prompts arrive together, at most all of them.
@@ -64,22 +67,24 @@ class Batching(StepCycles):
         return np.where(self.waves > 0, clump, steps + self.joined * (reads - steps))
 
     def _walked_steps(self) -> Array:
-        """Steps that the ends of requests that started together lie apart."""
+        """Steps between the ends of requests that started together."""
         least = _JITTER * self.steps if self.mixed else 0.0
         apart: Array = np.maximum(self.steps_spread, least) * np.sqrt(self.waves / 2.0)
         return apart
 
     def wave_steps(self) -> Array:
-        """Steps that read the prompts of all admitted requests."""
+        """Steps needed to prefill all admitted requests."""
         reading = self.admitted * self.isl / self.room(self.admitted) / self.lanes
         return np.maximum(reading, 1.0)
 
     def in_step(self) -> Array | float:
-        """Share of the requests that wait together, are read, and only then decode: 0 to 1.
+        """Share of the requests that wait together, are prefilled together, and only then decode: 0
+        to 1.
 
-        Those of a steady loop begin evenly over the time of one.  Each is then read alone, and if
-        that leaves hardly a step for decodes, all end within as few: the first that come back are
-        read while the others end, and where answers are alike they stay together.
+        In a steady loop requests start evenly over the duration of one, and each is prefilled
+        alone.  If this leaves almost no step for decodes, all of them end within a few steps: the
+        first ones that return are prefilled while the others end, and with equal answers they stay
+        together.
         """
         if self.mixed:
             return 0.0
@@ -93,14 +98,16 @@ class Batching(StepCycles):
         window = 1.0 + self.ahead_steps + np.asarray(self.host_s) / plain
         begun = np.clip(2.0 - apart / window, 0.0, 1.0)
         alike = np.clip(1.0 + window - self.steps_spread, 0.0, 1.0)
-        several = np.clip(self.wave_steps() - 1.0, 0.0, 1.0)  # whether a wave is more than a step
+        # whether a wave takes more than one step
+        several = np.clip(self.wave_steps() - 1.0, 0.0, 1.0)
         return np.where(self.waves > 0, together, begun * alike * several)
 
     def pace(self, decodes: Array, clump: Array) -> Pace:
-        """The steps of so many requests that decode.
+        """The steps of a rank with this number of decoding requests.
 
-        clump: see `clump_steps`; one of them is that of the request's own prompt.  Of
-        requests that are read before any decodes, half of the others' delay its first token.
+        clump: see `clump_steps`; one of these steps is the prefill of the request itself.  If all
+        prompts are prefilled before any decodes, the first token of one waits for half of the
+        others.
         """
         steps = np.maximum(self.steps, 1.0)
         running = np.maximum(decodes, 1.0)
@@ -116,8 +123,8 @@ class Batching(StepCycles):
     def ttft_s(self, pace: Pace, *, median: bool = False) -> Array:
         """Mean or median time from the arrival of an admitted request to its first token [s].
 
-        Where a share `used` of the steps' room is taken, that many arrivals find a queue, whose
-        length beyond has an exponential tail.
+        A share `used` of the step's capacity is occupied, so the same share of arrivals finds a
+        queue; the length of that queue has an exponential tail.
         """
         decodes, prompts, step = pace.decodes, pace.prompts, pace.plain_s
         none = np.zeros_like(decodes)
@@ -147,10 +154,10 @@ class Batching(StepCycles):
         return self.host_s + residual + own + self.late_steps * step
 
     def _steps_before_s(self, pace: Pace, gathered: Gathered | None) -> tuple[Array, Array]:
-        """Time left of the running step when a request arrives, and time of a mean step [s].
+        """Rest of the running step when a request arrives, and time of a mean step [s].
 
-        In a closed loop a request arrives `host_s` after the end of a step, unless that is long
-        ago, in the open one at any time.
+        In a closed loop a request arrives `host_s` after the end of a step, unless that is too long
+        ago; in an open loop at any time.
         """
 
         def left(length: Array) -> Array:
@@ -183,11 +190,11 @@ class Batching(StepCycles):
         room: Array,
         elsewhere: Array | None = None,
     ) -> Array:
-        """Time of the steps that `tokens` of prompts take [s].
+        """Time of the steps that prefill `tokens` prompt tokens [s].
 
-        together: tokens of the step where all of them fit one, the prompts beside one's own with
-        them.  room: of a step.  elsewhere: prompt tokens of each other rank's step, by
-        default as many as here.
+        together: tokens of the step if everything fits in one, including the other prompts in it.
+         room: capacity of a step.  elsewhere: prompt tokens in each other rank's step, by default
+        as many as here.
         """
         beside = decodes if self.mixed else np.zeros_like(decodes)
         whole = np.floor(tokens / room)
@@ -201,7 +208,7 @@ class Batching(StepCycles):
         return whole * self.cycle_s(beside, room, room if elsewhere is None else elsewhere) + last_s
 
     def first_wave_s(self) -> Array:
-        """Mean time to the first token where all users start at once [s]."""
+        """Mean time to the first token if all users start at once [s]."""
         half = np.where(self.steps > 1.0, self.admitted / 2.0, 0.0)
         room = self.room(half)
         tokens = self.admitted * self.isl
@@ -213,46 +220,74 @@ class Batching(StepCycles):
         return self.host_s + np.where(tokens > room * self.lanes, mean, one_step)
 
     def most_decodes(self) -> Array:
-        """Sequences that decode at most while the steps keep up with their prompts."""
+        """Largest number of decoding sequences for which the steps keep up with their prompts.
+
+        With n prompts per step of a lane, n (steps - 1) sequences decode, and n (isl + steps - 1)
+        tokens fill the budget; the number of whole prompts is rounded down.
+        """
         if not self.mixed:
             return self.admitted
-        most = self.admitted
-        for _ in range(3):
-            room = self.room(most) * FULLEST
-            kept_up = room / self.isl * np.maximum(self.steps - 1.0, 1e-9) * self.lanes
-            most = np.minimum(self.admitted, kept_up)
-        return most
+        each = np.maximum(self.steps - 1.0, 1e-9) / np.maximum(self.others, 1e-9) * FULLEST
+        prompts = self.budget / (self.isl + each)
+        if self.whole:
+            prompts = np.maximum(np.floor(prompts), 1.0)
+        most = np.minimum(prompts, self.times.sizes.tokens / self.isl) * each
+        if self.whole:  # one prompt more while fewer decode
+            most = np.maximum(most, self.budget - (prompts + 1.0) * self.isl)
+        return np.minimum(self.admitted, most * self.lanes)
+
+    def full_steps_per_s(self, decodes: Array) -> Array:
+        """Requests prefilled per second if each step with these decodes has no room left [1/s]."""
+        prompts = FULLEST * self.room(decodes * self.others) / self.isl
+        per_s: Array = prompts * self.lanes / self.mixed_cycle_s(np.maximum(decodes, 1.0), prompts)
+        return per_s
 
     # --------------------------------------------------------------------------- a wave
 
     def wave_s(self, decodes: Array) -> tuple[Array, Array]:
-        """Time in which the prompts of all admitted requests are read, and answered [s].
+        """Time to prefill and to answer all admitted requests [s].
 
-        Where prompts share steps with so many decodes, the answers' time is in that of the prompts:
-        at least that of full steps, and at least what the prompts add to the steps of the answers.
+        If prompts share steps with decodes, the prefill time includes the answers: it is at least
+        the time of full steps, and at least what the prompts add to the decode steps.  If fewer
+        than one other request decodes on average, that share of the prompts' steps has a decode.
         """
         none = np.zeros_like(decodes)
-        others = decodes * self.others
-        beside = np.where(others < 1.0, 0.0, others) if self.mixed else none
+        beside = decodes * self.others if self.mixed else none
         room, tokens = self.room(beside), self.admitted * self.isl / self.lanes
         step = np.minimum(tokens, room)
-        reading = tokens / step * self.cycle_s(beside, step, step)
         answering = (self.steps - 1.0) * self.cycle_s(np.maximum(self.admitted, 1.0), none)
+        reading = tokens / step * self._beside_s(beside, step)
         if self.mixed:
-            added = self.cycle_s(beside, room, room) - self.cycle_s(beside, none)
+            added = self._beside_s(beside, room) - self._beside_s(beside, none)
             return np.maximum(reading, added * tokens / room + answering), none
         return reading, answering
 
+    def _beside_s(self, decodes: Array, tokens: Array) -> Array:
+        """Mean time of a step with these prompt tokens and this mean number of decodes [s].
+
+        A mean below one is a mixture of steps with one decode and steps with none.
+        """
+        time = self.cycle_s(decodes, tokens, tokens)
+        few = decodes < 1.0
+        if not np.any(few):
+            return time
+        without = self.cycle_s(np.zeros_like(decodes), tokens, tokens)
+        return np.where(few, without + decodes * (time - without), time)
+
     def running_s(self, decodes: Array) -> Array:
-        """Time of the steps that run or are planned when a request arrives, each without prompts
-        [s]."""
+        """Time of the running and planned steps when a request arrives, each without prompts
+        [s].
+        """
         step = self.cycle_s(np.maximum(decodes, 1.0), np.zeros_like(decodes))
         return (1.0 + self.ahead_steps) * step
 
     def half_wave_s(self, decodes: Array) -> Array:
-        """TTFT [s], without the host's time, where prompts are read one after another in steps of
-        their own and nobody waits for those behind: half of a wave's steps and one's own, with
-        nothing running when they arrive, and delivered late."""
+        """TTFT without the host's time [s] if prompts are prefilled one after another in separate
+        steps and earlier requests do not wait for later ones.
+
+        It is half of a wave's steps, the request's own step, and the late delivery; no step is
+        running on arrival.
+        """
         none, steps = np.zeros_like(decodes), self.wave_steps()
         own = self.reading_s(none, self.isl, self.isl, self.room(none), none)
         read = np.maximum(self.wave_s(decodes)[0] * (steps + 1.0) / (2.0 * steps), own)
@@ -263,7 +298,7 @@ class Batching(StepCycles):
     # --------------------------------------------------------------------------- one output token
 
     def prompts_per_s(self) -> Array:
-        """Requests of one output token that a rank reads [1/s], at most."""
+        """Largest rate at which a rank can process requests with one output token [1/s]."""
         none = np.zeros_like(self.isl)
         room = self.room(none)
         return room * self.lanes / self.isl / self.cycle_s(none, room, room)

@@ -1,5 +1,8 @@
-"""Serving with prompts on workers of their own, in closed form: `genz_core.serving.pools` for loads
-side by side, with the measurements of the engine applied and a reason code for what cannot run."""
+"""Serving with separate prefill workers, in closed form.
+
+It applies `genz_core.serving.pools` to arrays of loads, with the engine's measured corrections, and
+gives a reason code for each load that cannot run.
+"""
 
 from __future__ import annotations
 
@@ -34,21 +37,21 @@ def serve_pools(
     *,
     on_error: OnError = "raise",
 ) -> ServingEstimate:
-    """TTFT, TPOT and throughput of prompts that one pool reads and another answers.
+    """TTFT, TPOT and throughput of prompts prefilled by one pool and decoded by another.
 
-    The figures are of the whole deployment; `running` is of all decode workers, `memory` of the
+    Figures describe the whole deployment; `running` counts all decode workers, `memory` is of the
     fullest device of one, `devices` of both pools.
 
     Args:
-        disaggregation: workers that read prompts, and the way of their cache.
-        decode: workers that answer; degrees may be arrays [configs].
-        traffic: concurrency or rate of the whole deployment, as of `genz_core.serve`.
-        on_error: as of `genz_core.serve`.
+        disaggregation: prefill workers, and the transfer of their cache.
+        decode: decode workers; degrees may be arrays [configs].
+        traffic: concurrency or rate of the whole deployment, as for `genz_core.serve`.
+        on_error: as for `genz_core.serve`.
 
     Raises:
-        InvalidValue: pools that cannot share a cache; a load that no pool knows: what the host
-            holds, prompts that wait for others, drafts of several answers.
-        InvalidParallelism, OutOfMemory: as `genz_core.serve`, of either pool.
+        InvalidValue: pools that cannot share a cache, or a load not supported by pools: weights or
+            caches on the host, prompts that wait for others, drafts of several answers.
+        InvalidParallelism, OutOfMemory: as `genz_core.serve`, for either pool.
     """
     disaggregation.refuse_mismatch(decode.deployed)
     _refuse(traffic)
@@ -75,10 +78,10 @@ def _refuse(traffic: Traffic) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Loads through both pools, [configs].
+    """Loads on both pools, [configs].
 
-    written, read: the model as a decode worker and as a prefill worker have it, each under its part
-    of the load, the whole of it over the decode workers.  users: open requests of a decode worker.
+    written, read: the model as a decode worker and as a prefill worker runs it, each with its share
+    of the load, counted per decode worker.  users: open requests per decode worker.
     """
 
     disaggregation: Disaggregation
@@ -109,21 +112,23 @@ class _Asked:
 
     @property
     def closed(self) -> bool:
-        """Whether users wait for their answer."""
+        """Whether the loop is closed: users wait for their answer."""
         return self.traffic.rate_per_s is None
 
     @property
     def _users(self) -> Array:
-        """Users of a decode worker in a closed loop, [configs]."""
+        """Users per decode worker in a closed loop, [configs]."""
         return _of(self.written.load.batch, self.size)
 
     def learned(self, users: Array) -> Learned:
-        """What measured runs say of the steps of both pools.  users: open, of a decode worker."""
+        """Corrections from measured runs for the steps of both pools.  users: open requests per
+        decode worker.
+        """
         first, later = (model.correction(users) for model in (self.read, self.written))
         return Learned(first, later, self.before_s)
 
     def load(self) -> tuple[PooledLoad, Learned]:
-        """The load in balance."""
+        """The balanced load."""
         if self.closed:
             learned = self.learned(self._users)
             return self._balanced(learned), learned
@@ -134,14 +139,14 @@ class _Asked:
         return self._balanced(learned), learned
 
     def _open(self, found: PooledLoad) -> Array:
-        """Requests that are open at a rate, of a decode worker, by Little's law."""
+        """Open requests per decode worker in an open loop, by Little's law."""
         first = np.where(np.isfinite(found.ttft_s), found.ttft_s, 0.0)
         lasts = first + found.tpot_s * np.maximum(self.written.osl - 1.0, 0.0)
         served = np.minimum(found.requests_per_s, found.most_per_s)
         return np.maximum(served * lasts / self.decode.workers, 1.0)
 
     def _balanced(self, learned: Learned) -> PooledLoad:
-        """The loads with the same lengths side by side."""
+        """The balance of all loads, grouped by equal lengths."""
         lengths = np.stack([self.written.load.isl, self.written.osl, self._cached, self._budget])
         kinds, of = np.unique(lengths, axis=1, return_inverse=True)
         whole = {name: np.empty(self.size) for name in PooledLoad.__dataclass_fields__}
@@ -263,7 +268,7 @@ class _Asked:
         return status, messages
 
     def _reader_fits(self) -> Array:
-        """Prompts whose cache fits a prefill worker, [configs]."""
+        """Whether a prompt's cache fits a prefill worker, [configs]."""
         read, split = self.read, self.read.parallelism
         load = Workload(np.asarray(split.dp, float), read.load.isl, 1.0)
         held = memory(read.model, read.system, load, split, read.engine)
@@ -271,19 +276,19 @@ class _Asked:
 
 
 def correction_of(pool: ServingPool, traffic: Traffic, users: Array) -> StepCorrection:
-    """What measured runs say of the steps of a pool's workers, of either pool, [configs].
+    """Corrections from measured runs for the steps of a pool's workers, [configs].
 
-    Degrees may be arrays.  traffic: its lengths.  users: open requests of a decode worker.
+    Degrees may be arrays.  traffic: its lengths.  users: open requests per decode worker.
     """
     load = replace(traffic, concurrency=users, rate_per_s=None, max_num_seqs=0.0)
     return _served(pool, load, users).correction(users)
 
 
 def before_a_prompt_s(pool: ServingPool, traffic: Traffic) -> Array:
-    """What a prompt waits for before a worker that only reads prompts has it [s], [configs].
+    """Wait of a prompt before a prefill worker has it [s], [configs].
 
-    The host's time of a request, and what measured runs of the same server where it decodes, too,
-    say of one user's wait outside of steps.
+    It is the host's time for a request, plus the wait outside of steps of a single user in measured
+    runs of the same server when it also decodes.
 
     traffic: of a worker.
     """
@@ -301,7 +306,7 @@ def _of(values: Num | None, size: int) -> Array:
 
 
 def _of_worker(traffic: Traffic, workers: int) -> Traffic:
-    """The part of a load that comes to one of so many equal workers."""
+    """The share of a load for one of `workers` equal workers."""
     if traffic.concurrency is not None:
         users = np.floor(np.asarray(traffic.concurrency, float) / workers)
         return replace(traffic, concurrency=np.maximum(users, 1.0))
@@ -316,7 +321,7 @@ def _served(pool: ServingPool, traffic: Traffic, users: Num) -> ServedModel:
 
 
 def _some(served: ServedModel, at: NDArray[np.intp]) -> Parallelism:
-    """The degrees of some configurations, as arrays."""
+    """The degrees of the selected configurations, as arrays."""
     numbers = columns(served.load, served.parallelism)
     size = served.status.size
     chosen = {name: np.broadcast_to(numbers[name], (size,))[at] for name in _SPLIT}

@@ -1,4 +1,4 @@
-"""A model served under loads: what runs, what waits, and the figures of all of them."""
+"""A model served under loads: running and waiting requests, and all serving figures."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _NO_ROOM = "no sequence's cache fits beside the weights"
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A model that an engine serves on a system under some loads, [configs].
+    """A model served by an engine on a system under some loads, [configs].
 
-    load: open requests as its batch, and the mean of the real lengths.  memory: with one sequence
-    a rank.  capacity: sequences whose cache fits.  status, messages: reason codes of loads that
-    cannot be served, and the sentence behind each.  kept: what was priced, by pipeline stages,
-    and which of it each load has.
+    load: open requests as its batch, with mean real lengths.  memory: with one sequence per rank.
+     capacity: sequences whose cache fits.  status, messages: reason codes of loads that cannot be
+    served, and a sentence for each.  kept: priced batchings by number of pipeline stages, and the
+    index of each load.
     """
 
     model: Model
@@ -63,7 +63,7 @@ class ServedModel:
         traffic: Traffic,
         users: Num,
     ) -> ServedModel:
-        """The model under `traffic`, loads that cannot be served with their reason codes."""
+        """The model under `traffic`; loads that cannot be served have reason codes."""
         nominal = Workload(users, traffic.isl, traffic.osl)
         checked = check(model, nominal, parallelism, batch_is="concurrency")
         load = real_lengths(checked.workload, traffic.length_ratio)
@@ -93,12 +93,12 @@ class ServedModel:
 
     @property
     def cached(self) -> Num:
-        """Tokens of a prompt that need not be read, a number or [configs]."""
+        """Prompt tokens that need no prefill, a number or [configs]."""
         return self.traffic.sharing.cached_tokens
 
     @property
     def limit(self) -> Array:
-        """Sequences that run at most; 1 where none fits, so that times stay finite."""
+        """Largest number of running sequences; 1 if none fits, so that times stay finite."""
         asked = np.asarray(self.traffic.max_num_seqs, dtype=float)
         sequences = np.where(asked > 0, asked, self.engine.max_sequences)
         requests = np.floor(sequences / self.traffic.sharing.branches)
@@ -106,10 +106,11 @@ class ServedModel:
         return np.maximum(most, 1.0)
 
     def _room(self, told: Mask) -> Array:
-        """Requests whose cache has room, [configs].
+        """Number of requests whose cache fits, [configs].
 
-        Weights move to the host for as many as were told, or as there are users; where neither is
-        known, only where not one request fits.  told: whether the engine was told a limit.
+        Weights move to the host to fit the given number of requests, or the number of users; if
+        neither is known, only if not even one request fits.  told: whether the engine was given a
+        limit.
         """
         if self.traffic.spill in (None, "kv") or self.traffic.rate_per_s is None:
             return self.capacity
@@ -118,7 +119,7 @@ class ServedModel:
         return np.where(told, self.capacity, np.minimum(self.capacity, beside * self.ranks))
 
     def correction(self, users: Array) -> StepCorrection:
-        """What measured runs say of the steps of each load.  users: open requests, [configs]."""
+        """Step corrections from measured runs for each load.  users: open requests, [configs]."""
         (sizes, read), least = self._among_runs(users), np.ones_like(users)
         if self.engine.neighbours is not None:
             total, _, bound = self._decoding(np.minimum(users, self.limit))
@@ -126,13 +127,15 @@ class ServedModel:
         return step_correction(self.engine, self.model, self.system, sizes, least, read)
 
     def _among_runs(self, users: Array) -> tuple[Array, Array]:
-        """Where loads lie among measured runs, and the tokens of a prompt that are read."""
+        """Position of loads among measured runs, and the prompt tokens that are prefilled."""
         sizes = self.run_sizes(users)
         cached = self._chosen(self.cached if self.traffic.sharing else 0.0, np.arange(len(sizes)))
         return sizes, np.maximum(sizes[:, 0] - cached, 1.0)
 
     def _decoding(self, running: Array) -> tuple[Array, Array, Array]:
-        """Time of a step in which so many requests decode, the host's part, and its bound [s]."""
+        """Time of a step with this number of decoding requests, the host's part, and its bound
+        [s].
+        """
         sequences = np.maximum(np.round(running), 1.0) * self.traffic.sharing.branches
         key = sequences.tobytes()
         if key not in self.decoded:
@@ -143,22 +146,24 @@ class ServedModel:
         return self.decoded[key]
 
     def users(self) -> Array:
-        """Requests that are open, [configs]."""
+        """Number of open requests, [configs]."""
         closed = self.traffic.rate_per_s is None
         users = self.load.batch if closed else self._open()
         return self._chosen(users, np.arange(self.status.size))
 
     def run_sizes(self, users: Array) -> Array:
-        """Lengths, open requests and degrees, as runs are compared by, [configs, sizes]."""
+        """Lengths, open requests and degrees by which runs are compared, [configs, sizes]."""
         split, everyone = self.parallelism, np.arange(self.status.size)
         lengths = (self.traffic.isl, self.traffic.osl)
         columns = (*lengths, np.minimum(users, self.limit), split.tp, split.pp, split.dp, split.ep)
         return np.stack([self._chosen(column, everyone) for column in columns], axis=-1)
 
     def _open(self) -> Array:
-        """Requests that are open at a rate, by Little's law; of one too high, at the highest.
+        """Open requests in an open loop by Little's law; a rate that is too high is lowered to the
+        sustained one.
 
-        As the engine's recipe has them: which runs are near is not known before.
+        Computed with the correction of the engine's recipe, because nearby runs can only be found
+        once the number is known.
         """
         alone, one = replace(self.engine, neighbours=None), np.ones(self.status.size)
         balance = self.balance(step_correction(alone, self.model, self.system, one[:, None], one))
@@ -168,7 +173,7 @@ class ServedModel:
         return np.maximum(rate * (ttft + gaps * balance.cycle_s), 1.0)
 
     def balance(self, correction: StepCorrection) -> Balance:
-        """The loads in balance; those with the same number of pipeline stages side by side."""
+        """The balance of all loads, grouped by number of pipeline stages."""
         stages = np.broadcast_to(np.asarray(self.parallelism.pp), self.status.shape)
         degrees = sorted(set(stages.tolist()))
         if len(degrees) == 1:
@@ -184,7 +189,7 @@ class ServedModel:
     def _balance_of(
         self, chosen: NDArray[np.intp], stages: int, correction: StepCorrection
     ) -> Balance:
-        """The balance of some of the loads, all with so many pipeline stages."""
+        """The balance of the chosen loads, all with the same number of pipeline stages."""
         ranks = self._chosen(self.ranks, chosen)
         limit, users = (self._chosen(x, chosen) / ranks for x in (self.limit, self.load.batch))
         closed = self.traffic.rate_per_s is None
@@ -202,7 +207,7 @@ class ServedModel:
         return open_loop(batching, of, asked, ranks, correction.steps)
 
     def _kinds(self, chosen: NDArray[np.intp], admitted: Array) -> Kinds:
-        """Some of the loads by all that `_batching` makes of them."""
+        """The chosen loads grouped by everything that `_batching` depends on."""
         told = self.traffic
         sizes = replace(self.load, batch=1.0, cached=self.cached)
         numbers = columns(sizes, self.parallelism).values()
@@ -212,7 +217,9 @@ class ServedModel:
         return Kinds.told_by([admitted, *asked, *(self._chosen(x, chosen) for x in numbers)])
 
     def _batching(self, chosen: NDArray[np.intp], stages: int, admitted: Array) -> Batching:
-        """What the engine does with some of the loads; admitted: sequences of a rank at most."""
+        """How the engine handles the chosen loads; admitted: largest number of sequences per
+        rank.
+        """
         numbers = {name: v[chosen] for name, v in columns(self.load, self.parallelism).items()}
         sharing, engine = self.traffic.sharing, self.engine
         cached = self._chosen(self.cached, chosen) if sharing else 0.0
@@ -252,7 +259,7 @@ class ServedModel:
         )
 
     def _fetch_s(self, chosen: NDArray[np.intp]) -> Array | float:
-        """Time in which a request's cached tokens come from the host [s], of some of the loads."""
+        """Time to fetch a request's cached tokens from the host [s], for the chosen loads."""
         sharing = self.traffic.sharing
         if not sharing.reads:
             return 0.0
@@ -264,17 +271,21 @@ class ServedModel:
         return self._chosen(sharing.fetch_s(self.system, weigh), chosen)
 
     def _admitted(self, running: Array) -> Array:
-        """Requests of a rank that room is made for: beside weights all that may run."""
+        """Requests per rank that memory is reserved for: with weights on the host, all that may
+        run.
+        """
         most = self.limit
         if self.traffic.rate_per_s is None:
             most = np.minimum(self.load.batch, most)
         return np.asarray((running if self.traffic.spill == "kv" else most) / self.ranks)
 
     def _bound_s(self, balance: Balance, bound_s: Array) -> Array:
-        """The least time of a steady step [s]: of those that decode, by Little's law, where a step
-        is shorter than if all that run decoded.
+        """The lower bound of a steady step [s].
 
-        bound_s: of a step in which all that run decode.
+        If a step is shorter than if all running requests decoded, the number of decoding ones
+        follows from Little's law.
+
+        bound_s: of a step in which all running requests decode.
         """
         if not np.any(balance.cycle_s < bound_s):
             return bound_s
@@ -284,14 +295,14 @@ class ServedModel:
         return np.where(balance.cycle_s < bound_s, self._decoding(decoding)[2], bound_s)
 
     def _offloaded(self, requests: Array) -> Array | float:
-        """Bytes on the host where a rank has so many requests, [configs]."""
+        """Bytes on the host with this number of requests per rank, [configs]."""
         if not self.traffic.spill:
             return 0.0
         over = requests * self.memory.kv_bytes - self.memory.free_bytes * self.engine.free_share
         return np.maximum(over, 0.0)
 
     def _spilled(self, chosen: NDArray[np.intp], stages: int, admitted: Array) -> Spilled | None:
-        """What the steps of some of the loads read from the host, None where nothing may be."""
+        """What the steps of the chosen loads read from the host, None if nothing is offloaded."""
         if not self.traffic.spill or not self.system.host_bytes_per_s:
             return None
         size, kv = self.status.size, self.traffic.spill == "kv"
@@ -317,16 +328,17 @@ class ServedModel:
         return self._chosen(streamed * self.engine.held_share, chosen)
 
     def _chosen(self, values: Num, chosen: NDArray[np.intp]) -> Array:
-        """Values of some of the loads, of a number or an array [configs]."""
+        """Values of the chosen loads, from a number or an array [configs]."""
         array = np.asarray(values, dtype=float)
         return array[chosen] if array.shape == self.status.shape else np.full(chosen.size, array)
 
     def estimate(
         self, balance: Balance, correction: StepCorrection, users: Array
     ) -> ServingEstimate:
-        """The figures of all loads, no latency below its bound.  users: open requests, [configs].
+        """The figures of all loads; no latency is below its bound.  users: open requests,
+        [configs].
 
-        A TPOT averages over many steps: its median is its mean.
+        TPOT averages over many steps, so its median is taken as its mean.
         """
         decode_s, decode_host, bound_decode = self._decoding(balance.running)
         prefill_s, prefill_host, bound_prefill = step_seconds(

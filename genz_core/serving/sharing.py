@@ -1,4 +1,4 @@
-"""What the sequences of a load share: prompts found in the cache, several answers to one prompt."""
+"""What the sequences of a load share: cached prompt prefixes, and several answers to one prompt."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from genz_core.memory import Memory
 from genz_core.serving.cache_tiers import CacheTier, TierShare
 from genz_core.types import Array, Num, System
 
-#: Cache of one sequence on the fullest device, with all else there, by its tokens [configs].
+#: Function from tokens of one sequence to its cache on the fullest device, including everything
+#: else there, [configs].
 Weigh = Callable[[Num], Memory]
 
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What sequences share, numbers or arrays [configs].
+    """Sharing between sequences, numbers or arrays [configs].
 
-    cached_tokens: of the start of each prompt, found in the cache and not read again.
-    shared_tokens: of these, those that are alike in all requests, so that a rank holds them once.
-    branches: sequences that a request writes after one prompt, which they share: parallel samples,
-    or the beams of a search.  kept: of these, those that the user gets; 1 of a beam search.
-    from_host: cached tokens lie in the host's memory, and are read over its link before the rest of
-    a prompt (nothing hides the transfer).  below: tiers that a part of them comes from so.
+    cached_tokens: at the start of each prompt, found in the cache and not prefilled again.
+    shared_tokens: part of these that is equal in all requests, so that a rank stores it once.
+    branches: sequences per request that share its prompt: parallel samples, or the beams of a
+    search.  kept: number of these that the user receives; 1 for a beam search.
+    from_host: cached tokens are in the host's memory, and are read over its link before the rest of
+    the prompt (the transfer is not overlapped).  below: cache tiers that a part of them comes from.
 
     Raises:
         InvalidValue: fewer than one branch, or more kept than there are.
@@ -47,7 +48,9 @@ class Sharing:
         return self.branches > 1 or bool(np.any(np.asarray(self.cached_tokens) > 0))
 
     def scaled(self, share: Num, isl: Num) -> Sharing:
-        """The same with cached tokens times `share`, at most all of a prompt but its last token."""
+        """A copy with cached tokens multiplied by `share`, at most all of a prompt except its last
+        token.
+        """
         if not self:
             return self
         most = np.maximum(np.asarray(isl, dtype=float) - 1.0, 0.0)
@@ -57,10 +60,11 @@ class Sharing:
         )
 
     def held(self, whole: Memory, isl: Num, weigh: Weigh) -> Memory:
-        """The memory of a rank with one request: its cache is what a further request adds.
+        """The memory of a rank with one request, whose cache is the increment per further request.
 
-        whole: with one sequence of prompt and output.  A state that is not made of tokens (of a
-        recurrence, a part of a block) is held by every sequence; what all share is in the reserve.
+        whole: with one sequence of prompt and output.  State that does not consist of tokens (of a
+        recurrence, part of a block) exists once per sequence; what all requests share is in the
+        reserve.
         """
         if not self:
             return whole
@@ -75,11 +79,11 @@ class Sharing:
 
     @property
     def reads(self) -> bool:
-        """Whether cached tokens come from elsewhere than the device."""
+        """Whether cached tokens come from outside the device."""
         return self.from_host or bool(self.below)
 
     def fetch_s(self, system: System, weigh: Weigh) -> Any:
-        """Time in which a request's cached tokens come to the device [s], 0 where they need not.
+        """Time to bring a request's cached tokens to the device [s], 0 if they are there.
 
         Raises:
             MissingSpec: the system states no host link.

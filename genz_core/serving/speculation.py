@@ -1,8 +1,8 @@
 """Speculative decoding in closed form: steps of an answer, time per token, and speed-up.
 
-A step yields 1 + a tokens, where a tokens of the draft are accepted.  Steps are independent of each
-other and of other sequences, so an answer of n tokens takes the steps of a renewal process to reach
-n.
+A step that accepts a tokens of the draft yields 1 + a tokens.  Steps are independent of each other
+and of other sequences, so the number of steps of an answer of n tokens is that of a renewal process
+reaching n.
 """
 
 from __future__ import annotations

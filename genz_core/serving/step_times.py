@@ -1,6 +1,6 @@
-"""Time of an engine's step: its model's, its drafts' and its host's.
+"""Time of an engine's step: model, drafts and host.
 
-The loops of `genz_core.serving.closed_form` ask for thousands of steps, see `model_times`.
+The loops of `genz_core.serving.closed_form` evaluate thousands of steps, see `model_times`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from genz_core.types import Array, Model, Num, Parallelism, Places, System
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """Passes of a draft in a step.
+    """Passes of a draft model in a step.
 
-    extending: over all tokens of the step, timed by `first`; single: over one token of every
-    sequence after them, timed by `later`.
+    extending: number of passes over all tokens of the step, timed by `first`; single: number of
+    later passes over one token per sequence, timed by `later`.
     """
 
     extending: int
@@ -56,7 +56,7 @@ class Drafting:
         )
 
     def picked(self, chosen: Places) -> Drafting:
-        """That of some configurations."""
+        """A selection of the configurations."""
         first, later = self.first.picked(chosen), self.later.picked(chosen)
         return replace(self, first=first, later=later)
 
@@ -71,9 +71,9 @@ class Drafting:
 class StepTimes:
     """Times of the steps of configurations with the same number of pipeline stages.
 
-    model: device time of the model whose tokens are kept.  drafting: what drafts them, on the last
-    stage.  engine: its host times.  spilled: what the host holds of it.  prompts: measured over
-    priced time of what prompts add to a step, [configs] or one for all.
+    model: device time of the target model.  drafting: drafts, on the last stage.  engine: its host
+    times.  spilled: traffic with the host's memory.  prompts: measured over priced time that
+    prompts add to a step, [configs] or one for all.
     """
 
     model: ModelTimes
@@ -104,7 +104,8 @@ class StepTimes:
             return cls(ModelTimes.of(deployed, parallelism, sizes, query), None, engine)
         if sizes.branches > 1:
             raise InvalidValue(
-                "drafts of several answers to one prompt are not priced: leave out one"
+                "drafts combined with several answers per prompt are not priced: leave out one of "
+                "them"
             )
         speculation, target = deployed.model.speculation, deployed.model.model
         drafted = speculation.draft_tokens
@@ -116,7 +117,7 @@ class StepTimes:
         return cls(times, Drafting.of(speculation, draft, parallelism, sizes), engine)
 
     def picked(self, chosen: Places) -> StepTimes:
-        """That of some configurations."""
+        """A selection of the configurations."""
         drafting = self.drafting.picked(chosen) if self.drafting else None
         spilled = self.spilled.picked(chosen) if self.spilled else None
         prompts = self.prompts if np.ndim(self.prompts) == 0 else np.asarray(self.prompts)[chosen]
@@ -130,7 +131,7 @@ class StepTimes:
 
     @property
     def sizes(self) -> Sizes:
-        """What the steps hold at most."""
+        """Largest content of the steps."""
         return self.model.sizes
 
     def __call__(self, decodes: Array, tokens: Array, elsewhere: Array) -> tuple[Array, Array]:

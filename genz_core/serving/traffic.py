@@ -20,14 +20,15 @@ class Traffic:
     """A load: `concurrency` open requests over the whole deployment, or `rate_per_s` arrivals.
 
     isl, osl: nominal lengths.  length_ratio: real lengths are uniform in [ratio, 1] times these.
-    waves: total requests of a user in a closed loop where all users start at once; 0 for a steady
-    loop.  stream_interval: tokens that the engine gathers before it sends them, the first one too,
-    as far as `EngineProfile.held_share` says.  recv_interval: decode steps between two looks of the
-    engine at new requests.  batch_wait: most decode steps that a prompt waits for others to be read
-    with it: one for each attention data parallel rank, or on a single rank as many as fill a step.
+    waves: total requests per user in a closed loop where all users start at once; 0 for a steady
+    loop.  stream_interval: tokens that the engine collects before it sends them, including the
+    first one, to the extent of `EngineProfile.held_share`.  recv_interval: decode steps between two
+    looks of the engine at new requests.  batch_wait: most decode steps that a prompt waits for
+    others to be prefilled with it: one per attention data parallel rank, or on a single rank as
+    many as fill a step.
     max_num_seqs, max_num_batched_tokens: most sequences and tokens in a step of a rank, 0 for the
-    engine's default.  sharing: what prompts and answers share.  spill: what goes to the host where
-    it does not fit on the device, "weights" or "kv". Numbers, or arrays [configs].
+    engine's default.  sharing: what prompts and answers share.  spill: what moves to the host if it
+    does not fit on the device, "weights" or "kv". Numbers, or arrays [configs].
     """
 
     isl: Num = 1024

@@ -143,7 +143,7 @@ def _write_validation(table: pd.DataFrame, output: Path, heading: str, date: str
     shown.to_csv(output / FILE.name, index=False)
     (output / "README.md").write_text(page(shown), encoding="utf-8")
     data = {
-        "note": "ln(measured / predicted) on points that fitted nothing; every series alike",
+        "note": "ln(measured / predicted) on points not used in the fit; every series alike",
         "data_sets": [f"{PACKAGE} {package_version()}"],
         "date": date,
         "classes": residual_quantiles(table),

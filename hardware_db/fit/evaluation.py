@@ -2,7 +2,7 @@
 
     roofline         datasheet peaks alone, on the held-out shapes: what the models improve on
     in sample        constants and points of the same shapes of the same device
-    held-out shapes  constants of the device, on shapes that fitted nothing
+    held-out shapes  constants of the device, on shapes not used in the fit
     sibling          constants of the rest of its family, with its own datasheet
     unseen family    typical constants of all other families
     + 20 points      the prior of the row above and 20 points of the device (+ 100 likewise)

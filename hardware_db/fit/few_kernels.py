@@ -78,7 +78,7 @@ def read_points(folder: Path, series: FewKernels) -> OperatorPoints:
 
 
 def fitted(points: OperatorPoints, system: System, fixed: frozenset[str]) -> Parameters:
-    """Constants near the typical ones that fit some kernels.  fixed: those that stay typical."""
+    """Constants near the typical ones, fitted to some kernels.  fixed: the unfitted ones."""
     start = typical_profile(system).parameters[points.operator, points.fmt]
     spread = dict.fromkeys((constant.name for constant in describe(type(start))), _SPREAD)
     return fit(points, system, start, spread=spread, prior=True, fixed=fixed).parameters

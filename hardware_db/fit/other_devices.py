@@ -203,7 +203,7 @@ def _validation(sample: SplitSeries, own: Parameters) -> Iterator[dict[str, obje
 
 
 def _write_rows(rows: list[dict[str, object]], kept: Mapping[str, _Kept], date: str) -> None:
-    """Append the rows of these devices to those of the tables' package."""
+    """Append the rows of these devices to the rows of the tables' package."""
     ours = {source.name for source in SOURCES.values()}
     table = pd.read_csv(FILE)
     new = pd.DataFrame(rows)

@@ -22,7 +22,7 @@ A800 (NetX-lab/Frontier a4b22df, MIT) and H20 (zksainx/pipeweave 55e0317, Apache
 is priced as an MI300X with 80 of its 304 units, and stands in for formats that the MI300X lacks.
 Constants are kept where they price held-out shapes better than those of the family.
 
-How well the models predict points that fitted nothing, as mean absolute error in percent; every
+How well the models predict points not used in the fit, as mean absolute error in percent; every
 series (device, operator, format) counts alike. `roofline` is the datasheet alone. Shapes are held
 out by family (the weights' shape, the heads, the experts), every second message size of
 collectives. `sibling` leaves the device out, `unseen family` all devices of its family; the last

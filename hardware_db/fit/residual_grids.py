@@ -144,7 +144,7 @@ def never_falling(values: Array, weights: Array) -> Array:
 
 
 def _along(values: Array, weights: Array, axis: int) -> Array:
-    """The nearest array that does not fall along one axis."""
+    """The nearest array that does not decrease along one axis."""
     turned = np.moveaxis(values, axis, -1)
     lines = turned.reshape(-1, values.shape[axis]).copy()
     heavy = np.moveaxis(weights, axis, -1).reshape(lines.shape)

@@ -303,7 +303,7 @@ def _collect(node: Any, thresholds: Sequence[set[float]]) -> None:
 
 
 def _write_rows(new: pd.DataFrame) -> None:
-    """Add the errors with residuals after those without, and write the page about them."""
+    """Append the errors with residuals to the errors without, and write the page about them."""
     table = pd.read_csv(FILE)
     again = (table["split"] == SPLIT) & table["operator"].isin(new["operator"])
     table = table[~again]

@@ -115,12 +115,11 @@ _LEAST_POINTS = 8
 
 def _newest(folder: Path, pattern: str) -> Path | None:
     """The file of the newest version that matches `pattern` (its parent folder is the version)."""
-    paths = sorted(folder.glob(pattern), key=lambda path: _version_key(path.parent.name))
-    return paths[-1] if paths else None
 
+    def version(path: Path) -> list[int]:
+        return [int(part) for part in re.findall(r"\d+", path.parent.name)]
 
-def _version_key(name: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", name))
+    return max(folder.glob(pattern), key=version, default=None)
 
 
 def _load(folder: Path, room: str, table: str, backends: tuple[str, ...]) -> list[Path]:
@@ -229,7 +228,7 @@ def _mla_decode(folder: Path) -> _Tables:
 
 
 def _moe(folder: Path) -> _Tables:
-    """The gated grouped products; other engines only add formats that the first one lacks."""
+    """The gated grouped products; other engines only add formats that the first engine lacks."""
     tables = []
     for path in _load(folder, "moe", "moe_perf", _ENGINES):
         raw = pd.read_parquet(_fullest(path, folder) if "trtllm" in path.parts else path)

@@ -14,7 +14,7 @@ FILE = folder("profiles") / "operator_validation.csv"
 OPERATOR_SPLITS: Mapping[str, str] = {
     "roofline": "datasheet peaks alone, no fitted constant",
     "in sample": "the points that fitted the constants",
-    "held-out shapes": "same device, shapes that fitted nothing",
+    "held-out shapes": "same device, shapes not used in the fit",
     "held-out, alone": "the same with the trees or tables of kernels that run alone",
     "sibling": "device left out, constants of its family",
     "unseen family": "whole family left out, typical constants",

@@ -50,7 +50,7 @@ def ernie4_5_moe(config: Config) -> ModelSpec:
 
 @architecture("ernie4_5_vl_moe_text")
 def ernie4_5_vl(config: Config) -> ModelSpec:
-    """The experts that text tokens use; those of image tokens are left out."""
+    """The text part: experts for text tokens; experts for image tokens are left out."""
     config.ignore(
         "moe_norm_min", "moe_layer_start_index", "moe_layer_end_index", "moe_layer_interval"
     )

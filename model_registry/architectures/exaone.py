@@ -16,7 +16,7 @@ from model_registry.spec import Attention, Layer, ModelSpec
 
 
 def _attention(config: Config, window: int, *, windowed: bool) -> Attention:
-    """Full layers among windowed ones have no positions."""
+    """Attention of a layer; full layers in a model with windowed layers have no positions."""
     return attention(config, norm="head", window=window, rope=window > 0 or not windowed)
 
 

@@ -190,7 +190,7 @@ def _experts(block: Mixture, frame: DeviceFrame) -> Op:
 
 
 def _with_other_down(op: Op, bank: Experts, up: float, down: float) -> Op:
-    """Weight bytes where the down projections have another format than the other projections."""
+    """The operator with its weight bytes, if down projections have their own format."""
     average = ((bank.matrices - 1) * up + down) / bank.matrices
     return replace(
         op,
@@ -241,10 +241,10 @@ def _exchange(name: str, element_bytes: float, block: Mixture, frame: DeviceFram
 
 
 def _dispatch(block: Mixture, frame: DeviceFrame) -> Ops:
-    """Tokens to their experts; an all-to-all sends them in the format that the experts
-    multiply in.
+    """Send tokens to their experts; an all-to-all sends them in the format of the experts'
+    products.
 
-    A gather does so in four bits alone, which engines quantise to before it.
+    A gather sends them in 16 bits, except for four-bit products: engines quantise before it.
     Source: TensorRT-LLM, tensorrt_llm/_torch/modules/fused_moe/fused_moe_cutlass.py, post-quant
     all-gather; vLLM, fused_moe/flashinfer_cutlass_prepare_finalize.py.
     """
@@ -259,7 +259,7 @@ def _dispatch(block: Mixture, frame: DeviceFrame) -> Ops:
 
 
 def _combine(block: Mixture, frame: DeviceFrame) -> Ops:
-    """The experts' results back, in 16 bits."""
+    """Send the experts' results back to the tokens' devices, in 16 bits."""
     where = {"stride": frame.dp_stride, **frame.at("moe")}
     return (
         _exchange("moe_combine", MESSAGE_BYTES, block, frame),

@@ -26,7 +26,7 @@ def index_scores(index: Indexer, frame: DeviceFrame, heads: Num, *, ratio: int =
 def _scores(
     name: str, index: Indexer, group: Group, shape: Heads, frame: DeviceFrame, ratio: int
 ) -> Op:
-    """The scores of a group: an attention without its second product, keys `ratio` times fewer."""
+    """The scores of a group: attention without its second product, over 1 / `ratio` of the keys."""
     where = {"drafted": group.drafted, **frame.at("attention.indexer")}
     new, cached = group.new_tokens, group.cached_tokens
     op = attention(name, group.sequences, new, cached, shape, frame.plain, **where)

@@ -162,7 +162,7 @@ def _span(group: Group, tokens: Num, before: Num) -> Group:
 
 
 def _tokens(groups: Iterable[Group], frame: DeviceFrame, *, cached: bool = False) -> Num:
-    """New tokens of groups on this device, or the tokens before them."""
+    """New tokens of groups on this device, or their cached tokens."""
     return sum(
         (
             group.sequences * (group.cached_tokens / frame.par.cp if cached else frame.local(group))
@@ -233,7 +233,7 @@ def _absorbed(
 def _group_absorbed(
     name: str, part: _GroupForm, mixer: LatentAttention, shape: Heads, frame: DeviceFrame
 ) -> Op:
-    """Attention over the latents, or only over those that the indexer keeps."""
+    """Attention over all latents, or only over the latents that the indexer keeps."""
     group, sequences = part.absorbed, part.absorbed.sequences
     new, cached = group.new_tokens, group.cached_tokens
     where = {"drafted": group.drafted, **frame.at("attention")}

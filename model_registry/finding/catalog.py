@@ -64,7 +64,7 @@ def _shipped_model(path: Path) -> ShippedModel:
 
 @lru_cache(maxsize=1024)
 def shipped_model(id: str) -> ShippedModel | None:
-    """The shipped model of an id as it is written, None where there is none; no other is read."""
+    """The shipped model with exactly this id, or None; reads only that model's file."""
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", id):
         return None
     path = FOLDER / f"{id.replace('/', '--')}.json"

@@ -41,11 +41,11 @@ class HubModel:
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
-            raise InvalidValue(f"{self.id[:200]!r} is no hub address; write hf:owner/name")
+            raise InvalidValue(f"{self.id[:200]!r} is not a hub address; write hf:owner/name")
 
 
 def hub_model(text: str) -> HubModel | None:
-    """The repository that an address names; None where `text` is no address of the hub.
+    """The repository that an address names; None where `text` is not an address of the hub.
 
     Raises:
         InvalidValue: an address without an owner and a name that the hub allows.
@@ -55,7 +55,7 @@ def hub_model(text: str) -> HubModel | None:
 
 
 def hub_id(source: str) -> str | None:
-    """The "owner/name" that a hub address names; None where `source` is no hub address.
+    """The "owner/name" that a hub address names; None where `source` is not a hub address.
 
     Raises:
         InvalidValue: an address without an owner and a name.
@@ -65,7 +65,7 @@ def hub_id(source: str) -> str | None:
         return None
     name = re.split(r"/(?:tree|blob|resolve|raw|commits?|discussions)(?:/|$)", match["id"])[0]
     if not _ID.fullmatch(name):
-        raise InvalidValue(f"{source[:200]!r} is no hub address; write hf:owner/name")
+        raise InvalidValue(f"{source[:200]!r} is not a hub address; write hf:owner/name")
     return name
 
 

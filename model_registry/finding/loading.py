@@ -146,11 +146,11 @@ def _spec_of(checkpoint: Checkpoint) -> ModelSpec:
 
 
 def _priced(source: ModelSource, quant: str | Path | Mapping[str, Any] | None = None) -> Checkpoint:
-    """The checkpoint of a source that a builder describes, whatever its kind, or a decoder.
+    """The checkpoint of a source: of any kind that a builder describes, otherwise of a decoder.
 
     Raises:
         RidgelineError: as `find_checkpoint`.
-        NotADecoder: it is of a kind that is not described.
+        NotADecoder: neither a builder describes it nor is it a decoder.
     """
     checkpoint = find_checkpoint(source, quant)
     if not _is_described(checkpoint):

@@ -156,10 +156,9 @@ def _of_name(name: str) -> Checkpoint:
 
 
 def shipped_page(text: str) -> str:
-    """The name of the shipped model whose page on the hub `text` is the address of; "" for none.
+    """The name of the shipped model if `text` is the address of its page on the hub, otherwise "".
 
-    The address of a page names a model and causes no request where that model ships; "hf:" always
-    does.
+    Such an address causes no request to the hub if the model ships; "hf:" always does.
 
     Raises:
         InvalidValue: an address without an owner and a name.

@@ -123,7 +123,7 @@ class Config:
         if isinstance(value, bool) or not whole:
             raise InvalidValue(f"{self.name}: {key} is {value!r}, not a whole number")
         if value < (1 if default is None else 0) or value > 10**9:
-            raise InvalidValue(f"{self.name}: {key} is {value}, outside what a model may have")
+            raise InvalidValue(f"{self.name}: {key} is {value}, outside the range of a model")
         return int(value)
 
     def at_least_one(self, key: str, default: int) -> int:
@@ -134,7 +134,7 @@ class Config:
         """
         value = self.integer(key, default)
         if value < 1:
-            raise InvalidValue(f"{self.name}: {key} is {value}, outside what a model may have")
+            raise InvalidValue(f"{self.name}: {key} is {value}, outside the range of a model")
         return value
 
     def flag(self, key: str, default: bool = False) -> bool:

@@ -56,7 +56,7 @@ class DescribedModel:
 
     @property
     def kind(self) -> ModelKind:
-        """What it does with its input."""
+        """The kind of the model: decoder, encoder, encoder-decoder or diffusion."""
         return self.spec.kind
 
     @property
@@ -219,5 +219,5 @@ def _check_inputs(spec: ModelSpec, inputs: ModelInputs) -> None:
         )
     if inputs.denoising and spec.kind != "diffusion":
         raise InvalidValue(
-            f"{spec.name} is no diffusion model; leave diffusion_steps and block_length out"
+            f"{spec.name} is not a diffusion model; leave diffusion_steps and block_length out"
         )

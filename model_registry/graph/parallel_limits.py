@@ -43,7 +43,7 @@ def invalid_reason(
     degrees = {name: scalar(getattr(par, name)) for name in (*DEGREES, "redundant_experts")}
     for name, degree in list(degrees.items())[: len(DEGREES)]:
         if degree < 1 or degree != int(degree):
-            return f"{name} {degree:g} is no degree of parallelism; use a whole number from 1"
+            return f"{name} {degree:g} is not a degree of parallelism; use a whole number from 1"
     if degrees["pp"] > len(spec.layers):
         return f"pp {degrees['pp']:g} exceeds the {len(spec.layers)} layers of {spec.name}"
     if spec.kind != "decoder" and (reason := _undivided(spec, degrees)):

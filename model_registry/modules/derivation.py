@@ -35,7 +35,8 @@ def derive_class(called: str, inputs: str = "") -> ModuleEntry:
     Raises:
         InvalidValue: no such class, one outside torch.nn and transformers, or arguments that it
             does not have.
-        UnsupportedModel: a class whose counts are no polynomial of its sizes, or that cannot run.
+        UnsupportedModel: a class that cannot run, or whose counts are not a polynomial
+            of its sizes.
     """
     path, typed = calls.split(called)
     kind = _class(path)
@@ -85,7 +86,7 @@ def _class(class_path: str) -> Any:
     except (ImportError, AttributeError, ValueError):
         raise InvalidValue(f"there is no class {class_path!r} in this installation") from None
     if not (inspect.isclass(kind) and issubclass(kind, torch.nn.Module)):
-        raise InvalidValue(f"{class_path!r} is no torch module")
+        raise InvalidValue(f"{class_path!r} is not a torch module")
     return kind
 
 
@@ -139,7 +140,7 @@ def _formulas(
     """
     formulas = _fitted(symbols, points, [costs.figures(records) for records in runs])
     if "flops" not in formulas:
-        raise UnsupportedModel(f"the counts of {name} are no polynomial of its sizes")
+        raise UnsupportedModel(f"the counts of {name} are not a polynomial of its sizes")
     return formulas
 
 

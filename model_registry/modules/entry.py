@@ -84,7 +84,7 @@ class ModuleEntry:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ModuleEntry:
-        """The entry that `to_json` wrote.  Raises `KeyError` or `TypeError` for anything else."""
+        """Read an entry that `to_json` wrote.  Raises `KeyError` or `TypeError` otherwise."""
         symbols = tuple(data["symbols"])
         formulas = {
             name: Polynomial.from_json(symbols, terms)

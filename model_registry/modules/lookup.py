@@ -13,7 +13,7 @@ from model_registry.modules.entry import ModuleEntry
 
 
 def class_entry(class_path: str, *, inputs: str = "", again: bool = False) -> ModuleEntry:
-    """The entry of one class, or of a call of one, which is not stored.
+    """The entry of one class, or of a call such as "SiLU()"; a call's entry is not stored.
 
     again: derive it even if the database has it.
 

@@ -55,7 +55,7 @@ class Polynomial:
                 powers, number = _parsed(symbols, product_, text)
                 terms[powers] = terms.get(powers, Fraction(0)) + number
         if not terms:
-            raise InvalidValue(f"{text[:60]!r} is no formula: give a sum of products")
+            raise InvalidValue(f"{text[:60]!r} is not a formula: give a sum of products")
         return cls(tuple(symbols), {powers: c for powers, c in terms.items() if c})
 
     def to_json(self) -> dict[str, str]:
@@ -64,7 +64,7 @@ class Polynomial:
 
     @classmethod
     def from_json(cls, symbols: Sequence[str], data: Mapping[str, str]) -> Polynomial:
-        """The polynomial over `symbols` that `to_json` wrote."""
+        """Read back the polynomial over `symbols` that `to_json` wrote."""
         terms = {tuple(map(int, key.split(","))): Fraction(text) for key, text in data.items()}
         return cls(tuple(symbols), terms)
 

@@ -64,7 +64,7 @@ def _entry(path: Path) -> ModuleEntry:
     try:
         return ModuleEntry.from_json(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InvalidValue(f"{path} is no entry of the module database: {error!r}") from None
+        raise InvalidValue(f"{path} is not an entry of the module database: {error!r}") from None
 
 
 def entry_names() -> list[str]:

@@ -29,7 +29,7 @@ def _expand(pattern: str) -> list[str]:
     for part in match.group(1).split(","):
         first, _, last = part.partition("..")
         if not first.isdigit() or (last and not last.isdigit()) or int(last or first) > MAX_LAYERS:
-            raise InvalidValue(f"{pattern!r} in the quantisation map is no list of layers")
+            raise InvalidValue(f"{pattern!r} in the quantisation map is not a list of layers")
         numbers += range(int(first), int(last or first) + 1)
     return [pattern[: match.start()] + str(n) + pattern[match.end() :] for n in numbers]
 
@@ -42,7 +42,9 @@ def _regex(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise InvalidValue(f"the pattern {text[:60]!r} is no regular expression: {error}") from None
+        raise InvalidValue(
+            f"the pattern {text[:60]!r} is not a regular expression: {error}"
+        ) from None
 
 
 _PREFIX = re.compile(r"^(?!\*).*?(?=layers\.)")

@@ -36,13 +36,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class CountedStep:
-    """table: figures of each operator.  document: the third of the `step_documents`."""
+    """table: figures of each operator.  document: of schema `step_documents.SCHEMAS["ops"]`."""
 
     table: StaticTable
     document: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Both in one object, as `ridgeline ops --json` prints it."""
+        """The table and the document in one object, as `ridgeline ops --json` prints it."""
         return {**json.loads(static_table.as_json(self.table)), **self.document}
 
 

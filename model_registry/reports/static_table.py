@@ -129,7 +129,7 @@ def step_of(
     batch = len(queries) if batch_size is None else batch_size
     if checked_count("batch_size", batch) % len(queries):
         raise InvalidValue(
-            f"a batch of {batch} is no multiple of the {len(queries)} queries; "
+            f"a batch of {batch} is not a multiple of the {len(queries)} queries; "
             f"give {len(queries)} or {2 * len(queries)}"
         )
     each = float(batch // len(queries))
@@ -293,7 +293,7 @@ def as_text(table: StaticTable) -> str:
 
 
 def as_markdown(table: StaticTable) -> str:
-    """A Markdown table; figures of a row are of one block, those of the total of all blocks."""
+    """A Markdown table: rows have the figures of one block, the total those of all blocks."""
     body = [_cells(row) for row in (*table.rows, table.total)]
     rule = (":--", *["--:"] * (len(COLUMNS) - 1))
     lines = ["| " + " | ".join(map(markdown_cell, line)) + " |" for line in (COLUMNS, rule, *body)]

@@ -1,4 +1,4 @@
-"""The four steps from a model to seconds as JSON documents, each made of the one before it.
+"""The four steps from a model to seconds as JSON documents, each made from the one before.
 
     arch      ridgeline arch MODEL --json          layers and operators
     modules   ridgeline modules populate -         a formula for every figure, in symbols
@@ -56,7 +56,7 @@ _MOST_OPERATORS = 100_000
 def carried(
     source: ModelSource, *, trace: bool = False, without: Collection[str] = (), **formats: str
 ) -> dict[str, Any]:
-    """What every document of a model carries: its config and the options given for it.
+    """The part that all documents of a model share: its config and the options given for it.
 
     Raises:
         RidgelineError: as `find_checkpoint`.
@@ -83,13 +83,13 @@ def document(text: str, *steps: str) -> dict[str, Any]:
     schema = data.get("schema")
     if schema not in [SCHEMAS[step] for step in steps]:
         raise InvalidValue(
-            f"standard input is of schema {str(schema)[:40]!r}: pipe what {wanted} writes"
+            f"standard input has the schema {str(schema)[:40]!r}: pipe the output of {wanted}"
         )
     if not isinstance(data.get("config"), Mapping):
-        raise InvalidValue(f"standard input carries no config: pipe what {wanted} writes")
+        raise InvalidValue(f"standard input has no config: pipe the output of {wanted}")
     for key, kind in {"formats": Mapping, "without": list, "trace": bool}.items():
         if not isinstance(data.setdefault(key, kind() if kind is not Mapping else {}), kind):
-            raise InvalidValue(f"standard input: {key} is no {kind.__name__}")
+            raise InvalidValue(f"standard input: {key} must be a {kind.__name__}")
     return data
 
 
@@ -200,7 +200,7 @@ def counted_graph(
     if not isinstance(rows, list) or [_name(row) for row in rows] != [op.name for op in own]:
         raise InvalidValue(
             "the operators on standard input are not those of the config that it carries: pipe "
-            f"what {_COMMANDS['modules']} writes"
+            f"the output of {_COMMANDS['modules']}"
         )
     (group,) = step.groups
     sizes = tuple(
@@ -306,7 +306,7 @@ def stated_model(data: Mapping[str, Any]) -> StatedModel:
         layers, tp = int(data["layer_count"]), int(data["tp"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidValue(
-            f"standard input states no step ({error!r:.80}): pipe what {_COMMANDS['ops']} writes"
+            f"standard input states no step ({error!r:.80}): pipe the output of {_COMMANDS['ops']}"
         ) from None
     if not groups or not ops or tp < 1:
         raise InvalidValue("standard input states no operators: give those of one step")

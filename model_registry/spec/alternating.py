@@ -23,7 +23,7 @@ class AlternatingUpdate:
     rank: int
 
     def limits(self) -> tuple[SplitLimit, ...]:
-        """None: its small projections are replicated on every device."""
+        """No limits: its small projections are replicated on every device."""
         return ()
 
 

@@ -97,7 +97,7 @@ class ShortcutMixture:
     mixture: Mixture
 
     def limits(self) -> tuple[SplitLimit, ...]:
-        """Those of its experts."""
+        """The limits of its experts."""
         return self.mixture.limits()
 
 
@@ -113,5 +113,5 @@ class LayerInput:
     width: int
 
     def limits(self) -> tuple[SplitLimit, ...]:
-        """None: its small projections are replicated on every device."""
+        """No limits: its small projections are replicated on every device."""
         return ()

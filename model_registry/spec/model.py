@@ -60,7 +60,7 @@ class SideBySide:
     mixers: tuple[Mixer, ...]
 
     def limits(self) -> tuple[SplitLimit, ...]:
-        """Those of all its mixers."""
+        """The limits of all its mixers."""
         return tuple(limit for mixer in self.mixers for limit in mixer.limits())
 
 

@@ -217,7 +217,7 @@ def _instantiate(settings: Any, model_type: str) -> tuple[Any, set[str]]:
                     refusal = error
     if refusal is None:
         raise UnsupportedModel(
-            f"model_type {model_type!r} is no language model that generates text; "
+            f"model_type {model_type!r} is not a language model that generates text; "
             "give the config of a causal language model"
         )
     raise InvalidValue(

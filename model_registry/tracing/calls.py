@@ -95,7 +95,7 @@ class Program:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Program:
-        """The program that `to_json` wrote.  Raises `KeyError` or `TypeError` for anything else."""
+        """Read a program that `to_json` wrote.  Raises `KeyError` or `TypeError` otherwise."""
         blocks = tuple(
             ProgramBlock(
                 tuple(_call(call) for call in block["calls"]),

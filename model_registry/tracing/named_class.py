@@ -42,7 +42,7 @@ def check_named_class(config: Mapping[str, Any], settings: Any, model: Any) -> N
 
 
 def _instantiated(name: str, config: Mapping[str, Any], settings: Any) -> Any | None:
-    """A class of transformers at the config's sizes, without weights; None where none is made."""
+    """A class of transformers at the config's sizes, without weights; None if building fails."""
     import torch
     import transformers
     from transformers.initialization import no_init_weights

@@ -59,8 +59,8 @@ def _mask(
     config: Any = None,
     **_: Any,
 ) -> Any:
-    """A mask of stride 0, marked with its window, which not every attention is told otherwise
-    (Phi-MoE).
+    """A mask of stride 0, marked with its window, since some attention functions (Phi-MoE's) are
+    not given the window.
 
     Sparse attention indexes the mask, everything else ignores its entries.  local_size: of a
     sliding window, or of a chunk, which `mixers` reads from the config.

@@ -48,7 +48,7 @@ def run_ranks(
 
     Raises:
         MeasurementError: meaningless settings, heads that the ranks do not divide, a rank that
-            failed (with its last line), or the run did not end within `timeout_s`.
+            failed (with its last line), or a run longer than `timeout_s`.
         Cancelled: `cancelled` returned True.
     """
     check_settings(settings)

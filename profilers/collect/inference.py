@@ -114,7 +114,7 @@ def _json_prompt(line: str, number: int, path: Path) -> Prompt:
         text = None
     if not isinstance(text, str):
         raise MeasurementError(
-            f"{path.name} line {number} is no prompt; give an object with a text `prompt`"
+            f"{path.name} line {number} is not a prompt; give an object with a text `prompt`"
         )
     image = record.get("image") or ""
     return Prompt(str(record.get("id", number)), text, str(path.parent / image) if image else "")
@@ -277,7 +277,7 @@ class _TokenClock:
         self.times.append(time.perf_counter())
 
     def end(self) -> None:
-        """Called at the end of generation; there is nothing to record."""
+        """End of generation, a callback of transformers; nothing is recorded."""
 
     def figures(self, start: float) -> dict[str, float | None]:
         """Seconds to the first token and mean gap between later ones, None where there are none."""

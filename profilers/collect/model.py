@@ -242,7 +242,7 @@ def _timed(
 
 
 def _marked(model: Any, settings: RunSettings, clock: Clock, mark: PhaseMark) -> None:
-    """A request whose operators are timed inside the phases that `mark` opens."""
+    """Run a request whose operators are timed inside the phases that `mark` opens."""
     one_request(model, settings, clock, mark=mark)
 
 

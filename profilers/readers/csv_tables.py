@@ -151,7 +151,7 @@ def parse_numbers(cells: Sequence[str], separator: str = ",") -> list[float]:
     """Numbers of a column, whose cells share a locale: "13,485.5" or "13.485,5".
 
     Raises:
-        ReportError: a cell is no number, or "1,234" could be either in a file that is separated
+        ReportError: a cell is not a number, or "1,234" could be either in a file that is separated
             by semicolons, where the comma may be the decimal mark.
     """
     stripped = [cell.strip().replace("\u00a0", "").replace(" ", "") for cell in cells]

@@ -35,7 +35,7 @@ class JsonStream:
         while self.peek() != "}":
             key = self.value()
             if not isinstance(key, str):
-                raise ReportError("the JSON object has a key that is no text; the file is damaged")
+                raise ReportError("a key of the JSON object is not a text; the file is damaged")
             self._take(":")
             yield key
             if self.peek() == ",":

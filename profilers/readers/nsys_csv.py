@@ -53,7 +53,7 @@ def read(path: Path) -> Report:
         if kind is not None:
             parts.append((_KINDS.index(kind), kind.read(View(csv_table))))
     if not parts:
-        raise ReportError("the file holds no table of nsys stats that is known here")
+        raise ReportError("the file has no known table of nsys stats")
     parts.sort(key=lambda part: part[0])
     return _report(path, [part for _, part in parts])
 

@@ -120,7 +120,7 @@ def _keep_events(events: TraceEvents, items: Iterator[Any]) -> None:
         if events.seen > _IGNORED_EVENTS and events.seen > _IGNORED_PER_KEPT * events.kept:
             raise ReportError(
                 f"of the first {events.seen:,} events of the trace {events.kept:,} are of a "
-                "PyTorch profiler; that is no trace of one"
+                "PyTorch profiler; give a trace that this profiler wrote"
             )
         try:
             category = item["cat"]
@@ -130,7 +130,7 @@ def _keep_events(events: TraceEvents, items: Iterator[Any]) -> None:
         except KeyError:
             continue
         except (TypeError, AttributeError):
-            raise ReportError(f"event {events.seen} of the trace is no trace event") from None
+            raise ReportError(f"event {events.seen} of the trace is not a trace event") from None
         events.kept += 1
         if events.kept > MAX_EVENTS:
             raise ReportError(f"the trace has over {MAX_EVENTS} events; record fewer steps")

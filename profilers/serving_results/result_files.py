@@ -228,7 +228,7 @@ def _unknown(content: Content) -> str:
     refusal = refusal_of(content.first) if content.is_json else refusal_of_text(content.head)
     if refusal is None and _looks_like_yaml(content.head):
         refusal = refusal_of(content.yaml)
-    return refusal or f"this is no benchmark's result that can be read; what can: {ACCEPTED}"
+    return refusal or f"this is not a benchmark result that can be read; readable are: {ACCEPTED}"
 
 
 def _has_figures(measurement: ServingMeasurement) -> bool:
@@ -272,10 +272,7 @@ def _with_name(content: Content, problem: str) -> str:
     shows it.
     """
     found = _by_marks(content)
-    if found is None or found.name in problem or not _is_damage(problem):
+    damage = ("damaged", "cut off", "is no JSON", "no benchmark's")
+    if found is None or found.name in problem or not any(word in problem for word in damage):
         return problem
     return f"this starts as a result of {found.name}, but {problem}"
-
-
-def _is_damage(problem: str) -> bool:
-    return any(word in problem for word in ("damaged", "cut off", "is no JSON", "no benchmark's"))

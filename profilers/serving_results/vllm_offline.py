@@ -52,7 +52,10 @@ def read_throughput(content: Content) -> list[ServingMeasurement]:
     isl, osl = _lengths(named, requests, tokens)
     notes: tuple[str, ...] = ("all requests were given to the engine at once",)
     if isl:
-        notes = (*notes, "the lengths are those of the file's name, which explain its tokens")
+        notes = (
+            *notes,
+            "the lengths are taken from the file name; they match the tokens in the file",
+        )
     made = None if osl is None or requests is None else osl * requests
     given = None if isl is None or requests is None else isl * requests
     found = ServingMeasurement(

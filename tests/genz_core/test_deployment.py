@@ -175,6 +175,27 @@ def test_of_every_figure_the_first_default_that_states_it_counts():
     assert as_server(engine, hardware_db.load("epyc-9654")) is engine
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_one_user_and_a_batch_of_one_read_a_long_prompt_in_the_same_steps(engine):
+    """On an A100 vLLM's server reads 2,048 tokens in a step, SGLang's 8,192."""
+    model, system = model_registry.load("Qwen/Qwen3-8B"), hardware_db.load("a100-sxm4-80gb")
+    profile = hardware_db.load_engine(engine)
+    batch = genz_core.estimate(model, system, Workload(1, 18_000, 24), engine=profile)
+    one = serve(model, system, Traffic(18_000, 24, concurrency=1), engine=profile)
+    assert batch.ttft_s == pytest.approx(one.prefill_s, rel=1e-6)
+    assert batch.tpot_s == pytest.approx(one.tpot_s, rel=1e-6)
+
+
+def test_a_step_of_a_batch_that_was_asked_for_stays():
+    """What is deployed has the server's tokens of a step; changed, it keeps those given."""
+    system = hardware_db.load("a100-sxm4-80gb")
+    deployed = deploy(model_registry.load("Qwen/Qwen3-8B"), system, hardware_db.load_engine("vllm"))
+    assert deployed.engine.chunk_tokens == 2048
+    told = replace(deployed.engine, chunk_tokens=4096)
+    assert deploy(deployed.model, system, told).engine.chunk_tokens == 4096
+    assert as_server(told, system).chunk_tokens == 4096
+
+
 def test_a_simulation_starts_with_the_limits_of_the_same_server():
     site = Site.of(
         model_registry.load("meta-llama/Llama-3.1-8B"), hardware_db.load("l40s"),

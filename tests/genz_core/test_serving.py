@@ -208,6 +208,17 @@ def test_longer_answers_never_bring_more_requests(model, system, load, users):
     assert np.all(requests_per_s[1:] < 1.05 * np.minimum.accumulate(requests_per_s)[:-1])
 
 
+def test_answers_that_ride_on_steps_that_read_bring_no_more_requests_when_they_are_longer(
+    model, system
+):
+    """Four users, prompts of more than a step: of 2 to 5 tokens between 0.8 and 1.9 decode at once,
+    and a step that reads has one of them beside it that often."""
+    engine = replace(ENGINE, chunk_tokens=512, max_sequences=4, host_request_s=0.0)
+    served = closed(model, system, 4, engine, isl=666, osl=np.array([2, 3, 4, 6]), length_ratio=0.8)
+    requests_per_s = served.output_tokens_per_s / served.osl
+    assert np.all(np.diff(requests_per_s) < 0)
+
+
 @pytest.mark.parametrize("osl", [2, 5, 15])
 def test_prompts_read_first_delay_the_first_token_of_some_and_the_second_of_others(
     model, system, osl

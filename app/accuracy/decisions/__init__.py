@@ -1,17 +1,17 @@
-"""Decisions on measured frontiers: does the prediction choose the deployment measured to be best?
+"""Decisions on measured frontiers: does the prediction choose the deployment that measured best?
 
-A question is a model, a GPU, lengths and the most time per output token.  Its candidates are its
-measured loads (engine, format, degrees, open requests), of at least two deployments.  The best has
-the most measured output tokens a second and GPU among those whose measured TPOT meets the target;
-the chosen one has the most that can be expected: predicted tokens times the probability that the
-target is met.  Its regret is the share of the best throughput that it gives away: all of it where
-its measured TPOT misses the target by more than `MISSED`, or where nothing can meet the target by
-prediction.
+A question is a model, a GPU, lengths and a TPOT target.  Its candidates are the measured loads
+(engine, format, degrees, open requests) of at least two deployments.  The best candidate has the
+highest measured output tokens/s per GPU among those whose measured TPOT meets the target.  The
+chosen candidate has the highest expected value: predicted tokens/s times the probability of meeting
+the target.  The regret is the share of the best throughput that the choice loses.  It is 1 if the
+choice's measured TPOT misses the target by more than `MISSED`, or if no candidate is predicted to
+meet the target.
 
-Who chooses the best of many predictions chooses errors in its favour: targets are met less often
-than the probability of the chosen one says.  How much less, on runs that taught the prediction
-nothing, is `correction`.
+Choosing the best of many predictions favours candidates whose errors are optimistic, so chosen
+plans meet their targets less often than their predicted probability says.  `correction` estimates
+how much less, on runs that were left out of the fit.
 
-`loads` has the measured loads, `choices` the questions and what is chosen, `correction` how much
-less is met than was said, `scores` the tables, `kept` those that ship.
+`loads` has the measured loads, `choices` the questions and the choices, `correction` the correction
+of probabilities, `scores` the tables, `kept` the shipped tables.
 """

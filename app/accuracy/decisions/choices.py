@@ -1,4 +1,4 @@
-"""Questions that measured loads answer, and what the prediction chooses for each."""
+"""Questions that measured loads can answer, and the prediction's choice for each."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from typing import Any
 
 from app.accuracy.decisions.loads import Key, Load
 
-#: Most time per output token that is asked for [s], from 100 to 10 tokens a second: judgement.
+#: TPOT targets [s], from 100 to 10 tokens/s: judgement.
 TARGETS_S = (0.010, 0.015, 0.020, 0.030, 0.050, 0.100)
-#: Times the target, beyond which a choice counts as useless: judgement.
+#: A choice whose TPOT exceeds the target by this factor counts as useless: judgement.
 MISSED = 1.1
-#: By which the best of two GPUs differ that are not ranked: judgement.
+#: GPUs whose best results differ by less than this are not ranked: judgement.
 _ALIKE = 0.05
-#: Of a deployment whose most users are asked: judgement.
+#: The target at which a deployment's largest number of users is compared: judgement.
 _LEAST_LOADS = 3
-#: Users where none is predicted to meet a target, so that a ratio can be told: judgement.
+#: Users assumed if no load is predicted to meet a target, so that a ratio exists: judgement.
 _NO_USER = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is given away where a target is asked for.
+    """The outcome of a choice for one question and target.
 
-    regret: share of the best measured throughput.  missed: the choice misses the target.  none:
-    nothing meets it by prediction.  rule: regret of the fewest GPUs that were measured to meet it.
-    said: the probability that the choice meets it; met: whether it does.
+    regret: lost share of the best measured throughput.  missed: the choice misses the target.
+     none: no candidate is predicted to meet it.  rule: regret of choosing the fewest GPUs that
+    measured within the target.  said: predicted probability that the choice meets the target; met:
+    whether it does.
     """
 
     model: str
@@ -43,7 +44,7 @@ class Choice:
 
 
 def choices(loads: Sequence[Load]) -> list[Choice]:
-    """Every question that some measured load answers, and what the prediction chooses."""
+    """Every question that some measured load meets, with the prediction's choice."""
     found = []
     for (asked, system), members in _grouped(loads).items():
         if len({load.deployment for load in members}) < 2:
@@ -81,10 +82,10 @@ def _grouped(loads: Sequence[Load]) -> dict[tuple[Key, str], list[Load]]:
 
 
 def gpu_pairs(loads: Sequence[Load]) -> list[bool]:
-    """Whether two GPUs are ranked as measured, for each pair, target and model at some lengths.
+    """Whether two GPUs are ranked as measured, for each pair, target, model and lengths.
 
-    By the most tokens a second and GPU within the target; pairs within 5 % of each other are left
-    out.
+    The ranking is by the highest tokens/s per GPU within the target; pairs within 5 % of each other
+    are left out.
     """
     by_asked: dict[Key, list[Load]] = defaultdict(list)
     for load in loads:
@@ -101,7 +102,7 @@ def gpu_pairs(loads: Sequence[Load]) -> list[bool]:
 
 
 def _best_of_each(members: Sequence[Load], target_s: float, of: int) -> dict[str, float]:
-    """The most tokens of each system within a target.  of: 0 for measured, 1 for predicted."""
+    """The highest tokens/s of each system within a target.  of: 0 for measured, 1 for predicted."""
     best: dict[str, float] = defaultdict(float)
     for load in members:
         if load.tpot_s[of] <= target_s:
@@ -110,8 +111,11 @@ def _best_of_each(members: Sequence[Load], target_s: float, of: int) -> dict[str
 
 
 def most_users(loads: Sequence[Load]) -> Iterator[float]:
-    """Predicted over measured most users within a target, of each deployment that some loads miss
-    it with and some meet it; half a user where none is predicted to meet it."""
+    """Predicted over measured largest number of users within a target, one ratio per deployment.
+
+    Only deployments with measured loads both inside and outside the target are included.  If no
+    load is predicted to meet the target, half a user is assumed.
+    """
     by_deployment: dict[Any, list[Load]] = defaultdict(list)
     for load in loads:
         by_deployment[load.asked, load.system, load.deployment].append(load)

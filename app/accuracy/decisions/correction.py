@@ -12,19 +12,20 @@ import numpy as np
 from app.accuracy.decisions.choices import Choice
 
 _NORMAL = statistics.NormalDist()
-#: In place of probabilities of 0 and 1, whose deviates are infinite: judgement.
+#: Replaces probabilities of 0 and 1, whose normal deviates are infinite: judgement.
 _NEVER = 1e-6
-#: Tried, ends and steps: judgement.
+#: Bounds and steps of the search grid: judgement.
 _SLOPES = [at / 20.0 for at in range(4, 21)]
 _SHIFTS = [-at / 20.0 for at in range(21)]
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """Of the probability that a chosen plan meets its targets, in standard deviations.
+    """Correction of the probability that a chosen plan meets its targets.
 
-    The normal deviate z of a probability becomes slope z + shift: errors that the choice picked in
-    its favour shift it down, runs that are far off flatten it.  choices: behind it.
+    The normal deviate z of the probability becomes slope z + shift.  Choosing the best of many
+    optimistic errors makes the shift negative; runs far from the prediction make the slope smaller.
+     choices: number of choices fitted.
     """
 
     slope: float = 1.0
@@ -32,7 +33,7 @@ class Correction:
     choices: int = 0
 
     def of(self, probability: Any) -> Any:
-        """A probability as it is met, at most as it was said; NaN stays."""
+        """The corrected probability, never above the predicted one; NaN stays NaN."""
         said = np.asarray(probability, dtype=float)
         inner = np.clip(np.nan_to_num(said, nan=0.5), _NEVER, 1.0 - _NEVER)
         deviate = np.vectorize(_NORMAL.inv_cdf, otypes=[float])(inner)
@@ -42,9 +43,9 @@ class Correction:
 
 
 def correction(made: Sequence[Choice]) -> Correction:
-    """The correction under which what was met of some choices is most likely.
+    """The maximum-likelihood correction for a set of choices and their outcomes.
 
-    The slope is between 0 and 1, the shift not above 0: no choice makes a target surer.
+    The slope is between 0 and 1 and the shift at most 0, so that no choice becomes more certain.
     """
     known = [one for one in made if not one.none]
     said = np.array([one.said for one in known])

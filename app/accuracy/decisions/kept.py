@@ -1,4 +1,4 @@
-"""The tables of choices that documents and plans read: where they are kept, and what they say."""
+"""The shipped tables of choices that documents and plans read."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from app.accuracy.tables import Row, kept, path_of, today
 from hardware_db.tables import table
 
 _KEPT = "decisions"  # `split_table`
-_KEPT_CHOICES = "choices"  # `choice_corrections`: by what a chosen plan's probability is corrected
+_KEPT_CHOICES = "choices"  # corrections of a chosen plan's probability, `choice_corrections`
 
 
 def kept_path() -> Path:
-    """Where `kept_rows` are kept."""
+    """The file of `kept_rows`."""
     return path_of("measurements", _KEPT)
 
 
 def kept_rows(by_split: Mapping[str, Sequence[Load]]) -> list[Row]:
-    """`split_table` with the day of its pricing, today's."""
+    """`split_table` with the date of its pricing, today."""
     return [{**row, "date": today()} for row in split_table(by_split)]
 
 
 def shipped_table() -> list[Row]:
-    """The kept rows, numbers as floats; [] before any was written."""
+    """The kept rows, numbers as floats; [] if none were written yet."""
     return kept("measurements", _KEPT, ("split",))
 
 
 def given_away(split: str) -> Row | None:
-    """The kept row of a split; None before it was written."""
+    """The kept row of a split; None if it was not written yet."""
     return next((row for row in shipped_table() if row["split"] == split), None)
 
 
 def choices_path() -> Path:
-    """Where `choice_corrections` are kept."""
+    """The file of `choice_corrections`."""
     return path_of("measurements", _KEPT_CHOICES)
 
 
 def shipped_correction(split: str) -> Correction:
-    """The kept correction of a split; one that changes nothing before any was written."""
+    """The kept correction of a split; the identity if none was written yet."""
     for row in table("measurements", _KEPT_CHOICES):
         if row["split"] == split:
             return Correction(float(row["slope"]), float(row["shift"]), int(row["choices"]))

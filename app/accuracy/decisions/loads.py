@@ -1,4 +1,4 @@
-"""Measured loads with their predictions, as they ship and with runs left out."""
+"""Measured loads with their predictions, in sample and with runs left out."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Latencies = tuple[float, float]
 Key = tuple[str, ...]
 
 IN_SAMPLE = "in sample"
-#: What is known of a question, by split of `app.engine_fit.held_out`.
+#: What is known about a question, by split of `app.engine_fit.held_out`.
 KNOWN: Mapping[str, str] = {
     IN_SAMPLE: "these runs",
     "configurations held out": "other runs of the model on the GPU",
     "one model left out": "nothing of the model",
     "one GPU left out": "nothing of the GPU",
 }
-#: What held-out points an interval rests on where so much is known, see `held_out_interval`.
+#: The kind of held-out points used for the interval of each split, see `held_out_interval`.
 _INTERVALS: Mapping[str, str] = {
     IN_SAMPLE: "recipe",
     "configurations held out": "recipe",
@@ -36,11 +36,11 @@ _INTERVALS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A measured load: what it is of, and its figures as measured and as predicted.
+    """A measured load with its measured and predicted figures.
 
-    asked: model, lengths.  deployment: engine, format, degrees.  tokens: output tokens a second and
-    GPU.  tpot_s: seconds.  Each of the last two as (measured, predicted).
-    spread: of measured over predicted TPOT; None for a prediction that is taken as certain.
+    asked: model, lengths.  deployment: engine, format, degrees.  tokens: output tokens/s per GPU.
+    tpot_s: seconds.  Each of the last two is (measured, predicted).
+    spread: distribution of measured over predicted TPOT; None if the prediction is taken as exact.
     """
 
     asked: Key
@@ -63,7 +63,8 @@ class Load:
 def measured_loads(predicted: Mapping[str, Latencies], known: str = "") -> list[Load]:
     """The measured serving runs that have a prediction.
 
-    predicted: by id.  known: what held-out points their intervals rest on, "" for certain ones.
+    predicted: by id.  known: kind of held-out points their intervals are based on, "" for exact
+    predictions.
     """
     rows = measured_points.measured_rows("serving")
     return [_load(row, predicted[row["id"]], known) for row in rows if row["id"] in predicted]
@@ -89,16 +90,16 @@ def _load(row: Mapping[str, str], predicted: Latencies, known: str) -> Load:
 
 
 def loads_by_split() -> dict[str, list[Load]]:
-    """The measured loads with their predictions, as they ship and with runs left out.
+    """The measured loads with their predictions, in sample and with runs left out.
 
-    Held-out predictions are those that `python -m app.engine_fit` keeps.
+    Held-out predictions are those that `python -m app.engine_fit` stores.
     """
     found = {IN_SAMPLE: measured_loads(in_sample(), _INTERVALS[IN_SAMPLE])}
     return found | held_out_loads()
 
 
 def held_out_loads() -> dict[str, list[Load]]:
-    """The measured loads with predictions that they taught nothing, by what was left out."""
+    """The measured loads with held-out predictions, by what was left out of the fit."""
     predictions = {split: held_out(split) for split in list(KNOWN)[1:]}
     return {
         split: measured_loads(predicted, _INTERVALS[split])
@@ -108,7 +109,7 @@ def held_out_loads() -> dict[str, list[Load]]:
 
 
 def in_sample() -> dict[str, Latencies]:
-    """Predictions of the measured serving runs as the product makes them, by id."""
+    """Predictions of the measured serving runs with the shipped constants, by id."""
     found: dict[str, dict[str, float]] = defaultdict(dict)
     for record in measured_points.serving():
         if record["status"] == "ok":
@@ -117,7 +118,7 @@ def in_sample() -> dict[str, Latencies]:
 
 
 def held_out(split: str) -> dict[str, Latencies]:
-    """Predictions with what a run shares with others left out, by id; {} where none was kept."""
+    """Predictions with related runs left out of the fit, by id; {} if none were stored."""
     rows = {r["id"]: r for r in tables.table("engines", "held_out") if r["split"] == split}
     return {
         row["id"]: (

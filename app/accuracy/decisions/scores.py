@@ -1,4 +1,4 @@
-"""Scores of choices, and tables of them by what was left out."""
+"""Scores of choices, and tables of scores by what was left out of the fit."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from app.accuracy.decisions.loads import IN_SAMPLE, Load
 from app.accuracy.tables import Row
 
 RULE = "fewest GPUs"
-#: Regret of a choice that is as good as the best: judgement.
+#: Regret up to which a choice counts as good as the best: judgement.
 _WITHIN = 0.05
-#: Ends of the classes of probability, narrower towards 1, where plans are chosen: judgement.
+#: Edges of the probability classes, narrower near 1, where plans are chosen: judgement.
 _CLASSES = (0.0, 0.5, 0.7, 0.85, 0.925, 0.975, 1.0)
-#: Choices of a class, below which its share says nothing: judgement.
+#: Fewest choices of a class for its share to be meaningful: judgement.
 _LEAST_CHOICES = 10
-#: Of the normal distribution: between this quantile and its mirror lie nine of ten.
+#: Quantile of the normal distribution: 90 % lie between it and its negative.
 _UPPER = statistics.NormalDist().inv_cdf(0.95)
 
 
 def scores(loads: Sequence[Load]) -> Row:
-    """Regret of the choices, GPUs ranked and most users, in percent, with their numbers."""
+    """Regret of the choices, ranking of GPUs and largest numbers of users, in percent, with
+    counts.
+    """
     made, ranked, users = choices(loads), gpu_pairs(loads), list(most_users(loads))
     return {
         **_regret([one.regret for one in made]),
@@ -60,7 +62,9 @@ def _percent(share: float) -> float:
 
 
 def split_table(by_split: Mapping[str, Sequence[Load]]) -> list[Row]:
-    """`scores` of each split, beside the choice of the fewest GPUs that were measured to do."""
+    """`scores` of each split, with the rule that chooses the fewest GPUs measured within the
+    target.
+    """
     rows = [{"split": split, **scores(loads)} for split, loads in by_split.items()]
     whole = next(iter(by_split.values()), ())
     if rule := [one.rule for one in choices(whole)]:
@@ -70,7 +74,7 @@ def split_table(by_split: Mapping[str, Sequence[Load]]) -> list[Row]:
 
 
 def group_table(by_split: Mapping[str, Sequence[Load]], by: str) -> list[Row]:
-    """Regret by split and "model", "system" or "target"."""
+    """Regret by split and by "model", "system" or "target"."""
     rows = []
     for split, loads in by_split.items():
         groups: dict[str, list[float]] = defaultdict(list)
@@ -82,12 +86,12 @@ def group_table(by_split: Mapping[str, Sequence[Load]], by: str) -> list[Row]:
 
 
 def choice_rows(by_split: Mapping[str, Sequence[Load]]) -> list[Row]:
-    """Every choice of every split, a row each."""
+    """Every choice of every split, one row each."""
     return [{"split": s, **asdict(one)} for s, loads in by_split.items() for one in choices(loads)]
 
 
 def choice_corrections(by_split: Mapping[str, Sequence[Load]]) -> list[Row]:
-    """The correction of each split, a row each."""
+    """The correction of each split, one row each."""
     rows = []
     for split, loads in by_split.items():
         if split != IN_SAMPLE:
@@ -97,10 +101,10 @@ def choice_corrections(by_split: Mapping[str, Sequence[Load]]) -> list[Row]:
 
 
 def reliability_rows(made: Sequence[Choice], corrected: Correction) -> list[Row]:
-    """How often choices met their target by what was said of them, by class of probability.
+    """How often choices met their target, by class of predicted probability.
 
-    said, met: percent; band: ends of the share that would be met nine times of ten if what is said
-    were true.
+    said, met: percent; band: range that would hold the met share in nine of ten cases if the
+    predicted probability were true.
     """
     known = [one for one in made if not one.none]
     said = np.asarray(corrected.of(np.array([one.said for one in known])))

@@ -68,8 +68,8 @@ def app(
         check_login(login)
     if host not in LOOPBACK and not shared:
         typer.echo(
-            f"Warning: all who reach {host} may save, delete and measure as you do; give "
-            "--shared to keep visitors apart.",
+            f"Warning: anyone who can reach {host} may save, delete and measure as you can; give "
+            f"--shared to separate visitors.",
             err=True,
         )
     become_server(

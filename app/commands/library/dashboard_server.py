@@ -40,7 +40,7 @@ def visitors_rights(shared: bool, may_save: bool, may_measure: bool, login: bool
 
 
 def check_login(secrets: Path) -> None:
-    """Check what a login needs before the server starts.
+    """Check the requirements of a login before the server starts.
 
     Raises:
         InvalidValue: no such file, no section [auth] in it, or Authlib is not installed.

@@ -83,7 +83,8 @@ def check_tokens(host: str, token: str, users: Mapping[str, str]) -> None:
     """
     if host not in LOOPBACK and not token and not users:
         raise InvalidValue(
-            f"all who reach {host} may ask: give --token, or --tokens FILE with one a user"
+            f"anyone who can reach {host} may use it: give --token, or --tokens FILE with one a "
+            f"user"
         )
 
 
@@ -127,7 +128,7 @@ def check_free(host: str, port: int) -> None:
     Raises:
         InvalidValue: the port is taken, or the address does not belong to this machine.
     """
-    foreign = f"{host!r} is no address of this machine: give 127.0.0.1 or 0.0.0.0"
+    foreign = f"{host!r} is not an address of this machine: give 127.0.0.1 or 0.0.0.0"
     if not host:  # the system treats it as every address
         raise InvalidValue(foreign)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -141,7 +142,9 @@ def check_free(host: str, port: int) -> None:
             if error.errno == errno.EADDRINUSE:
                 message = f"port {port} of {host} is in use: give another with --port, 0 for any"
             elif error.errno == errno.EACCES:
-                message = f"port {port} needs rights of the system: give one above 1023 with --port"
+                message = (
+                    f"port {port} needs administrator rights: give a port above 1023 with --port"
+                )
             else:
                 message = foreign
             raise InvalidValue(message) from None

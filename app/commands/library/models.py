@@ -45,14 +45,14 @@ def models(
 
 
 def _add(source: str, folder: Path) -> None:
-    """Write the file that would ship a model, and print what it still lacks."""
+    """Write the draft of a model's library file, and print the facts that it still lacks."""
     from app.scenario.local_files import model_source
     from model_registry.finding.contribution import contribution
 
     if not source:
         raise InvalidValue("name what to add: hf:OWNER/NAME, or the path of a config.json")
     if not folder.is_dir():
-        raise InvalidValue(f"{folder} is no folder; name one with --to")
+        raise InvalidValue(f"{folder} is not a folder; name one with --to")
     new = contribution(model_source(source))
     path = folder / new.file
     if path.exists():

@@ -1,4 +1,4 @@
-"""ridgeline schema: the JSON schemas of the documents that commands pass on."""
+"""ridgeline schema: the JSON schemas of the documents that commands exchange."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.answers.table import to_json
 
 
 def register(cli: typer.Typer) -> None:
-    help_ = "The JSON schema of a document that commands hand on; without a name, which there are."
+    help_ = "The JSON schema of a document that commands exchange; without a name, a list of them."
     cli.command("schema", help=help_)(schema)
 
 

@@ -14,7 +14,7 @@ from genz_core.errors import InvalidValue
 def register(cli: typer.Typer) -> None:
     help_ = (
         "List the hardware that ships, show one with its sources, check a file (check), or write "
-        "the YAML of one with the links of an ASTRA-sim network file (network)."
+        "its YAML with the links of an ASTRA-sim network file (network)."
     )
     cli.command("systems", help=help_)(systems)
 
@@ -63,7 +63,7 @@ def _check_file(path: str, chosen: TableFormat) -> None:
 
     source = system_source(path)
     if isinstance(source, str):
-        raise InvalidValue(f"{path[:120]!r} is no YAML file; give the path of one")
+        raise InvalidValue(f"{path[:120]!r} is not a YAML file; give the path of one")
     report = contribution.check(source)
     remarks = "\n".join(f"- {remark}" for remark in report.remarks)
     facts = {"figures": report.figures, "remarks": report.remarks}

@@ -142,8 +142,8 @@ def _throughput(by: list[str], worst: int, _: int) -> _Validated:
 
 
 def _disaggregated(by: list[str], worst: int, _: int) -> _Validated:
-    """Errors of simulations of measured disaggregated runs, and the refused ones; without columns
-    by split and by each.
+    """Errors of simulated disaggregated runs, and refusals; by default by split and by each
+    column.
     """
     from app.accuracy import disaggregated_runs as runs
     from app.accuracy import kind_intervals
@@ -239,6 +239,6 @@ _VALIDATIONS: Mapping[str, Callable[[list[str], int, int], _Validated]] = {
 
 
 def _check(columns: Sequence[str], there_are: Sequence[str]) -> None:
-    """Raises InvalidValue if one of `columns` does not exist."""
+    """Raise `InvalidValue` if one of `columns` is not among `there_are`."""
     if unknown := [name for name in columns if name not in there_are]:
         raise InvalidValue(f"no column {unknown[0]!r}; there are {', '.join(there_are)}")

@@ -27,9 +27,9 @@ def register(cli: typer.Typer) -> None:
 def machine(
     device: opt.Device = "auto",
     threads: Annotated[
-        int, opt.sized("threads", "CPU threads; 0: all where the cores are free, else one.")
+        int, opt.sized("threads", "CPU threads; 0: all if the cores are free, otherwise one.")
     ] = 0,
-    save: Annotated[bool, typer.Option(help="Keep system, profile and engine.")] = True,
+    save: Annotated[bool, typer.Option(help="Store the fitted system, profile and engine.")] = True,
     validate: Annotated[
         bool, typer.Option("--validate", help="Predict a model, measure it, report the error.")
     ] = False,
@@ -46,7 +46,7 @@ def machine(
     from app.calibration import machine as this_machine
 
     if output is not None and not validate:
-        raise InvalidValue("--output takes what --validate finds: give both, or neither")
+        raise InvalidValue("--output is for the result of --validate: give both, or neither")
     config = _config(model) if model else None
     with running("calibrating") as run:
         calibrated = this_machine.calibrate(

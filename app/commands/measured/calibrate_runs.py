@@ -61,7 +61,7 @@ def runs(
 
 
 def _results(deployments: list[Deployment], save: bool, forget: bool, json: bool) -> None:
-    """Learn from results, or remove what was learnt from them."""
+    """Calibrate with results, or remove their calibrations."""
     from app.benchmarks import calibration
     from app.benchmarks.comparison import measured_figures
     from app.calibration import from_one_run

@@ -1,4 +1,4 @@
-"""ridgeline compare: profiler reports, or benchmarks' results, against their prediction."""
+"""ridgeline compare: profiler reports or benchmark results, compared with their prediction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _TIMES = (
     "bound_s", "predicted_s", "low_s", "high_s", "measured_s", "inside", "ratio", "gap_share",
 )  # fmt: skip
-#: Columns that individual tables have beside the times.
+#: Columns of individual tables in addition to the times.
 _OWN = {
     "phases": ("wall_s", "busy_s", "idle_s", "joined_share"),
     "operators": ("matched_by", "launches"),
@@ -30,7 +30,7 @@ _OWN = {
 
 
 def register(cli: typer.Typer) -> None:
-    help_ = "Profiler reports, or results of benchmarks, beside their prediction."
+    help_ = "Compare profiler reports, or benchmark results, with their prediction."
     add_verb(cli, "compare", compare, help_, model="option")
 
 
@@ -46,7 +46,7 @@ def compare(
         str, typer.Option("--as", help="Phase of reports that name none: prefill or decode.")
     ] = "",
     steps: Annotated[
-        list[str] | None, typer.Option(help="Steps that a summary holds: decode=64.")
+        list[str] | None, typer.Option(help="Number of steps in a summary: decode=64.")
     ] = None,
     phase: Annotated[list[str] | None, typer.Option(help="decode=REGEX for range names.")] = None,
     simulate: Annotated[

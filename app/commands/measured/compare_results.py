@@ -1,4 +1,4 @@
-"""ridgeline compare, of results of serving benchmarks: figures, findings, requests replayed."""
+"""ridgeline compare for serving benchmark results: figures, findings, replayed requests."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from app.commands.question_options import Extra, Given, add_verb
 
 
 def register(cli: typer.Typer) -> None:
-    help_ = "Exit with 1 where a benchmark's result is worse than it should be."
+    help_ = "Exit with 1 if a benchmark's result is worse than it should be."
     add_verb(cli, "guard", guard, help_, model="option")
 
 

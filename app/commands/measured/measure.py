@@ -30,7 +30,7 @@ Threads = Annotated[
     int, typer.Option(help="CPU threads; 0: all if the cores are free, otherwise one.")
 ]
 System = Annotated[
-    str, typer.Option(help="What to predict with; auto: this machine, or the GPU's datasheet.")
+    str, typer.Option(help="System to predict with; auto: this machine, or the GPU's datasheet.")
 ]
 Checkpoint = Annotated[
     bool, typer.Option("--checkpoint", help="Load the hub's weights instead of random ones.")
@@ -103,9 +103,9 @@ def run(
 
     over_prompts = bool(prompts or lengths)
     if trace is not None and over_prompts:
-        raise InvalidValue("--trace is of one workload: leave out --prompts and --lengths")
+        raise InvalidValue("--trace works for a single workload: leave out --prompts and --lengths")
     if trace is not None and not profile:
-        raise InvalidValue("--trace keeps what the profiler saw: leave out --no-profile")
+        raise InvalidValue("--trace stores the profiler's trace: leave out --no-profile")
     config = run_config.compose().with_fields(
         model={**opt.measured_model(model), "checkpoint": checkpoint, "layers": layers},
         run={

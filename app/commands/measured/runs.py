@@ -36,7 +36,7 @@ def start(
         bool, typer.Option("--print-config", help="Print the resolved run file and stop.")
     ] = False,
 ) -> None:
-    """Measure what a run file says, and keep it."""
+    """Run the measurement of a run file, and store it."""
     from app.measuring import run_store
     from app.measuring.run_form import check_run
     from profilers import run_config
@@ -126,7 +126,7 @@ def take(source: Path) -> None:
     from app.measuring.run_store import store
 
     if not source.is_file():
-        raise InvalidValue(f"{source} is no file; give one that `ridgeline runs export` wrote")
+        raise InvalidValue(f"{source} is not a file; give one that `ridgeline runs export` wrote")
     typer.echo(f"kept as {store().take(source)[:8]}")
 
 

@@ -1,4 +1,4 @@
-"""ridgeline tune: the best settings of a server by few runs of it."""
+"""ridgeline tune: find the best settings of a server with few runs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from app.commands.question_options import Extra, Given, add_verb
 
 def register(cli: typer.Typer) -> None:
     help_ = (
-        "Find the best settings of a server: proposed by prediction, run, learned from. Several "
-        "values of an option are tried; what was run in a folder counts."
+        "Find the best settings of a server: predict, run, learn, repeat. Give several values of "
+        "an option to try them; runs already in the folder count."
     )
     add_verb(cli, "tune", tune, help_)
 
@@ -31,7 +31,7 @@ def tune(
         str,
         typer.Option(
             help="Command that starts the server: 'vllm serve {model} --port {port} "
-            "[[--max-num-seqs {max_num_seqs}]]'; [[ ]] is left out where its value is the default."
+            "[[--max-num-seqs {max_num_seqs}]]'; [[ ]] is omitted if its value is the default."
         ),
     ] = "",
     client: Annotated[
@@ -42,19 +42,20 @@ def tune(
         ),
     ] = "auto",
     folder: Annotated[
-        Path | None, typer.Option(help="Where every run is kept, and taken up again.")
+        Path | None, typer.Option(help="Folder for every run; a search continues there.")
     ] = None,
     health: Annotated[str, typer.Option(help="Page that answers once the server is ready.")] = "",
     served_model: Annotated[
-        str, typer.Option(help="As the server names it; default: the only one it has.")
+        str, typer.Option(help="Model name on the server; default: its only model.")
     ] = "",
     tokenizer: Annotated[
-        str, typer.Option(help="Of a client by name: name or folder; default: the model's.")
+        str,
+        typer.Option(
+            help="Tokenizer of a client given by name: name or folder; default: the model's."
+        ),
     ] = "",
-    start_timeout: Annotated[
-        float, opt.lasting("Seconds that a server may take to start.")
-    ] = 900.0,
-    client_timeout: Annotated[float, opt.lasting("Seconds that a client may take.")] = 3600.0,
+    start_timeout: Annotated[float, opt.lasting("Most seconds for the server to start.")] = 900.0,
+    client_timeout: Annotated[float, opt.lasting("Most seconds for the client to run.")] = 3600.0,
     json: opt.Json = False,
 ) -> None:
     from app.tuning import report
@@ -76,4 +77,4 @@ def tune(
     if folder is not None and (folder / REPORT).exists() and not json:
         typer.echo(f"report: {folder / REPORT}")
         if (folder / POINTS).exists():
-            typer.echo(f"keep what the runs taught: ridgeline calibrate runs {folder / POINTS}")
+            typer.echo(f"use these runs in predictions: ridgeline calibrate runs {folder / POINTS}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def register(cli: typer.Typer) -> None:
     help_ = (
-        "Follow the metrics page of vLLM, SGLang or llama.cpp: when the server leaves its "
+        "Follow the metrics page of vLLM, SGLang or llama.cpp: report when the server leaves its "
         "prediction, and why. Ctrl-C ends it."
     )
     add_verb(cli, "watch", watch, help_, model="option")
@@ -27,7 +27,7 @@ def register(cli: typer.Typer) -> None:
 def watch(
     source: Annotated[
         str,
-        typer.Argument(help="Address of the server, or recordings of its page between commas."),
+        typer.Argument(help="Address of the server, or comma-separated recordings of its page."),
     ],
     given: Given,
     window: Extra,
@@ -37,13 +37,13 @@ def watch(
         Path | None, typer.Option(help="Log of requests that grows beside the page.")
     ] = None,
     record: Annotated[
-        Path | None, opt.target("Where the looks are appended, to be watched again.")
+        Path | None, opt.target("File to which the samples are appended, to be watched again.")
     ] = None,
     export: Annotated[
-        int | None, typer.Option(help="Port that answers Prometheus with the watch's gauges.")
+        int | None, typer.Option(help="Port on which Prometheus reads the watch's gauges.")
     ] = None,
     dashboard: Annotated[
-        Path | None, opt.target("Where the Grafana dashboard of these gauges is written.")
+        Path | None, opt.target("File for the Grafana dashboard of these gauges.")
     ] = None,
     keep: Annotated[
         bool, typer.Option(help="Keep the scale of the steps that was learned, at the end.")

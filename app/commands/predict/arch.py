@@ -81,7 +81,7 @@ def _bytes(name: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InvalidValue(f"--at {name}: {text[:40]!r} is no number of bytes") from None
+        raise InvalidValue(f"--at {name}: {text[:40]!r} is not a number of bytes") from None
 
 
 def _text(report: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from app.commands.question_options import Extras, Given, add_verb
 def register(cli: typer.Typer) -> None:
     help_ = (
         "How many replicas keep a share of requests within the targets while some are lost: N, "
-        "N+1, and on average over losses."
+        "N+k, and on average over losses."
     )
     add_verb(cli, "availability", availability, help_)
 

@@ -1,4 +1,4 @@
-"""ridgeline economics: what a deployment's tokens cost, over a day and against an API; energy."""
+"""ridgeline economics: token costs of a deployment, over a day and against an API; energy."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def estimate(
         str, typer.Option(help='A mixed step: prompts x tokens, "1x512", "2x256@1024" cached.')
     ] = "",
     decode: Annotated[
-        str, typer.Option(help='A mixed step: sequences x context that decode, "64x2048".')
+        str, typer.Option(help='A mixed step: decoding sequences x context, "64x2048".')
     ] = "",
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,

@@ -12,7 +12,7 @@ from app.commands.question_options import Extra, Given, add_verb
 
 
 def register(cli: typer.Typer) -> None:
-    help_ = "Write a step as Chakra traces, one a device, with an ASTRA-sim network."
+    help_ = "Write a step as Chakra traces, one per device, with an ASTRA-sim network."
     add_verb(cli, "export", export, help_)
 
 

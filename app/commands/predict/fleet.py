@@ -13,13 +13,13 @@ from app.commands.progress_bar import running
 
 
 def register(cli: typer.Typer) -> None:
-    help_ = "Several models on one set of unlike machines: which runs where, by priority."
+    help_ = "Assign several models to a set of different machines, by priority."
     cli.command("fleet", help=help_)(fleet)
 
 
 def fleet(
     file: Annotated[Path, typer.Argument(help="YAML of the fleet; app/samples/fleets has one.")],
-    chart: Annotated[Path | None, opt.target("Where a picture of the machines goes: .svg.")] = None,
+    chart: Annotated[Path | None, opt.target("File for a picture of the machines: .svg.")] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
 ) -> None:

@@ -22,11 +22,11 @@ def register(cli: typer.Typer) -> None:
         populate
     )
     group.command("derive", help="Derive the formulas of a class, or of a model's.")(derive)
-    group.command("validate", help="Record who compared formulas with the source.")(validate)
+    group.command("validate", help="Record who has compared formulas with the source.")(validate)
     cli.add_typer(group, name="modules")
 
 
-Model = Annotated[str, typer.Option(help="Of this model, at its sizes.")]
+Model = Annotated[str, typer.Option(help="For this model, at its sizes.")]
 
 
 def list_(json: opt.Json = False) -> None:
@@ -78,7 +78,9 @@ def derive(
     inputs: Annotated[
         str, typer.Option(help='Shapes of its inputs: "batch, new_tokens, d; 1, d".')
     ] = "",
-    again: Annotated[bool, typer.Option("--again", help="Even if the database has them.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Derive formulas even if the database has them.")
+    ] = False,
     json: opt.Json = False,
 ) -> None:
     from model_registry import modules

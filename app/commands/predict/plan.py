@@ -23,19 +23,20 @@ def plan(
     report: Annotated[
         Path | None,
         opt.target(
-            "Also write the answer to take along: .html or .md with charts, .yaml, .json, or "
-            ".sh with the launch lines."
+            "Also write the answer to a file: .html or .md with charts, .yaml, .json, or .sh with "
+            "the launch commands."
         ),
     ] = None,
     output: Annotated[Path, typer.Option(help="Folder that --deployment writes into.")] = Path(
         "deployment"
     ),
     workers: Annotated[
-        int, typer.Option(help="Processes that price, 0 for one a core.", min=0, max=1024)
+        int, typer.Option(help="Processes for pricing, 0 for one per core.", min=0, max=1024)
     ] = 1,
     cluster: Annotated[str, typer.Option(help="A Dask scheduler: tcp://host:8786.")] = "",
     folder: Annotated[
-        Path | None, typer.Option(help="Where what was priced is kept, and taken up again.")
+        Path | None,
+        typer.Option(help="Folder for priced families, from which a stopped plan continues."),
     ] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
@@ -63,7 +64,7 @@ def plan(
 
 
 def _write(deployment: str, named: dict[str, Any], folder: Path) -> None:
-    """Write the files of the best plan, and print what they leave open to standard error."""
+    """Write the files of the best plan; notes on what they leave open go to standard error."""
     from app.planning.manifests.bundle import bundle
 
     made = bundle(named, deployment)

@@ -13,7 +13,7 @@ from app.commands.question_options import Extra, Given, add_verb
 
 
 def register(cli: typer.Typer) -> None:
-    help_ = "Uneven experts of a run's statistics: their cost, and the gain of redundant experts."
+    help_ = "The cost of uneven expert routing in a run, and the gain from redundant experts."
     add_verb(cli, "routing", routing, help_)
 
 

@@ -1,4 +1,4 @@
-"""ridgeline scale: replicas that follow a load, beside a fixed number of them."""
+"""ridgeline scale: autoscaled replicas compared with a fixed number of them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from app.commands.question_options import Extras, Given, add_verb
 
 def register(cli: typer.Typer) -> None:
     help_ = (
-        "Replicas that follow a day or a trace under an autoscaler, with cold starts and losses: "
-        "cost and percentiles beside a fixed number (--replicas)."
+        "Autoscale replicas over a day or a trace, with cold starts and losses: cost and "
+        "percentiles, compared with a fixed number (--replicas)."
     )
     add_verb(cli, "scale", scale, help_)
 
@@ -25,7 +25,7 @@ def scale(
     given: Given,
     extras: Extras,
     windows_file: Annotated[
-        Path | None, typer.Option(help="Write a row an hour there: .csv or .parquet.")
+        Path | None, typer.Option(help="Write one row per hour to this file: .csv or .parquet.")
     ] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,

@@ -1,5 +1,5 @@
-"""ridgeline sensitivity: which resources a question's figures depend on, its ridges, the hardware
-it needs.
+"""ridgeline sensitivity: how figures depend on resources, the ridges, and the hardware that targets
+need.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.commands.question_options import Given, add_verb
 
 
 def register(cli: typer.Typer) -> None:
-    help_ = "What the figures answer to, and the hardware they need."
+    help_ = "Show how figures depend on each resource, and the hardware that targets need."
     add_verb(cli, "sensitivity", sensitivity, help_)
 
 
@@ -23,7 +23,7 @@ def sensitivity(
     load: Annotated[
         str,
         typer.Option(
-            help="The name before --concurrency: static, or load for --batch users.", hidden=True
+            help="Superseded by --concurrency: static, or load for --batch users.", hidden=True
         ),
     ] = "static",
     json: opt.Json = False,

@@ -12,7 +12,7 @@ from app.commands import options as opt
 from app.commands.question_options import Given, add_verb
 
 _RUNS = "measured runs by their weight (a power of measured over physics alone)"
-_NO_RUNS = "no measured run of this engine and model; the engine's profile alone speaks"
+_NO_RUNS = "no measured run of this engine and model; the figures use the engine's profile only"
 
 
 #: Columns of a table of several loads that fit a terminal; JSON and CSV have all of them.
@@ -69,7 +69,9 @@ def serve(
 
 
 def _print(rows: list[dict[str, Any]], load: str, chosen: TableFormat) -> None:
-    """Print one load a figure a line, several a line each and each remark once below."""
+    """Print a single load with one figure per line; several loads with one line each, and each note
+    once below.
+    """
     if len(rows) == 1:
         lines = [{"figure": name, "value": value} for name, value in folded(rows[0]).items()]
         typer.echo(render(lines, chosen))

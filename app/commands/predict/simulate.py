@@ -1,4 +1,4 @@
-"""ridgeline simulate: requests served one by one, from a load, a trace, or a file of loads."""
+"""ridgeline simulate: simulate individual requests of a load, a trace, or a file of loads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from app.question.asking import Asked
     from app.simulation.result import Simulated
 
-_HELP = "Serve requests one by one: percentiles, queues and preemptions of a load or a trace."
+_HELP = "Simulate individual requests: percentiles, queues and preemptions of a load or a trace."
 _MEASURED = "Calibration from one run"
 _MANY = "Many simulations"
 
@@ -35,14 +35,14 @@ def simulate(
     measured_tpot: Annotated[
         float,
         typer.Option(
-            help="Mean TPOT of a run of yours under this load, in seconds.",
+            help="Mean TPOT of your own run under this load, in seconds.",
             rich_help_panel=_MEASURED,
         ),
     ] = 0.0,
     measured: Annotated[
         Path | None,
         typer.Option(
-            help="Its result: measure serving, vLLM bench serve, SGLang bench_serving, GenAI-Perf.",
+            help="Result of: measure serving, vLLM bench serve, SGLang bench_serving, GenAI-Perf.",
             rich_help_panel=_MEASURED,
         ),
     ] = None,
@@ -52,7 +52,9 @@ def simulate(
     forget: Annotated[
         bool,
         typer.Option(
-            "--forget", help="Drop what was kept for this deployment.", rich_help_panel=_MEASURED
+            "--forget",
+            help="Delete the saved calibration of this deployment.",
+            rich_help_panel=_MEASURED,
         ),
     ] = False,
     points: Annotated[
@@ -61,7 +63,7 @@ def simulate(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="CSV of their figures; rows in it are not run again.", rich_help_panel=_MANY
+            help="CSV for the answers; rows already in it are not run again.", rich_help_panel=_MANY
         ),
     ] = None,
     workers: Annotated[
@@ -70,11 +72,11 @@ def simulate(
     cluster: Annotated[
         str,
         typer.Option(
-            help="Address of a Dask scheduler in place of processes.", rich_help_panel=_MANY
+            help="Address of a Dask scheduler, used instead of processes.", rich_help_panel=_MANY
         ),
     ] = "",
     requests_file: Annotated[
-        Path | None, typer.Option(help="Write a row a request there: .csv or .parquet.")
+        Path | None, typer.Option(help="Write one row per request to this file: .csv or .parquet.")
     ] = None,
     json: opt.Json = False,
     format_: opt.Form = TableFormat.text,
@@ -112,7 +114,9 @@ def run_and_print(
 def _print(
     answer: Simulated, chosen: TableFormat, more: Mapping[str, Any], *blocks: Rows | str
 ) -> None:
-    """Print a run.  more: entries of its document on top.  blocks: below, as of `opt.show`."""
+    """Print a run.  more: additional entries of its document.  blocks: printed below, as for
+    `opt.show`.
+    """
     from app.simulation import rows
 
     figures = [
@@ -135,7 +139,7 @@ def _calibrate(
     chosen: TableFormat,
     target: Path | None,
 ) -> None:
-    """Find the scale of the step that a measured run asks for, keep it, and print the run."""
+    """Find the step scale for a measured run, save it if requested, and print the run."""
     from app.benchmarks import benchmark_result
     from app.calibration import from_one_run
     from app.scenario.scenario import resolve
@@ -184,7 +188,7 @@ def _simulate_points(source: Path, target: Path | None, workers: int, cluster: s
 
     target = opt.writable_file(target)
     if target is None:
-        raise InvalidValue("name the file of the answers with --output")
+        raise InvalidValue("name the file for the answers with --output")
     if not 0 <= workers <= 1024:
         raise InvalidValue(f"--workers {workers}: give a number from 1 to 1024, 0 for one a core")
     rows = points_file.read(source)
@@ -199,7 +203,7 @@ def _simulate_points(source: Path, target: Path | None, workers: int, cluster: s
     if not done.complete:
         typer.echo(
             f"stopped: {len(done.rows):,} of {done.asked:,} rows are in {target}; the same "
-            "command runs the others",
+            f"command runs the rest",
             err=True,
         )
         raise typer.Exit(INTERRUPTED)
@@ -210,5 +214,5 @@ def _simulate_points(source: Path, target: Path | None, workers: int, cluster: s
 
 
 def write_requests(answer: Simulated, path: Path) -> None:
-    """Write a row a request; the file appears whole or not at all."""
+    """Write one row per request; the file is written completely or not at all."""
     opt.write_table(answer.to_dataframe(), path, "requests")

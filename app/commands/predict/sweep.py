@@ -18,7 +18,12 @@ _MOST_PRINTED = 10_000
 
 
 def register(cli: typer.Typer) -> None:
-    add_verb(cli, "sweep", sweep, "Price every combination of some axes, of options or a file.")
+    add_verb(
+        cli,
+        "sweep",
+        sweep,
+        "Price every combination of values on some axes, given as options or in a file.",
+    )
 
 
 def sweep(
@@ -27,12 +32,13 @@ def sweep(
     frontier: Annotated[
         bool,
         typer.Option(
-            "--frontier", help="Only points nothing beats in TPOT and tokens/s per device."
+            "--frontier",
+            help="Only points that no other beats in both TPOT and tokens/s per device.",
         ),
     ] = False,
     output: Annotated[
         Path | None,
-        opt.target("Where the table goes: .parquet or .csv; taken up again where it stopped."),
+        opt.target("File for the table: .parquet or .csv; a stopped sweep continues there."),
     ] = None,
     workers: Annotated[
         int, typer.Option(help="Processes, 0 for one per core.", min=0, max=1024)
@@ -55,7 +61,7 @@ def sweep(
         _write(axes, output, bounds_only, where)
         return
     if where != HERE:
-        raise InvalidValue("--workers and --cluster need the file of the table: --output")
+        raise InvalidValue("--workers and --cluster need a file for the table: --output")
     if len(axes) > _MOST_PRINTED:
         raise InvalidValue(
             f"{len(axes):,} rows: give a file, as in --output out.parquet, for more than "

@@ -20,10 +20,10 @@ _NAME = "ridgeline.completion"
 
 
 def complete(box: str, opener: str, *, opened: bool) -> None:
-    """Complete what is typed into a text box, and let the key Tab begin here on a fresh page.
+    """Complete what is typed into a text box, and make the Tab key start there on a fresh page.
 
-    box, opener: keys of the box and of the button that opens it, which hands it the focus.
-    opened: whether the box is drawn; the words are sent only then.
+    box, opener: keys of the box and of the button that opens it and moves the focus to it.
+    opened: whether the box is drawn; completions are sent only then.
     """
     manager = get_bidi_component_manager()
     if not isinstance(manager, BidiComponentManager):  # a page without a server, as in tests

@@ -13,7 +13,7 @@ from app.charts import scaling as charts
 from app.dashboard import export, sidebar, strip, traces
 from app.dashboard.display_tables import rows_in_words
 from app.dashboard.job_progress import is_running, kept_result, say_if_earlier, start
-from app.dashboard.widgets import card, draw_table
+from app.dashboard.widgets import card, draw_table, saying_errors
 from app.jobs import SIMULATING
 from app.question import typed
 from app.question.asking import Asked, ask
@@ -24,10 +24,10 @@ from app.scaling.job_work import enough, follow
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
-from genz_core.errors import InvalidValue, RidgelineError
+from genz_core.errors import InvalidValue
 
 JOB, RESULT = "scaling_job", "scaling_result"
-#: Extras in view, and those folded away.
+#: Options in view, and collapsed ones.
 _IN_VIEW = ("policy", "min_replicas", "max_replicas", "weights_from", "share", "lost")
 _MORE = (
     "metric", "metric_target", "interval_s", "stabilization_s", "tolerance", "cooldown_s",
@@ -49,7 +49,7 @@ _VERBS = {"Follow the load": ("scale", follow), "How many last?": ("availability
 
 
 def page() -> None:
-    """Draw the form, the job that it starts, and what that came to."""
+    """Draw the form, the job that it starts, and the result."""
     setup, _ = sidebar.deployed_setup("how many replicas there are")
     strip.say(setup.scenario, "scale")
     st.caption(
@@ -94,26 +94,24 @@ def _control(one: Parameter) -> str:
 
 def _start(setup: Setup, label: str, given: Mapping[str, str]) -> None:
     verb, work = _VERBS[label]
-    try:
+    with saying_errors():
         known = extras_of(verb)
         extras, _ = read_extras(known, {n: v for n, v in given.items() if n in known and v})
         asked = _asked(setup, verb)
         start(JOB, work, (setup, asked, extras), label, SIMULATING)
-    except RidgelineError as error:
-        st.error(plain(error), icon=":material/error:")
 
 
 def _asked(setup: Setup, verb: str) -> Asked:
-    """The question of the sidebar as the verb takes it, a trace with its requests.
+    """The sidebar's question for the verb, with the requests of a trace.
 
     Raises:
-        RidgelineError: users or a batch, or what cannot be simulated.
+        RidgelineError: users or a batch, or a question that cannot be simulated.
     """
     scenario, known = setup.scenario, parameters_of(verb)
     if scenario.kind not in ("rate", "trace"):
         raise InvalidValue(
-            "replicas follow requests that come by themselves: give a rate or a trace in place of "
-            "users, as 4/s"
+            "replicas can follow only arriving requests: give a rate or a trace instead of users, "
+            "such as 4/s"
         )
     kept = {name: value for name, value in scenario.changed().items() if name in known}
     if scenario.kind == "trace":
@@ -159,11 +157,10 @@ def _follows(document: Mapping[str, Any], setup: Setup) -> None:
         },
     }
     export.chart(figures["replicas"], "scaling-replicas", "Demand and replicas over time")
-    left, right = st.columns(2, gap="medium")
-    with left:
-        export.chart(figures["ttft"], "scaling-ttft", "TTFT by time of arrival")
-    with right:
-        export.chart(figures["tpot"], "scaling-tpot", "TPOT by time of arrival")
+    export.beside(
+        (figures["ttft"], "scaling-ttft", "TTFT by time of arrival"),
+        (figures["tpot"], "scaling-tpot", "TPOT by time of arrival"),
+    )
     _say(document)
     table = pd.DataFrame(windows)
     draw_table(_figures_in_words(document["rows"]), "scaling_figures")
@@ -171,7 +168,7 @@ def _follows(document: Mapping[str, Any], setup: Setup) -> None:
 
 
 def _figures_in_words(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Rows of a figure each, with its values in both ways, for a reader."""
+    """Rows of one figure each, with its values in both deployments, for a reader."""
     known = {**COLUMNS, **_OWN_COLUMNS}
     return pd.DataFrame(
         {way: known[row["figure"]].head if way == "figure" else known[row["figure"]].words(value)

@@ -29,7 +29,7 @@ _SLIDERS: Mapping[str, str] = {
     "bandwidth": "Memory bandwidth", "peak": "Arithmetic", "link": "Links",
     "capacity": "Memory capacity",
 }  # fmt: skip
-#: Those that are not in the form's expander.
+#: Sliders outside of the form's expander.
 _IN_VIEW = ("bandwidth", "peak")
 _NOW = "now"
 
@@ -62,7 +62,7 @@ def chip_panel(setup: Setup) -> None:
 
 
 def _what_ifs(chip: Chip) -> dict[str, Chip]:
-    """Each slider alone, by its label; twice of each if none is moved."""
+    """The chip with only one slider applied, by slider label; each at 2 if no slider is moved."""
     moved = {name: getattr(chip, name) for name in _SLIDERS if getattr(chip, name) != 1.0}
     none: dict[str, Any] = dict.fromkeys(_SLIDERS, 1.0)
     others = replace(chip, **none)
@@ -96,7 +96,7 @@ def _form(system: System) -> tuple[Chip, str]:
         weights = control("weights", key="chip_weights")
         process = st.number_input(
             "Process ×", 0.1, 16.0, 1.0, 0.25, key="chip_process", bind="query-params",
-            help="Arithmetic at the same power that another process gives; yours to state.",
+            help="Arithmetic of another process at the same power; you must state it.",
         )  # fmt: skip
         cap = st.number_input(
             "Power cap [W]", 0.0, 20_000.0, 0.0, 50.0, key="chip_cap", bind="query-params",
@@ -111,7 +111,7 @@ def _form(system: System) -> tuple[Chip, str]:
 
 
 def _basis() -> None:
-    """Draw what the figures of the form rest on."""
+    """Draw what the figures of the form are based on."""
     st.caption(
         "Constants of kernels and the host stay the system's own; nothing measured validates a "
         "chip that is not there. Bandwidth of stacks is interface width times pin rate. A power "
@@ -133,14 +133,14 @@ def _figures(setup: Setup, chip: Chip) -> Figures:
 
 
 def _change(base: Figures, other: Figures, name: str) -> str:
-    """ "−27 %" of a figure, or a note that there is none."""
+    """The change of a figure, such as "−27 %", or a note that there is none."""
     if not (base["fits"] and other["fits"]):
         return NONE
     return quantities.change(base[name], other[name])
 
 
 def _rows(columns: Mapping[str, Figures]) -> list[dict[str, str]]:
-    """A figure per row, a what-if per column with its change; none for what does not fit."""
+    """One row per figure, one column per what-if with its change; empty for what does not fit."""
     base = columns[_NOW]
     return [
         {

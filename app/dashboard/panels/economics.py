@@ -12,7 +12,7 @@ import streamlit as st
 
 from app.answers.columns import COLUMNS
 from app.charts import economics as charts
-from app.dashboard import cached, export, sidebar, strip, visitor
+from app.dashboard import cached, export, sidebar, strip
 from app.dashboard.question_form import control
 from app.dashboard.widgets import card, draw_table
 from app.decide import economics as model
@@ -24,6 +24,7 @@ from app.decide.operation import Operation
 from app.measuring import run_store
 from app.question.hours import DAY
 from app.question.question import Question
+from app.rights import rights_here
 from app.scenario.setup import Setup
 from app.wording import quantities
 from app.wording.markdown import plain
@@ -62,7 +63,7 @@ def page() -> None:
     setup, resolved = sidebar.deployed_setup("the cost of tokens")
     s = setup.scenario
     if s.kind == "trace":
-        sidebar.stop(InvalidValue("a trace has no one load to account for: give users or a rate"))
+        sidebar.stop(InvalidValue("a trace has no single load to price: give users or a rate"))
     strip.say(under_load(s), "economics")
     st.caption(
         f"One replica: {plain(resolved.model.name)} on {s.tp * s.pp * s.dp} × "
@@ -134,7 +135,7 @@ def _share(name: str) -> float:
 
 def with_kept_runs(stated: Stated) -> Stated:
     """With the power that a stored run near the load measured, if the visitor may see it."""
-    may = visitor.rights().may_measure
+    may = rights_here().may_measure
     own, *servers = run_store.stores()
     stores = [own, *servers] if may or not servers else servers
     found = with_measured(stated.account, stores)

@@ -63,7 +63,7 @@ def show_timeline(report: Report) -> None:
     """Draw the streams over time, and below them the figures of the visible span."""
     prepared = _prepared(report)
     if not len(prepared.events.lane):
-        st.info("This report is a summary: it says how long kernels took and not when.")
+        st.info("This report is a summary: it states how long kernels took, but not when.")
         return
     if st.session_state.get("timeline_of") != report.label:
         _look_at(None)
@@ -78,10 +78,9 @@ def show_timeline(report: Report) -> None:
     if found is not None:
         _found(prepared.events, words)
     _gaps(prepared.gaps)
-    st.download_button(
-        "Open in Perfetto", lambda: chrome_trace(report),
-        f"{file_stem(report)}.perfetto.json", "application/json",
-        on_click="ignore", key="perfetto", icon=":material/open_in_new:",
+    export.save_button(
+        "Open in Perfetto", lambda: chrome_trace(report), f"{file_stem(report)}.perfetto.json",
+        key="perfetto", icon=":material/open_in_new:",
         help="Saves a trace; drop it on ui.perfetto.dev or chrome://tracing.",
     )  # fmt: skip
 

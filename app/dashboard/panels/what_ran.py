@@ -1,5 +1,5 @@
-"""What ran beside what is priced: the banner of their differences, and the button that fills them
-in.
+"""What ran compared with what is priced: a banner of their differences, and a button that fills
+them in.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def banner(
     if apart:
         lines = "\n".join(f"- {plain(str(one))}" for one in apart)
         st.warning(
-            f"What ran is not what is priced, so no finding is stated:\n{lines}",
+            f"The run differs from what is priced, so no findings are stated:\n{lines}",
             icon=":material/difference:",
         )
     if fields:

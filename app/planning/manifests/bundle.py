@@ -43,7 +43,7 @@ class Bundle:
 
 
 def archive(files: Mapping[str, str]) -> bytes:
-    """Texts by name as a ZIP archive; the same bytes for the same."""
+    """Texts by name as a ZIP archive; equal texts give equal bytes."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as zipped:
         for name, text in files.items():
@@ -79,7 +79,7 @@ def bundle(named: Mapping[str, Any], kind: str, at: int | None = None) -> Bundle
         try:
             found = _bundle(named, kind, number)
         except InvalidValue as refused:
-            reasons.append(f"plan {number + 1} is not deployed so: {refused}")
+            reasons.append(f"plan {number + 1} cannot be deployed this way: {refused}")
             continue
         return replace(found, notes=(*dict.fromkeys(reasons), *found.notes))
     raise InvalidValue("; ".join(reasons))

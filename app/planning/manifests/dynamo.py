@@ -60,7 +60,7 @@ def notes() -> list[str]:
     version = next(iter(images.values())).rsplit(":", 1)[-1]
     return [
         f"needs Dynamo's operator in the cluster; images are those of Dynamo {version}, whose "
-        "engine may be older than the options: see what it prints"
+        "engine may be older than the options: check its start-up log"
     ]
 
 

@@ -29,7 +29,7 @@ def values(deployed: Deployed) -> Document:
     """The chart's values.
 
     Raises:
-        InvalidValue: what the chart is not for: another engine, a prefill pool, several nodes.
+        InvalidValue: the chart does not support it: another engine, a prefill pool, several nodes.
     """
     (pool, *others) = deployed.pools
     if deployed.engine != "vllm" or others or pool.nodes > 1:

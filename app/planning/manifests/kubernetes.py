@@ -40,7 +40,7 @@ def documents(deployed: Deployed) -> list[Document]:
         return [_workload(deployed, pool), service(deployed, deployed.name, selector)]
     if "front_line" not in engine_flags()[deployed.engine]:
         raise InvalidValue(
-            f"{deployed.engine} brings no proxy that sends prompts to prefill servers first: ask "
+            f"{deployed.engine} has no proxy that sends prompts to prefill servers first: ask "
             "for dynamo or llm-d, which do"
         )
     made = [document for pool in deployed.pools for document in _named_pool(deployed, pool)]

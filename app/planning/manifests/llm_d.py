@@ -32,7 +32,7 @@ def documents(deployed: Deployed) -> list[Document]:
     """
     if not deployed.split:
         raise InvalidValue(
-            "llm-d is for plans with a prefill pool here: plan with --kind disaggregated, or ask "
+            "llm-d needs a plan with a prefill pool: plan with --kind disaggregated, or ask "
             "for kubernetes or helm"
         )
     if any(pool.nodes > 1 for pool in deployed.pools):

@@ -63,7 +63,7 @@ __all__ = [
 def ask(
     line: str,
 ) -> Answered:
-    r"""Answer a question that is typed as a line."""
+    r"""Answer a question typed as a line."""
 
 def availability(
     model: str | Path | Mapping[str, Any] | Model,
@@ -134,7 +134,7 @@ def availability(
 def chakra(
     path: str | Path,
 ) -> dict[str, Any]:
-    r"""Read a Chakra execution trace: what it is of, and under `rows` its operators."""
+    r"""Read a Chakra execution trace: its attributes, and its operators under `rows`."""
 
 def compare(
     reports: str | Path | Report | Sequence[str | Path | Report],
@@ -213,7 +213,7 @@ def compare(
     level: float | str = 80.0,
     steps: Mapping[str, int] | None = None,
 ) -> Comparison | ComparedResults:
-    r"""Put profiler reports of one run, or results of serving benchmarks, beside their prediction."""
+    r"""Compare profiler reports of one run, or serving benchmark results, with their prediction."""
 
 def economics(
     model: str | Path | Mapping[str, Any] | Model,
@@ -299,12 +299,12 @@ def economics(
     cached: float | str = 50.0,
     kept_runs: bool = True,
 ) -> dict[str, Any]:
-    r"""What a deployment's tokens cost: rented, owned, over a day, against an API; energy, carbon."""
+    r"""Token costs of a deployment: rented, owned, over a day, against an API; energy, carbon."""
 
 def engine(
     name: str = "generic",
 ) -> EngineProfile:
-    r"""A serving engine by name, with what was measured of it."""
+    r"""A serving engine by name, with its measured corrections."""
 
 def estimate(
     model: str | Path | Mapping[str, Any] | Model,
@@ -391,7 +391,7 @@ def estimate(
     price: str | float | Mapping[str, float] = "",
     on_error: str = "raise",
 ) -> Estimate | Served:
-    r"""Price a static batch: TTFT, TPOT, memory, cost, each latency beside its bound and interval."""
+    r"""Price a static batch: TTFT, TPOT, memory and cost, each latency with its bound and interval."""
 
 def export(
     model: str | Path | Mapping[str, Any] | Model,
@@ -540,7 +540,7 @@ def model(
 def models(
     pattern: str = "*",
 ) -> list[str]:
-    r"""The names of the models that ship, those that fit a pattern like "*llama*"."""
+    r"""The names of the shipped models that match a pattern like "*llama*"."""
 
 def module(
     name: str,
@@ -550,7 +550,7 @@ def module(
 def modules(
     pattern: str = "*",
 ) -> list[str]:
-    r"""The module classes that have formulas, those that fit a pattern like "*SiLU"."""
+    r"""The module classes with formulas that match a pattern like "*SiLU"."""
 
 def ops(
     model: str | Path | Mapping[str, Any] | Model,
@@ -729,7 +729,7 @@ def routing(
     price: str | float | Mapping[str, float] = "",
     copies: str | float | Sequence[float] | np.ndarray = (),
 ) -> list[dict[str, Any]]:
-    r"""What uneven experts of a run cost, and what redundant experts gain."""
+    r"""The cost of uneven expert routing in a run, and the gain from redundant experts."""
 
 def scale(
     model: str | Path | Mapping[str, Any] | Model,
@@ -804,12 +804,12 @@ def scale(
     mtbf_h: float | str | None = None,
     open_each: int | str = 0,
 ) -> Scaled:
-    r"""Serve a load by replicas that follow it, and again by a fixed number of them."""
+    r"""Simulate a load with autoscaled replicas, and again with a fixed number of them."""
 
 def schema(
     name: str = "",
 ) -> dict[str, Any] | list[str]:
-    r"""The JSON schema of a document that commands hand on: arch, modules, ops or step."""
+    r"""The JSON schema of a document that commands exchange: arch, modules, ops or step."""
 
 def sensitivity(
     model: str | Path | Mapping[str, Any] | Model,
@@ -887,7 +887,7 @@ def sensitivity(
     target: str | Sequence[str] = (),
     change: float | str = 10.0,
 ) -> dict[str, Any]:
-    r"""What the figures of a deployment answer to, its ridges, and the hardware that it needs."""
+    r"""How a deployment's figures depend on resources, its ridges, and the hardware that targets"""
 
 def serve(
     model: str | Path | Mapping[str, Any] | Model,
@@ -1056,7 +1056,7 @@ def simulate(
     remote_cache_price: float | str | None = None,
     worth: bool = False,
 ) -> Simulated:
-    r"""Serve requests one by one under the engine's scheduler: percentiles, queues, preemptions."""
+    r"""Simulate individual requests under the engine's scheduler: percentiles, queues, preemptions."""
 
 def study(
     study: str | Path | Mapping[str, Any],
@@ -1162,7 +1162,7 @@ def system(
 def systems(
     pattern: str = "*",
 ) -> list[str]:
-    r"""The slugs of all systems, those that fit a pattern like "h*"."""
+    r"""The slugs of all systems that match a pattern like "h*"."""
 
 def tune(
     model: str | Path | Mapping[str, Any] | Model,
@@ -1230,7 +1230,7 @@ def tune(
     folder: str | Path | None = None,
     measured: Sequence[Mapping[str, Any]] = (),
 ) -> Tuned:
-    r"""Find the best settings of a server by few runs of it."""
+    r"""Find the best settings of a server with few runs."""
 
 def watch(
     source: str | Path | Sequence[str | Path],

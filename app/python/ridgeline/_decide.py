@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         "output",
         "str | Path | None",
         None,
-        "Where the table goes, .parquet or .csv; it is taken up again where it stopped.",
+        "File for the table, .parquet or .csv; a stopped sweep continues there.",
     )
 )
 def sweep(
@@ -37,10 +37,10 @@ def sweep(
     also be a YAML file of axes (docs/planning.md).
 
     Returns:
-        A table, one row a combination.
+        A table, one row per combination.
 
     Raises:
-        RidgelineError: an axis or a value that cannot be.
+        RidgelineError: an invalid axis or value.
 
     >>> table = sweep("meta-llama/Llama-3.1-8B", system="h100", batch=[1, 8, 64], tp=[1, 2])
     >>> len(table), table.rows[0]["status"]
@@ -56,15 +56,15 @@ def sweep(
 def plan(asked: Asked) -> Planned:
     """Find the deployments that serve a load within targets, best first.
 
-    Give a concurrency, a rate or a trace, one of them.  Degrees, formats, engines, systems and
+    Give exactly one of concurrency, rate and trace.  Degrees, formats, engines, systems and
     other parameters that take lists are tried in all combinations.
 
     Returns:
-        The plans as a table, and in `to_dict()` why the others lose, what would have to change
-        where there is no plan, launch lines, and the measurement that would help most.
+        The plans as a table, and in `to_dict()` why the others lose, changes that would allow a
+        plan if there is none, launch commands, and the most useful measurement.
 
     Raises:
-        RidgelineError: a name, a target or a number that cannot be.
+        RidgelineError: an invalid name, target or number.
 
     >>> found = plan("meta-llama/Llama-3.1-8B", system="h100", rate=4, target="tpot < 20ms")
     >>> found.best["devices"], found.best["status"]
@@ -80,14 +80,14 @@ def fleet(given: str | Path | Mapping[str, Any]) -> Fleet:
 
     Args:
         given: the YAML file of a fleet, or its mapping: `machines` with a system, devices, a count,
-            and owned or a price each; `models`, questions of `plan` with a name and a priority;
-            `question`, what these share; `budget` in dollars an hour (docs/fleets.md).
+            and owned or a price each; `models`, `plan` questions with a name and a priority;
+            `question`, their common options; `budget` in dollars an hour (docs/fleets.md).
 
     Returns:
-        Who runs where as a table; `models`, `machines`, `refusals` and `one_more` beside it.
+        What runs where as a table, with `models`, `machines`, `refusals` and `one_more`.
 
     Raises:
-        RidgelineError: a key, a name or a value that cannot be.
+        RidgelineError: an invalid key, name or value.
 
     >>> machines = [{"system": "h100", "devices": 8, "owned": True}]
     >>> one = {"model": "meta-llama/Llama-3.1-8B", "engine": "vllm", "target": "tpot < 20ms"}
@@ -105,18 +105,19 @@ def fleet(given: str | Path | Mapping[str, Any]) -> Fleet:
 
 @verb()
 def scale(asked: Asked, **extras: Any) -> Scaled:
-    """Serve a load by replicas that follow it, and again by a fixed number of them.
+    """Simulate a load with autoscaled replicas, and again with a fixed number of them.
 
-    A rate is that of the busiest hour of a day of 24 shares (`day`); a trace is served as it was
-    recorded, with `day` a day is made of it.  `replicas` is the fixed number.
+    A rate is that of the busiest hour of a day of 24 shares (`day`); a trace is served as recorded,
+    or repeated over a day with `day`.  `replicas` is the fixed number.
 
     Returns:
-        Both runs: printed, what the one saves and which percentiles suffer; `rows` their figures,
-        `to_dataframe()` the windows of the day, `to_dict()` what `ridgeline scale --json` prints.
+        Both runs.  Printed, they show what autoscaling saves and which percentiles get worse;
+        `rows` has their figures, `to_dataframe()` the windows of the day, `to_dict()` what
+        `ridgeline scale --json` prints.
 
     Raises:
-        RidgelineError: as `simulate`; limits of the autoscaler that cannot be, or targets that one
-            request alone misses.
+        RidgelineError: as `simulate`; invalid limits of the autoscaler, or targets that even a
+        single request misses.
 
     >>> day = scale("meta-llama/Llama-3.1-8B", system="h100", engine="vllm", rate=0.05, osl=64,
     ...             day=[0] * 20 + [1] * 4, policy="keda", min_replicas=0)
@@ -133,11 +134,11 @@ def availability(asked: Asked, **extras: Any) -> Available:
     """Find how many replicas keep a share of requests within the targets, while some are lost.
 
     Returns:
-        `bare`, the fewest with none lost; `average`, the fewest with losses as they come, None
-        where no number is enough; `rows`, a row for each number.
+        `bare`, the smallest number with none lost; `average`, the smallest number with random
+        losses, None if no number is enough; `rows`, one row per number.
 
     Raises:
-        RidgelineError: as `simulate`; or `max_replicas` are too few.
+        RidgelineError: as `simulate`; or `max_replicas` is too small.
 
     >>> found = availability("meta-llama/Llama-3.1-8B", system="h100", engine="vllm", rate=30,
     ...                      requests=1000, ttft_target_s=0.5, share=99.9)
@@ -151,10 +152,11 @@ def availability(asked: Asked, **extras: Any) -> Available:
 
 @verb()
 def sensitivity(asked: Asked) -> dict[str, Any]:
-    """What the figures of a deployment answer to, its ridges, and the hardware that it needs.
+    """How a deployment's figures depend on resources, its ridges, and the hardware that targets
+    need.
 
     Returns:
-        What `ridgeline sensitivity --json` prints.
+        The output of `ridgeline sensitivity --json`.
 
     Raises:
         RidgelineError: as `estimate`.
@@ -174,10 +176,10 @@ def sensitivity(asked: Asked) -> dict[str, Any]:
     )
 )
 def economics(asked: Asked, kept_runs: bool) -> dict[str, Any]:
-    """What a deployment's tokens cost: rented, owned, over a day, against an API; energy, carbon.
+    """Token costs of a deployment: rented, owned, over a day, against an API; energy, carbon.
 
     Returns:
-        What `ridgeline economics --json` prints.
+        The output of `ridgeline economics --json`.
 
     Raises:
         RidgelineError: as `estimate`.
@@ -199,10 +201,10 @@ def study(study: str | Path | Mapping[str, Any]) -> Study:
         study: the document (docs/studies.md), or a YAML file of it.
 
     Returns:
-        The study: `title`, and `rows` with speed, cost, energy, memory and what binds.
+        The study: `title`, and `rows` with speed, cost, energy, memory and the limiting resource.
 
     Raises:
-        RidgelineError: keys, names or values that a study has not, or too many combinations.
+        RidgelineError: invalid keys, names or values, or too many combinations.
 
     >>> shared = {"model": "meta-llama/Llama-3.1-8B", "system": "h200", "batch": 16}
     >>> chips = [{"name": "H200"}, {"name": "twice the bandwidth", "bandwidth": 2}]
@@ -217,7 +219,7 @@ def study(study: str | Path | Mapping[str, Any]) -> Study:
 
 
 def _document(given: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
-    """A document that is given as such, or as the YAML file of it."""
+    """The mapping of a document, given as such or as a YAML file."""
     from hardware_db import yaml_document
 
     return given if isinstance(given, Mapping) else yaml_document.read(Path(given))

@@ -30,7 +30,7 @@ def model(
     8030261248
 
     Raises:
-        RidgelineError: an unknown name, an architecture or format that nobody described.
+        RidgelineError: an unknown name, or an unsupported architecture or format.
     """
     import model_registry
     from app.scenario.local_files import model_source
@@ -42,7 +42,7 @@ def model(
 
 
 def models(pattern: str = "*") -> list[str]:
-    """The names of the models that ship, those that fit a pattern like "*llama*".
+    """The names of the shipped models that match a pattern like "*llama*".
 
     >>> "meta-llama/Llama-3.1-8B" in models("*llama-3.1*")
     True
@@ -81,14 +81,14 @@ def system(
 
 
 def systems(pattern: str = "*") -> list[str]:
-    """The slugs of all systems, those that fit a pattern like "h*"."""
+    """The slugs of all systems that match a pattern like "h*"."""
     import hardware_db
 
     return _fitting(hardware_db.names(), pattern)
 
 
 def engine(name: str = "generic") -> EngineProfile:
-    """A serving engine by name, with what was measured of it.
+    """A serving engine by name, with its measured corrections.
 
     The name may carry a version: "vllm 0.9.0".
 
@@ -104,7 +104,7 @@ def engine(name: str = "generic") -> EngineProfile:
 
 
 def modules(pattern: str = "*") -> list[str]:
-    """The module classes that have formulas, those that fit a pattern like "*SiLU"."""
+    """The module classes with formulas that match a pattern like "*SiLU"."""
     from model_registry.modules import entry_names
 
     return _fitting(entry_names(), pattern)
@@ -131,10 +131,10 @@ def module(name: str) -> dict[str, Any]:
 
 
 def schema(name: str = "") -> dict[str, Any] | list[str]:
-    """The JSON schema of a document that commands hand on: arch, modules, ops or step.
+    """The JSON schema of a document that commands exchange: arch, modules, ops or step.
 
     Returns:
-        The schema; without a name, which there are.
+        The schema; without a name, the list of documents.
 
     >>> schema()
     ['arch', 'modules', 'ops', 'step']

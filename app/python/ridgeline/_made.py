@@ -104,7 +104,7 @@ def verb(
 def _arguments(
     name: str, own: Sequence[Own], first: Sequence[str], model: Any, instead: Mapping[str, str]
 ) -> Iterator[Own]:
-    """Every argument of a verb's function: positional ones, the parameters, the others."""
+    """All arguments of a verb's function: positional arguments, parameters, other arguments."""
     stated = {one.name: one for one in own}
     yield from (stated[at] for at in first if at in stated)
     known = parameters_of(name)

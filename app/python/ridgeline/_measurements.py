@@ -1,4 +1,4 @@
-"""What ran: reports, results and servers beside their prediction."""
+"""Measurements: reports, results and servers compared with their prediction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RESULTS = "str | Path | Sequence[str | Path]"
     Own(
         "reports", _FILES, inspect.Parameter.empty, "Reports of one run, or results of benchmarks."
     ),
-    Own("steps", "Mapping[str, int] | None", None, "Steps that a summary adds up, by phase."),
+    Own("steps", "Mapping[str, int] | None", None, "Number of steps in a summary, by phase."),
     first=("reports", "model"),
     model="",
 )
@@ -37,7 +37,7 @@ def compare(
     reports: Any,
     steps: Mapping[str, int] | None,
 ) -> Comparison | ComparedResults:
-    """Put profiler reports of one run, or results of serving benchmarks, beside their prediction.
+    """Compare profiler reports of one run, or serving benchmark results, with their prediction.
 
     Values that are not given are read from the files; given ones override the files.
 
@@ -89,7 +89,7 @@ def guard(asked: Asked, level: float, tolerance: float, results: Any, baseline: 
         "client", "str", "auto",
         "auto, own, aiperf, guidellm, vllm, or a command that loads {address} and writes {result}.",
     ),
-    Own("folder", "str | Path | None", None, "Where every run is kept, and taken up again."),
+    Own("folder", "str | Path | None", None, "Folder for every run; a search continues there."),
     Own(
         "measured", "Sequence[Mapping[str, Any]]", (),
         "Runs made elsewhere, each {'setting': {...}, 'figures': {...}}.",
@@ -107,17 +107,17 @@ def tune(
     folder: str | Path | None,
     measured: Any,
 ) -> Tuned:
-    """Find the best settings of a server by few runs of it.
+    """Find the best settings of a server with few runs.
 
-    Parameters that take lists are tried.  Without a server and without `dry_run` nothing is run:
-    the answer says what to run next, by the runs in `folder` or `measured`.
+    Parameters given as lists are varied.  Without a server and without `dry_run` nothing is run:
+    the answer is the setting to run next, given the runs in `folder` or `measured`.
 
     Returns:
-        The search: `records`, `best`, `choice` (what is next), and `stop`, why it is over.
+        The search: `records`, `best`, `choice` (the next setting), and `stop` (why it is over).
 
     Raises:
-        RidgelineError: nothing to choose among, a folder of another search, or a program that is
-            not there.
+        RidgelineError: a single setting, a folder of another search, or a program that is not
+        installed.
 
     >>> found = tune("meta-llama/Llama-3.1-8B", system="h100", concurrency=16, osl=64,
     ...              max_num_seqs=[4, 8, 16], dry_run=True)
@@ -151,7 +151,7 @@ def watch(asked: Asked, window: float, source: Any, every: float, seconds: float
         The watch: `windows`, `events`, `alarms` with their causes, and `drift`.
 
     Raises:
-        RidgelineError: a source that is none, or no model to compare with.
+        RidgelineError: an invalid source, or no model to compare with.
     """
     from app.watching.answer import of_recordings
     from app.watching.live import Live, of_page

@@ -126,6 +126,6 @@ def _exists(name: str) -> bool:
 
 
 def _is_at(folder: Path, name: str) -> bool:
-    """Whether Python finds the package of that name in that folder."""
+    """Whether Python finds a package of this name in a folder."""
     spec = find_spec(name)
     return spec is not None and Path(spec.origin or "").resolve().parent == folder

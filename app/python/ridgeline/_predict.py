@@ -1,4 +1,4 @@
-"""What a deployment does: questions of one deployment, its steps and its requests."""
+"""Predictions of one deployment: its figures, its steps and its requests."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 
 def ask(line: str) -> Answered:
-    """Answer a question that is typed as a line.
+    """Answer a question typed as a line.
 
-    Names, numbers with units and options stand in any order.  A target, several systems or "up to
-    8 h100" ask for a plan; users or a rate for `serve`; a batch for `estimate`; the name of a verb
-    in front asks that.
+    Names, numbers with units and options may come in any order.  A target, several systems or "up
+    to 8 h100" give a `plan`; users or a rate give `serve`; a batch gives `estimate`; a line may
+    begin with the name of a verb.
 
     Args:
         line: at most 1,000 characters; parameters are written as on the command line or as their
             names and values ("max-num-seqs 256", "tp4", "prefix_hits=0.5").
 
     Returns:
-        The line with its answer: `understood` is the question as a sentence, `answer` what the
-        function of that verb returns.
+        The line with its answer: `understood` is the question as a sentence, `answer` is the return
+        value of that verb's function.
 
     Raises:
-        RidgelineError: something in the line is not understood, which is named with what is near;
-            else as the verb's function.
+        RidgelineError: a part of the line is not understood; the message names it and close words;
+        otherwise as the verb's function.
 
     >>> asked = ask("llama 8b on h100 vllm 16 users 1k/256")
     >>> asked.understood
@@ -51,17 +51,17 @@ def ask(line: str) -> Answered:
 
 @verb()
 def estimate(asked: Asked, on_error: OnError) -> Estimate | Served:
-    """Price a static batch: TTFT, TPOT, memory, cost, each latency beside its bound and interval.
+    """Price a static batch: TTFT, TPOT, memory and cost, each latency with its bound and interval.
 
-    With a concurrency or a rate, the same as `serve`.  Lists and arrays are configurations side by
-    side, all of one length; numbers may be typed, "10k" or "2Ki".
+    With a concurrency or a rate, the same as `serve`.  Lists and arrays give one configuration per
+    element and have equal lengths; numbers may be texts, "10k" or "2Ki".
 
     Returns:
         The estimate: floats, or arrays where an argument was one; SI units.
 
     Raises:
-        RidgelineError: a name, size or degree that cannot be, or (`on_error="raise"`) a
-            configuration that does not fit; the sentence says what is near and what to do.
+        RidgelineError: an invalid name, size or degree, or (`on_error="raise"`) a configuration
+        that does not fit; the message suggests a remedy.
 
     >>> two = estimate("Qwen/Qwen3-8B", system="h200", batch=[1, 64])
     >>> bool(two.tpot_s[0] < two.tpot_s[1])
@@ -76,10 +76,10 @@ def estimate(asked: Asked, on_error: OnError) -> Estimate | Served:
 def serve(asked: Asked, on_error: OnError) -> Served | Simulated:
     """Estimate a deployment under load: TTFT, TPOT and throughput by continuous batching.
 
-    Give a concurrency, a rate or a trace, one of them; a trace is simulated, see `simulate`.
+    Give exactly one of concurrency, rate and trace; a trace is simulated, see `simulate`.
 
     Returns:
-        The figures of every load: floats, or arrays where an argument was one; SI units.  Of a
+        The figures of every load: floats, or arrays where an argument was one; SI units.  For a
         trace, the simulation.
 
     Raises:
@@ -100,15 +100,15 @@ def serve(asked: Asked, on_error: OnError) -> Served | Simulated:
 
 @verb()
 def simulate(asked: Asked, worth: bool) -> Simulated:
-    """Serve requests one by one under the engine's scheduler: percentiles, queues, preemptions.
+    """Simulate individual requests under the engine's scheduler: percentiles, queues, preemptions.
 
-    Give a concurrency, a rate or a trace, one of them.
+    Give exactly one of concurrency, rate and trace.
 
     Returns:
-        The simulation: figures by name, SI units; `to_dataframe()` has one row a request.
+        The simulation: figures by name, SI units; `to_dataframe()` has one row per request.
 
     Raises:
-        RidgelineError: as `estimate`; a load or a length that cannot be, a file that is no trace.
+        RidgelineError: as `estimate`; an invalid load or length, or a file that is not a trace.
 
     >>> busy = simulate("meta-llama/Llama-3.1-8B", system="h100", rate=4, requests=200, osl=128)
     >>> bool(busy.ttft_p50_s < busy.ttft_p99_s)
@@ -128,11 +128,11 @@ def ops(
     Images add their tokens to the new ones of every prompt, and the operators of the encoder.
 
     Returns:
-        `table`, with a row an operator of one block, their total and the least storage;
-        `to_dict()` is what `ridgeline ops --json` prints.
+        `table`, with one row per operator of one block, their total and the least storage;
+        `to_dict()` is the output of `ridgeline ops --json`.
 
     Raises:
-        RidgelineError: a model, sizes or degrees that cannot be; images that it cannot read.
+        RidgelineError: an invalid model, sizes or degrees; images that it cannot read.
 
     >>> two = ops("meta-llama/Llama-3.1-8B", cached_tokens=[1048576, 1024], input_tokens=1)
     >>> next(row.flops for row in two.table.rows if row.node == "attention")
@@ -147,17 +147,17 @@ def ops(
     Own(
         "statistics", "str | Path | Mapping[str, Any] | Sequence[Any] | np.ndarray",
         inspect.Parameter.empty,
-        "Rows that each expert got, [steps][layers][experts] or fewer; or a file of them, JSON or "
+        "Rows routed to each expert, [steps][layers][experts] or fewer; or a file of them, JSON or "
         "CSV with layer_id, expert_id, count.",
     ),
     first=("model", "statistics"),
 )  # fmt: skip
 def routing(asked: Asked, copies: Sequence[str], statistics: Any) -> list[dict[str, Any]]:
-    """What uneven experts of a run cost, and what redundant experts gain.
+    """The cost of uneven expert routing in a run, and the gain from redundant experts.
 
     Returns:
-        A row a number of copies: `busiest_rank`, its rows over the mean; the figures of the
-        deployment with that load; `gain`, tokens a second over those without copies.
+        One row per number of copies: `busiest_rank`, its rows over the mean; the figures of the
+        deployment with that load; `gain`, tokens per second over those without copies.
 
     Raises:
         RidgelineError: as `estimate`; no `ep` of 2 or more, or counts of other experts.
@@ -184,7 +184,7 @@ def export(asked: Asked, phase: str, output: str | Path | None) -> dict[str, byt
     """Make the files of a step that network simulators read: Chakra traces and a network.
 
     Returns:
-        Contents by name: `step.RANK.et` a device, `groups.json`, `network.yml`.
+        Contents by name: `step.RANK.et` for each device, `groups.json`, `network.yml`.
 
     Raises:
         RidgelineError: as `estimate`; lists, loads, or devices that do not fill the network.
@@ -204,13 +204,13 @@ def export(asked: Asked, phase: str, output: str | Path | None) -> dict[str, byt
 
 
 def chakra(path: str | Path) -> dict[str, Any]:
-    """Read a Chakra execution trace: what it is of, and under `rows` its operators.
+    """Read a Chakra execution trace: its attributes, and its operators under `rows`.
 
     Args:
         path: a trace, `step.0.et`.
 
     Raises:
-        RidgelineError: a file that is no trace, or is cut.
+        RidgelineError: a file that is not a trace, or is truncated.
     """
     from app.exchange.step_trace import read_file
 

@@ -1,5 +1,5 @@
-"""The price of a step for others: our tables in the files that simulators and planners read.
+"""Step prices for other programs: predicted tables in the file formats of simulators and planners.
 
-Two interfaces are fixed well enough in their programs' documents: the profiling results of NVIDIA
-Dynamo's planner and the replay table of SGLang's simulator.
+Two formats are documented well enough in their programs: the profiling results of NVIDIA Dynamo's
+planner and the replay table of SGLang's simulator.
 """

@@ -1,10 +1,10 @@
-"""The profiling results that NVIDIA Dynamo's planner interpolates, predicted in place of measured.
+"""Profiling results for NVIDIA Dynamo's planner, predicted instead of measured.
 
 Format: PrefillInterpolator and DecodeInterpolator in
 https://github.com/ai-dynamo/dynamo/blob/6c2186447653b2e5f63168cb5324b7cace96eacc/components/src/dynamo/planner/core/throughput/interpolation.py
-(times in milliseconds, tokens per second and GPU, arrays of one dimension), as
-components/src/dynamo/profiler/utils/profile_prefill.py and profile_decode.py write them: a folder
-for each phase with raw_data.npz, or two JSON files where a ConfigMap is mounted.
+(times in milliseconds, tokens per second per GPU, one-dimensional arrays), as written by
+components/src/dynamo/profiler/utils/profile_prefill.py and profile_decode.py: for each phase a
+folder with raw_data.npz, or two JSON files if a ConfigMap is mounted.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from app.simulation.predictor.step_prices import StepPrices
 from genz_core.errors import OutOfMemory
 from genz_core.types import Array
 
-#: What the profiler starts at, answers by, and leaves for a chat template [tokens].
+#: The profiler's first prompt length, its output length, and its margin for a chat template
+#: [tokens].
 _FIRST, _OUTPUT, _TEMPLATE = 100, 500, 512
-#: Lengths, and loads of each, of a sweep: the profiler's own are 16 and 6.
+#: Number of lengths in a sweep, and of loads per length; the profiler itself uses 16 and 6.
 _LENGTHS, _LOADS = 16, 8
 
 
 def files(prices: StepPrices) -> dict[str, bytes]:
-    """Files by path in a folder for the planner's profile results.
+    """Files by path in the folder of the planner's profiling results.
 
     Raises:
         OutOfMemory: no sequence of the sweep fits the cache.
@@ -40,7 +41,7 @@ def files(prices: StepPrices) -> dict[str, bytes]:
 def prefill(prices: StepPrices) -> Mapping[str, Array]:
     """prefill_isl [tokens], prefill_ttft [ms], prefill_thpt_per_gpu [tokens/s].
 
-    Attention ranks each read a prompt of their own: the throughput is that of all of them.
+    Each attention rank reads its own prompt: the throughput is the sum over all ranks.
     """
     lengths = _lengths(prices.longest - _TEMPLATE)
     ttft_ms = np.array([prices.prompt_s(int(tokens)) for tokens in lengths]) * 1e3
@@ -50,7 +51,7 @@ def prefill(prices: StepPrices) -> Mapping[str, Array]:
 
 def decode(prices: StepPrices) -> Mapping[str, Array]:
     """x_kv_usage (share of the cache), y_context_length [tokens], z_itl [ms], z_thpt_per_gpu
-    [tokens/s] of every point, and max_kv_tokens, an array of one.
+    [tokens/s] of every point, and max_kv_tokens, an array with one element.
 
     Raises:
         OutOfMemory: no sequence of the sweep fits the cache.
@@ -74,7 +75,7 @@ def decode(prices: StepPrices) -> Mapping[str, Array]:
 
 
 def _lengths(longest: int) -> Array:
-    """Prompts from 100 tokens on, evenly, the longest among them."""
+    """Prompt lengths in equal steps from 100 tokens to the longest."""
     return np.unique(np.linspace(_FIRST, max(longest, _FIRST), _LENGTHS).round()).astype(np.int64)
 
 

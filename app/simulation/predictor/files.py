@@ -1,4 +1,4 @@
-"""Files of step prices, by who reads them."""
+"""Files of step prices, by the program that reads them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from app.simulation.predictor import dynamo, sglang
 from app.simulation.predictor.step_prices import step_prices
 from genz_core.errors import InvalidValue
 
-#: Whose formats there are.
+#: Programs whose formats are supported.
 READERS = ("dynamo", "sglang")
 
 
 def check_reader(reader: str) -> None:
-    """Refuse a reader whose format is none of `READERS`.
+    """Refuse a program other than those in `READERS`.
 
     Raises:
-        InvalidValue: it is none.
+        InvalidValue: its format is not supported.
     """
     if reader not in READERS:
         raise InvalidValue(f"step prices are written for {' and '.join(READERS)}, not {reader!r}")

@@ -1,10 +1,11 @@
-"""The replay table of SGLang's simulator: steps by what they hold, predicted in place of measured.
+"""The replay table for SGLang's simulator: step times by batch contents, predicted instead of
+measured.
 
 Format: README.md of tools/sglang-simulator at 09e2244 and ReplayTimePredictor in
 https://github.com/sgl-project/sglang/blob/1b2e728d25ac48c0d8e2ffa7b895018ccd4f92ef/tools/sglang-simulator/src/sglang_simulator/time_predictor/replay.py
-A JSON object whose keys are JSON lists of [new, cached] tokens of each request, sorted, and whose
-values are seconds; a step that is not in it is the mean of those nearest by its number of requests
-and of tokens ("miss_strategy": "knn").
+A JSON object whose keys are sorted JSON lists of [new, cached] tokens of each request, and whose
+values are seconds; a step that is not in the table gets the mean of the nearest steps by number of
+requests and tokens ("miss_strategy": "knn").
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from app.scenario.scenario import Resolved
 from app.simulation.predictor.step_prices import StepPrices
 
 _TABLE = "replay_table.json"
-#: Numbers of requests of a step, of lengths of a chunk, and of contexts.
+#: Counts of tabulated batch sizes, chunk lengths, and contexts.
 _REQUESTS, _CHUNKS, _CONTEXTS = 24, 16, 12
 _NEAREST = 3
 
@@ -33,12 +34,12 @@ def files(prices: StepPrices, resolved: Resolved) -> dict[str, bytes]:
 
 
 def key(step: Step) -> str:
-    """A step as the simulator looks it up."""
+    """The simulator's key for a step."""
     return json.dumps(sorted([new, cached] for new, cached in step))
 
 
 def steps(prices: StepPrices) -> Iterator[tuple[Step, float]]:
-    """Steps over what the engine may do, and their seconds: prompts, chunks, decodes."""
+    """Steps that the engine may run, with their seconds: prompts, chunks, decodes."""
     longest = prices.longest
     contexts = _spread(16, longest, _CONTEXTS)
     for new in _spread(16, min(prices.chunk, longest), _CHUNKS):
@@ -55,7 +56,7 @@ def steps(prices: StepPrices) -> Iterator[tuple[Step, float]]:
 
 
 def _spread(first: int, last: int, count: int) -> list[int]:
-    """Whole numbers by equal factors, both ends among them."""
+    """Log-spaced whole numbers, including both ends."""
     if last <= first:
         return [last]
     return sorted({round(value) for value in np.geomspace(first, last, count)})

@@ -1,4 +1,4 @@
-"""Steps of one engine, priced alone: prompts read, sequences that decode, tokens that fit."""
+"""Prices of single steps of one engine: prefill, decode, and the tokens that fit its cache."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from genz_core.serving.simulation.step_price import (
     StepTables,
 )
 
-#: Sequences of a step that tables reach.
+#: Largest number of sequences in a tabulated step.
 _MOST_SEQUENCES = 4096
 _LEAST_CONTEXT = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class StepPrices:
-    """What steps of one engine take.
+    """Step times of one engine.
 
-    price: of a step.  ranks: attention ranks, over which sequences are spread.  chunk: tokens of a
-    prompt that one step reads.  devices: of the engine.  kv_tokens: that its caches hold.
+    price: of a step.  ranks: attention ranks, over which sequences are distributed.  chunk: prompt
+    tokens per step.  devices: of the engine.  kv_tokens: capacity of its caches.
     longest: tokens of the longest sequence.
     """
 
@@ -42,7 +42,7 @@ class StepPrices:
     longest: int
 
     def prompt_s(self, tokens: int) -> float:
-        """Seconds until a prompt that comes alone has its first token."""
+        """TTFT of a prompt that arrives alone [s]."""
         starts = range(0, tokens, self.chunk)
         pieces = [(min(self.chunk, tokens - start), start) for start in starts]
         return sum(self.prompts_s([piece]) for piece in pieces)
@@ -54,7 +54,9 @@ class StepPrices:
         return latency_s
 
     def decode_s(self, sequences: int, context: float) -> float:
-        """Seconds of a step in which sequences of a context, evenly over the ranks, decode."""
+        """Seconds of a decode step with sequences of equal context, distributed evenly over the
+        ranks.
+        """
         share, more = divmod(sequences, self.ranks)
         each = [share + (at < more) for at in range(self.ranks)]
         latency_s, _ = self.price([RankWork(count, count * context) for count in each])
@@ -66,12 +68,15 @@ def step_prices(resolved: Resolved, longest: int) -> StepPrices:
 
     Raises:
         InvalidValue: pipeline stages, whose steps overlap; a length below 1,024 tokens.
-        RidgelineError: what cannot be split or does not fit.
+        RidgelineError: degrees that do not divide the model, or a model that does not fit.
     """
     scenario = resolved.scenario
     split = scenario.parallelism
     if int(np.max(split.pp)) > 1:
-        raise InvalidValue(f"pp {int(np.max(split.pp))}: steps of stages overlap; give pp 1")
+        raise InvalidValue(
+            f"pp {int(np.max(split.pp))}: the predictor does not model the "
+            "overlapping steps of pipeline stages; give pp 1"
+        )
     if checked_size("isl", longest, "--context") < _LEAST_CONTEXT:
         raise InvalidValue(f"--context {longest}: give {_LEAST_CONTEXT:,} tokens or more")
     site = Site.of(resolved.model, resolved.system, resolved.engine, split)

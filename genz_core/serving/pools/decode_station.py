@@ -61,7 +61,7 @@ class AnsweringStation:
         return np.maximum(self.scale * running / per_s, self.least_s(running))
 
     def least_s(self, running: Array) -> Array:
-        """Least time of that step [s]."""
+        """Lower bound of the time of a step with `running` sequences [s]."""
         return np.interp(running, self.numbers, self.bound_s)
 
     def seen_s(self, running: Array, others: Array) -> Array:

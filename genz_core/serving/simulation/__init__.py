@@ -1,13 +1,13 @@
-"""A discrete-event simulation of serving: the truth that the closed form shadows.
+"""A discrete-event simulation of serving: the reference for the closed form.
 
 simulate(model, system, requests)   requests through a deployment, one by one
-simulate_replica_set(..., requests, plan) the same with replicas that come and go
-scaling                             autoscalers, a file each
-draws                               lengths, arrivals and accepted drafts of a seed
-policies                            schedulers, a file each
+simulate_replica_set(..., requests, plan) the same with replicas that start and stop
+scaling                             autoscalers, one file each
+draws                               random lengths, arrivals and accepted drafts
+policies                            schedulers, one file each
 
-The time of a step comes from a `StepPrice`: our step model on grids, or anything that is called
-with the work of every rank.
+The time of a step comes from a `StepPrice`: the tabulated step model, or any callable that takes
+the work of every rank.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ __all__ = [
     "simulate_replica_set",
 ]
 
-#: Of a seed's sequences; a caller may have drawn its requests from others of the same seed.
+#: Index of this random sequence of a seed; a caller may have drawn its requests from others of the
+#: same seed.
 _OF_JITTER, _OF_ROUTER = 1_000, 1_001
 
 
@@ -85,24 +86,25 @@ def simulate(
     progress: Progress | None = None,
     cancelled: Cancel | None = None,
 ) -> Simulation:
-    """Serve requests one by one.
+    """Simulate requests one by one.
 
     Args:
-        concurrency: open requests at most, 0 for no limit: those beyond wait with the client.
-        start_s: over which the users of a closed loop send their first requests, evenly.
-        counted: rows of the requests that figures are of, all by default.
-        options: what the operator tells the engine.
+        concurrency: largest number of open requests, 0 for no limit; the others wait with the
+            client.
+        start_s: time over which the users of a closed loop send their first requests, evenly.
+        counted: rows of the requests that figures are computed from, all by default.
+        options: engine settings given by the operator.
         replicas: equal deployments behind the router.
         front_ends: see `router`.
-        speculation: what drafts tokens; each request's steps are drawn when it is sent.
-        disaggregation: a pool that reads the prompts; what is described beside it then decodes.
-        seed: of the steps that speculation takes, and of the engine's jitter.
-        scheduler, price: in place of the engine's own and of our step model.
+        speculation: the method that drafts tokens; each request's steps are drawn when it is sent.
+        disaggregation: a separate prefill pool; the deployment described here then only decodes.
+        seed: for speculation steps and the engine's jitter.
+        scheduler, price: replace the engine's own and the step model.
         progress, cancelled: see `Simulator`.
 
     Raises:
         InvalidParallelism: degrees that do not divide the model.
-        OutOfMemory: the weights leave no room for a cache.
+        OutOfMemory: the weights leave no space for a cache.
         InvalidValue: requests that are never admitted; pools that cannot share a cache.
     """
     ready = _Setup.of(model, system, requests, parallelism, engine, options, speculation, seed)
@@ -138,9 +140,9 @@ def simulate_replica_set(
     progress: Progress | None = None,
     cancelled: Cancel | None = None,
 ) -> tuple[Simulation, ReplicaSetCourse]:
-    """Serve requests one by one by replicas that come and go, see `replica_set`.
+    """Simulate requests one by one on replicas that start and stop, see `replica_set`.
 
-    plan: how many there are, and which are lost.  The other arguments: see `simulate`.
+    plan: number of replicas over time, and losses.  The other arguments: see `simulate`.
 
     Raises:
         InvalidParallelism, OutOfMemory, InvalidValue: see `simulate`.
@@ -160,9 +162,9 @@ def simulate_replica_set(
 
 @dataclass(frozen=True, slots=True)
 class _Setup:
-    """What a simulation needs beside its replicas.
+    """The parts of a simulation other than its replicas.
 
-    steps: decode steps of every request.  chance: of the engine's jitter.
+    steps: decode steps of every request.  chance: generator of the engine's jitter.
     """
 
     site: Site
@@ -193,13 +195,13 @@ class _Setup:
 
     @property
     def before_s(self) -> float:
-        """From an arrival until the scheduler has the request [s]."""
+        """Time from an arrival until the scheduler has the request [s]."""
         return self.site.engine.host_request_s + self.options.wait_s
 
     def replica(
         self, scheduler: Scheduler | None, price: StepPrice | None, concurrency: int
     ) -> Callable[[], Sequence[Worker]]:
-        """What makes the workers of a replica."""
+        """A function that makes the workers of a new replica."""
         return replica_of(
             self.site, self.requests, self.options, scheduler=scheduler, price=price,
             open_requests=concurrency, generator=self.chance,

@@ -1,4 +1,4 @@
-"""What a simulation answers: every request, its percentiles, and the queue over time."""
+"""The result of a simulation: every request, percentiles, and the queue over time."""
 
 from __future__ import annotations
 
@@ -17,29 +17,31 @@ from genz_core.types import Array, Mask
 
 PERCENTILES = (50, 90, 95, 99)
 _MOST_SAMPLES = 4096
-#: Gaps between tokens are kept by their logarithm, in classes of 0.5 %.
+#: Gaps between tokens are counted in classes of 0.5 % of their logarithm.
 _GAP_CLASS = math.log(1.005)
 SERIES = ("time_s", "running", "waiting", "kv_use", "decode_step_s", "preemptions")
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """Answers, [requests] where not said otherwise; times in seconds, NaN where none.
+    """Results of a simulation, [requests] unless stated otherwise; times in seconds, NaN where
+    there are none.
 
-    ttft_s: arrival to first token.  tpot_s: mean gap after it, NaN for one token.  queue_s:
-    arrival to the first piece of the prompt that is read.  cached_tokens: of the prompt, found in
-    the cache.  rank: that served it.  refused: does not fit the cache even alone.
-    counted: requests that all figures are of; those before them fill a closed loop, those after
-    them keep it full.
-    gaps_s, gap_counts: gaps between tokens (ITL) and how many there were of each, [gaps], while
-    counted requests were sent; between pieces of an answer where a step yields several tokens, as
-    benchmarks that stream see it.
+    ttft_s: arrival to first token.  tpot_s: mean gap after it, NaN for a single token.  queue_s:
+    arrival to the first prefill step.  cached_tokens: prompt tokens found in the cache.  rank: that
+    served the request.  refused: does not fit the cache even alone.
+    counted: requests that all figures are computed from; those before them fill a closed loop,
+    those after them keep it full.
+    gaps_s, gap_counts: gaps between tokens (ITL) and the number of each, [gaps], while counted
+    requests were sent.  If a step yields several tokens, gaps are between pieces of an answer, as
+    streaming benchmarks see them.
     series: columns over time, [samples]: time_s, running, waiting, kv_use, decode_step_s,
-    preemptions (so far).
-    preemptions, steps: of the whole run.  busy: share of it that workers were in a step, [pools].
-    tier_tokens: of `cached_tokens`, those that came from each tier below the device, by its name;
-    loading_s: of the queue, the time in which they came.  written_bytes: to each tier, in all, by
-    one device of every rank.
+    preemptions (cumulative).
+    preemptions, steps: of the whole run.  busy: share of the run that workers spent in steps,
+    [pools].
+    tier_tokens: by tier name, the part of `cached_tokens` that came from each tier below the
+    device; loading_s: part of the queue time spent loading them.  written_bytes: total written to
+    each tier by one device of every rank.
     """
 
     requests: Requests
@@ -69,7 +71,7 @@ class Simulation:
 
     @property
     def seconds(self) -> float:
-        """Time in which the counted requests were served.
+        """Time in which the counted requests were served [s].
 
         From the first arrival to the last answer, or to the first request that no longer counts.
         """
@@ -81,7 +83,7 @@ class Simulation:
         return float(end - np.min(self.arrival_s[done]))
 
     def latencies(self) -> dict[str, tuple[Array, Array]]:
-        """(values, how many there are of each) of ttft_s, tpot_s, itl_s, e2e_s and queue_s."""
+        """(values, count of each) of ttft_s, tpot_s, itl_s, e2e_s and queue_s."""
         names = ("ttft_s", "tpot_s", "e2e_s", "queue_s")
         columns = {name: getattr(self, name)[self.counted] for name in names}
         finite = {name: values[np.isfinite(values)] for name, values in columns.items()}
@@ -92,7 +94,7 @@ class Simulation:
         """Figures of the counted requests: mean and percentiles of each latency, throughput,
         goodput; preemptions and steps of the whole run.
 
-        targets: most seconds of ttft_s, tpot_s or e2e_s for a request to count as good.
+        targets: largest ttft_s, tpot_s or e2e_s of a good request [s].
         """
         done, seconds = self.counted & self.ended, max(self.seconds, 1e-12)
         read, written = self.requests.input_tokens[done], self.requests.output_tokens[done]
@@ -118,7 +120,7 @@ class Simulation:
         return figures
 
     def _of_tiers(self, done: Mask, read: float) -> dict[str, float]:
-        """Shares of the prompts that came from each tier; nothing where there are none."""
+        """Share of the prompt tokens from each tier; {} without tiers."""
         if not self.tier_tokens:
             return {}
         below = {name: float(tokens[done].sum()) for name, tokens in self.tier_tokens.items()}
@@ -128,7 +130,7 @@ class Simulation:
         return figures | {"loading_mean_s": float(self.loading_s[done].mean())}
 
     def good(self, targets: Mapping[str, float]) -> Mask:
-        """Requests that meet every target; one without a second token meets any of tpot_s."""
+        """Requests that meet every target; a request without a second token meets any tpot_s."""
         met = self.ended
         for name, most in targets.items():
             values = getattr(self, name)
@@ -148,7 +150,7 @@ def _statistics(name: str, values: Array, counts: Array) -> dict[str, float]:
 
 
 def percentiles(values: Array, counts: Array, percents: Sequence[float]) -> Array:
-    """Percentiles of values of which there are several each, linear between neighbours."""
+    """Percentiles of values with counts, linear between neighbours."""
     order = np.argsort(values)
     ordered, ends = values[order], np.cumsum(counts[order])
     ranks = np.asarray(percents) / 100.0 * (ends[-1] - 1.0)
@@ -158,10 +160,10 @@ def percentiles(values: Array, counts: Array, percents: Sequence[float]) -> Arra
 
 
 class Recorder:
-    """Writes down what happens to requests, and a sample of the state now and then.
+    """Records the events of requests, and samples the state from time to time.
 
-    pools: of workers, all that there are and were; more may join.
-    counted: rows of the requests that figures are of.
+    pools: all workers that exist or existed; more may be added.
+    counted: rows of the requests that figures are computed from.
     """
 
     def __init__(
@@ -183,7 +185,7 @@ class Recorder:
         self._rank = [-1] * size
         self._loads: dict[int, Load] = {}
         self._refused = np.zeros(size, dtype=bool)
-        self._gaps: dict[int, int] = {}  # of steps whose time was drawn one by one
+        self._gaps: dict[int, int] = {}  # of steps with individually drawn times
         self._drawn_together: dict[int, int] = {}
         self._samples: list[tuple[float, ...]] = []
         self._every = 1
@@ -191,7 +193,7 @@ class Recorder:
         self._events = 0
 
     def watch(self, workers: Sequence[Worker]) -> None:
-        """Samples are of these workers from now on."""
+        """Take samples from these workers from now on."""
         self._ranks = [rank for worker in workers for rank in worker.ranks]
         self._capacity = sum(rank.cache.capacity for rank in self._ranks)
 
@@ -205,18 +207,24 @@ class Recorder:
             self._rank[row] = rank
 
     def scheduled(self, row: int, now: float, cached: int) -> None:
-        """A piece of a prompt is about to be read; `cached` tokens of it need not be."""
+        """Record that a piece of a prompt is about to be prefilled; `cached` tokens need no
+        prefill.
+        """
         if math.isnan(self._queued[row]):
             self._queued[row] = now
             self._cached[row] = cached
 
     def loads(self, row: int, load: Load) -> None:
-        """A request waits for blocks of its prompt before any piece of it is read."""
+        """Record that a request waits for cached blocks of its prompt before its first prefill
+        step.
+        """
         if math.isnan(self._queued[row]):
             self._loads[row] = load
 
     def began(self, job: Job, now: float) -> None:
-        """The prompt of a request is read, for the first time or again, and a token written."""
+        """Record that a prompt was prefilled, for the first time or again, and a token
+        generated.
+        """
         if math.isnan(self._first[job.row]):
             self._first[job.row] = now
         elif now > job.stopped_s:
@@ -231,9 +239,9 @@ class Recorder:
         self.ended += 1
 
     def resumed(self, job: Job, flight: Flight) -> None:
-        """The first token of a sequence in this pool: its gap began in the one before.
+        """Record the first token of a sequence in this pool; its gap began in the previous pool.
 
-        Where this pool shows the one before, too, it does as it admits the sequence.
+        If this pool also delivers the first token of the previous pool, that happens on admission.
         """
         if math.isnan(self._first[job.row]):
             self._first[job.row] = flight.start_s
@@ -242,7 +250,7 @@ class Recorder:
         self._gap(flight.step_s, -1)
 
     def stepped(self, flight: Flight, now: float) -> None:
-        """Some equal steps have ended."""
+        """Record the end of some equal steps."""
         self._steps += flight.steps
         self._events += 1
         self._now = now
@@ -285,7 +293,7 @@ class Recorder:
         )
 
     def _tiers(self) -> dict[str, Any]:
-        """What came from tiers and went to them, where there are any."""
+        """Results on cache tiers, if there are any: tokens read and bytes written."""
         workers = [worker for pool in self._pools for worker in pool]
         ranks = [rank.tiers for worker in workers for rank in worker.ranks if rank.tiers]
         if not ranks:
@@ -307,7 +315,7 @@ class Recorder:
         }
 
     def _busy(self) -> Array:
-        """Share of the time to the last event that the workers of each pool were in a step."""
+        """Share of the time until the last event that the workers of each pool spent in steps."""
         seconds = max(self._now, 1e-12)
         shares = [[worker.busy_s / seconds for worker in pool] for pool in self._pools]
         return np.array([np.mean(pool) for pool in shares])
@@ -321,16 +329,16 @@ class Recorder:
         return preemptions
 
     def _gap(self, seconds: float, count: int) -> None:
-        """Count gaps between tokens, where they count."""
+        """Count gaps between tokens, if they are counted."""
         if self._counting:
             at = round(math.log(seconds) / _GAP_CLASS)
             self._gaps[at] = self._gaps.get(at, 0) + count
 
     def _spread_gaps(self) -> tuple[Array, Array]:
-        """Classes of gaps and how many there are of each, with the jitter of the last pool.
+        """Classes of gaps and their counts, after applying the jitter of the last pool.
 
-        Of n steps whose time was drawn together, n - 1 are counted with the whole jitter of a step
-        and one with none: the variance that n drawn ones keep about their mean.
+        Of n steps whose time was drawn together, n - 1 are counted with the full jitter of a step
+        and one without any: this keeps the variance of n individual draws about their mean.
         """
         jitter = self._pools[-1][0].jitter
         plain = {at: self._gaps.get(at, 0) + self._drawn_together.get(at, 0) for at in self._gaps}

@@ -1,4 +1,4 @@
-"""The KV cache of one rank: what sequences hold, and prefix blocks kept for others to share."""
+"""The KV cache of one rank: memory of sequences, and prefix blocks kept for sharing."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from genz_core.serving.simulation.requests import Prefix
 class KvCache:
     """Bytes of one rank's cache.
 
-    Sequences hold their prompt and grow by `growth` bytes a token.  Blocks of a prefix that nobody
-    holds any more stay until room is needed, the least recently used going first; of one sequence
-    the last going first, so that what stays of a prefix can be found from its start.
+    A sequence holds its prompt and grows by `growth` bytes per token.  Prefix blocks no longer used
+    by any sequence stay until space is needed; the least recently used are evicted first.  Within a
+    sequence the last blocks are evicted first, so that the remaining prefix can still be found from
+    its start.
     Source: vLLM 0.11, vllm/v1/core/single_type_kv_cache_manager.py, `free`: blocks are freed in
     reverse order.
 
-    capacity: bytes.  prompt_bytes: of a sequence with so many tokens, whole blocks.
-    growth: bytes of a further token.  block_bytes: of a shared block; block_tokens: its tokens.
-    shares: whether equal prefixes are shared.  evicted: told of every block that goes.
+    capacity: bytes.  prompt_bytes: of a sequence by its number of tokens, in whole blocks.
+    growth: bytes per additional token.  block_bytes: of a shared block; block_tokens: its tokens.
+    shares: whether equal prefixes are shared.  evicted: called with every evicted block.
     """
 
     __slots__ = (
@@ -49,7 +50,7 @@ class KvCache:
 
     @property
     def free(self) -> float:
-        """Bytes that sequences may still take; idle blocks make room."""
+        """Bytes available to sequences, including idle blocks, which can be evicted."""
         return self.capacity - self.used
 
     @property
@@ -58,7 +59,7 @@ class KvCache:
         return len(self._idle) * self.block_bytes
 
     def hits(self, prefix: Prefix, most: int) -> int:
-        """Leading blocks of a prefix that are in the cache, `most` at most."""
+        """Number of leading blocks of a prefix that are in the cache, at most `most`."""
         if not self.shares:
             return 0
         found = 0
@@ -69,14 +70,14 @@ class KvCache:
         return found
 
     def held(self, blocks: Prefix) -> int:
-        """Leading blocks that some sequence holds."""
+        """Number of leading blocks that are used by some sequence."""
         for at, block in enumerate(blocks):
             if block not in self._held:
                 return at
         return len(blocks)
 
     def hold(self, blocks: Prefix) -> None:
-        """Take a reference to blocks that are in the cache."""
+        """Add a reference to blocks that are in the cache."""
         for block in blocks:
             if block in self._held:
                 self._held[block] += 1
@@ -86,7 +87,7 @@ class KvCache:
                 self.used += self.block_bytes
 
     def share(self, blocks: Prefix) -> list[int]:
-        """Offer blocks that a sequence holds for itself; returns those that became shared."""
+        """Make a sequence's own blocks shareable; returns those that became shared."""
         shared = []
         for block in blocks if self.shares else ():
             if block not in self._held:
@@ -96,7 +97,7 @@ class KvCache:
         return shared
 
     def drop(self, blocks: list[int]) -> None:
-        """Give references back; what nobody holds stays idle."""
+        """Drop references to blocks; unused blocks stay idle."""
         for block in reversed(blocks):
             self._held[block] -= 1
             if not self._held[block]:

@@ -1,4 +1,4 @@
-"""A deployment as a simulation runs it: ranks with their caches, a scheduler and a step price."""
+"""A deployment in a simulation: ranks with caches, a scheduler and a step price."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ from genz_core.validity import check, raise_for_status
 def scheduler_of(engine: EngineProfile, options: Options, query: int, longest: int) -> Scheduler:
     """The scheduler of an engine.
 
-    query: tokens of a decode.  longest: tokens of the longest prompt.
+    query: tokens of a decoding sequence per step.  longest: tokens of the longest prompt.
 
     Raises:
-        InvalidValue: the name of the scheduler has no case here.
+        InvalidValue: no scheduler is implemented for the name.
     """
     sequences = options.max_num_seqs or engine.max_sequences
     budget = options.max_num_batched_tokens or engine.chunk_tokens or max(longest, 8192)
@@ -63,7 +63,7 @@ def scheduler_of(engine: EngineProfile, options: Options, query: int, longest: i
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A model on devices under an engine."""
+    """A model on devices with an engine."""
 
     model: Model
     system: System
@@ -74,7 +74,7 @@ class Site:
     def of(
         cls, model: Model, system: System, engine: EngineProfile | None, parallelism: Parallelism
     ) -> Site:
-        """Refuse what cannot be split.
+        """A site, if its degrees can split the model.
 
         Raises:
             InvalidParallelism: degrees that do not divide the model.
@@ -86,22 +86,23 @@ class Site:
 
     @property
     def query(self) -> int:
-        """Tokens of a decode: one, and those of a draft that it verifies."""
+        """Tokens of a decoding sequence per step: one, plus those of a draft that it verifies."""
         model = self.model
         return 1 + (model.speculation.draft_tokens if isinstance(model, SpeculativeModel) else 0)
 
     @property
     def coupled(self) -> bool:
-        """Whether the attention ranks wait for one another: they share experts."""
+        """Whether attention ranks wait for one another because they share experts."""
         deployed = deploy(self.model, self.system, self.engine)
         graph = deployed.graph(Step.decode(1.0, 1.0), self.parallelism)
         return any(op.operator_class == "moe" for op in graph.ops)
 
     def prompt_bytes(self, longest: float) -> tuple[Curve, float]:
-        """Cache of a sequence on the fullest device by its tokens, and bytes that ranks have.
+        """Cache of a sequence on the fullest device by its tokens, and the bytes available per
+        rank.
 
         Raises:
-            OutOfMemory: the weights leave no room.
+            OutOfMemory: the weights leave no space.
         """
         block = float(self.engine.kv_block_tokens)
         tokens = np.unique(np.concatenate([np.arange(1.0, 65.0), nodes(longest, 2**0.25)]))
@@ -117,9 +118,9 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class CacheLayout:
-    """The cache of every rank of a site, laid out for some requests.
+    """The cache of every rank of a site, sized for some requests.
 
-    capacity: bytes.  prompt_bytes: of a sequence by its tokens.  growth: of a further token.
+    capacity: bytes.  prompt_bytes: of a sequence by its tokens.  growth: per additional token.
     """
 
     capacity: float
@@ -128,10 +129,10 @@ class CacheLayout:
 
     @classmethod
     def of(cls, site: Site, requests: Requests, options: Options) -> CacheLayout:
-        """Read off the memory of the fullest device.
+        """The layout from the memory of the fullest device.
 
         Raises:
-            OutOfMemory: the weights leave no room.
+            OutOfMemory: the weights leave no space.
         """
         lengths = requests.input_tokens + requests.output_tokens
         curve, free = site.prompt_bytes(float(lengths.max()))
@@ -160,10 +161,10 @@ def replica_of(
     open_requests: int = 0,
     generator: np.random.Generator | None = None,
 ) -> Callable[[], Sequence[Worker]]:
-    """What makes the workers of a replica, empty, each time that it is called.
+    """A function that makes the empty workers of a new replica each time it is called.
 
-    open_requests: at most, 0 where there may be any number.
-    generator: of the engine's jitter, None for a clock without any.
+    open_requests: largest number, 0 for no limit.
+    generator: of the engine's jitter, None for no jitter.
     """
     site = replace(site, engine=options.with_memory(site.engine))
     longest = int(requests.input_tokens.max())
@@ -173,7 +174,9 @@ def replica_of(
     if price is None:
         price = _tables(site, requests, scheduler, layout, open_requests)
         scale = site.engine.recipe.tpot_scale if scale is None else scale
-    price = _scaled(price, 1.0 if scale is None else scale, options.prompt_scale)
+    scales = (1.0 if scale is None else scale, options.prompt_scale)
+    if scales != (1.0, 1.0):
+        price = ScaledPrice(price, *scales)
     degree, lanes = int(np.max(site.parallelism.dp)), int(np.max(site.parallelism.pp))
     coupled = site.coupled
     below = _Below.of(site, layout, requests, options, scheduler)
@@ -201,15 +204,11 @@ def replica_of(
     return made
 
 
-def _scaled(price: StepPrice, scale: float, prompts: float) -> StepPrice:
-    return price if (scale, prompts) == (1.0, 1.0) else ScaledPrice(price, scale, prompts)
-
-
 @dataclass(frozen=True, slots=True)
 class _Below:
-    """The tiers below the caches of a deployment's ranks.
+    """The cache tiers below the ranks of a deployment.
 
-    sizes: (tier, blocks that one of its stores holds).  shared: stores of all ranks, by name.
+    sizes: (tier, blocks that one of its stores holds).  shared: stores used by all ranks, by name.
     """
 
     sizes: Sequence[tuple[CacheTier, int]]
@@ -226,16 +225,16 @@ class _Below:
         options: Options,
         scheduler: Scheduler,
     ) -> _Below | None:
-        """None where there are no tiers.
+        """The tiers of a deployment; None without any.
 
         Raises:
-            InvalidValue: tiers below a static batch, which keeps no prefixes.
+            InvalidValue: tiers with a static batch, which keeps no prefixes.
         """
         if not options.tiers:
             return None
         if isinstance(scheduler, StaticBatch):
             raise InvalidValue(
-                "cache tiers mean nothing to a static batch, which keeps no prefixes: leave them "
+                "cache tiers have no effect on a static batch, which keeps no prefixes: leave them "
                 "out, or choose another scheduler"
             )
         split = site.parallelism
@@ -246,7 +245,7 @@ class _Below:
         return cls(sizes, shared, block_bytes, options.cache_writes)
 
     def of_rank(self) -> Tiers:
-        """Those of a further rank."""
+        """The tiers of one more rank."""
         stores = [
             self.shared[tier.name] if tier.shared else Store(tier, most)
             for tier, most in self.sizes
@@ -257,7 +256,7 @@ class _Below:
 def _tables(
     site: Site, requests: Requests, scheduler: Scheduler, layout: CacheLayout, open_requests: int
 ) -> StepTables:
-    """The step model over what these requests can ask of a rank."""
+    """The tabulated step model for the range of steps that these requests can cause on a rank."""
     lengths = requests.input_tokens + requests.output_tokens
     fit = layout.capacity / max(layout.prompt_bytes(float(lengths.min())), 1e-9)
     most = min(getattr(scheduler, "sequences", 4096), fit, len(requests), open_requests or np.inf)

@@ -1,4 +1,4 @@
-"""Draws of a seed: lengths and arrival times of requests, steps that speculation takes.
+"""Random draws for a simulation: lengths and arrival times of requests, speculation steps.
 
 Every function takes a NumPy generator, so that the same seed gives the same requests.
 """
@@ -17,7 +17,7 @@ Generator = np.random.Generator
 def uniform_lengths(count: int, nominal: float, ratio: float, generator: Generator) -> Array:
     """Whole numbers of tokens, uniform in [ratio, 1] of the nominal length, at least one.
 
-    ratio 1 is a fixed length; public serving benchmarks draw so with 0.8.
+    A ratio of 1 gives a fixed length; public serving benchmarks use 0.8.
     """
     return whole_lengths(count, int(np.ceil(nominal * ratio)), int(nominal), generator)
 
@@ -28,7 +28,7 @@ def whole_lengths(count: int, least: int, most: int, generator: Generator) -> Ar
 
 
 def lognormal_lengths(count: int, mean: float, spread: float, generator: Generator) -> Array:
-    """Whole numbers of tokens of a lognormal of that mean, at least one.
+    """Whole numbers of tokens from a lognormal distribution with this mean, at least one.
 
     spread: standard deviation of the length over its mean.
     """
@@ -36,7 +36,7 @@ def lognormal_lengths(count: int, mean: float, spread: float, generator: Generat
 
 
 def lognormal(count: int, mean: float, spread: float, generator: Generator) -> Array:
-    """Draws of a lognormal of that mean.  spread: its standard deviation over the mean."""
+    """Draws from a lognormal distribution.  spread: standard deviation over the mean."""
     sigma = np.sqrt(np.log1p(spread**2))
     return generator.lognormal(np.log(mean) - sigma**2 / 2.0, sigma, count)
 
@@ -56,8 +56,8 @@ def bursty_arrivals(
 ) -> Array:
     """Arrival times [s] with gamma-distributed gaps.
 
-    burstiness: shape of the gamma; 1 is Poisson, less is burstier, more is more even.  It is the
-    `--burstiness` of vLLM's benchmark.
+    burstiness: shape of the gamma distribution; 1 is Poisson, less is burstier, more is more even.
+     It is the `--burstiness` of vLLM's benchmark.
     """
     _above_zero("rate_per_s", rate_per_s)
     _above_zero("burstiness", burstiness)
@@ -93,13 +93,13 @@ def hourly_arrivals(
     *,
     one_day: bool = False,
 ) -> Array:
-    """Arrival times [s] of a process whose rate follows a day, in order.
+    """Arrival times [s] of a process whose rate varies over a day, in order.
 
-    per_s: rates of equal hours, the means of their middles; between these the rate is linear, and
-    the day begins again after the last hour.  Arrivals of rate 1 (see `bursty_arrivals`) are
-    stretched by the inverse of the integral of the rate.
+    per_s: mean rates of equal hours, applied at their middles; the rate is linear in between, and
+    the day repeats after the last hour.  Arrivals at rate 1 (see `bursty_arrivals`) are stretched
+    by the inverse of the rate's integral.
 
-    one_day: all of them come within one day, however many they are.
+    one_day: all arrivals fall within one day, whatever their number.
     """
     rates = np.asarray(per_s, dtype=float)
     _above_zero("the busiest rate", float(rates.max(initial=0.0)))
@@ -123,11 +123,13 @@ def hourly_arrivals(
 
 
 def decode_steps(tokens: Array, acceptance: Acceptance, generator: Generator) -> Array:
-    """Steps in which each sequence writes so many tokens, its accepted drafts drawn, [sequences].
+    """Number of decode steps of each sequence for its tokens, with randomly accepted drafts,
+    [sequences].
 
-    A sequence that lacks n tokens needs at least n / (1 + k) more steps with drafts of k, so as
-    many are drawn at once, as counts of a multinomial; what it then lacks is drawn again.  Steps
-    are distributed as if drawn one by one, in a few array calls.
+    A sequence that lacks n tokens needs at least n / (1 + k) more steps with drafts of k tokens, so
+    that number of steps is drawn at once, as counts of a multinomial; the remaining tokens are
+    drawn again.  The result has the same distribution as steps drawn one by one, in a few array
+    calls.
     """
     chances = np.maximum(acceptance.probabilities, 0.0)
     chances = chances / chances.sum()

@@ -1,4 +1,4 @@
-"""A pool of prefill workers, and the way of what it has read to the decode workers."""
+"""A pool of prefill workers, and the transfer of their caches to the decode workers."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ def prefill_pool(
     price: StepPrice | None = None,
     generator: np.random.Generator | None = None,
 ) -> Pool:
-    """The workers that read the prompts, empty.
+    """The prefill workers, empty.
 
-    A worker keeps a prompt's cache until it is read; it sends one after another.
-    decode: where it goes.  speculation: whose draft reads the prompts as well.
+    A worker keeps a prompt's cache until it has been transferred; caches are sent one after
+    another.
+    decode: the receiving pool.  speculation: its draft model also reads the prompts.
     generator: see `replica_of`.
 
     Raises:

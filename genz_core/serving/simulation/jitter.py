@@ -13,7 +13,7 @@ import numpy as np
 
 from genz_core.types import Array
 
-_DRAWS = 4096  # draws of a block
+_DRAWS = 4096  # random numbers drawn at a time
 
 
 class Jitter:
@@ -33,7 +33,9 @@ class Jitter:
         self._waits: list[float] = []
 
     def factor(self, steps: int) -> float:
-        """Mean of several consecutive steps over the mean of all steps: one on average."""
+        """Mean time of several consecutive steps relative to the mean of all steps: one on
+        average.
+        """
         if not self._sigma2:
             return 1.0
         if not self._normals:
@@ -50,12 +52,12 @@ class Jitter:
         return self.delivery * step_s * (self._waits.pop() - 1.0)
 
     def of_gaps(self, width: float) -> tuple[Array, Array]:
-        """How gaps of one length spread, in classes of `width` of their logarithm, [2, 2n + 1].
+        """How gaps of one length are distributed, in classes of `width` of their logarithm, [2, 2n
+        + 1].
 
-        The first row is for gaps after steps whose times were drawn one by one; the second for gaps
-        after steps of which many were drawn together, each of which still jitters.  Shares sum to
-        one; the middle class means no change.  The difference of two waits has a Laplace
-        distribution.
+        The first row is for gaps after steps whose times were drawn individually; the second for
+        gaps after steps drawn together, each of which still jitters.  Shares sum to one; the middle
+        class means no change.  The difference of two waits has a Laplace distribution.
         """
         waits = step = np.ones(1)
         if self.delivery:
@@ -66,7 +68,7 @@ class Jitter:
 
 
 def _laplace(scale: float) -> Callable[[Array], Array]:
-    """Distribution function of the difference of two exponentials of one mean."""
+    """Distribution function of the difference of two exponentials with equal means."""
 
     def below(x: Array) -> Array:
         tail = np.exp(-np.abs(x) / scale) / 2.0
@@ -76,7 +78,7 @@ def _laplace(scale: float) -> Callable[[Array], Array]:
 
 
 def _lognormal(sigma2: float) -> Callable[[Array], Array]:
-    """Distribution function of the logarithm of a lognormal of mean one."""
+    """Distribution function of the logarithm of a lognormal with mean one."""
 
     def below(x: Array) -> Array:
         scaled = (x + sigma2 / 2.0) / math.sqrt(2.0 * sigma2)

@@ -1,9 +1,9 @@
-"""The step model on grids: what each operator's time depends on, and its seconds at the nodes.
+"""The step model on grids: the sizes that each operator's time depends on, and its time at the
+nodes.
 
-An operator's time depends on the tokens of a rank, on those of all ranks (experts), on the tokens
-that are sampled, or on how tokens are distributed over sequences and contexts (attention,
-recurrences).  Nodes are placed where the step model jumps, so that it is nearly linear between
-them.
+An operator's time depends on the tokens of a rank, on those of all ranks (experts), on the sampled
+tokens, or on the distribution of tokens over sequences and contexts (attention, recurrences).
+Nodes are placed where the step model jumps, so that it is nearly linear between them.
 """
 
 from __future__ import annotations

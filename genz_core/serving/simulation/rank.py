@@ -1,7 +1,7 @@
 """One rank of a deployment: its queue, its cache, and the sequences of its pipeline lanes.
 
-Sequences that decode are counted, not visited: all of a lane grow by a step together, so a
-thousand of them cost as much to advance as one.
+Decoding sequences are not visited one by one: all sequences of a lane advance by a step together,
+so a thousand of them cost as much as one.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ _NOTHING = Load([], [])
 
 
 class Job:
-    """A request on its way through a rank.
+    """A request on a rank.
 
-    prompt: tokens to read before it generates; after a preemption also those that it had written.
-    length: tokens when it ends.  done: of the prompt read, or found in the cache.  steps: decode
-    steps after its first token; growth: tokens that it gains in each, so that it ends with the
-    last.  entered: step of the lane at which it began to decode, -1 while it does not; stays: times
-    that it has begun to.  ran: decode steps when it left.  held: bytes that it holds for itself;
-    blocks: prefix blocks that it shares.  stopped_s: time of its last token before a preemption,
-    or before another pool of workers goes on with it.  load: blocks that it waits for, None for
-    none.
+    prompt: tokens to prefill before decoding; after a preemption including those already generated.
+    length: tokens at the end.  done: prompt tokens prefilled or found in the cache.  steps: decode
+    steps after the first token; growth: tokens gained in each, so that the request ends with the
+    last.  entered: step of the lane at which it began to decode, -1 if it is not decoding; stays:
+    number of times it began.  ran: decode steps until it left.  held: bytes of its own; blocks:
+    prefix blocks that it shares.  stopped_s: time of its last token before a preemption, or before
+    another pool continues it.  load: blocks that it waits for, None for none.
     """
 
     __slots__ = (
@@ -54,11 +53,11 @@ class Job:
 
     @property
     def left(self) -> int:
-        """Tokens of the prompt that are still to be read."""
+        """Prompt tokens that still need prefill."""
         return self.prompt - self.done
 
     def begin_again(self) -> None:
-        """Read everything once more, with what it had written, and go on from there."""
+        """Start over: prefill the prompt and the generated tokens again, then continue."""
         if self.left:
             self.done = 0
             return
@@ -72,9 +71,9 @@ class Job:
 class Lane:
     """Sequences that share a step: all of a rank, or those of one micro-batch of a pipeline.
 
-    prefilling: admitted, their prompts not yet read, in order.  count: sequences that decode;
-    tokens: theirs in the cache; rate: that they gain in a step, all together; step: decode steps
-    so far.  resumed: sequences that another pool has read and that have not generated here yet.
+    prefilling: admitted requests with unfinished prompts, in order.  count: decoding sequences;
+    tokens: their total in the cache; rate: tokens that they gain per step together; step: decode
+    steps so far.  resumed: sequences prefilled by another pool that have not decoded here yet.
     """
 
     __slots__ = (
@@ -99,11 +98,11 @@ class Lane:
 
     @property
     def steps_left(self) -> int:
-        """Decode steps that its sequences still need, all together."""
+        """Total decode steps that its sequences still need."""
         return self._sum_of_ends - self.count * self.step
 
     def enter(self, job: Job) -> None:
-        """A sequence whose prompt is read starts to decode."""
+        """Add a sequence whose prompt is prefilled to the decoding sequences."""
         job.entered = self.step
         end = self.step + job.steps
         job.stays += 1
@@ -115,14 +114,14 @@ class Lane:
         self.rate += job.growth
 
     def advance(self, steps: int) -> None:
-        """Every sequence decodes for some steps."""
+        """Advance every sequence by some decode steps."""
         self.step += steps
         self.tokens += steps * self.rate
 
     def steps_to_an_end(self) -> int:
-        """Steps until the next sequence ends; 0 where none decodes."""
+        """Steps until the next sequence ends; 0 if no sequence decodes."""
         ends = self._ends
-        while ends:  # those of sequences that were taken out before, though they may run elsewhere
+        while ends:  # entries of sequences removed before, which may run elsewhere
             end, _, stay, job = ends[0]
             if job.entered >= 0 and job.stays == stay:
                 return end - self.step
@@ -130,7 +129,7 @@ class Lane:
         return 0
 
     def ended(self) -> list[Job]:
-        """Take out the sequences that have nothing left to write."""
+        """Remove the sequences that have generated all their tokens."""
         jobs: list[Job] = []
         ends, step = self._ends, self.step
         while ends and ends[0][0] <= step:
@@ -141,7 +140,7 @@ class Lane:
         return jobs
 
     def last(self) -> Job | None:
-        """Take out the sequence that was admitted last; None where none runs."""
+        """Remove the sequence admitted last; None if none runs."""
         if self.prefilling:
             return self.prefilling.pop()
         while self._order and self._order[-1].entered < 0:
@@ -166,14 +165,14 @@ class Lane:
 
 
 class Rank:
-    """Queue and cache of one rank, and the lanes that its sequences run in.
+    """Queue and cache of one rank, and the lanes of its sequences.
 
-    reserves: a sequence's whole cache is taken when it is admitted, so that it never grows.
-    waiting: requests that the scheduler knows and has not admitted, in order; mail: those that it
-    has not looked at, the first `seen` of which it knew at the last step; received: decode steps
-    since it last looked.  coming: sequences that another pool has read and that wait for its step.
+    reserves: whether a sequence's whole cache is reserved on admission, so that it never grows.
+    waiting: requests known to the scheduler and not admitted, in order; mail: requests that it has
+    not looked at, the first `seen` of which had arrived by the last step; received: decode steps
+    since its last look.  coming: sequences prefilled by another pool that wait for a step here.
     preempted: see `preempt`.  tiers: below the cache, None for none; asked: sequences whose blocks
-    are to be read from them; loading: those that wait for theirs.
+    are to be read from them; loading: sequences that wait for theirs.
     """
 
     __slots__ = (
@@ -208,21 +207,21 @@ class Rank:
 
     @property
     def load(self) -> int:
-        """Requests that it has, running or not."""
+        """Number of requests on the rank, running or not."""
         load = len(self.waiting) + len(self.mail) + self.coming
         for lane in self.lanes:
             load += lane.count + len(lane.prefilling)
         return load
 
     def hit(self, job: Job) -> int:
-        """Tokens of a prompt that others share: whole blocks, never the last token."""
+        """Shared prompt tokens in the cache: whole blocks, never the last token."""
         cache = self.cache
         if not job.prefix or not cache.shares:
             return 0
         return cache.hits(job.prefix, self._most_blocks(job)) * cache.block_tokens
 
     def known(self, job: Job, hit: int) -> int:
-        """Tokens of a prompt that need not be read: done, in the cache (`hit`) or in a tier."""
+        """Prompt tokens that need no prefill: done, in the cache (`hit`) or in a tier."""
         if job.done:
             return max(job.done, hit)
         return hit + len(self._below(job, hit).blocks) * self.cache.block_tokens
@@ -231,45 +230,46 @@ class Rank:
         return (job.prompt - 1) // self.cache.block_tokens
 
     def _below(self, job: Job, hit: int) -> Load:
-        """The blocks after those in the cache that the tiers have."""
+        """The blocks after the cached ones that the tiers hold."""
         if not self.tiers or not self.cache.shares:
             return _NOTHING
         first = hit // self.cache.block_tokens
         return self.tiers.find(job.prefix[first : self._most_blocks(job)])
 
     def needs(self, job: Job, tokens: float) -> float:
-        """Bytes of its own that a sequence holds with so many tokens in the cache."""
+        """Bytes of its own that a sequence needs for `tokens` tokens in the cache."""
         return self.cache.prompt_bytes(tokens) - len(job.blocks) * self.cache.block_bytes
 
     def asks(self, job: Job, tokens: float, hit: int) -> float:
-        """Bytes that a sequence takes with so many tokens in the cache, some of them shared.
+        """Bytes that a sequence takes from the cache for `tokens` tokens, of which `hit` are
+        shared.
 
-        Blocks that nobody holds take room again.
+        Shared blocks that no sequence uses count too: they can no longer be evicted.
         Source: vLLM 0.11, vllm/v1/core/single_type_kv_cache_manager.py,
         `get_num_blocks_to_allocate` (evictable computed blocks).
         """
         return self.cache.prompt_bytes(tokens) - self.shared_bytes(job, hit)
 
     def shared_bytes(self, job: Job, hit: int) -> float:
-        """Bytes of a prompt's known blocks that other sequences hold already."""
+        """Bytes of a prompt's cached blocks that other sequences already use."""
         if not hit:
             return 0.0
         blocks = job.prefix[: hit // self.cache.block_tokens]
         return self.cache.held(blocks) * self.cache.block_bytes
 
     def grown(self, lane: Lane) -> float:
-        """Bytes that the sequences of a lane take in a decode step."""
+        """Bytes that the sequences of a lane take in one decode step."""
         return lane.rate * self._token_bytes
 
     def spare(self, lane: Lane) -> float:
-        """Bytes that are left when the sequences of a lane have taken a decode step."""
+        """Bytes left after the sequences of a lane take one decode step."""
         cache = self.cache
         return cache.capacity - cache.used - lane.rate * self._token_bytes
 
     def admit(self, job: Job, lane: Lane, hit: int) -> None:
-        """Move a request from the queue into a lane, sharing what the cache has of it.
+        """Move a request from the queue into a lane and share its cached blocks.
 
-        One that was read by another pool generates from the next step on.
+        A request prefilled by another pool decodes from the next step.
         """
         if job.prefix and hit:
             job.blocks = list(job.prefix[: hit // self.cache.block_tokens])
@@ -284,7 +284,7 @@ class Rank:
             lane.resumed.append(job)
 
     def _ask(self, job: Job, hit: int) -> None:
-        """Ask the tiers for what they have of a prompt beyond the cache."""
+        """Request from the tiers the blocks of a prompt that follow the cached ones."""
         if not self.tiers or not job.prefix or job.done > hit:
             return
         load = self._below(job, hit)
@@ -298,7 +298,7 @@ class Rank:
         self.loading += 1
 
     def loaded(self, job: Job) -> None:
-        """What a sequence waited for is in the cache, for others to share, too."""
+        """Put the blocks that a sequence waited for into the cache, where others can share them."""
         load, job.load = job.load, None
         self.loading -= 1
         if self.tiers and load:
@@ -306,7 +306,7 @@ class Rank:
             self.tiers.landed(load)
 
     def hold(self, job: Job, held: float) -> None:
-        """A sequence holds so many bytes for itself."""
+        """Set the bytes that a sequence holds for itself."""
         cache = self.cache
         cache.used += held - job.held
         job.held = held
@@ -314,13 +314,13 @@ class Rank:
             cache.trim()
 
     def read(self, job: Job) -> None:
-        """The prompt of a job is read: others may share its blocks from now on."""
+        """Finish the prefill of a job: others may share its blocks from now on."""
         if job.prefix:
             self._share(job, job.prompt)
             self._write(job, job.prompt)
 
     def advance(self, lane: Lane, steps: int) -> None:
-        """The sequences of a lane decode for some steps, and their cache grows."""
+        """Advance the sequences of a lane by some decode steps and grow their cache."""
         lane.advance(steps)
         cache = self.cache
         cache.used += steps * (lane.rate * self._token_bytes)
@@ -328,17 +328,17 @@ class Rank:
             cache.trim()
 
     def finish(self, job: Job) -> None:
-        """A sequence ends; what others may share of it stays."""
+        """End a sequence; its shareable blocks stay in the cache."""
         if job.prefix:
             self._share(job, job.length)
             self._write(job, job.length)
         self._give_back(job)
 
     def preempt(self, lane: Lane) -> None:
-        """Send the sequence admitted last back to the head of the queue, if any runs.
+        """Move the sequence admitted last back to the head of the queue, if any runs.
 
-        Its cache is lost: it reads its prompt again, and what it had written.  It stands in
-        `preempted` until someone has taken note.
+        Its cache is lost: it prefills its prompt and its generated tokens again.  It stays in
+        `preempted` until the event is recorded.
         """
         job = self.take_out(lane)
         if job is not None:
@@ -346,7 +346,7 @@ class Rank:
             self.preempted.append(job)
 
     def take_out(self, lane: Lane) -> Job | None:
-        """Take out the sequence admitted last, ready to begin again; None where none runs."""
+        """Remove the sequence admitted last, ready to start over; None if none runs."""
         job = lane.last()
         if job is None:
             return None
@@ -358,7 +358,7 @@ class Rank:
         return job
 
     def _write(self, job: Job, tokens: int) -> None:
-        """Blocks of a sequence are computed: tiers that are written at once have them."""
+        """Record computed blocks of a sequence in the tiers that are written immediately."""
         if self.tiers and self.cache.shares:
             self.tiers.write(job.prefix[: tokens // self.cache.block_tokens])
 

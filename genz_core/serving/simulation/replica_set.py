@@ -1,9 +1,10 @@
-"""Replicas that come and go: started and stopped by a policy, lost and replaced, before one router.
+"""Replicas behind one router that start and stop by a policy, and are lost and replaced.
 
-A replica that is started serves after `start_s`; it is paid for from the start on.  One that is no
-longer wanted takes no more requests and ends with its last one.  The requests of one that is lost
-go to others at once, the oldest first, which read their prompts and what they had written again
-(request migration); the lost one is back after `replace_s` and a start, with an empty cache.
+A replica serves `start_s` after it is ordered, and is billed from the order on.  A replica that is
+no longer wanted takes no more requests and stops after its last one.  When a replica is lost, its
+requests move to others at once, the oldest first, and prefill their prompts and generated tokens
+again (request migration).  The lost replica is back after `replace_s` and a start, with an empty
+cache.
 """
 
 from __future__ import annotations
@@ -37,14 +38,15 @@ Loss = tuple[float, int]
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSetPlan:
-    """How many replicas there are, and what becomes of them.
+    """The number of replicas over time, and their losses.
 
-    policy: says how many.  initial: that serve when the first request may come.
-    start_s: from the order of a replica until it serves.  losses: (time, place of a replica) of
-    every loss; the places are numbered from 0 and a new replica takes the lowest free one; of a
-    replica that does not serve then nothing is lost.  replace_s: from a loss until a new start.
-    open_each: requests that a replica has at most; those beyond wait before the router, 0: none do.
-    until_s: for which replicas are paid at least.
+    policy: decides the number.  initial: replicas that serve at the start.
+    start_s: from the order of a replica until it serves.  losses: (time, slot of a replica) of
+    every loss.  Slots are numbered from 0 and a new replica takes the lowest free one; a loss has
+    no effect if the slot's replica is not serving.  replace_s: from a loss until the replacement is
+    started.
+    open_each: most requests per replica; others wait at the router, 0 for no limit.
+    until_s: least time that replicas are billed for.
     """
 
     policy: Policy
@@ -58,9 +60,10 @@ class ReplicaSetPlan:
 
 @dataclass(eq=False, slots=True)
 class Replica:
-    """A replica.  place: among those that are there.  numbers: of its workers in the pool.
+    """A replica.  place: its slot.  numbers: of its workers in the pool.
 
-    ready: it takes requests.  leaving: it ends with its last request.  ordered_s: paid from then.
+    ready: whether it takes requests.  leaving: whether it stops after its last request.  ordered_s:
+    start of billing.
     """
 
     place: int
@@ -77,11 +80,11 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSetCourse:
-    """The replicas over a run.
+    """The replicas during a run.
 
-    time_s, wanted, ready, there: at every change, [changes]; there: paid for.
-    replica_s: paid for, all together.  starts, losses: of replicas.  moved: requests that a loss
-    sent to another replica.  held: requests that waited before the router.
+    time_s, wanted, ready, there: at every change, [changes]; there: number billed.
+    replica_s: total billed time.  starts, losses: of replicas.  moved: requests that a loss moved
+    to another replica.  held: requests that waited at the router.
     """
 
     time_s: Array
@@ -97,7 +100,7 @@ class ReplicaSetCourse:
 
 @dataclass(slots=True)
 class _Counts:
-    """Since the last look of the policy: requests, and their tokens."""
+    """Requests since the policy's last look, and their tokens."""
 
     since_s: float = 0.0
     arrived: int = 0
@@ -116,9 +119,9 @@ class _Log:
 
 
 class ReplicaSetSimulator(Simulator):
-    """Sends requests to replicas that come and go.
+    """Sends requests to replicas that start and stop.
 
-    made: makes the workers of one replica, empty.  The other arguments: see `Simulator`.
+    made: makes the empty workers of one replica.  The other arguments: see `Simulator`.
     """
 
     def __init__(
@@ -138,19 +141,19 @@ class ReplicaSetSimulator(Simulator):
             requests, steps, [Pool(self._workers, router)], client, progress, cancelled
         )
         self._first = range(len(self._workers))
-        self._serving: list[Replica] = []  # that take requests, by place
+        self._serving: list[Replica] = []  # replicas that take requests, by slot
         self._homes = [self._homes_of([])]
         self._replicas: list[Replica] = []
-        self._of: dict[int, Replica] = {}  # by number of a worker
+        self._of: dict[int, Replica] = {}  # by worker number
         self._held: deque[Job] = deque()
         self._leaving = 0
         self._now_s = 0.0
         self._counts, self._log = _Counts(), _Log()
         self._wanted = plan.initial
-        self._periodic = 0  # events that come whatever happens
+        self._periodic = 0  # events that occur in any case
 
     def run_with_course(self) -> tuple[Simulation, ReplicaSetCourse]:
-        """Serve every request.
+        """Simulate every request.
 
         Raises:
             InvalidValue: requests that no scheduler ever admits.
@@ -180,7 +183,7 @@ class ReplicaSetSimulator(Simulator):
             call(now, *given)
 
     def _look(self, now: float) -> None:
-        """The controller looks, and replicas start and leave."""
+        """Let the policy look, and start and stop replicas accordingly."""
         seen = self._observed(now)
         if not self._going_on and seen.ready and seen.open and self._wanted == seen.replicas:
             self._refuse_waiting()
@@ -197,7 +200,7 @@ class ReplicaSetSimulator(Simulator):
 
     @property
     def _going_on(self) -> bool:
-        """Whether anything happens but looks and losses."""
+        """Whether events remain other than autoscaler checks and device losses."""
         return len(self._events) > self._periodic
 
     def _observed(self, now: float) -> Observed:
@@ -220,7 +223,7 @@ class ReplicaSetSimulator(Simulator):
     # --------------------------------------------------------------------------- replicas
 
     def _ordered(self, now: float) -> Replica:
-        """A new replica on the lowest free place."""
+        """Order a new replica in the lowest free slot."""
         taken = {one.place for one in self._replicas}
         place = next(at for at in range(len(taken) + 1) if at not in taken)
         replica = Replica(place, now)
@@ -229,7 +232,7 @@ class ReplicaSetSimulator(Simulator):
         return replica
 
     def _ready(self, now: float, replica: Replica) -> None:
-        """A replica has started, unless it left before."""
+        """Make a replica ready once it has started, unless it was stopped before."""
         if replica not in self._replicas or replica.ready:
             return
         if self._first and not self._of:
@@ -244,7 +247,7 @@ class ReplicaSetSimulator(Simulator):
         self._changed(now)
 
     def _changed(self, now: float) -> None:
-        """Other replicas take requests than before."""
+        """Update the router after a change of the replicas that take requests."""
         serving = [one for one in self._replicas if one.ready and not one.leaving]
         self._serving = sorted(serving, key=lambda one: one.place)
         self._homes[0] = self._homes_of(self._serving)
@@ -262,7 +265,7 @@ class ReplicaSetSimulator(Simulator):
         self._log.changes.append((now, self._wanted, serving, there))
 
     def _leave(self, now: float) -> None:
-        """One replica fewer: one that does not serve yet, else the one that came last."""
+        """Stop one replica: one that is not serving yet, otherwise the newest."""
         there = [one for one in self._replicas if not one.leaving]
         replica = max(there, key=lambda one: (not one.ready, one.ordered_s, one.place))
         replica.leaving = True
@@ -277,7 +280,7 @@ class ReplicaSetSimulator(Simulator):
         self._log.replica_s += now - replica.ordered_s
 
     def _lose(self, now: float, place: int) -> None:
-        """The replica of a place is lost, if one serves there."""
+        """Lose the replica in a slot, if one serves there."""
         replica = next((one for one in self._replicas if one.place == place and one.ready), None)
         if replica is None:
             return
@@ -294,7 +297,7 @@ class ReplicaSetSimulator(Simulator):
         self._changed(now)
 
     def _taken_from(self, now: float, replica: Replica) -> list[Job]:
-        """The requests of a replica that is lost, the oldest first, ready to begin again."""
+        """The requests of a lost replica, the oldest first, ready to start over."""
         jobs: list[Job] = []
         for number in replica.numbers:
             worker = self._workers[number]
@@ -312,7 +315,7 @@ class ReplicaSetSimulator(Simulator):
         return sorted(jobs, key=lambda job: job.row)
 
     def _cut_off(self, now: float, worker: Worker, flight: Flight) -> None:
-        """End a flight with the last step that was whole; what it read is lost."""
+        """End a flight with the last complete step; its unfinished prefill is lost."""
         worker.flights[flight.lane] = None
         whole = min(int((now - flight.start_s) / flight.step_s + 1e-9), flight.steps - 1)
         if whole <= 0:
@@ -337,14 +340,14 @@ class ReplicaSetSimulator(Simulator):
         self._log.held += bool(self._held)
 
     def _free_homes(self) -> Homes:
-        """The ranks of the replicas that may take another request."""
+        """The ranks of the replicas that can take another request."""
         most = self._plan.open_each
         if not most:
             return self._homes[0]
         return self._homes_of([one for one in self._serving if one.load < most])
 
     def _release(self, now: float) -> None:
-        """Requests that wait before the router go on, in order, as far as there is room."""
+        """Release requests that wait at the router, in order, as far as replicas have space."""
         while self._held and (homes := self._free_homes()).ranks:
             self._route(now, 0, self._held.popleft(), homes)
 

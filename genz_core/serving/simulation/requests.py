@@ -10,7 +10,7 @@ import numpy as np
 from genz_core.errors import InvalidValue
 from genz_core.types import Array
 
-#: Identities of blocks; those of a long conversation may be a range.
+#: Ids of blocks; those of a long conversation may be a range.
 Prefix = Sequence[int]
 
 
@@ -21,10 +21,10 @@ class Requests:
     arrival_s: time of arrival, non-decreasing; for a later turn of a session, think time after the
     answer to the previous turn.
     input_tokens, output_tokens: of each, at least one.
-    after: row of the previous turn, -1 where there is none; empty without sessions.
-    prefix: identities of the blocks of `block_tokens` that a request's tokens start with; requests
-    with equal leading identities share them.  Empty where nothing is shared.  Blocks beyond the
-    prompt are those of the answer, which a later turn may share.
+    after: row of the previous turn, -1 if there is none; empty without sessions.
+    prefix: ids of the blocks of `block_tokens` tokens at the start of a request; requests with
+    equal leading ids share these blocks.  Empty if nothing is shared.  Blocks beyond the prompt
+    belong to the answer, which a later turn may share.
     """
 
     arrival_s: Array
@@ -56,10 +56,10 @@ class Requests:
         )
 
     def _check(self, columns: Sequence[str]) -> None:
-        """Refuse what no client could send.
+        """Refuse invalid requests.
 
         Raises:
-            InvalidValue: the row and its value.
+            InvalidValue: names the row and its value.
         """
         sizes = {name: len(getattr(self, name)) for name in columns}
         if len(set(sizes.values())) > 1:

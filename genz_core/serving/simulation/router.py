@@ -1,4 +1,4 @@
-"""Which rank a request goes to."""
+"""Which rank a request is sent to."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Literal
 from genz_core.serving.simulation.rank import Job, Rank
 
 Routing = Literal["round_robin", "least_loaded", "prefix"]
-#: Called with a request, the ranks of equal deployments by turns (the first of each, then the
-#: second), and the number of deployments, which may change; returns the place of a rank.
+#: Function called with a request, the ranks of equal deployments in turn (the first of each, then
+#: the second), and the number of deployments, which may change; returns the index of a rank.
 Router = Callable[[Job, Sequence[Rank], int], int]
 
 
 def router(routing: Routing, first_turns: Sequence[int] = (0,)) -> Router:
-    """A router of that kind.
+    """The router for a routing method.
 
-    first_turns: of each front end, the deployment that it sends its first request to.
+    first_turns: for each front end, the deployment to which it sends its first request.
     """
     if routing == "round_robin":
         return RoundRobin(first_turns)
@@ -25,12 +25,12 @@ def router(routing: Routing, first_turns: Sequence[int] = (0,)) -> Router:
 
 
 class RoundRobin:
-    """Each deployment in turn, whatever it has to do; of its ranks the least loaded, the first of
-    equals.
+    """Each deployment in turn, regardless of its load; within it the least loaded rank, the first
+    of equals.
 
-    A front end counts workers and knows nothing of their ranks: a server shares out what it is sent
-    itself.  Several take turns with requests, and each counts for itself: deployments are no longer
-    sent as many at any time, and wait where others are free.
+    A front end counts deployments and does not know their ranks: each server distributes its
+    requests itself.  Several front ends take requests in turn and count separately, so deployments
+    do not get equal numbers at all times, and some have queues while others are idle.
     Source: NVIDIA Dynamo, lib/runtime/src/pipeline/network/egress/push_router.rs, `round_robin`;
     TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/executor_request_queue.py,
     `_balance_requests_across_ranks`; srt-slurm, docs "Frontends": ten behind nginx by default.
@@ -54,11 +54,11 @@ class LeastLoaded:
 
 
 class Prefix:
-    """The rank whose cache and tiers have most of the prompt, the least loaded of equals.
+    """The rank whose cache and tiers hold most of the prompt; the least loaded of equals.
 
-    Of ranks that have as much, the one with more of it in the cache.
+    Among ranks that hold equal amounts, the one with more in its cache is preferred.
 
-    A rank with more than `excess` requests above the least loaded is passed over.
+    A rank with more than `excess` requests above the least loaded is not chosen.
     """
 
     def __init__(self, excess: int = 32) -> None:

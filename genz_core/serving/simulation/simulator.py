@@ -1,4 +1,4 @@
-"""The event loop: requests arrive, workers step, tokens come out."""
+"""The event loop: requests arrive, workers run steps, tokens are produced."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from genz_core.types import Array
 
 Progress = Callable[[int, int], None]
 Cancel = Callable[[], bool]
-#: Pool, number of a worker there, and its lane.
+#: Pool, index of a worker in it, and its lane.
 Place: TypeAlias = tuple[int, int, int]
 #: Time [s], kind, serial number, and what the kind needs.
 Event: TypeAlias = tuple[float, int, int, Any]
-#: The order of events of one moment.
+#: Order of simultaneous events.
 _LANDS, _ARRIVES, _AGREED, _LOADED, _STARTS, _CALLS = range(6)
 _REPORT_EVERY = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """The way of a prompt's cache to the next pool.
+    """The transfer of a prompt's cache to the next pool.
 
-    busy_s: seconds that the link of a worker is busy with a prompt of so many tokens after its
-    last step; prompts follow each other.  latency_s: on top, of each.
-    shown_by: the pool whose answer brings the user the first token.
+    busy_s: function from prompt tokens to the time that a worker's link is busy after the last
+    step; transfers are sequential.  latency_s: added to each.
+    shown_by: the pool that delivers the first token to the user.
     """
 
     busy_s: Callable[[int], float]
@@ -46,9 +46,9 @@ class HandOver:
 class Pool:
     """Workers behind one router.
 
-    deployments: equal ones that the workers are of, in order; attention ranks that share nothing
-    are workers of their own.
-    hand_over: of what was read here to the next pool, None where requests end.
+    deployments: number of equal deployments that the workers belong to, in order; attention ranks
+    that share nothing are separate workers.
+    hand_over: transfer of prefilled prompts to the next pool, None in the last pool.
     """
 
     workers: Sequence[Worker]
@@ -64,17 +64,18 @@ class Pool:
         router: Router,
         hand_over: HandOver | None = None,
     ) -> Pool:
-        """A pool of new workers.  made: makes those of a deployment, empty."""
+        """A pool of new workers.  made: makes the empty workers of a deployment."""
         workers = [worker for _ in range(deployments) for worker in made()]
         return cls(workers, router, deployments, hand_over)
 
 
 @dataclass(frozen=True, slots=True)
 class Homes:
-    """Ranks that requests may go to: the first of every deployment, then the second of every one.
+    """Ranks that requests may be sent to: the first of every deployment, then the second of each.
 
-    Of ranks with as much to do, a router that takes the first so spreads requests over deployments.
-    numbers: of the workers that they are ranks of.
+    With this order, a router that takes the first of equally loaded ranks spreads requests over
+    deployments.
+    numbers: of the workers that the ranks belong to.
     """
 
     ranks: Sequence[Rank]
@@ -83,7 +84,7 @@ class Homes:
 
     @classmethod
     def of(cls, workers: Sequence[Worker], numbers: Iterable[int], deployments: int) -> Homes:
-        """The ranks of some of the workers, which are those of equal deployments in order."""
+        """The ranks of the given workers, which belong to equal deployments in order."""
         pairs = [(rank, number) for number in numbers for rank in workers[number].ranks]
         each = len(pairs) // max(deployments, 1)
         turns = [pairs[at + each * one] for at in range(each) for one in range(deployments)]
@@ -92,10 +93,10 @@ class Homes:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who sends the requests, and what lies between them and the scheduler.
+    """The client that sends the requests, and the delays between it and the scheduler.
 
-    concurrency: open requests at most, 0 for no limit.  start_s: over which its users send their
-    first requests, evenly.  delay_s: from an answer to the request that takes its place.
+    concurrency: most open requests, 0 for no limit.  start_s: time over which its users send their
+    first requests, evenly.  delay_s: from an answer to the next request in its place.
     request_s: from an arrival until the scheduler has the request.
     """
 
@@ -108,11 +109,11 @@ class Client:
 class Simulator:
     """Sends requests through pools of workers.
 
-    steps: decode steps of every request after its first token, [requests]; each brings a share of
-    the answer, all together the whole.
-    progress: told how many of all requests have ended, now and then.
-    cancelled: asked as often; answers then cover what has ended.
-    counted: rows of the requests that figures are of, all by default.
+    steps: decode steps of every request after its first token, [requests]; each yields an equal
+    share of the answer.
+    progress: called from time to time with the numbers of ended and of all requests.
+    cancelled: called as often; if it returns True, the results cover the requests ended so far.
+    counted: rows of the requests that figures are computed from, all by default.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class Simulator:
                 self._turns.setdefault(before, []).append(row)
 
     def run(self) -> Simulation:
-        """Serve every request.
+        """Simulate every request.
 
         Raises:
             InvalidValue: requests that no scheduler ever admits.
@@ -185,14 +186,14 @@ class Simulator:
 
     @property
     def _left(self) -> int:
-        """Requests that have not ended."""
+        """Number of requests that have not ended."""
         return len(self._requests) - self._record.ended
 
     def _refuse_waiting(self) -> None:
         """Refuse requests that no scheduler ever admits.
 
         Raises:
-            InvalidValue: how many.
+            InvalidValue: with their number.
         """
         raise InvalidValue(
             f"{self._left} requests wait for ever: the scheduler admits none of them"
@@ -206,7 +207,7 @@ class Simulator:
     # --------------------------------------------------------------------------- the client
 
     def _begin(self) -> None:
-        """Send the first requests, those of a closed loop one after the other."""
+        """Send the first requests; a closed loop sends them one after the other."""
         users = self._client.concurrency if self._client.start_s else 0
         for user in range(min(users, len(self._to_send))):
             self._request(self._to_send.popleft(), user * self._client.start_s / users)
@@ -224,7 +225,7 @@ class Simulator:
         self._later_arrivals = arrivals
 
     def _send(self, now: float) -> None:
-        """Send what the client may have open."""
+        """Send as many requests as the client may have open."""
         most = self._client.concurrency
         while self._to_send and (not most or self._open < most):
             row = self._to_send.popleft()
@@ -245,7 +246,9 @@ class Simulator:
         self._push(arrival_s + self._client.request_s, _ARRIVES, (0, job))
 
     def _answered(self, now: float, row: int) -> None:
-        """A request has its answer: the next turn, and whoever waited for its place, may go."""
+        """Handle a complete answer: send the next turn and the next request that waited for a
+        place.
+        """
         self._open -= 1
         for turn in self._turns.get(row, ()):
             self._request(turn, now + self._arrivals[turn])
@@ -261,7 +264,7 @@ class Simulator:
         self._route(now, pool, job, self._homes[pool])
 
     def _route(self, now: float, pool: int, job: Job, homes: Homes) -> None:
-        """Send a request to one of some ranks, or refuse it where no cache is large enough."""
+        """Send a request to one of the ranks, or refuse it if no cache is large enough."""
         ranks, at = homes.ranks, 0
         if len(ranks) > 1:
             at = self._pools[pool].router(job, ranks, homes.deployments)
@@ -278,11 +281,11 @@ class Simulator:
             self._accept(now, pool, number, rank, job)
 
     def _place_of(self, number: int, at: int) -> int:
-        """The number by which the record names a rank: its place among those of its pool."""
+        """The recorded number of a rank: its index among the ranks of its pool."""
         return at
 
     def _agreed(self, now: float, pool: int, number: int, rank: Rank, job: Job) -> None:
-        """A worker takes a sequence that another pool has read."""
+        """Give a worker a sequence that another pool has prefilled."""
         rank.coming -= 1
         self._accept(now, pool, number, rank, job)
 
@@ -291,7 +294,7 @@ class Simulator:
         self._notice(now, pool, number)
 
     def _notice(self, now: float, pool: int, number: int) -> None:
-        """A worker has something new to do: lanes that rest begin, those that may stop do."""
+        """Tell a worker that it has new work: start idle lanes, and cut flights that allow it."""
         worker = self._pools[pool].workers[number]
         for lane, flight in enumerate(worker.flights):
             if flight is None:
@@ -326,16 +329,16 @@ class Simulator:
         self._fly(flight, place)
 
     def _read_tiers(self, now: float, pool: int, number: int, rank: Rank) -> None:
-        """Send for the blocks that sequences wait for."""
+        """Start reading the blocks that sequences wait for."""
         asked, rank.asked = rank.asked, []
         for job in asked:
-            if rank.tiers and job.load:  # it may have been preempted since
+            if rank.tiers and job.load:  # the sequence may have been preempted since
                 end_s = rank.tiers.send(job.load, now)
                 self._record.loads(job.row, job.load)
                 self._push(end_s, _LOADED, (pool, number, rank, job, job.load))
 
     def _loaded(self, now: float, pool: int, number: int, rank: Rank, job: Job, load: Load) -> None:
-        """Blocks that a sequence waits for are on the device."""
+        """Handle the arrival of blocks that a sequence waits for."""
         if job.load is load:
             rank.loaded(job)
             self._notice(now, pool, number)
@@ -345,7 +348,7 @@ class Simulator:
 
     def _land(self, now: float, serial: int, place: Place) -> None:
         if self._lands[place] != serial:
-            return  # it was cut short
+            return  # the flight was cut short
         pool, number, lane = place
         worker = self._pools[pool].workers[number]
         flight = worker.flights[lane]
@@ -362,14 +365,14 @@ class Simulator:
             ended = [(self._late_s(pool, worker, job, flight), job) for job in flight.ended]
             for late_s, job in sorted(ended, key=lambda pair: pair[0]):
                 self._end(now, late_s, pool, worker, job)
-        alone = not self._events or self._events[0][0] > now  # nothing else happens now
+        alone = not self._events or self._events[0][0] > now  # no other event at this time
         if alone and worker.stage_free_s <= now and place not in self._due:
             self._start(now, place)
         else:
             self._wake(now, place)
 
     def _shown_later(self, pool: int, job: Job) -> bool:
-        """Whether the next pool brings the user the first token."""
+        """Whether the next pool delivers the first token to the user."""
         hand_over = self._pools[pool].hand_over
         later = hand_over is not None and hand_over.shown_by == "decode"
         return later and self._steps[job.row] > 0
@@ -379,7 +382,7 @@ class Simulator:
         return self._pools[pool].hand_over is None or not self._steps[job.row]
 
     def _late_s(self, pool: int, worker: Worker, job: Job, flight: Flight) -> float:
-        """Time that the last token of a request takes to its client beyond the mean [s]."""
+        """Delay of a request's last token at its client, relative to the mean [s]."""
         if not self._is_last(pool, job):
             return 0.0
         way_s = self._client.request_s  # no request reaches the scheduler before its cause

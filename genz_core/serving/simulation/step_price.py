@@ -1,8 +1,8 @@
-"""What a step costs: the protocol that drives a simulation, and its tables from our own model.
+"""What a step costs: the protocol used by a simulation, and its tables from the step model.
 
-A simulation asks for the time of millions of steps, so the step model is priced beforehand on
-grids, in a few array calls, and read by interpolation; at the nodes of the grids the tables give
-the price of `genz_core.mixed` itself.
+A simulation needs the time of millions of steps.  The step model is therefore priced beforehand on
+grids, in a few array calls, and interpolated; at the grid nodes the tables equal the price of
+`genz_core.mixed`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from genz_core.types import Array, Group, Model, Parallelism, System
 
 
 class RankWork(NamedTuple):
-    """What one rank does in a step.
+    """The work of one rank in a step.
 
-    decodes: sequences that generate; tokens: of theirs in the cache, all together.
+    decodes: decoding sequences; tokens: their total tokens in the cache.
     prompts: (new, cached) tokens of every piece of a prompt.
     """
 
@@ -41,14 +41,16 @@ class RankWork(NamedTuple):
 
 
 class StepTime(NamedTuple):
-    """latency_s: from the start of a step to its tokens.  stage_s: until the next may start."""
+    """latency_s: from the start of a step to its tokens.  stage_s: until the next step may
+    start.
+    """
 
     latency_s: float
     stage_s: float
 
 
 class StepPrice(Protocol):
-    """The time of a step of ranks that work in lock-step: our tables, or a predictor of yours.
+    """The time of a step of lock-step ranks: our tables, or your own predictor.
 
     The two numbers of a `StepTime`, which need not be one: of millions of steps the names cost more
     than the numbers.
@@ -59,9 +61,9 @@ class StepPrice(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ScaledPrice:
-    """A price times what was measured over it.
+    """A price scaled by measured over priced time.
 
-    scale: of a step.  prompts: of what prompts add to one, on top.
+    scale: of the whole step.  prompts: additional scale of the time that prompts add.
     """
 
     price: StepPrice
@@ -90,14 +92,14 @@ _MOST_KEPT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What the tables of a rank reach: tokens of a step, sequences, tokens in the cache of one."""
+    """The range of a rank's tables: tokens and sequences of a step, cached tokens of a sequence."""
 
     tokens: float = 8192
     sequences: float = 1024
     context: float = 8192
 
     def rounded(self) -> Extent:
-        """Up to powers of two, so that alike loads share their tables."""
+        """The extent rounded up to powers of two, so that similar loads share tables."""
         return Extent(*(float(2 ** np.ceil(np.log2(max(most, 16.0)))) for most in self._sizes))
 
     @property
@@ -107,9 +109,9 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """Seconds of an operator that the groups of a step share.
+    """Time of an operator that all groups of a step share [s].
 
-    decodes: by sequences and context of each.  prompts: by new and cached tokens of one.
+    decodes: by number of sequences and context.  prompts: by new and cached tokens of one.
     least_s: of the smallest work, which groups beyond the first do not add.
     """
 
@@ -130,9 +132,9 @@ class _Stage:
     """One pipeline stage.
 
     tokens, experts, rows: seconds by tokens of the busiest rank, by tokens of the mean rank (None
-    without experts), and by tokens that are sampled.  decodes: by sequences and context of each.
-    prompts: by new and cached tokens of one.  joined: see `_Joined`.  alone: `decodes` and those of
-    `joined`, of a step without prompts.  kept: see `products_s`.
+    without experts), and by sampled tokens.  decodes: by number of sequences and context.
+    prompts: by new and cached tokens of one.  joined: see `_Joined`.  alone: `decodes` plus those
+    of `joined`, for a step without prompts.  kept: see `products_s`.
     """
 
     tokens: Curve
@@ -145,7 +147,7 @@ class _Stage:
     kept: dict[tuple[float, float, float], float] = field(default_factory=dict, repr=False)
 
     def products_s(self, tokens: float, mean: float, sampled: float) -> float:
-        """Seconds of products, messages, experts and head; those of the last counts are kept."""
+        """Seconds of matrix products, messages, experts and head; recent results are kept."""
         counts = tokens, mean, sampled
         seconds = self.kept.get(counts)
         if seconds is None:
@@ -158,7 +160,7 @@ class _Stage:
         return seconds
 
     def groups_s(self, rank: RankWork) -> float:
-        """Seconds of what depends on how a rank's tokens are spread."""
+        """Seconds of operators that depend on the distribution of a rank's tokens."""
         seconds = 0.0
         decodes, tokens, prompts = rank
         if decodes:
@@ -176,7 +178,7 @@ class _Stage:
 class ModelTables:
     """Device time of one model's steps, by pipeline stage.
 
-    query: new tokens of a sequence that generates.
+    query: new tokens of a decoding sequence.
     """
 
     __slots__ = ("_query_sampled", "_query_tokens", "_stages")
@@ -194,7 +196,9 @@ class ModelTables:
         query: Query,
         without: str = "",
     ) -> ModelTables:
-        """Price a deployment's steps as far as `extent`, but the operators of a module."""
+        """Price a deployment's steps within `extent`.  without: module whose operators are left
+        out.
+        """
         priced = PricedShares(deployed, parallelism, without)
         tokens = max(extent.tokens, extent.sequences * query.tokens)
         by_tokens, by_experts = token_nodes(tokens), priced.expert_nodes(tokens)
@@ -238,7 +242,7 @@ class ModelTables:
         )
 
     def times(self, ranks: Sequence[RankWork]) -> list[float]:
-        """Device time of every stage [s]; of ranks in lock-step each waits for the slowest."""
+        """Device time of every stage [s]; ranks in lock-step wait for the slowest."""
         most = rows = together = 0
         for decodes, _, prompts in ranks:
             tokens, sampled = decodes * self._query_tokens, decodes * self._query_sampled
@@ -267,10 +271,10 @@ def _least(*seconds: Array) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Drafting:
-    """Passes of a draft in a step.
+    """Passes of a draft model in a step.
 
-    extending: over all tokens of the step, priced by `first`; single: over one token a sequence
-    after them, priced by `later`.
+    extending: number of passes over all tokens of the step, priced by `first`; single: number of
+    later passes over one token per sequence, priced by `later`.
     """
 
     extending: int
@@ -287,16 +291,16 @@ class _Drafting:
         return seconds
 
     def _after(self, rank: RankWork) -> RankWork:
-        """One more token for every sequence of the step."""
+        """The same step with one token per sequence, after the tokens of `rank`."""
         tokens = rank.tokens + rank.decodes * self.query
         return RankWork(rank.decodes, tokens, [(1, new + cached) for new, cached in rank.prompts])
 
 
 class StepTables:
-    """The step model on grids; a `StepPrice`.
+    """The tabulated step model; a `StepPrice`.
 
-    The time of a step is that of its matrix products and messages by tokens, of its experts by
-    the tokens of all ranks, of its attention by group, of its drafts, and of its host.
+    The time of a step is the sum of its matrix products and messages by tokens, its experts by the
+    tokens of all ranks, its attention by group, its drafts, and its host time.
     """
 
     def __init__(
@@ -316,9 +320,9 @@ class StepTables:
         engine: EngineProfile,
         extent: Extent | None = None,
     ) -> StepTables:
-        """Price the step model of a deployment, its drafts with a `SpeculativeModel`.
+        """Price the step model of a deployment; drafts are included for a `SpeculativeModel`.
 
-        The tables of alike loads are kept for the next simulation.
+        Tables are cached for later simulations of similar loads.
         """
         extent = (extent or Extent()).rounded()
         values = (repr(parallelism), extent)

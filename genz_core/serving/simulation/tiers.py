@@ -1,9 +1,9 @@
-"""Prefix blocks below the device: what each tier holds, and the reads that bring them back.
+"""Prefix blocks below the device: the contents of each tier, and the reads that bring blocks back.
 
-A request that is admitted is looked up in the device's cache first and then, block by block, in
-the tiers, the fastest first.  What they have is read while other sequences run; the request waits
-for it in its place among those that run.  Reads of one tier follow one another; several tiers are
-read at once.  Writes take no time of a read (links carry both directions) and are visible at once.
+An admitted request is looked up in the device's cache first and then, block by block, in the tiers,
+the fastest first.  Blocks found there are read while other sequences run; the request keeps its
+place among the running ones and waits.  Reads from one tier are sequential; several tiers are read
+in parallel.  Writes do not delay reads (links carry both directions) and are visible immediately.
 Source: vLLM 0.11, vllm/v1/kv_offload/lru_manager.py (`touch`: all blocks of a prompt, the last one
 first) and vllm/distributed/kv_transfer/kv_connector/v1/offloading_connector.py
 (`get_num_new_matched_tokens`; requests wait as WAITING_FOR_REMOTE_KVS).
@@ -20,9 +20,9 @@ from genz_core.serving.simulation.requests import Prefix
 
 
 class Store:
-    """`blocks` of one tier, the least recently used first; `most` at most.
+    """`blocks` of one tier, the least recently used first; at most `most`.
 
-    written: blocks that were put into it so far.
+    written: number of blocks written so far.
     """
 
     __slots__ = ("blocks", "most", "tier", "written")
@@ -34,14 +34,14 @@ class Store:
         self.blocks: OrderedDict[int, None] = OrderedDict()
 
     def use(self, blocks: Prefix) -> None:
-        """Blocks of a prompt were asked for; the first of them counts as the last used."""
+        """Mark blocks of a prompt as used; the first of them is the most recent."""
         held = self.blocks
         for block in reversed(blocks):
             if block in held:
                 held.move_to_end(block)
 
     def write(self, blocks: Prefix) -> None:
-        """Take blocks in; the first of them counts as the last used, and stays the longest."""
+        """Add blocks; the first of them is the most recent, and stays longest."""
         held, before = self.blocks, len(self.blocks)
         for block in reversed(blocks[: self.most]):
             if block in held:
@@ -53,7 +53,7 @@ class Store:
             held.popitem(last=False)
 
     def put(self, block: int) -> int | None:
-        """Take a block in as the last one used; returns the block that had to go for it."""
+        """Add a block as the most recent; returns the block evicted for it."""
         if block in self.blocks:
             self.blocks.move_to_end(block)
             return None
@@ -62,15 +62,15 @@ class Store:
         return self.blocks.popitem(last=False)[0] if len(self.blocks) > self.most else None
 
     def take(self, block: int) -> None:
-        """Take a block out, if it is here."""
+        """Remove a block, if it is here."""
         self.blocks.pop(block, None)
 
 
 @dataclass(slots=True, eq=False)
 class Load:
-    """Blocks on their way to the device.
+    """Blocks being read to the device.
 
-    blocks: all of them, in their order.  counts: of each tier.  start_s, end_s: of the read.
+    blocks: all of them, in order.  counts: of each tier.  start_s, end_s: of the read.
     """
 
     blocks: list[int]
@@ -80,10 +80,10 @@ class Load:
 
 
 class Tiers:
-    """The tiers of one rank, the fastest first; stores that are shared are those of others, too.
+    """The tiers of one rank, the fastest first; shared stores are also used by other ranks.
 
-    block_bytes: of a block on one device.  free_s: when the link to each tier has read all that it
-    was asked for.
+    block_bytes: of a block on one device.  free_s: time when the link to each tier has finished its
+    pending reads.
     """
 
     __slots__ = ("_through", "block_bytes", "free_s", "stores")
@@ -97,7 +97,7 @@ class Tiers:
         self._through = writes == "through"
 
     def find(self, blocks: Prefix) -> Load:
-        """The leading ones of some blocks that some tier has, each in the first that does."""
+        """The leading blocks that are in any tier, each from the fastest tier that has it."""
         found: list[int] = []
         counts = [0] * len(self.stores)
         held = [store.blocks for store in self.stores]
@@ -112,12 +112,12 @@ class Tiers:
         return Load(found, counts)
 
     def use(self, blocks: Prefix) -> None:
-        """Blocks of a prompt were asked for, the first of them counts as the last used."""
+        """Mark blocks of a prompt as used; the first of them is the most recent."""
         for store in self.stores:
             store.use(blocks)
 
     def send(self, load: Load, now: float) -> float:
-        """Read what a request waits for; returns when the device has it."""
+        """Start a read that a request waits for; returns when the device has the blocks."""
         load.start_s = load.end_s = now
         for at, store in enumerate(self.stores):
             if not load.counts[at]:
@@ -129,7 +129,7 @@ class Tiers:
         return load.end_s
 
     def landed(self, load: Load) -> None:
-        """Blocks are on the device: tiers that are written on eviction hold them no longer."""
+        """Remove blocks that are now on the device from tiers that are written on eviction."""
         if not self._through:
             for store in self.stores:
                 if not store.tier.shared:
@@ -137,9 +137,9 @@ class Tiers:
                         store.take(block)
 
     def write(self, blocks: Prefix) -> None:
-        """Blocks were computed; the first of them counts as the last used.
+        """Add computed blocks; the first of them is the most recent.
 
-        Of more than a tier holds the first ones stay.
+        If there are more than a tier holds, the first ones stay.
         """
         if self._through:
             for store in self.stores:
@@ -147,11 +147,13 @@ class Tiers:
 
     @property
     def demoted(self) -> Callable[[int], None] | None:
-        """Told of every block that the device evicts; None where that changes nothing."""
+        """Function to call with every block that the device evicts; None if evictions have no
+        effect.
+        """
         return None if self._through else self._demote
 
     def _demote(self, block: int) -> None:
-        """A block goes down, and what it displaces further."""
+        """Move an evicted block down one tier, and the block that it displaces further down."""
         for store in self.stores:
             out = store.put(block)
             if out is None:

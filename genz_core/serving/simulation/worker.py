@@ -1,8 +1,8 @@
-"""A worker: ranks in lock-step, the steps they are in, and what a step leaves behind.
+"""A worker: ranks in lock-step, the steps that they run, and the results of a step.
 
-One rank, or the attention ranks that share experts.  The lanes of a worker are the micro-batches
-of a pipeline: the next starts when the first stage is free.  Steps in which nothing is read are
-taken together, until a sequence ends, the cache is full or a request arrives that might be
+A worker is one rank, or the attention ranks that share experts.  The lanes of a worker are the
+micro-batches of a pipeline: the next starts when the first stage is free.  Steps without prompts
+are simulated together until a sequence ends, the cache is full or a request arrives that might be
 admitted.
 """
 
@@ -20,13 +20,13 @@ from genz_core.serving.simulation.step_price import RankWork, StepPrice
 
 @dataclass(slots=True)
 class Flight:
-    """Steps of a lane under way: `steps` equal ones of `step_s` from `start_s` on.
+    """Steps of a lane in progress: `steps` equal ones of `step_s`, starting at `start_s`.
 
-    open: a request that arrives may be admitted before the last of them.
+    open: whether a request that arrives may be admitted before the last of them.
 
-    What it leaves when it lands: ended: sequences that have their answer; begun: those that wrote
-    their first token; resumed: those that generated for the first time since another pool read
-    them; decoded: how many generated in each of its steps.
+    Its results when it lands: ended: sequences that ended; begun: those with their first token;
+    resumed: those that decoded for the first time after another pool prefilled them; decoded:
+    sequences that decoded in each of its steps.
     """
 
     lane: int
@@ -45,7 +45,9 @@ class Flight:
         return self.start_s + self.steps * self.step_s
 
     def cut(self, now: float, least: int) -> bool:
-        """End with the step under way, after `least` steps in all; False if it does so anyway."""
+        """End with the current step, but after at least `least` steps in all; False if that changes
+        nothing.
+        """
         steps = max(math.ceil((now - self.start_s) / self.step_s - 1e-9), least, 1)
         if steps >= self.steps:
             return False
@@ -53,21 +55,21 @@ class Flight:
         return True
 
 
-#: After a step with a prompt the scheduler looks at new requests, whatever its interval.
+#: After a step with a prompt the scheduler looks at new requests, regardless of its interval.
 _LOOK = 10**9
 
 
 class Worker:
-    """See the module.
+    """Ranks in lock-step, see the module docstring.
 
     recv_interval: decode steps between two looks of the scheduler at new requests.
-    batch_wait: that a new request waits at most until every rank has one, or on a single rank
-    until new prompts fill a step.  ahead: whether the next step is planned while one runs, so that
-    a new request is in the one after.
-    hand_over: steps that a sequence of another pool waits for while others run.
-    jitter: of its clock, None for none.
-    stage_free_s: when the next step may start.  link_free_s: when its link to another pool has
-    sent what it has to send.  busy_s: time in steps so far, of its lanes on average.
+    batch_wait: most decode steps that a new request waits until every rank has one, or on a single
+    rank until new prompts fill a step.  ahead: whether the next step is planned while one runs, so
+    that a new request joins the step after it.
+    hand_over: steps that a sequence from another pool waits for while others run.
+    jitter: of its steps, None for none.
+    stage_free_s: when the next step may start.  link_free_s: when its link to another pool has sent
+    everything.  busy_s: time in steps so far, averaged over its lanes.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class Worker:
         self.ahead = ahead
         self.hand_over = hand_over
         self.jitter = jitter
-        self._waited = 0  # decode steps that the first of the held requests has waited
+        self._waited = 0  # decode steps that the first held request has waited
         self.lanes = len(ranks[0].lanes)
         self.flights: list[Flight | None] = [None] * self.lanes
         self.stage_free_s = 0.0
@@ -99,12 +101,12 @@ class Worker:
         self.preemptions = 0
 
     def accept(self, rank: Rank, job: Job) -> None:
-        """A request for one of the ranks arrives."""
+        """Add a request that has arrived for one of the ranks."""
         rank.mail.append(job)
 
     @property
     def hand_over_s(self) -> float:
-        """Time until a sequence of another pool that arrives now may be admitted."""
+        """Time until a sequence arriving now from another pool can be admitted."""
         running = (flight.step_s for flight in self.flights if flight)
         return self.hand_over * max(running, default=0.0)
 
@@ -120,7 +122,7 @@ class Worker:
         return self.jitter.late_s(flight.step_s) if self.jitter else 0.0
 
     def _holds(self) -> bool:
-        """Whether new requests wait for others, while all ranks have something to do."""
+        """Whether new requests are held back until more arrive, while all ranks have work."""
         if self._waited >= self.batch_wait or not all(rank.running for rank in self.ranks):
             return False
         new = [[*rank.mail, *rank.waiting] for rank in self.ranks]
@@ -130,7 +132,7 @@ class Worker:
         return bool(new[0]) and sum(job.prompt for job in new[0]) < full
 
     def start(self, lane: int, now: float, *, more_to_come: bool) -> Flight | None:
-        """Begin the next steps of a lane; None where there is nothing to do."""
+        """Start the next steps of a lane; None if there is nothing to do."""
         holds = self.batch_wait > 0 and self._holds()
         plans: list[Plan | None] = []
         steps, waits = 0, False
@@ -175,7 +177,7 @@ class Worker:
         return flight
 
     def land(self, flight: Flight) -> None:
-        """End a flight: sequences have generated, prompts are read."""
+        """End a flight: update its sequences and prompts."""
         self.flights[flight.lane] = None
         waiting = False
         self.busy_s += flight.steps * flight.step_s / self.lanes
@@ -246,7 +248,7 @@ class Worker:
 
 
 def _work(lane: Lane, plan: Plan | None, steps: int) -> RankWork:
-    """What the lane of a rank does in the middle one of some equal steps."""
+    """The work of a rank's lane in the middle one of some equal steps."""
     if plan is None:
         return RankWork(0, 0.0)
     prompts: Sequence[tuple[int, int]] = ()

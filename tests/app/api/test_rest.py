@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from app.question.verbs import VERBS
 from genz_core.errors import RidgelineError
 from tests.app.commands.test_cli import run
 from tests.app.test_one_answer import SERVED, STATIC, named, options
+
+ROOT = Path(__file__).parents[3]
 
 SAMPLES = Path(__file__).parents[3] / "app" / "samples"
 MODEL = "meta-llama/Llama-3.1-8B"
@@ -209,9 +212,9 @@ def test_numbers_may_be_typed(api):
 
 def test_what_means_nothing_to_a_verb_or_a_load_is_refused_by_name(api):
     said = refused(api, "serve", model=MODEL, concurrency=4, cp=2)["message"]
-    assert said == "cp means nothing to serve: leave it out"
+    assert said == "cp does not apply to serve: leave it out"
     said = refused(api, "estimate", model=MODEL, batch=4, turns=3)["message"]
-    assert said.startswith("turns means nothing to a static batch: give a concurrency or a rate")
+    assert said.startswith("turns does not apply to a static batch: give a concurrency or a rate")
 
 
 @pytest.mark.by_day(3)
@@ -230,6 +233,15 @@ def test_the_document_describes_every_verb(api):
     for verb in EXAMPLES:
         question = document["paths"][f"/{verb}"]["post"]["requestBody"]["content"]
         assert question["application/json"]["examples"]
+
+
+def test_the_page_of_the_documentation_lists_every_address(api):
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"`(?:GET |POST )?(/[a-zA-Z/.]+)`", page))
+    addresses = set(api.get("/openapi.json").json()["paths"])
+    assert addresses == {re.sub("NAME", "{name}", address) for address in listed} - {
+        "/openapi.json"
+    }
 
 
 # ------------------------------------------------------------------------------- refusals
@@ -257,7 +269,7 @@ def test_a_refusal_is_the_sentence_of_python(api, body):
 
 def test_a_field_that_is_misspelled_is_named_with_its_neighbours(api):
     error = refused(api, "estimate", model=MODEL, bacth=4)
-    assert error["message"] == "'bacth' is no parameter: did you mean batch?"
+    assert error["message"] == "'bacth' is not a parameter: did you mean batch?"
     assert error["near"] == ["batch"] and error["code"] == "unknown_parameter"
 
 
@@ -312,6 +324,9 @@ def test_a_token_is_asked_of_all_but_health():
     assert answer.status_code == 401 and "token" in answer.json()["error"]["message"]
     good = {"Authorization": "Bearer secret"}
     assert client.get("/systems/h200", headers=good).status_code == 200
+    counted = client.get("/metrics", headers=good).text
+    assert 'ridgeline_requests_total{status="401",verb="other"} 3.0' in counted
+    assert 'ridgeline_refusals_total{code="no_token"} 3.0' in counted
 
 
 def test_another_hosts_name_is_refused():
@@ -401,7 +416,7 @@ def test_a_fleet_is_that_of_the_python_module(api):
 def test_a_fleet_is_refused_in_the_sentence_of_the_command_line(api):
     machines, models = [{"system": "h100", "cout": 2}], [{"model": MODEL, "rate": 1}]
     said = refused(api, "fleet", machines=machines, models=models)["message"]
-    assert said.startswith("machine 'h100' of the fleet: 'cout' is no key of a machine: did you")
+    assert said.startswith("machine 'h100' of the fleet: 'cout' is not a key of a machine: did you")
 
 
 def test_operators_of_a_report_are_grouped_by_shape_as_on_the_command_line(api):

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from typer.testing import Result
 
 from app.api.answers import Answers
+from app.api.errors import Stopping
 from app.api.request_bounds import Bounds
 from app.api.rest import application
 from app.api.workers import Workers
@@ -116,6 +117,25 @@ def test_a_server_that_ends_cancels_its_work_and_names_it(tmp_path: Path):
     )
 
 
+def test_work_whose_process_has_not_started_is_named_too():
+    """A new process takes a second to import what it needs; the server may end meanwhile."""
+    workers, said = Workers(1), []
+
+    def ask() -> None:
+        with pytest.raises(Stopping) as refusal:
+            workers.call(time.sleep, 60.0, "plan of a model")
+        said.append(str(refusal.value))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    while not workers._busy:
+        time.sleep(0.001)
+    (ended,) = workers.stop()
+    asking.join(timeout=10.0)
+    assert ended.startswith("plan of a model, after")
+    assert said == ["the server ends; plan of a model is cancelled: ask again when it is back"]
+
+
 @pytest.mark.slow
 def test_what_takes_too_long_is_504_and_what_finds_no_process_says_when_to_ask_again():
     workers = Workers(1, waiting_s=0.01, limit_s=0.3)
@@ -180,3 +200,4 @@ def test_mcp_has_health_and_counters(tmp_path: Path, tokens: Path):
         assert sent(f"{url}/metrics")[0] == 401
         status, said = sent(f"{url}/metrics", token=ANN)
         assert status == 200 and 'ridgeline_requests_total{status="200",verb="health"} 1.0' in said
+        assert 'ridgeline_refusals_total{code="no_token"} 1.0' in said

@@ -99,7 +99,7 @@ def test_nominal_lengths_have_the_mean_that_the_run_had():
 def test_two_loads_or_another_word_are_refused(read):
     with pytest.raises(InvalidValue, match="one of them"):
         deployment(read(RUN), {**HARDWARE, "rate": 1.0, "concurrency": 2})
-    with pytest.raises(InvalidValue, match="'gpu' is no parameter"):
+    with pytest.raises(InvalidValue, match="'gpu' is not a parameter"):
         deployment(read(RUN), {"gpu": "h100"})
 
 
@@ -112,7 +112,7 @@ def test_a_limit_of_the_engine_that_is_given_is_priced_and_one_that_means_nothin
         for limit in (4, 256)
     )
     assert few["ttft_mean_s"].value > 2 * many["ttft_mean_s"].value
-    with pytest.raises(InvalidValue, match="cp means nothing to a load"):
+    with pytest.raises(InvalidValue, match="cp does not apply to a load"):
         deployment(read(RUN), {**HARDWARE, "cp": 2})
-    with pytest.raises(InvalidValue, match="burst_start means nothing to compare"):
+    with pytest.raises(InvalidValue, match="burst_start does not apply to compare"):
         deployment(read(RUN), {**HARDWARE, "burst_start": True})

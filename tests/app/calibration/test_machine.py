@@ -115,7 +115,9 @@ def test_a_machine_that_disagrees_with_itself_is_to_be_measured_again(calibrated
         else result
         for result in measured.suite.results
     ]
-    with pytest.raises(RidgelineError, match="calibrate again while nothing else runs here"):
+    with pytest.raises(
+        RidgelineError, match="calibrate again while nothing else runs on this machine"
+    ):
         suite = replace(measured.suite, results=tuple(slow))
         machine.fit_machine(replace(measured, suite=suite))
 

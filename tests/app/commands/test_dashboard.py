@@ -42,7 +42,7 @@ def test_a_port_in_use_is_a_sentence(ridgeline: Callable[..., Result], taken: in
 @pytest.mark.parametrize("host", ["nosuch.invalid", "192.0.2.1", "2001:db8::1", "", "a b", "a..b"])
 def test_an_address_of_another_machine_is_a_sentence(ridgeline: Callable[..., Result], host: str):
     message = refusal(ridgeline("app", "--host", host, "--port", 0))
-    assert message == f"{host!r} is no address of this machine: give 127.0.0.1 or 0.0.0.0"
+    assert message == f"{host!r} is not an address of this machine: give 127.0.0.1 or 0.0.0.0"
 
 
 @pytest.mark.parametrize("option", ["--visitors-may-save", "--visitors-may-measure"])

@@ -101,7 +101,10 @@ def test_the_doctor_answers_in_json(answer) -> None:
 def test_a_file_that_has_no_place_is_refused_before_anything_else(
     ridgeline, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    places = {tmp_path / "nowhere" / "file": "nowhere is no folder", tmp_path: "is a folder; name"}
+    places = {
+        tmp_path / "nowhere" / "file": "nowhere is not a folder",
+        tmp_path: "is a folder; name",
+    }
     for place, words in places.items():
         done = ridgeline(*command, str(place))
         assert isinstance(done.exception, RidgelineError), done.output

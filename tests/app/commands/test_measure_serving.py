@@ -71,7 +71,7 @@ def test_what_cannot_be_measured_is_one_sentence(ridgeline, arguments, words):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--calibrate-at", 3), "not 3: 1, 2, 4, 8"),
+        (("--calibrate-at", 3), "3 is not one of the measured loads: 1, 2, 4, 8"),
         (("--rounds", 0), "rounds = 0"),
         (("--concurrency", "1,1000"), "do not fit the server's cache of 4,096 tokens"),
     ],

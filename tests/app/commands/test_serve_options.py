@@ -44,7 +44,7 @@ def test_found_prefixes_save_reading_and_what_nobody_measured_has_no_interval():
     found = ridgeline.serve("meta-llama/Llama-3.1-8B", prefix_hits=0.9, **load)
     assert found.ttft_s < plain.ttft_s / 2
     assert "ttft_s" in found.rows[0]["not_validated"]
-    said = "not validated: nobody measured 90% of each prompt in the cache under load"
+    said = "not validated: no measured run had 90% of each prompt in the cache under load"
     assert said in found.rows[0]["message"]
 
 

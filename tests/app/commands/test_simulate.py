@@ -93,7 +93,7 @@ def test_options_reach_the_engine(answer):
         (("--trace", "absent.csv"), "absent.csv: the trace cannot be read"),
         (("--concurrency", 4, "--router", "nearest"), "choose least_loaded, round_robin"),
         (("--concurrency", 4, "--requests-file", "r.xlsx"), "ends in .csv or .parquet"),
-        (("--concurrency", 4, "--requests-file", "nowhere/r.csv"), "nowhere is no folder"),
+        (("--concurrency", 4, "--requests-file", "nowhere/r.csv"), "nowhere is not a folder"),
         (("--concurrency", 4, "--measured-tpot", 99), "no scale of the step"),
         (
             ("--concurrency", 4, "--measured-tpot", 0.01, "--prefill-workers", 1),

@@ -83,7 +83,7 @@ def test_reasons_name_what_is_missing():
     small = fleet(asked(large, fast, machines=[{"system": "l40s", "devices": 2, "owned": True}]))
     whys = {one["name"]: one["why"] for one in small.refusals}
     assert whys["large"].startswith("does not fit: needs ")
-    assert whys["fast"].startswith("misses its targets even alone: TTFT ")
+    assert whys["fast"].startswith("misses its targets even with a single request: TTFT ")
     assert {one["why"] for one in small.models} == {"runs on none of the machines"}
 
 
@@ -91,7 +91,7 @@ def test_a_budget_and_a_quota_are_kept_and_named():
     rented = [{"system": "h100", "devices": 4, "count": 2, "price": 2.0}]
     found = fleet(asked(REST, machines=rented, budget=8.0))
     assert found.to_dict()["usd_per_hour"] == 8.0
-    assert found.models[0]["why"] == "the budget of $8.00 an hour pays for no more"
+    assert found.models[0]["why"] == "the budget of $8.00 an hour does not pay for more"
     few = fleet(asked({**REST, "devices": 1}, machines=rented))
     assert few.models[0]["devices"] == 1 and "may use (1)" in few.models[0]["why"]
 

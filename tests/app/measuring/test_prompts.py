@@ -70,7 +70,7 @@ def test_the_command_prints_each_prompt(
     (row,) = document["prompts"]
     assert row["id"] == "long" and row["ttft_s"] > 0 and document["run"] is None
     words = printed(*call)
-    assert "long" in words and "TTFT:" in words and "4 characters a token" in words
+    assert "long" in words and "TTFT:" in words and "4 characters per token" in words
 
 
 def test_errors_are_summed_up_over_what_was_predicted() -> None:

@@ -133,9 +133,9 @@ def test_the_best_that_has_manifests_is_deployed_and_the_reason_is_said():
     named["plans"].sort(key=lambda row: row["engine"] != "trtllm")
     made = bundle(named, "kubernetes")
     assert named["plans"][made.plan]["engine"] == "vllm"
-    assert made.notes[0].startswith("plan 1 is not deployed so: ")
+    assert made.notes[0].startswith("plan 1 cannot be deployed this way: ")
     with pytest.raises(InvalidValue, match="trtllm"):
         bundle(named, "kubernetes", 0)
     named["plans"] = [row for row in named["plans"] if row["engine"] == "trtllm"]
-    with pytest.raises(InvalidValue, match="plan 1 is not deployed so"):
+    with pytest.raises(InvalidValue, match="plan 1 cannot be deployed this way"):
         bundle(named, "kubernetes")

@@ -53,7 +53,7 @@ def test_arguments_without_a_name_are_few():
 
 
 def test_a_misspelled_argument_says_which_is_near():
-    with pytest.raises(InvalidValue, match="'bacth' is no parameter: did you mean batch"):
+    with pytest.raises(InvalidValue, match="'bacth' is not a parameter: did you mean batch"):
         ridgeline.estimate(MODEL, bacth=4)
 
 
@@ -78,7 +78,7 @@ def test_a_trace_that_is_served_is_simulated(tmp_path: Path):
     path.write_text("arrival_s,input_tokens,output_tokens\n0,500,20\n0.1,900,30\n")
     served = ridgeline.serve(MODEL, trace=str(path), tp=2)
     assert served.to_dict() == ridgeline.simulate(MODEL, trace=path, tp=2).to_dict()
-    with pytest.raises(InvalidValue, match="cp means nothing to simulate"):
+    with pytest.raises(InvalidValue, match="cp does not apply to simulate"):
         ridgeline.serve(MODEL, trace=path, cp=2)
 
 

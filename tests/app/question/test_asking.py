@@ -67,8 +67,8 @@ def test_an_unknown_name_says_which_are_near():
 
 
 def test_a_name_that_means_nothing_to_the_verb_is_refused_by_name():
-    assert refusal("serve", concurrency=4, cp=2) == "cp means nothing to serve: leave it out"
-    assert "seed means nothing to estimate" in refusal("estimate", seed=4)
+    assert refusal("serve", concurrency=4, cp=2) == "cp does not apply to serve: leave it out"
+    assert "seed does not apply to estimate" in refusal("estimate", seed=4)
 
 
 # ------------------------------------------------------------------------------- loads
@@ -118,7 +118,7 @@ def test_lists_arrays_and_texts_of_numbers_are_the_same(values: list[int]):
 
 def test_arrays_are_of_one_length():
     said = refusal("estimate", batch=[1, 2, 3], isl=[1, 2])
-    assert said.endswith("all of one length; these are batch 3, isl 2")
+    assert said.endswith("one value per configuration; these have batch 3, isl 2")
 
 
 @pytest.mark.parametrize("value", [[], [[1], [2]], [[1], [1, 2]], [1, None], ["a"], [True], [0]])

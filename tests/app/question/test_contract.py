@@ -64,7 +64,9 @@ def test_a_verb_takes_every_parameter_or_leaves_it_out_for_a_reason(verb: str):
     assert set(left.values()) <= set(REASONS)
     for name, reason in left.items():
         words = (
-            "is not modelled by" if reason == "not modelled" else "(means nothing to|is no load of)"
+            "is not modelled by"
+            if reason == "not modelled"
+            else "(does not apply to|is no load of)"
         )
         with pytest.raises(InvalidValue, match=f"{name} {words} {verb}"):
             ask(verb, {name: another(PARAMETERS[name])})

@@ -96,7 +96,7 @@ def test_more_values_than_an_axis_has_are_refused():
     "given_", [{"from": 1}, {"from": 1, "to": 4, "by": 2}, {"from": 4, "to": 1}]
 )
 def test_a_mapping_that_is_no_range_is_shown(given_: dict[str, int]):
-    with pytest.raises(InvalidValue, match=r"is no range; give \{from: 1, to: 8, step: 1\}"):
+    with pytest.raises(InvalidValue, match=r"is not a range; give \{from: 1, to: 8, step: 1\}"):
         typed.of_range(ISL, given_)
 
 

@@ -17,13 +17,16 @@ CONTRADICTIONS = [
     ({"draft_tokens": 3}, "draft_tokens without speculation"),
     ({"speculation": "draft_model"}, "name the one that drafts, with draft_model"),
     ({"speculation": "mtp", "draft_model": "x"}, "needs no draft model"),
-    ({"prefix_hits": 0.5, "turns": 2}, "prefix_hits beside a shared prompt or turns"),
+    ({"prefix_hits": 0.5, "turns": 2}, "prefix_hits with a shared prompt or turns"),
     ({"samples": 2, "beams": 2}, "two ways to several answers: give one"),
     ({"turns": 2, "samples": 2}, "turns of a session follow one answer"),
-    ({"prefix_tier": "host"}, "say what is found, with prefix_hits or turns"),
+    ({"prefix_tier": "host"}, "state what is found, with prefix_hits or turns"),
     ({"think_s": 1.0}, "give turns above 1"),
     ({"burstiness": 0.5, "concurrency": 4}, "give a rate, or leave it out"),
-    ({"rate": 1.0, "burstiness": 0.5, "ramp_to": 2.0, "ramp_s": 9.0}, "one of them"),
+    (
+        {"rate": 1.0, "burstiness": 0.5, "ramp_to": 2.0, "ramp_s": 9.0},
+        "give either burstiness or ramp_to",
+    ),
     ({"rate": 1.0, "ramp_to": 2.0}, "a ramp needs both"),
     ({"length_ratio": 0.8, "length_spread": 0.5}, "draw lengths in different ways: give one"),
     ({"trace": "a.csv", "turns": 2}, "a trace has lengths and sessions of its own"),
@@ -64,7 +67,7 @@ def test_what_only_a_load_has_means_nothing_to_a_static_batch(name: str):
               "cache_writes": "back"}  # fmt: skip
     value = others.get(name, 2)
     said = list(meaningless(Question(**{name: value})))
-    assert f"{name} means nothing to a static batch: give a concurrency or a rate" in said[-1]
+    assert f"{name} does not apply to a static batch: give a concurrency or a rate" in said[-1]
     assert not list(meaningless(Question(concurrency=4, **{name: value})))
 
 
@@ -77,14 +80,14 @@ def test_what_only_a_static_batch_has_means_nothing_to_a_load(name: str):
 
 def test_several_values_are_refused_as_one_is():
     given = {"model": MODEL, "batch": 4, "stream_interval": [1, 1]}
-    with pytest.raises(InvalidValue, match="stream_interval means nothing to a static batch"):
+    with pytest.raises(InvalidValue, match="stream_interval does not apply to a static batch"):
         ask("estimate", given)
     assert ask("estimate", given, strict=False).arrays
 
 
 def test_requests_are_those_of_a_burst_or_of_a_simulation():
     given = {"model": MODEL, "concurrency": 4, "requests": 40}
-    with pytest.raises(InvalidValue, match="requests means nothing to a steady load"):
+    with pytest.raises(InvalidValue, match="requests does not apply to a steady load"):
         ask("serve", given)
     assert ask("serve", {**given, "burst_start": True}).question.requests == 40
     assert ask("simulate", given).question.requests == 40

@@ -117,8 +117,8 @@ REFUSED = {
     "min_replicas": ({"min_replicas": 5, "max_replicas": 2}, "min_replicas = 5 is more than"),
     "zero": ({"min_replicas": 0}, "Kubernetes HPA keeps one; choose keda"),
     "metric": ({"metric": "kv_use"}, "give its metric_target"),
-    "cooldown": ({"cooldown_s": 10}, "cooldown_s means nothing to Kubernetes HPA"),
-    "tolerance": ({"policy": "dynamo", "tolerance": 5}, "tolerance means nothing to Dynamo"),
+    "cooldown": ({"cooldown_s": 10}, "cooldown_s does not apply to Kubernetes HPA"),
+    "tolerance": ({"policy": "dynamo", "tolerance": 5}, "tolerance does not apply to Dynamo"),
     "predictor": ({"predictor": "kalman"}, "choose dynamo"),
 }
 
@@ -181,7 +181,7 @@ def test_more_losses_need_more_replicas_and_never_fewer():
 
 def test_losses_so_frequent_that_no_number_is_enough_are_told():
     found = available(share=99.9, mtbf_h=0.1)
-    assert found.average is None and "no number keeps it" in repr(found)
+    assert found.average is None and "no number is enough" in repr(found)
     assert json.loads(json.dumps(found.to_dict()))["replicas_on_average"] is None
 
 

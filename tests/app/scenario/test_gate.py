@@ -68,7 +68,7 @@ def test_a_points_file_says_both_beside_the_times():
     second = {"model": DENSE, "system": "h100", "tp": "4", "ep": "4", "concurrency": "8"}
     long, dense = points_file.price([first, second])
     assert long["status"] == "context_too_long" and float(long["ttft_s"]) > 0.0
-    assert dense["status"] == "ok" and "ep means nothing to" in dense["message"]
+    assert dense["status"] == "ok" and "ep does not apply to" in dense["message"]
 
 
 def test_turns_of_a_session_are_one_context():
@@ -92,7 +92,7 @@ def test_the_nearest_lengths_run_and_one_token_more_does_not():
 )  # fmt: skip
 def test_what_only_experts_read_is_refused_of_a_dense_model_by_name(stated: dict):
     (name,) = stated
-    words = f"^{name} means nothing to {DENSE}, which has no experts: leave it out$"
+    words = f"^{name} does not apply to {DENSE}, which has no experts: leave it out$"
     for verb, load in (("estimate", {}), ("serve", {"concurrency": 4})):
         with pytest.raises(InvalidValue, match=words):
             getattr(results, verb)(ask(verb, {"model": DENSE, "tp": 4, **stated, **load}))
@@ -103,7 +103,7 @@ def test_what_only_experts_read_is_refused_of_a_dense_model_by_name(stated: dict
 def test_what_only_experts_read_is_a_message_in_rows_of_a_dense_model_alone():
     given = {"model": [DENSE, EXPERTS], "tp": 4, "ep": [1, 4]}
     rows = sweep(ask("sweep", given)).columns
-    said = ["means nothing" in words for words in rows["message"]]
+    said = ["does not apply" in words for words in rows["message"]]
     stated = [
         model == DENSE and ep == 4 for model, ep in zip(rows["model"], rows["ep"], strict=True)
     ]
@@ -122,16 +122,16 @@ def test_narrow_inputs_need_weights_whose_products_take_them(formats: dict, take
         if taken:
             assert getattr(results, verb)(asked)
         else:
-            with pytest.raises(InvalidValue, match="activations = fp8 means nothing to"):
+            with pytest.raises(InvalidValue, match="activations = fp8 does not apply to"):
                 getattr(results, verb)(asked)
     (message,) = sweep(ask("sweep", given)).columns["message"]
-    assert ("activations = fp8 means nothing to" in message) is not taken
+    assert ("activations = fp8 does not apply to" in message) is not taken
 
 
 def test_python_refuses_both_in_a_sentence():
     with pytest.raises(ContextTooLong):
         ridgeline.estimate(SHORT, isl=8192)
-    with pytest.raises(InvalidValue, match="overlap means nothing"):
+    with pytest.raises(InvalidValue, match="overlap does not apply"):
         ridgeline.estimate(DENSE, tp=4, overlap="two_batch")
 
 

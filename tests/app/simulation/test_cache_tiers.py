@@ -165,7 +165,7 @@ def test_the_command_line_says_what_a_tier_is_worth():
         ({"sessions": "chess"}, "choose conversation, coding_agent"),
         ({"think_spread": 1.0, "turns": 2}, "give think_s"),
         ({"turn_isl": 100}, "give turns above 1"),
-        ({"price": 2.0}, "price means nothing to a simulation without cache tiers"),
+        ({"price": 2.0}, "price does not apply to a simulation without cache tiers"),
         ({"worth": True}, "give host_cache_gib"),
         ({"host_cache_gib": 10, "turns": 2, "scheduler": "static"}, "static batch"),
     ],
@@ -181,5 +181,5 @@ def test_other_verbs_refuse_tiers_by_name():
     with pytest.raises(InvalidValue, match="no closed form"):
         ridgeline.serve(LLAMA, system="h100", concurrency=4, turns=3, host_cache_gib=10,
                         prefill_workers=1)  # fmt: skip
-    with pytest.raises(InvalidValue, match="think_s means nothing here without a cache tier"):
+    with pytest.raises(InvalidValue, match="think_s has no effect without a cache tier"):
         ridgeline.serve(LLAMA, system="h100", concurrency=4, turns=3, think_s=3)

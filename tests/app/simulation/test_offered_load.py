@@ -131,7 +131,7 @@ def test_lengths_stay_when_arrivals_change():
         ({"concurrency": 4, "rate": 2.0}, "not concurrency and rate"),
         ({"rate": -1.0}, "rate = -1: give a number above 0"),
         ({"rate": float("nan")}, "rate = nan"),
-        ({"batch": 4}, "batch means nothing to simulate"),
+        ({"batch": 4}, "batch does not apply to simulate"),
         ({"concurrency": 1.5}, "concurrency = 1.5: give a whole number"),
         ({"concurrency": 4, "burstiness": 0.5}, "burstiness shapes the arrivals of a rate"),
         ({"rate": 1.0, "ramp_to": 4.0}, "both the rate that it climbs to and its seconds"),

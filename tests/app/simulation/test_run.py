@@ -66,7 +66,7 @@ def test_a_trace_is_served_as_it_is():
 
 
 def test_a_name_opens_no_file_where_none_may_be_opened():
-    with pytest.raises(InvalidValue, match=r"trace = '/etc/hosts': no file is opened here"):
+    with pytest.raises(InvalidValue, match=r"trace = '/etc/hosts': this interface opens no files"):
         simulated(trace="/etc/hosts")
 
 

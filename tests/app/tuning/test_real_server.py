@@ -96,7 +96,7 @@ def test_words_of_a_command_are_filled_and_left_out():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"server": "vllm serve {modle} --port {port}"}, "{modle}, which is no parameter"),
+        ({"server": "vllm serve {modle} --port {port}"}, "{modle}, which is not a parameter"),
         ({"server": f"{sys.executable} serve"}, "names no {port}"),
         ({"server": "'"}, "cannot be split"),
         ({"server": ""}, "is empty"),
@@ -111,5 +111,5 @@ def test_a_command_that_cannot_be_one_is_refused(changes, said):
 
 
 def test_a_program_that_is_not_there_is_named():
-    with pytest.raises(MeasurementError, match="no-such-server is not there"):
+    with pytest.raises(MeasurementError, match="no-such-server was not found"):
         commands(server="no-such-server --port {port}")

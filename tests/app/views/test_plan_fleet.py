@@ -37,4 +37,4 @@ def test_a_fleet_that_cannot_be_is_refused_on_page_plan(own_data):
     assert "machines:" in app.text_area("fleet_text").value  # an example to change
     app.text_area("fleet_text").set_value("machines: [{system: h100, cout: 2}]\nmodels: []")
     pressed(app, "Assign")
-    assert "'cout' is no key of a machine: did you mean count?" in app.error[0].value
+    assert "'cout' is not a key of a machine: did you mean count?" in app.error[0].value

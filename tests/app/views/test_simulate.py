@@ -138,7 +138,7 @@ def test_an_uploaded_trace_is_served():
     ("content", "sentence"),
     [
         ("a,b\n1,2\n", "no column arrival_s"),
-        (b"\xff\xfe\x00" * 50, "is no text"),
+        (b"\xff\xfe\x00" * 50, "is not a text file"),
         ("arrival_s,input_tokens,output_tokens\n", "has no requests"),
     ],
 )

@@ -30,7 +30,7 @@ def test_what_cannot_be_searched_is_refused_on_page_measure(own_data):
     app = opened("measure", part="Tune a server")
     app.text_input("tune_question").set_value(f"model={MODEL} speed=9 concurrency=4")
     pressed(app, "Dry run")
-    assert "'speed' is no parameter" in app.error[0].value
+    assert "'speed' is not a parameter" in app.error[0].value
     app.text_input("tune_question").set_value("what is best?")
     pressed(app, "Dry run")
     assert "give name=value" in app.error[0].value

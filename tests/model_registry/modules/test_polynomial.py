@@ -70,7 +70,7 @@ def test_a_formula_that_was_edited_by_hand_is_read(text: str, terms: dict) -> No
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "is no formula"),
+        ("", "is not a formula"),
         ("2*{y}", "give numbers and {symbols} of x, as in"),
         ("2**{x}", "give numbers"),
         ("{x}/2", "give numbers"),

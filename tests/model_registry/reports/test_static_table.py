@@ -107,7 +107,7 @@ def test_storage_names_the_experts_that_rest_and_the_table() -> None:
 @pytest.mark.parametrize(
     ("cached", "new", "batch", "words"),
     [([1, 2], [1, 1, 1], None, "2 cached and 3 input token counts do not pair up"),
-     ([1, 2], [1], 3, "a batch of 3 is no multiple of the 2 queries; give 2 or 4"),
+     ([1, 2], [1], 3, "a batch of 3 is not a multiple of the 2 queries; give 2 or 4"),
      ([-1], [1], 1, "cached_tokens is -1; give 0"), ([0], [0], 1, "input_tokens is 0; give 1"),
      ([], [], None, "0 cached and 0 input"), ([float("nan")], [1], 1, "cached_tokens is NaN"),
      ([0], [1], 0, "batch_size is 0; give 1"), ([10**400], [1], 1, "cached_tokens is 1.00000e"),

@@ -1,8 +1,8 @@
-"""Schedulers of serving engines, a file each.
+"""Schedulers of serving engines, one file each.
 
-vllm           decodes and pieces of prompts share a budget of tokens
-sglang         prompts first, decodes wait
-tensorrt_llm   whole prompts beside decodes, cache promised beforehand
+vllm           decodes and pieces of prompts share a token budget
+sglang         prompts first; decodes wait
+tensorrt_llm   whole prompts together with decodes; cache reserved beforehand
 static_batch   a batch is served to its end before the next begins
 """
 

@@ -1,4 +1,4 @@
-"""What a scheduler decides, and what every scheduler has."""
+"""The decision of a scheduler, and the interface of all schedulers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from genz_core.serving.simulation.rank import Job, Lane, Rank
 class Plan:
     """The next step of a lane.
 
-    pieces: (job, tokens) of the prompts that the step reads.
-    decodes: whether the sequences of the lane generate in it.
-    steps: how many equal steps may follow one another before anything else can change, 1 where
-    the step reads prompts.  open: an arrival may change that.
+    pieces: (job, tokens) of the prompts prefilled in the step.
+    decodes: whether the sequences of the lane decode in it.
+    steps: number of equal steps that may follow one another before anything else can change, 1 with
+    prompts.  open: whether an arrival may change that.
     """
 
     pieces: list[tuple[Job, int]] = field(default_factory=list)
@@ -25,10 +25,10 @@ class Plan:
 
 
 class Scheduler(Protocol):
-    """A policy: who reads and who generates in the next step of a lane.
+    """A policy: which requests prefill and which decode in the next step of a lane.
 
-    reserves: a sequence's whole cache is taken when it is admitted.
-    prompts_alone: while any rank reads prompts, none generates.
+    reserves: whether a sequence's whole cache is reserved on admission.
+    prompts_alone: whether no sequence decodes while any rank prefills.
     """
 
     @property
@@ -38,7 +38,8 @@ class Scheduler(Protocol):
     def prompts_alone(self) -> bool: ...
 
     def plan(self, rank: Rank, lane: Lane, *, more_to_come: bool) -> Plan | None:
-        """Decide the next step, moving requests from the queue into the lane; None: nothing to do.
+        """Decide the next step and move requests from the queue into the lane; None if there is
+        nothing to do.
 
         more_to_come: whether further requests may still arrive.
         """
@@ -46,7 +47,9 @@ class Scheduler(Protocol):
 
 
 def places(rank: Rank, lane: Lane, most: int) -> int:
-    """Sequences that a lane may still admit: the lanes of a pipeline share a rank's evenly."""
+    """Number of sequences that a lane may still admit; the lanes of a pipeline share a rank's limit
+    evenly.
+    """
     lanes = len(rank.lanes)
     if lanes == 1:
         return most - lane.running
@@ -55,9 +58,9 @@ def places(rank: Rank, lane: Lane, most: int) -> int:
 
 
 def room_for_a_step(rank: Rank, lane: Lane) -> bool:
-    """Make the sequences of a lane one step's room in the cache, preempting the latest.
+    """Make space in the cache for one more step of a lane by preempting its latest sequences.
 
-    Returns whether none had to go.
+    Returns whether no sequence had to be preempted.
     """
     untouched = True
     while rank.spare(lane) < 0.0 and lane.running > 1:
@@ -67,7 +70,7 @@ def room_for_a_step(rank: Rank, lane: Lane) -> bool:
 
 
 def stretch(rank: Rank, lane: Lane) -> int:
-    """Decode steps until a sequence of a lane ends, or the cache is full."""
+    """Decode steps until a sequence of the lane ends or the cache is full."""
     steps, grown, cache = lane.steps_to_an_end(), rank.grown(lane), rank.cache
     if grown > 0 and (room := int((cache.capacity - cache.used) / grown)) < steps:
         steps = room
@@ -75,7 +78,7 @@ def stretch(rank: Rank, lane: Lane) -> int:
 
 
 def settled(plan: Plan, rank: Rank, lane: Lane) -> Plan | None:
-    """A plan of prompts and decodes with its steps; None where it has neither."""
+    """A plan of prompts and decodes, with its number of steps filled in; None if it has neither."""
     if not (lane.count or plan.pieces):
         return None
     plan.open = not rank.waiting

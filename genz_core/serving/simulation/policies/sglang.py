@@ -1,8 +1,9 @@
-"""SGLang's scheduler: prompts first, alone; sequences generate when none can be read.
+"""SGLang's scheduler: prompts first, in steps of their own; sequences decode if no prompt can be
+prefilled.
 
-A new request is admitted where the cache has room for its prompt, its output, and the share of
-their outputs that the running ones are expected to need still.  That share falls from step to
-step and jumps up when the cache runs out and a sequence is retracted.
+A new request is admitted if the cache has space for its prompt, its output, and the expected rest
+of the running outputs.  The expected share of a running output falls from step to step and jumps up
+when the cache is full and a sequence is retracted.
 Source: SGLang 0.5, python/sglang/srt/managers/scheduler.py (`get_next_batch_to_run`) and
 schedule_policy.py (`PrefillAdder`).
 """
@@ -15,15 +16,15 @@ from weakref import WeakKeyDictionary
 from genz_core.serving.simulation.policies.plan import Plan, places, stretch
 from genz_core.serving.simulation.rank import Job, Lane, Rank
 
-#: Of a new request's output counted at admission at most (`CLIP_MAX_NEW_TOKENS`).
+#: Largest part of a new request's output that is counted on admission (`CLIP_MAX_NEW_TOKENS`).
 _CLIP = 4096
-#: Share of running outputs still expected: at start, at least, and steps of its fall.
+#: Expected share of running outputs: initial, smallest, and number of steps over which it falls.
 _RATIO, _LEAST_RATIO, _FALL_STEPS = 0.7, 0.098, 600
 
 
 @dataclass(slots=True)
 class Sglang:
-    """budget: tokens of a prefill step at most.  sequences: that run on a rank at most.
+    """budget: most tokens of a prefill step.  sequences: most that run on a rank.
     query: see `Vllm`.
     """
 
@@ -58,7 +59,8 @@ class Sglang:
             before, hit = rank.cache.free, rank.hit(job)
             asked = self._asked(rank, job) - rank.shared_bytes(job, hit)
             rank.admit(job, lane, hit)
-            if job.load:  # nobody else gets the room of what it reads after its blocks have come
+            # space for the rest of its prompt is not given to others once its blocks have arrived
+            if job.load:
                 rank.hold(job, rank.needs(job, job.prompt))
             elif job.left:
                 left -= self._read(plan, rank, job, left)
@@ -67,13 +69,13 @@ class Sglang:
 
     @staticmethod
     def _asked(rank: Rank, job: Job) -> float:
-        """Bytes that a request is counted with: what it has to read, and its output."""
+        """Bytes counted for a request: its remaining prompt and its output."""
         cache, output = rank.cache, min(job.length - job.prompt, _CLIP)
         read = cache.prompt_bytes(job.prompt) - len(job.blocks) * cache.block_bytes
         return read + output * cache.growth
 
     def _short(self, rank: Rank, lane: Lane, job: Job, later: int) -> float:
-        """Bytes that a request lacks after so many further decode steps; not above 0: it fits."""
+        """Bytes that a request lacks after `later` further decode steps; it fits if not above 0."""
         cache, steps = rank.cache, lane.steps_left - lane.count * later
         growth = lane.rate / lane.count if lane.count else 0.0
         expected = steps * growth * cache.growth * self._expected(rank, lane, later)
@@ -81,13 +83,15 @@ class Sglang:
         return asked + expected - (cache.free - rank.grown(lane) * later)
 
     def _expected(self, rank: Rank, lane: Lane, later: int) -> float:
-        """Share of their outputs that running sequences are counted with."""
+        """Expected share of the outputs of running sequences."""
         start, since = self._ratio.setdefault(rank, (_RATIO, lane.step))
         fall = (_RATIO - _LEAST_RATIO) / _FALL_STEPS
         return max(start - fall * (lane.step + later - since), _LEAST_RATIO)
 
     def _until_room(self, rank: Rank, lane: Lane) -> int:
-        """Decode steps until a sequence ends, the cache is full, or the first that waits fits."""
+        """Decode steps until a sequence ends, the cache is full, or the first waiting request
+        fits.
+        """
         steps = stretch(rank, lane)
         if not rank.waiting or places(rank, lane, self.sequences) <= 0:
             return steps

@@ -1,4 +1,4 @@
-"""A static batch: requests are read together, and the next ones wait until all have ended.
+"""A static batch: requests are prefilled together, and the next ones wait until all have ended.
 
 Sequences that end early keep their place, as in a loop over `model.generate`.
 """
@@ -13,7 +13,7 @@ from genz_core.serving.simulation.rank import Lane, Rank
 
 @dataclass(frozen=True, slots=True)
 class StaticBatch:
-    """sequences: of a batch at most.  It waits for that many while more may arrive."""
+    """sequences: largest batch.  It waits for that many while more may arrive."""
 
     sequences: int = 32
     query: int = 1

@@ -1,8 +1,9 @@
-"""TensorRT-LLM's in-flight batching: whole prompts beside decodes, cache promised beforehand.
+"""TensorRT-LLM's in-flight batching: whole prompts together with decodes, cache reserved
+beforehand.
 
-Under "guaranteed no evict" a request is admitted when the cache has room for its prompt and its
-whole output, so that none is ever stopped; under "max utilization" it is admitted as room is
-found, and the latest is paused when there is none left.
+Under "guaranteed no evict" a request is admitted if the cache has space for its prompt and its
+whole output, so no request is ever stopped.  Under "max utilization" it is admitted as soon as
+there is space, and the latest request is paused when there is none left.
 Source: TensorRT-LLM documentation, "Batch scheduler", capacity policies, and
 docs/source/features/paged-attention-ifb-scheduler.md.
 """
@@ -20,8 +21,8 @@ Capacity = Literal["guaranteed_no_evict", "max_utilization"]
 
 @dataclass(frozen=True, slots=True)
 class TensorRtLlm:
-    """budget: tokens of a step at most.  chunked: prompts may be cut to it; a whole prompt longer
-    than the budget has a step for itself.  sequences, query: see `Vllm`.
+    """budget: most tokens of a step.  chunked: whether prompts may be split to fit it; otherwise a
+    prompt longer than the budget has its own step.  sequences, query: see `Vllm`.
     """
 
     budget: int = 8192
@@ -74,7 +75,7 @@ class TensorRtLlm:
                 left -= self.query
 
     def _piece(self, tokens: int, left: int, begun: bool) -> int:
-        """Tokens of a prompt that this step reads: all, a piece, or none."""
+        """Tokens of a prompt in this step: all, a piece, or none."""
         if tokens <= left:
             return tokens
         if self.chunked:

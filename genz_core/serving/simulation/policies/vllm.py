@@ -1,8 +1,8 @@
-"""vLLM's V1 scheduler: decodes and pieces of prompts share a budget of tokens.
+"""vLLM's V1 scheduler: decodes and pieces of prompts share a token budget.
 
-Sequences that run come first, each with one token; what is left of the budget goes to prompts
-already begun, then to new ones in order of arrival.  A sequence takes cache as it needs it; where
-there is none, the one admitted last is preempted, and reads everything again later.
+Running sequences come first, each with one token; the rest of the budget goes to prompts already
+begun, then to new ones in order of arrival.  A sequence takes cache as it needs it; if there is
+none left, the sequence admitted last is preempted and prefilled again later.
 Source: vLLM 0.11, vllm/v1/core/sched/scheduler.py, `Scheduler.schedule`.
 """
 
@@ -16,8 +16,8 @@ from genz_core.serving.simulation.rank import Job, Lane, Rank
 
 @dataclass(frozen=True, slots=True)
 class Vllm:
-    """budget: tokens of a step at most.  sequences: that run on a rank at most.
-    query: tokens of a decode: one, and those of a draft that it verifies.
+    """budget: most tokens of a step.  sequences: most that run on a rank.
+    query: tokens of a decoding sequence per step: one, plus those of a draft that it verifies.
     """
 
     budget: int = 8192
@@ -41,7 +41,9 @@ class Vllm:
 
     @staticmethod
     def _stuck(lane: Lane) -> bool:
-        """Whether several prompts hold room that each lacks, and nothing that comes frees any."""
+        """Whether several prompts block each other: each holds cache that another needs, and no
+        event frees any.
+        """
         return len(lane.prefilling) > 1 and not any(job.load for job in lane.prefilling)
 
     def _admit(self, plan: Plan, rank: Rank, lane: Lane, left: int) -> None:
@@ -63,7 +65,7 @@ class Vllm:
 
     @staticmethod
     def _read(plan: Plan, rank: Rank, lane: Lane, job: Job, left: int) -> int:
-        """Read a piece of a prompt; returns its tokens."""
+        """Prefill a piece of a prompt; returns its tokens."""
         if job.load:
             return 0
         unread = job.left

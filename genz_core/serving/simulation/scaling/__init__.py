@@ -1,6 +1,6 @@
-"""How many replicas a deployment wants by what it sees: autoscalers as they are documented.
+"""Autoscalers as documented: how many replicas a deployment should have, from what they observe.
 
-One file an autoscaler; `policy.py` is what each has, and what it may look at.
+One file per autoscaler; `policy.py` has the common interface and the observed quantities.
 """
 
 from genz_core.serving.simulation.scaling.dynamo import DynamoPlanner, Kalman, Last

@@ -2,8 +2,8 @@
 
 Source: docs.nvidia.com/dynamo, "Planner Design" and "PlannerConfig" (read 2026-11-25), and
 components/src/dynamo/planner/core/throughput_scaling.py, `_throughput_agg`: every 180 s
-(throughput_adjustment_interval_seconds) the requests of the next interval and their lengths are
-predicted from those so far; replicas = max(ceil(rate / rate of a replica within the targets),
+(throughput_adjustment_interval_seconds) it predicts the requests of the next interval and their
+lengths from the past ones; replicas = max(ceil(rate / rate of a replica within the targets),
 min_endpoint), within a budget of devices.  Predictors: "constant", and "kalman" (a local linear
 trend, q_level 1, q_trend 0.1, r 10, after 5 points), of load_predictor.py.  Its "arima", the
 default, and "prophet" are fits of libraries that are not used here.
@@ -22,15 +22,15 @@ _Q_LEVEL, _Q_TREND, _R, _LEAST_POINTS, _UNKNOWN = 1.0, 0.1, 10.0, 5, 1000.0
 
 
 class Predictor(Protocol):
-    """A prediction of the next value of a series, from those so far."""
+    """Predicts the next value of a series from its previous values."""
 
     def next(self, value: float) -> float:
-        """Take in a value; returns the next one as predicted, at least 0."""
+        """Add a value; returns the predicted next one, at least 0."""
         ...
 
 
 class Last:
-    """The next value is the last one ("constant")."""
+    """The next value equals the last one ("constant")."""
 
     def next(self, value: float) -> float:
         return value
@@ -42,7 +42,8 @@ class Kalman:
     def __init__(self) -> None:
         self._level = self._trend = 0.0
         self._points = 0
-        self._p = [_UNKNOWN, 0.0, _UNKNOWN]  # variance of the level, covariance, of the trend
+        # variance of the level, covariance, variance of the trend
+        self._p = [_UNKNOWN, 0.0, _UNKNOWN]
 
     def next(self, value: float) -> float:
         p00, p01, p11 = self._p
@@ -60,10 +61,10 @@ class Kalman:
 
 @dataclass(slots=True)
 class DynamoPlanner:
-    """See the module.
+    """Dynamo's planner, see the module docstring.
 
-    capacity: requests/s that a replica serves within the targets, by mean prompt and answer.
-    predictor: makes one for each of the three series.
+    capacity: requests/s of a replica within the targets, by mean prompt and answer tokens.
+    predictor: makes one predictor for each of the three series.
     """
 
     capacity: Callable[[float, float], float]

@@ -1,9 +1,11 @@
-"""KEDA: an HPA on a metric of the whole deployment, and KEDA's own step between 0 and 1.
+"""KEDA: an HPA on a metric of the whole deployment, with KEDA's own step between 0 and 1.
 
-Source: keda.sh, "ScaledObject specification", https://keda.sh/docs/latest/reference/scaledobject-spec/
-and "Scaling Deployments" (read 2026-11-25): the trigger is looked at every 30 s (pollingInterval);
-from 0 as soon as it is active; back to 0 when it was not for 300 s (cooldownPeriod); from 1 on the
-HPA scales on the trigger's value over the replicas (AverageValue); at least 0 and at most 100.
+Source: keda.sh, "ScaledObject specification",
+https://keda.sh/docs/latest/reference/scaledobject-spec/
+and "Scaling Deployments" (read 2026-11-25): the trigger is polled every 30 s (pollingInterval);
+from 0 it scales as soon as the trigger is active, and back to 0 after 300 s without activity
+(cooldownPeriod); from 1 on the HPA scales on the trigger's value divided by the replicas
+(AverageValue); at least 0 and at most 100 replicas.
 """
 
 from __future__ import annotations
@@ -18,13 +20,13 @@ from genz_core.serving.simulation.scaling.policy import Metric, Observed
 
 @dataclass(slots=True)
 class Keda:
-    """See the module.
+    """KEDA, see the module docstring.
 
-    threshold: of the metric, a replica.  polling_s: between two looks from zero.  The metric is of
-    the whole deployment, with the requests that no replica has taken.
+    threshold: of the metric per replica.  polling_s: interval of looks while at zero.  The metric
+    covers the whole deployment, including requests that no replica has taken.
 
     Raises:
-        InvalidValue: it would go to zero and never start again.
+        InvalidValue: it would scale to zero and never start again.
     """
 
     threshold: float
@@ -44,8 +46,8 @@ class Keda:
     def __post_init__(self) -> None:
         if not self.least and self.metric == "kv_use":
             raise InvalidValue(
-                "metric = kv_use with no replica at least: without a replica there is no cache "
-                "whose use would start one; choose open or waiting, or keep one replica"
+                "metric = kv_use with min_replicas 0: without a replica there is no cache whose "
+                "use could start one; choose open or waiting, or keep one replica"
             )
         self._hpa = Hpa(
             self.threshold, max(self.least, 1), self.most, self.metric, self.tolerance,

@@ -15,17 +15,17 @@ from dataclasses import dataclass, field
 
 from genz_core.serving.simulation.scaling.policy import Metric, Observed
 
-#: Replicas, or the share of those there, that may be added in a period, whichever is more.
+#: Replicas, or share of the present ones, that may be added per period, whichever is more.
 _MOST_ADDED, _MOST_SHARE = 4, 1.0
 _ROUNDING = 1e-9
 
 
 @dataclass(slots=True)
 class Hpa:
-    """See the module.
+    """Kubernetes' HorizontalPodAutoscaler, see the module docstring.
 
-    target: of the metric, a replica.  least, most: replicas.  metric: a mean over the replicas;
-    requests that no replica has taken are no pod's metric and are not seen.
+    target: of the metric per replica.  least, most: replicas.  metric: a mean over the replicas;
+    requests that no replica has taken belong to no pod and are not seen.
     """
 
     target: float
@@ -41,7 +41,7 @@ class Hpa:
         return self.stable(seen, self._advised(seen, seen.of_replicas(self.metric)))
 
     def _advised(self, seen: Observed, total: float) -> int:
-        """ceil(replicas x metric / target), with those that have no metric yet set aside."""
+        """ceil(replicas x metric / target), ignoring replicas without a metric."""
         if not seen.ready:
             return seen.replicas
         ratio = total / (seen.ready * self.target)
@@ -56,14 +56,15 @@ class Hpa:
         return self.scaled(seen, again)
 
     def scaled(self, seen: Observed, ratio: float) -> int:
-        """The replicas that are there times a ratio, the same ones where it is within tolerance."""
+        """The present replicas times a ratio, unchanged within the tolerance."""
         if abs(ratio - 1.0) <= self.tolerance:
             return seen.replicas
         return math.ceil(ratio * seen.replicas - _ROUNDING)
 
     def stable(self, seen: Observed, advised: int) -> int:
-        """The advice within the limits of behaviour: no lower than any of the window, up no faster
-        than the rate."""
+        """The recommendation limited by the configured behaviour: no lower than any in the window,
+        and upwards no faster than the rate allows.
+        """
         if not self._advice:
             self._advice.append((seen.now_s, seen.replicas))
         limited = min(max(advised, self.least), self.most)

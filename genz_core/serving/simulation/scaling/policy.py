@@ -1,4 +1,4 @@
-"""What every autoscaler sees and decides."""
+"""What every autoscaler observes and decides."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
 Metric = Literal["open", "waiting", "kv_use"]
-#: What an autoscaler may look at: open requests, those of them that wait, and use of the KV cache.
+#: Metrics of an autoscaler: open requests, waiting requests, and use of the KV cache.
 METRICS: tuple[Metric, ...] = get_args(Metric)
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a controller sees when it looks.
+    """What a controller observes at a look.
 
-    replicas: that should be there: starting or serving.  ready: of them, those that serve.
-    open: requests that have no answer yet, those that no replica has taken too.  waiting: of them,
-    those that no engine has begun to read.  held: of these, those that no replica has taken.
-    kv_use: mean share of the cache of a ready replica.
+    replicas: starting or serving.  ready: of these, serving.
+    open: requests without a complete answer, including those that no replica has taken.  waiting:
+    of these, requests not yet prefilling.  held: of these, requests that no replica has taken.
+    kv_use: mean share of the cache in use on ready replicas.
     arrived: requests since the last look, `seconds` ago; isl, osl: their mean lengths.
     """
 
@@ -35,18 +35,18 @@ class Observed:
     osl: float = 0.0
 
     def total(self, metric: Metric) -> float:
-        """A metric of the whole deployment, with the requests that no replica has taken."""
+        """A metric of the whole deployment, including requests that no replica has taken."""
         if metric == "kv_use":
             return self.kv_use * self.ready
         return float(self.open if metric == "open" else self.waiting)
 
     def of_replicas(self, metric: Metric) -> float:
-        """A metric summed over the replicas, which do not know of requests that none has taken."""
+        """A metric summed over the replicas, which excludes requests that no replica has taken."""
         return self.total(metric) - (0.0 if metric == "kv_use" else self.held)
 
 
 class Policy(Protocol):
-    """An autoscaler; it may remember what it saw.
+    """An autoscaler; it may keep a history.
 
     interval_s: between two looks, `math.inf` for none.
     """
@@ -55,7 +55,7 @@ class Policy(Protocol):
     def interval_s(self) -> float: ...
 
     def wanted(self, seen: Observed) -> int:
-        """Replicas that should be there from now on."""
+        """Number of replicas that should exist from now on."""
         ...
 
 
