@@ -107,7 +107,8 @@ def assign(
 ) -> Assignment:
     """The best assignment of a problem.
 
-    start: the best for the same problem with no more machines; models fully served there stay so.
+    start: the best for the same problem with no more machines; models fully served there stay so
+    if all models of higher priority were, too (else more may go to these).
 
     Raises:
         Cancelled: between two programs.
@@ -120,7 +121,7 @@ def assign(
         level = [m for m in known if problem.demands[m].priority == priority]
         if cancelled():
             raise Cancelled(f"priority {priority}")
-        if full[level].all():
+        if full[known].all():
             held[level] = 1.0
         else:
             held[level] = program.served(level, known, held)[level]

@@ -17,6 +17,7 @@ from app.planning.families import Family, asking_for
 from app.planning.space import DEGREES, choices, devices, shapes, split
 from app.question.asking import Asked
 from app.question.question import Question
+from app.question.validity import tiers_of
 from app.scenario import sharing
 from app.scenario.drafting import drafted
 from app.scenario.pools import stated_link
@@ -200,8 +201,11 @@ def _refuse(question: Question) -> None:
     """Refuse options that are not priced with prefill workers.
 
     Raises:
-        InvalidValue: prompts that wait for others (`batch_wait`).
+        InvalidValue: prompts that wait for others (`batch_wait`), cache tiers.
     """
+    if tiers := tiers_of(question):
+        raise InvalidValue(f"cache tiers of prefill workers: not priced in closed form; simulate "
+                           f"them, or leave out {tiers[0]}_cache_gib")  # fmt: skip
     if question.batch_wait:
         raise InvalidValue("prompts that wait for others (batch_wait): not priced with a prefill "
                            "pool; leave it out")  # fmt: skip

@@ -44,6 +44,7 @@ _UNSAID: Mapping[str, str] = {
     "experts_offload_gb": "experts on the host",
     "kv_offload_gb": "caches of running sequences on the host",
     "host_prefixes": "a prefix cache on the host",
+    "disk_prefixes": "a prefix cache on disk",
 }
 #: Limits of an engine that a launch line contains if the question states them.
 _LIMITS = (
@@ -264,15 +265,16 @@ def _asked(family: Family, pool: _Pool, context: int) -> dict[str, Any]:
 
 
 def _shared(family: Family, row: Mapping[str, float]) -> dict[str, Any]:
-    """Server settings for adapters, offload to the host, and the prefix cache on the host."""
-    model = family.resolved.model
+    """Server settings for adapters, offload to the host, and the prefix caches on host and disk."""
+    model, question = family.resolved.model, family.question
     adapters = model.adapters if isinstance(model, AdaptedModel) else None
     gigabytes = math.ceil(row["offloaded_bytes"] / 2**30)
     asked = {
         "lora_adapters": adapters.active if adapters else None,
         "lora_rank": _lora_rank(adapters.rank) if adapters else None,
         f"{family.spill}_offload_gb": gigabytes or None,
-        "host_prefixes": family.question.prefix_tier == "host" or None,
+        "host_prefixes": question.prefix_tier == "host" or question.host_cache_gib > 0 or None,
+        "disk_prefixes": question.disk_cache_gib > 0 or None,
     }
     return {name: value for name, value in asked.items() if value is not None}
 

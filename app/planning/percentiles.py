@@ -86,7 +86,8 @@ def _simulated(
     family, row = candidates.of(at), candidates.row(at)
     _refuse(family)
     trace = demand.trace_of(asked)
-    requests = len(trace.requests) if trace else _requests(family.question, row["e2e_s"])
+    lifetime_s = _lifetime_s(family.question, row["e2e_s"])
+    requests = len(trace.requests) if trace else _requests(family.question, lifetime_s)
     replicas = kept = int(row["replicas"])
     if requests > _MOST and not trace and family.prefill is None:
         kept = max(replicas * _MOST // requests, 1)
@@ -102,7 +103,7 @@ def _simulated(
     outcome = run(resolved, _objects(asked, family))
     held = ("ttft", "tpot") if closed_form_holds(family) else ()
     means = {name: row[f"{name}_s"] for name in held}
-    warm_s = 0.0 if demand.is_closed(question) else row["e2e_s"] * _WARM
+    warm_s = 0.0 if demand.is_closed(question) else lifetime_s * _WARM
     return _figures(outcome, warm_s, share, means), outcome
 
 
@@ -183,6 +184,14 @@ def _lift(simulated_s: float, held_s: float) -> float:
     if not simulated_s > 0.0 or not np.isfinite(held_s):
         return 1.0
     return max(held_s / simulated_s, 1.0)
+
+
+def _lifetime_s(question: Question, e2e_s: float) -> float:
+    """Time from a request to its answer, or of a session that pauses from its first request to its
+    last answer [s]."""
+    if not question.think_s:
+        return e2e_s
+    return question.turns * e2e_s + (question.turns - 1) * question.think_s
 
 
 def _requests(question: Question, lifetime_s: float) -> int:

@@ -70,6 +70,11 @@ def meaningless(question: Question, verb: str = "", stated: Collection[str] = ()
     if verb not in ONE_BY_ONE and question.requests is not None and not question.burst_start:
         yield "requests does not apply to a steady load: give burst_start, or leave it out"
     static = question.kind == "batch"
+    if verb == "plan" and question.kind == "trace" and (tiers := tiers_of(question)):
+        yield (
+            f"{tiers[0]}_cache_gib beside a trace: a plan keeps what the turns of sessions find "
+            "again, so give turns and think_s, or simulate the trace"
+        )
     if verb not in ("", "simulate") and not tiers_of(question):
         for name in ("think_s", "think_spread"):
             if getattr(question, name):

@@ -93,6 +93,8 @@ _ONE_BY_ONE = (
 )  # fmt: skip
 #: Tiers of cached prefixes, and parameters of the pauses between reuses.
 _TIERS = (*in_group(CACHE), "think_s", "think_spread")
+#: The tier that replicas share, whose number a plan looks for.
+_REMOTE = ("remote_cache_gib", "remote_cache_gb_per_s")
 _TIER_PRICES = ("host_cache_price", "disk_cache_price", "remote_cache_price")
 #: Parameters of several deployments behind one router, and of prefill pools.
 SEVERAL = ("replicas", *in_group(POOL))
@@ -134,7 +136,7 @@ _LEFT_OUT: Mapping[str, tuple[str, ...]] = {
     "scale": (*_OF_NO_DAY, *(name for name in _COST if name not in ("price", "day"))),
     "availability": (*_OF_NO_DAY, "replicas", *(name for name in _COST if name != "price")),
     "plan": (*_STATIC, "batch", "burst_start", "requests", "burstiness", "ramp_to", "ramp_s",
-             *_TIERS, "sessions", "length_spread", "lengths", "ttft_target_s", "tpot_target_s",
+             *_REMOTE, "sessions", "length_spread", "lengths", "ttft_target_s", "tpot_target_s",
              "e2e_target_s", "replicas", "router", "front_ends",
              *(n for n in _COST if n != "price"), *in_group(POOL)),
     "sensitivity": (*_ONE_BY_ONE, *_TIERS, *_COST, "ttft_target_s", "tpot_target_s", "e2e_target_s",

@@ -139,7 +139,7 @@ class _Uses:
     pauses_s: until the next use, infinite after the last turn, [kinds].  tokens: of each kind, per
     turn.  longest, mean: tokens of a session at its end, and on average at the end of a turn.
     token_bytes, free_bytes: cache of a token on the fullest device, and bytes available to a rank's
-    caches, [configurations].
+    caches; devices: that hold a part of each token, [configurations].
     """
 
     pauses_s: Array
@@ -148,6 +148,7 @@ class _Uses:
     mean: float
     token_bytes: Array
     free_bytes: Array
+    devices: Array
 
 
 def _uses(resolved: Resolved, found: ServingEstimate) -> _Uses:
@@ -158,7 +159,9 @@ def _uses(resolved: Resolved, found: ServingEstimate) -> _Uses:
     kinds = np.append(np.repeat(pauses[None], len(ends) - 1, axis=0).ravel(), np.inf)
     tokens = np.append(np.outer(ends[:-1], weights).ravel(), ends[-1]) / q.turns
     longest, mean = float(ends[-1]), float(np.mean(ends))
-    return _Uses(kinds, tokens, longest, mean, *_capacity(resolved, found, longest))
+    split, size = found.parallelism, found.status.size
+    devices = np.broadcast_to(np.asarray(split.tp, float) * np.asarray(split.pp, float), (size,))
+    return _Uses(kinds, tokens, longest, mean, *_capacity(resolved, found, longest), devices)
 
 
 def _found(
@@ -174,7 +177,7 @@ def _found(
     again = np.isfinite(uses.pauses_s)
     if not (requests_s > 0 and again.any()):
         return np.zeros(1 + len(below))
-    token_bytes, devices = float(uses.token_bytes[at]), q.tp * q.pp
+    token_bytes, devices = float(uses.token_bytes[at]), float(uses.devices[at])
     per_request = float(found.ttft_s[at] + found.tpot_s[at] * max(found.osl[at] - 1.0, 0.0))
     running = float(found.running[at]) / ranks * (q.shared_tokens + uses.mean)
     capacities = [float(uses.free_bytes[at]) / token_bytes - running - q.shared_tokens]

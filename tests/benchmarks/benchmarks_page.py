@@ -198,7 +198,10 @@ def main() -> int:
     chosen = parser.parse_args()
     folder = chosen.write or Path("docs")
     history = read_history(folder / "benchmarks.csv")
-    measured = list(all_measures(chosen.short, chosen.peers, chosen.areas))
+    measured = []
+    for measure in all_measures(chosen.short, chosen.peers, chosen.areas):
+        print(f"{measure.name}: {measure.value:,.4g} {measure.unit}", file=sys.stderr, flush=True)
+        measured.append(measure)
     before = last_values(history, this_machine())
     text = page(measured, before, chosen.worse)
     print(text)

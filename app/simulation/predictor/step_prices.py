@@ -50,7 +50,8 @@ class StepPrices:
     def prompts_s(self, pieces: Sequence[tuple[int, int]]) -> float:
         """Seconds of a step that reads pieces of prompts, (new, cached) tokens, on one rank."""
         idle = [RankWork(0, 0.0)] * (self.ranks - 1)
-        return self.price([RankWork(0, 0.0, tuple(pieces)), *idle]).latency_s
+        latency_s, _ = self.price([RankWork(0, 0.0, tuple(pieces)), *idle])
+        return latency_s
 
     def decode_s(self, sequences: int, context: float) -> float:
         """Seconds of a decode step with sequences of equal context, distributed evenly over the
@@ -58,7 +59,8 @@ class StepPrices:
         """
         share, more = divmod(sequences, self.ranks)
         each = [share + (at < more) for at in range(self.ranks)]
-        return self.price([RankWork(count, count * context) for count in each]).latency_s
+        latency_s, _ = self.price([RankWork(count, count * context) for count in each])
+        return latency_s
 
 
 def step_prices(resolved: Resolved, longest: int) -> StepPrices:

@@ -12,7 +12,7 @@ import numpy as np
 from genz_core.serving.simulation.rank import Job
 from genz_core.serving.simulation.requests import Requests
 from genz_core.serving.simulation.tiers import Load
-from genz_core.serving.simulation.worker import Flight, Landed, Worker
+from genz_core.serving.simulation.worker import Flight, Worker
 from genz_core.types import Array, Mask
 
 PERCENTILES = (50, 90, 95, 99)
@@ -249,15 +249,18 @@ class Recorder:
         self._gap(flight.start_s + flight.step_s - job.stopped_s, 1)
         self._gap(flight.step_s, -1)
 
-    def stepped(self, flight: Flight, landed: Landed, now: float) -> None:
+    def stepped(self, flight: Flight, now: float) -> None:
         """Record the end of some equal steps."""
         self._steps += flight.steps
         self._events += 1
         self._now = now
-        at = self._gap(flight.step_s, landed.decoded) if landed.decoded else None
-        if at is not None and flight.steps > 1:
-            together = landed.decoded * (flight.steps - 1)
-            self._drawn_together[at] = self._drawn_together.get(at, 0) + together
+        decoded = flight.decoded
+        if decoded and self._counting:
+            at = round(math.log(flight.step_s) / _GAP_CLASS)
+            self._gaps[at] = self._gaps.get(at, 0) + decoded
+            if flight.steps > 1:
+                together = decoded * (flight.steps - 1)
+                self._drawn_together[at] = self._drawn_together.get(at, 0) + together
         if self._events % self._every == 0:
             self._sample(now, flight.step_s)
 
@@ -325,13 +328,11 @@ class Recorder:
                 preemptions += worker.preemptions
         return preemptions
 
-    def _gap(self, seconds: float, count: int) -> int | None:
-        """Count gaps between tokens; returns their class, None if they are not counted."""
-        if not self._counting:
-            return None
-        at = round(math.log(seconds) / _GAP_CLASS)
-        self._gaps[at] = self._gaps.get(at, 0) + count
-        return at
+    def _gap(self, seconds: float, count: int) -> None:
+        """Count gaps between tokens, if they are counted."""
+        if self._counting:
+            at = round(math.log(seconds) / _GAP_CLASS)
+            self._gaps[at] = self._gaps.get(at, 0) + count
 
     def _spread_gaps(self) -> tuple[Array, Array]:
         """Classes of gaps and their counts, after applying the jitter of the last pool.

@@ -208,7 +208,10 @@ class Rank:
     @property
     def load(self) -> int:
         """Number of requests on the rank, running or not."""
-        return self.running + len(self.waiting) + len(self.mail) + self.coming
+        load = len(self.waiting) + len(self.mail) + self.coming
+        for lane in self.lanes:
+            load += lane.count + len(lane.prefilling)
+        return load
 
     def hit(self, job: Job) -> int:
         """Shared prompt tokens in the cache: whole blocks, never the last token."""
@@ -260,7 +263,8 @@ class Rank:
 
     def spare(self, lane: Lane) -> float:
         """Bytes left after the sequences of a lane take one decode step."""
-        return self.cache.free - self.grown(lane)
+        cache = self.cache
+        return cache.capacity - cache.used - lane.rate * self._token_bytes
 
     def admit(self, job: Job, lane: Lane, hit: int) -> None:
         """Move a request from the queue into a lane and share its cached blocks.
@@ -303,9 +307,11 @@ class Rank:
 
     def hold(self, job: Job, held: float) -> None:
         """Set the bytes that a sequence holds for itself."""
-        self.cache.used += held - job.held
+        cache = self.cache
+        cache.used += held - job.held
         job.held = held
-        self.cache.trim()
+        if cache.shares:
+            cache.trim()
 
     def read(self, job: Job) -> None:
         """Finish the prefill of a job: others may share its blocks from now on."""
@@ -316,8 +322,10 @@ class Rank:
     def advance(self, lane: Lane, steps: int) -> None:
         """Advance the sequences of a lane by some decode steps and grow their cache."""
         lane.advance(steps)
-        self.cache.used += steps * (lane.rate * self._token_bytes)
-        self.cache.trim()
+        cache = self.cache
+        cache.used += steps * (lane.rate * self._token_bytes)
+        if cache.shares:
+            cache.trim()
 
     def finish(self, job: Job) -> None:
         """End a sequence; its shareable blocks stay in the cache."""
@@ -363,5 +371,6 @@ class Rank:
     def _give_back(self, job: Job) -> None:
         self.cache.used -= job.held + job.ran * job.growth * self._token_bytes
         job.held = 0.0
-        blocks, job.blocks = job.blocks, []
-        self.cache.drop(blocks)
+        if job.blocks:
+            blocks, job.blocks = job.blocks, []
+            self.cache.drop(blocks)

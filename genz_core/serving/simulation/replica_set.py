@@ -30,7 +30,7 @@ from genz_core.serving.simulation.simulator import (
     Progress,
     Simulator,
 )
-from genz_core.serving.simulation.worker import Flight, Landed, Worker
+from genz_core.serving.simulation.worker import Flight, Worker
 from genz_core.types import Array
 
 Loss = tuple[float, int]
@@ -320,14 +320,13 @@ class ReplicaSetSimulator(Simulator):
         whole = min(int((now - flight.start_s) / flight.step_s + 1e-9), flight.steps - 1)
         if whole <= 0:
             return
-        landed = Landed()
         for rank, plan in zip(worker.ranks, flight.plans, strict=True):
             if plan is not None and plan.decodes:
-                landed.decoded += rank.lanes[flight.lane].count
+                flight.decoded += rank.lanes[flight.lane].count
                 rank.advance(rank.lanes[flight.lane], whole)
         flight.steps = whole
         worker.busy_s += whole * flight.step_s / worker.lanes
-        self._record.stepped(flight, landed, now)
+        self._record.stepped(flight, now)
 
     # --------------------------------------------------------------------------- requests
 

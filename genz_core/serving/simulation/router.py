@@ -49,7 +49,8 @@ class LeastLoaded:
     """The rank with the fewest requests, the first of equals."""
 
     def __call__(self, job: Job, ranks: Sequence[Rank], deployments: int) -> int:
-        return min(range(len(ranks)), key=lambda at: ranks[at].load)
+        loads = [rank.load for rank in ranks]
+        return loads.index(min(loads))
 
 
 class Prefix:

@@ -21,6 +21,8 @@ Progress = Callable[[int, int], None]
 Cancel = Callable[[], bool]
 #: Pool, index of a worker in it, and its lane.
 Place: TypeAlias = tuple[int, int, int]
+#: Time [s], kind, serial number, and what the kind needs.
+Event: TypeAlias = tuple[float, int, int, Any]
 #: Order of simultaneous events.
 _LANDS, _ARRIVES, _AGREED, _LOADED, _STARTS, _CALLS = range(6)
 _REPORT_EVERY = 1000
@@ -126,11 +128,15 @@ class Simulator:
     ) -> None:
         self._requests = requests
         self._steps = [int(count) for count in steps]
+        self._inputs = requests.input_tokens.astype(int).tolist()
+        self._outputs = requests.output_tokens.astype(int).tolist()
+        self._arrivals = requests.arrival_s.tolist()
         self._pools = pools
         self._client = client
         self._progress = progress
         self._cancelled = cancelled
-        self._events: list[tuple[float, int, int, Any]] = []
+        self._events: list[Event] = []
+        self._later_arrivals: list[Event] = []  # the next one last
         self._serial = 0
         self._arriving = 0
         self._open = 0
@@ -162,6 +168,8 @@ class Simulator:
                 self._land(now, serial, payload)
             elif kind == _ARRIVES:
                 self._arriving -= 1
+                if self._later_arrivals:
+                    heapq.heappush(self._events, self._later_arrivals.pop())
                 self._arrive(now, *payload)
             elif kind == _AGREED:
                 self._agreed(now, *payload)
@@ -204,13 +212,24 @@ class Simulator:
         for user in range(min(users, len(self._to_send))):
             self._request(self._to_send.popleft(), user * self._client.start_s / users)
         self._send(0.0)
+        self._hold_back_arrivals()
+
+    def _hold_back_arrivals(self) -> None:
+        """Only the next of the known arrivals stands among the events: a short heap is fast."""
+        arrivals = [event for event in self._events if event[1] == _ARRIVES]
+        arrivals.sort(reverse=True)
+        self._events = [event for event in self._events if event[1] != _ARRIVES]
+        if arrivals:
+            self._events.append(arrivals.pop())
+        heapq.heapify(self._events)
+        self._later_arrivals = arrivals
 
     def _send(self, now: float) -> None:
         """Send as many requests as the client may have open."""
         most = self._client.concurrency
         while self._to_send and (not most or self._open < most):
             row = self._to_send.popleft()
-            self._request(row, max(now, float(self._requests.arrival_s[row])))
+            self._request(row, max(now, self._arrivals[row]))
 
     def _request(self, row: int, arrival_s: float) -> None:
         requests, alone = self._requests, len(self._pools) == 1
@@ -218,8 +237,8 @@ class Simulator:
         self._record.arrives(row, arrival_s)
         job = Job(
             row,
-            int(requests.input_tokens[row]),
-            int(requests.output_tokens[row]) if alone else 1,
+            self._inputs[row],
+            self._outputs[row] if alone else 1,
             self._steps[row] if alone else 0,
             requests.prefix[row] if requests.prefix else (),
         )
@@ -232,7 +251,7 @@ class Simulator:
         """
         self._open -= 1
         for turn in self._turns.get(row, ()):
-            self._request(turn, now + float(self._requests.arrival_s[turn]))
+            self._request(turn, now + self._arrivals[turn])
         self._send(now + self._client.delay_s)
         if self._record.ended % _REPORT_EVERY == 0:
             if self._progress:
@@ -335,15 +354,15 @@ class Simulator:
         flight = worker.flights[lane]
         if flight is None:
             return
-        landed = worker.land(flight)
-        self._record.stepped(flight, landed, now)
-        for job in landed.begun:
+        worker.land(flight)
+        self._record.stepped(flight, now)
+        for job in flight.begun:
             if not self._shown_later(pool, job):
                 self._record.began(job, now)
-        for job in landed.resumed:
+        for job in flight.resumed:
             self._record.resumed(job, flight)
-        if landed.ended:
-            ended = [(self._late_s(pool, worker, job, flight), job) for job in landed.ended]
+        if flight.ended:
+            ended = [(self._late_s(pool, worker, job, flight), job) for job in flight.ended]
             for late_s, job in sorted(ended, key=lambda pair: pair[0]):
                 self._end(now, late_s, pool, worker, job)
         alone = not self._events or self._events[0][0] > now  # no other event at this time
@@ -375,8 +394,7 @@ class Simulator:
             self._record.ends(job.row, now)
             self._answered(now + late_s, job.row)
             return
-        output = int(self._requests.output_tokens[job.row])
-        later = Job(job.row, job.prompt, output, self._steps[job.row], ())
+        later = Job(job.row, job.prompt, self._outputs[job.row], self._steps[job.row], ())
         later.done = later.prompt
         sent_s = max(now, worker.link_free_s) + hand_over.busy_s(job.prompt)
         worker.link_free_s = sent_s

@@ -8,7 +8,7 @@ grids, in a few array calls, and interpolated; at the grid nodes the tables equa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -50,9 +50,13 @@ class StepTime(NamedTuple):
 
 
 class StepPrice(Protocol):
-    """The time of a step of lock-step ranks: our tables, or your own predictor."""
+    """The time of a step of lock-step ranks: our tables, or your own predictor.
 
-    def __call__(self, ranks: Sequence[RankWork]) -> StepTime: ...
+    The two numbers of a `StepTime`, which need not be one: of millions of steps the names cost more
+    than the numbers.
+    """
+
+    def __call__(self, ranks: Sequence[RankWork]) -> tuple[float, float]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +70,24 @@ class ScaledPrice:
     scale: float
     prompts: float = 1.0
 
-    def __call__(self, ranks: Sequence[RankWork]) -> StepTime:
+    def __call__(self, ranks: Sequence[RankWork]) -> tuple[float, float]:
         """See `StepPrice`."""
-        latency, stage = self.price(ranks)
+        latency, stage = self.price.__call__(ranks)
         if self.prompts != 1.0:
             for rank in ranks:
                 if rank.prompts:
                     break
             else:
-                return StepTime(latency * self.scale, stage * self.scale)
+                return latency * self.scale, stage * self.scale
             plain, plain_stage = self.price([RankWork(rank.decodes, rank.tokens) for rank in ranks])
             latency = plain + self.prompts * (latency - plain)
             stage = plain_stage + self.prompts * (stage - plain_stage)
-        return StepTime(latency * self.scale, stage * self.scale)
+        return latency * self.scale, stage * self.scale
 
 
 # ------------------------------------------------------------------------------- one model
+
+_MOST_KEPT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +134,7 @@ class _Stage:
     tokens, experts, rows: seconds by tokens of the busiest rank, by tokens of the mean rank (None
     without experts), and by sampled tokens.  decodes: by number of sequences and context.
     prompts: by new and cached tokens of one.  joined: see `_Joined`.  alone: `decodes` plus those
-    of `joined`, for a step without prompts.
+    of `joined`, for a step without prompts.  kept: see `products_s`.
     """
 
     tokens: Curve
@@ -138,11 +144,20 @@ class _Stage:
     prompts: Surface
     joined: Sequence[_Joined]
     alone: Surface
+    kept: dict[tuple[float, float, float], float] = field(default_factory=dict, repr=False)
 
     def products_s(self, tokens: float, mean: float, sampled: float) -> float:
-        """Seconds of matrix products, messages, experts and head."""
-        seconds = self.tokens(tokens) + self.rows(sampled)
-        return seconds + self.experts(mean) if self.experts else seconds
+        """Seconds of matrix products, messages, experts and head; recent results are kept."""
+        counts = tokens, mean, sampled
+        seconds = self.kept.get(counts)
+        if seconds is None:
+            seconds = self.tokens(tokens) + self.rows(sampled)
+            if self.experts:
+                seconds += self.experts(mean)
+            if len(self.kept) >= _MOST_KEPT:
+                self.kept.clear()
+            self.kept[counts] = seconds
+        return seconds
 
     def groups_s(self, rank: RankWork) -> float:
         """Seconds of operators that depend on the distribution of a rank's tokens."""
@@ -151,10 +166,10 @@ class _Stage:
         if decodes:
             context = tokens / decodes
             if not prompts:
-                return self.alone(decodes, context)
-            seconds = self.decodes(decodes, context)
+                return self.alone.of(decodes, context)
+            seconds = self.decodes.of(decodes, context)
         for new, cached in prompts:
-            seconds += self.prompts(new, cached)
+            seconds += self.prompts.of(new, cached)
         for shared in self.joined:
             seconds += shared.seconds(rank)
         return seconds
@@ -316,21 +331,20 @@ class StepTables:
             model, system, engine, values=values,
         )  # fmt: skip
 
-    def __call__(self, ranks: Sequence[RankWork]) -> StepTime:
+    def __call__(self, ranks: Sequence[RankWork]) -> tuple[float, float]:
         """See `StepPrice`."""
         device = self._target.times(ranks)
         if self._drafting:
             device[-1] += self._drafting.seconds(ranks)
         sequences = 0
-        for rank in ranks:
-            running = rank.decodes + len(rank.prompts)
-            if running > sequences:
-                sequences = running
+        for decodes, _, prompts in ranks:
+            running = decodes + len(prompts)
+            sequences = running if running > sequences else sequences
         host = self._step_s + self._sequence_s * sequences
         if len(device) == 1:
             whole = device[0] + host
-            return StepTime(whole, whole)
-        return StepTime(sum(device) + host, max(*device, host))
+            return whole, whole
+        return sum(device) + host, max(*device, host)
 
 
 _TABLES: ByIdentity[StepTables] = ByIdentity(16)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from genz_core.serving.simulation.jitter import Jitter
 from genz_core.serving.simulation.policies import Plan, Scheduler
-from genz_core.serving.simulation.rank import Job, Rank
+from genz_core.serving.simulation.rank import Job, Lane, Rank
 from genz_core.serving.simulation.step_price import RankWork, StepPrice
 
 
@@ -23,6 +23,10 @@ class Flight:
     """Steps of a lane in progress: `steps` equal ones of `step_s`, starting at `start_s`.
 
     open: whether a request that arrives may be admitted before the last of them.
+
+    Its results when it lands: ended: sequences that ended; begun: those with their first token;
+    resumed: those that decoded for the first time after another pool prefilled them; decoded:
+    sequences that decoded in each of its steps.
     """
 
     lane: int
@@ -31,6 +35,10 @@ class Flight:
     steps: int
     plans: Sequence[Plan | None]
     open: bool
+    ended: list[Job] = field(default_factory=list)
+    begun: list[Job] = field(default_factory=list)
+    resumed: list[Job] = field(default_factory=list)
+    decoded: int = 0
 
     @property
     def end_s(self) -> float:
@@ -45,20 +53,6 @@ class Flight:
             return False
         self.steps = steps
         return True
-
-
-@dataclass(slots=True)
-class Landed:
-    """The results of a flight: sequences that ended, and those with their first token.
-
-    resumed: sequences that decoded for the first time after another pool prefilled them.
-    decoded: sequences that decoded in each of its steps.
-    """
-
-    ended: list[Job] = field(default_factory=list)
-    begun: list[Job] = field(default_factory=list)
-    resumed: list[Job] = field(default_factory=list)
-    decoded: int = 0
 
 
 #: After a step with a prompt the scheduler looks at new requests, regardless of its interval.
@@ -144,11 +138,14 @@ class Worker:
         steps, waits = 0, False
         reads = seen = False
         for rank in self.ranks:
-            plan = self._plan(rank, lane, more_to_come, holds)
+            if rank.mail and not holds:
+                self._look(rank)
+            plan = self.scheduler.plan(rank, rank.lanes[lane], more_to_come=more_to_come)
             plans.append(plan)
             if rank.preempted:
                 self._note_preempted(rank, now)
             seen = seen or rank.seen > 0
+            waits = waits or rank.loading > 0
             if plan is None:
                 waits = True
                 continue
@@ -168,32 +165,31 @@ class Worker:
             for plan in plans:
                 if plan is not None:
                     plan.decodes = False
-        pairs = zip(self.ranks, plans, strict=True)
-        latency_s, stage_s = self.price([_work(rank, lane, plan, steps) for rank, plan in pairs])
+        works = [
+            _work(rank.lanes[lane], plan, steps)
+            for rank, plan in zip(self.ranks, plans, strict=True)
+        ]
+        latency_s, stage_s = self.price.__call__(works)  # found faster than by the instance
         factor = self.jitter.factor(steps) if self.jitter else 1.0
-        waits = waits or any([rank.loading for rank in self.ranks])
         flight = Flight(lane, now, latency_s * factor, steps, plans, waits)
         self.flights[lane] = flight
         self.stage_free_s = now + stage_s * factor
         return flight
 
-    def land(self, flight: Flight) -> Landed:
+    def land(self, flight: Flight) -> None:
         """End a flight: update its sequences and prompts."""
         self.flights[flight.lane] = None
         waiting = False
         self.busy_s += flight.steps * flight.step_s / self.lanes
-        landed = Landed()
         for rank, plan in zip(self.ranks, flight.plans, strict=True):
             waiting = waiting or bool(rank.mail)
             if plan is None:
                 continue
             if plan.decodes:
-                landed.decoded += rank.lanes[flight.lane].count
-                self._decode(rank, flight, landed)
+                self._decode(rank, flight)
             if plan.pieces:
-                self._read(rank, flight.lane, plan, landed)
+                self._read(rank, flight, plan)
         self._waited = self._waited + flight.steps if waiting else 0
-        return landed
 
     def _note_preempted(self, rank: Rank, now: float) -> None:
         for job in rank.preempted:
@@ -201,30 +197,41 @@ class Worker:
         self.preemptions += len(rank.preempted)
         rank.preempted.clear()
 
-    def _plan(self, rank: Rank, lane: int, more_to_come: bool, holds: bool) -> Plan | None:
-        if rank.mail and not holds and (rank.received >= self.recv_interval or not rank.running):
-            planned = self.ahead and any(other.running for other in self.ranks)
-            known = rank.seen if planned else len(rank.mail)
-            rank.waiting.extend(rank.mail.popleft() for _ in range(known))
-            rank.seen = len(rank.mail)
-            rank.received = 0 if not rank.mail else rank.received
-        return self.scheduler.plan(rank, rank.lanes[lane], more_to_come=more_to_come)
+    def _look(self, rank: Rank) -> None:
+        """The scheduler looks at the requests that came, where it does so at this step."""
+        if rank.received < self.recv_interval and rank.running:
+            return
+        mail = rank.mail
+        if not (self.ahead and self._runs()):
+            rank.waiting.extend(mail)
+            mail.clear()
+        else:
+            for _ in range(rank.seen):
+                rank.waiting.append(mail.popleft())
+        rank.seen = len(mail)
+        if not mail:
+            rank.received = 0
+
+    def _runs(self) -> bool:
+        """Whether a sequence runs on any rank."""
+        return any(rank.running for rank in self.ranks)
 
     @staticmethod
-    def _decode(rank: Rank, flight: Flight, landed: Landed) -> None:
+    def _decode(rank: Rank, flight: Flight) -> None:
         lane = rank.lanes[flight.lane]
+        flight.decoded += lane.count
         if lane.resumed:
-            landed.resumed += [job for job in lane.resumed if job.entered >= 0]
+            flight.resumed += [job for job in lane.resumed if job.entered >= 0]
             lane.resumed = []
         rank.advance(lane, flight.steps)
         rank.received += flight.steps
         for job in lane.ended():
             rank.finish(job)
-            landed.ended.append(job)
+            flight.ended.append(job)
 
     @staticmethod
-    def _read(rank: Rank, at: int, plan: Plan, landed: Landed) -> None:
-        lane = rank.lanes[at]
+    def _read(rank: Rank, flight: Flight, plan: Plan) -> None:
+        lane = rank.lanes[flight.lane]
         rank.received = _LOOK
         for job, new in plan.pieces:
             job.done += new
@@ -232,19 +239,18 @@ class Worker:
                 continue
             lane.prefilling.remove(job)
             rank.read(job)
-            landed.begun.append(job)
+            flight.begun.append(job)
             if job.steps:
                 lane.enter(job)
             else:
                 rank.finish(job)
-                landed.ended.append(job)
+                flight.ended.append(job)
 
 
-def _work(rank: Rank, at: int, plan: Plan | None, steps: int) -> RankWork:
-    """The work of a rank in the middle one of some equal steps."""
+def _work(lane: Lane, plan: Plan | None, steps: int) -> RankWork:
+    """The work of a rank's lane in the middle one of some equal steps."""
     if plan is None:
         return RankWork(0, 0.0)
-    lane = rank.lanes[at]
     prompts: Sequence[tuple[int, int]] = ()
     if plan.pieces:
         prompts = [(new, job.done) for job, new in plan.pieces if new]

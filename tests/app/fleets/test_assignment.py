@@ -188,6 +188,24 @@ def test_one_more_machine_never_lowers_what_is_served_and_a_lost_one_never_helps
         assert by_level(problem, again.share) == pytest.approx(by_level(problem, more), abs=5e-6)
 
 
+def test_a_machine_more_may_go_to_a_higher_priority_with_those_of_a_lower_one():
+    """The lower one is served in full before, and no longer: the higher one, which is not, needs
+    the whole of its machine beside the new one."""
+    demands = (Demand(7.3), Demand(6.7, most_devices=4), Demand(5.2, 2))
+    choices = (
+        Choice(0, 0, 1, 6.7),
+        Choice(0, 1, 3, 2.0),
+        Choice(1, 0, 4, 3.8),
+        Choice(2, 1, 1, 2.0),
+    )
+    fewer = Problem(demands, (Kind(4, 1), Kind(4, 1, 1.0)), choices)
+    more = replace(fewer, kinds=(Kind(4, 1), Kind(4, 2, 1.0)))
+    before, alone = assign(fewer), assign(more)
+    assert before.share[2] == 1.0 > alone.share[2] > 0.0
+    again = assign(more, start=before)
+    assert again.proven and again.share == pytest.approx(alone.share, abs=5e-6)
+
+
 def test_a_higher_demand_is_never_served_more_fully():
     for rng, problem in drawn(4000, distinct=True):
         at = rng.randrange(len(problem.demands))

@@ -176,8 +176,8 @@ def test_what_means_nothing_is_refused(given, words):
 
 
 def test_other_verbs_refuse_tiers_by_name():
-    with pytest.raises(InvalidValue, match="host_cache_gib is not modelled by plan"):
-        ask("plan", {"model": LLAMA, "rate": 1, "turns": 3, "host_cache_gib": 10})
+    with pytest.raises(InvalidValue, match="remote_cache_gib is not modelled by plan"):
+        ask("plan", {"model": LLAMA, "rate": 1, "turns": 3, "remote_cache_gib": 10})
     with pytest.raises(InvalidValue, match="no closed form"):
         ridgeline.serve(LLAMA, system="h100", concurrency=4, turns=3, host_cache_gib=10,
                         prefill_workers=1)  # fmt: skip

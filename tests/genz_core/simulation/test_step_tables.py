@@ -72,7 +72,7 @@ def direct(model: Model, case: Deployed, *groups: Group) -> Array:
 def read(model: Model, case: Deployed, works: list[RankWork]) -> Array:
     """The tables' price of the same work on every rank, [mixes]."""
     ranks, priced = case.degrees.get("dp", 1), tables(model, case)
-    return np.array([priced([work] * ranks).latency_s for work in works])
+    return np.array([priced([work] * ranks)[0] for work in works])
 
 
 @dataclass(frozen=True)
@@ -199,18 +199,21 @@ def test_drafts_and_their_verification_are_priced_as_the_step_model_does(case, m
 def test_ranks_in_lock_step_wait_for_the_slowest_and_share_experts():
     case = CASES["latent, dp"]
     priced = tables(built(case.model), case)
-    even = priced([RankWork(32, 32 * 2000.0)] * 8).latency_s
-    uneven = priced([RankWork(64, 64 * 2000.0)] + [RankWork(32, 32 * 2000.0)] * 7).latency_s
-    assert even < uneven < priced([RankWork(64, 64 * 2000.0)] * 8).latency_s
-    idle = priced([RankWork(32, 32 * 2000.0)] + [RankWork(0, 0.0)] * 7).latency_s
-    assert idle < even
+
+    def latency_s(*ranks: RankWork) -> float:
+        return priced(ranks)[0]
+
+    few, many, none = (RankWork(n, n * 2000.0) for n in (32, 64, 0))
+    even, uneven = latency_s(*[few] * 8), latency_s(many, *[few] * 7)
+    assert even < uneven < latency_s(*[many] * 8)
+    assert latency_s(few, *[none] * 7) < even
 
 
 def test_the_next_micro_batch_starts_when_the_slowest_stage_is_free():
     case = CASES["dense, pp"]
-    time = tables(built(case.model), case)([RankWork(32, 32 * 2000.0)])
-    device_s = time.latency_s - ENGINE.host_step_s - 32 * ENGINE.host_sequence_s
-    assert device_s / 2 <= time.stage_s < device_s
+    latency_s, stage_s = tables(built(case.model), case)([RankWork(32, 32 * 2000.0)])
+    device_s = latency_s - ENGINE.host_step_s - 32 * ENGINE.host_sequence_s
+    assert device_s / 2 <= stage_s < device_s
 
 
 def test_alike_loads_share_their_tables():

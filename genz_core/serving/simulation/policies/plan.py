@@ -63,7 +63,7 @@ def room_for_a_step(rank: Rank, lane: Lane) -> bool:
     Returns whether no sequence had to be preempted.
     """
     untouched = True
-    while rank.grown(lane) > rank.cache.free and lane.running > 1:
+    while rank.spare(lane) < 0.0 and lane.running > 1:
         rank.preempt(lane)
         untouched = False
     return untouched

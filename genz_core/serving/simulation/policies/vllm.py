@@ -68,9 +68,10 @@ class Vllm:
         """Prefill a piece of a prompt; returns its tokens."""
         if job.load:
             return 0
-        new = min(job.left, left)
+        unread = job.left
+        new = unread if unread < left else left
         held = rank.needs(job, job.done + new)
-        if (new <= 0 and job.left) or held - job.held > rank.spare(lane):
+        if (new <= 0 and unread) or held - job.held > rank.spare(lane):
             return 0
         rank.hold(job, held)
         plan.pieces.append((job, new))
