@@ -99,7 +99,7 @@ def check(measurement, words):
     assert failing, words
     assert all(one.why and one.left == one.left and one.right == one.right for one in failing)
     one = deployment(measurement, given(measurement))
-    with pytest.raises(InvalidValue, match="sums that fail") as refusal:
+    with pytest.raises(InvalidValue, match="check") as refusal:
         calibration.calibrate([one])
     assert failing[0].name.partition(",")[0] in str(refusal.value), words
     compared = compare([one])
