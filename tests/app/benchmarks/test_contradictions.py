@@ -159,5 +159,5 @@ def test_a_report_that_contradicts_itself_teaches_nothing(own_data):
         wrong = replace(
             report, kernels=report.kernels.assign(duration_s=report.kernels["duration_s"] * factor)
         )
-        with pytest.raises(InvalidValue, match=r"sums that fail|faster than physics"):
+        with pytest.raises(InvalidValue, match=r"checks fail|faster than physics"):
             from_reports.fit([wrong])
